@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.simulator.traced.simulated import Tracing
+from tests.simulator.traced.simulated import Tracing, watched
 from wrackline.harness.report.invariants import invariants_of as shown
 from wrackline.harness.run import invariants
 from wrackline.harness.run.clocks import Clocks
@@ -14,6 +15,9 @@ from wrackline.harness.run.invariants import invariants_of, reasons
 from wrackline.history.model import RunInfo
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run.session import Run
+from wrackline.simulator.stories.story import tell
+from wrackline.simulator.stories.tales import STORIES
+from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
 INFO = RunInfo(
     "run", "run", 0, "", "wrackline", "log", "all", False, (), profile="kip966", nodes={"1": "n1", "2": "n2"}
@@ -35,12 +39,36 @@ def broken() -> Tracing:
 
 @pytest.fixture
 def run_dir(broken: Tracing, tmp_path: Path) -> Path:
-    for node, lines in broken.lines.items():
-        folder = tmp_path / "nodes" / f"n{node}"
-        folder.mkdir(parents=True)
-        (folder / "trace.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
-    Clocks(START_NS, {}).write(tmp_path)
+    put_down(broken, tmp_path)
     return tmp_path
+
+
+def put_down(tracing: Tracing, run_dir: Path) -> None:
+    for node, lines in tracing.lines.items():
+        folder = run_dir / "nodes" / f"n{node}"
+        folder.mkdir(parents=True)
+        name = "transactions.jsonl" if node == ZOOKEEPER else "trace.jsonl"
+        (folder / name).write_bytes(b"".join(lines))
+    Clocks(START_NS, {}).write(run_dir)
+
+
+def test_profile_zk08_is_judged_with_the_transactions_of_its_zookeeper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [story] = [one for one in STORIES if one.name == "restart-then-failover"]
+    with watched(monkeypatch) as made:
+        tell(story, "zk08")
+    put_down(made.tracing, tmp_path)
+    section = invariants_of(tmp_path, replace(INFO, profile="zk08", nodes={"1": "n1", "2": "n2"}))
+    assert section is not None
+    assert {one["id"] for one in section["broken"]} == {"I01", "I07"}
+    assert section["broken"][0]["place"].startswith("nodes/n2/trace.jsonl:")
+    assert section["unread"] == 0
+    assert section["undecided"]["I02"].startswith("not of this profile: ")
+    (tmp_path / "nodes" / f"n{ZOOKEEPER}" / "transactions.jsonl").unlink()
+    section = invariants_of(tmp_path, replace(INFO, profile="zk08"))
+    assert section is not None
+    assert "its transactions were not collected" in section["why"]
 
 
 def test_what_is_broken_is_told_with_its_place_on_the_runs_clock(run_dir: Path) -> None:
@@ -89,10 +117,6 @@ def test_without_traces_or_clocks_nothing_is_asked_and_the_reason_is_told(
     run_dir: Path, tmp_path: Path
 ) -> None:
     assert invariants_of(tmp_path / "nowhere", INFO) is None
-    zookeeper = RunInfo("run", "run", 0, "", "wrackline", "log", "all", False, (), profile="zk08")
-    section = invariants_of(run_dir, zookeeper)
-    assert section is not None
-    assert "ZooKeeper" in section["why"]
     for file in run_dir.glob("nodes/*/trace.jsonl"):
         file.write_bytes(file.read_bytes().replace(b'"batches":', b'"former":').replace(b'"seq":', b'"was":'))
     section = invariants_of(run_dir, INFO)

@@ -4,16 +4,25 @@ writer's code, on virtual time. Its ZooKeeper's transactions are lines as ``syst
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from uuid import UUID
 
 import orjson
+import pytest
 
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model.events import Boot
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.server.trace import OPTIONS, plain
+from wrackline.simulator.guided import stage
+from wrackline.simulator.invariants.checker import Checker
+from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
+from wrackline.simulator.traced.judged import Judged, judge
 from wrackline.simulator.traced.lines import Trace
-from wrackline.simulator.world.world import StepRecord, World
+from wrackline.simulator.traced.undecided import UNDECIDED, UNDECIDED_ON_ZOOKEEPER
+from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER, Ensemble
 
 
@@ -84,3 +93,58 @@ class Tracing:
             for node, lines in self.lines.items()
             if lines
         ]
+
+
+class Watched:
+    """A world that is watched from its first step on, by its own checker and by what it traces."""
+
+    def __init__(self) -> None:
+        self.tracing = Tracing()
+        self.world: World | None = None
+        self.checker: Checker | ZookeeperChecker | None = None
+
+    def make(self, seed: int | str, options: WorldOptions) -> World:
+        self.world = world = World(seed, replace(options, boot=False))
+        self.tracing = Tracing(world)
+        world.observers.append(self.tracing)
+        for server in world.servers():
+            world.start(server.id)
+        return world
+
+    def check(self, world: World) -> Checker | ZookeeperChecker:
+        self.checker = Checker(world) if world.zookeeper is None else ZookeeperChecker(world)
+        return self.checker
+
+    def seen(self) -> set[tuple[str, str]]:
+        """(invariant, partition) of all that the checker saw broken and a trace can decide."""
+        assert self.checker is not None
+        assert self.world is not None
+        return {
+            (one.id, "" if one.tp is None else str(one.tp))
+            for one in self.checker.violations
+            if one.id not in (UNDECIDED if self.world.zookeeper is None else UNDECIDED_ON_ZOOKEEPER)
+        }
+
+    def judged(self) -> Judged:
+        assert self.world is not None
+        options = self.world.options
+        flush, strategy = (
+            options.broker.get("flush_mode"),
+            options.controller.get("unclean_recovery_strategy"),
+        )
+        return judge(
+            self.tracing.traces(),
+            profile=options.profile,
+            flush_mode="on-roll" if flush is None else flush.value,
+            recovery_strategy="balanced" if strategy is None else strategy.value,
+        )
+
+
+@contextmanager
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    made = Watched()
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, "World", made.make)
+        patch.setattr(stage, "Checker", made.check)
+        patch.setattr(stage, "ZookeeperChecker", made.check)
+        yield made

@@ -10,6 +10,8 @@ import pytest
 from tests.broker.server.carriers import release
 from tests.systems.zookeeper.driven import produce, until
 from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.simulator.traced.judged import judge
+from wrackline.simulator.traced.lines import Trace
 from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 
@@ -84,3 +86,16 @@ def lives_through_it(system: WracklineOnZooKeeper, collected: Path) -> None:
     assert "clientPort=2181" in (collected / "z1" / "effective-config.toml").read_text()
     assert not list(collected.glob("*/missing.txt"))
     assert system.is_running(second)
+    assert system.chronicle("log", collected).missing == ()
+    traces_break_nothing(collected)
+
+
+def traces_break_nothing(collected: Path) -> None:
+    """One broker was killed, one lost its session, ZooKeeper was away: one after the other."""
+    files = [*sorted(collected.glob("n*/trace.jsonl")), collected / "z1" / "transactions.jsonl"]
+    traces = [Trace(file.parent.name, file.read_bytes().splitlines()) for file in files]
+    found = judge(traces, profile="zk08", flush_mode="on-roll", recovery_strategy="balanced")
+    assert found.broken == ()
+    assert (found.unordered, found.unread, found.blind, found.until_ns) == (0, 0, (), None)
+    assert found.steps > 200
+    assert {"I01", "I07", "I17", "I21", "I22"} <= set(found.checked)

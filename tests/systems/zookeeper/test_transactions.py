@@ -11,9 +11,11 @@ from pathlib import Path
 
 import orjson
 
+from wrackline.fleets.base import Host
+from wrackline.systems.base import Node
 from wrackline.systems.kafka.on_zookeeper import state
 from wrackline.systems.wrackline import znodes
-from wrackline.systems.zookeeper.transactions import Written, gaps, of_log, states
+from wrackline.systems.zookeeper.transactions import Written, gaps, load, of_log, save, states
 
 LOG = (Path(__file__).parent / "golden" / "log.1").read_bytes()
 T0_MS = 1_795_428_006_461
@@ -34,6 +36,25 @@ def test_every_state_of_every_node_is_there_with_its_time() -> None:
         (13, "/t/leader", None, 0),
     ]
     assert [one.at_ms - T0_MS for one in of_log(LOG)] == [0, 15, 18, 19, 20, 22, 26, 26, 31, 533, 537]
+
+
+def test_who_wrote_and_what_goes_with_its_session_is_told() -> None:
+    first, second = (session for one in of_log(LOG) if one.ephemeral for session in [one.session])
+    writers = {one.zxid: one.session for one in of_log(LOG)}
+    assert 0 not in (first, second)
+    assert first != second
+    assert writers[12] == second
+    assert [writers[zxid] for zxid in (11, 13)] == [0, 0], "they went with their sessions"
+    assert all(writers[zxid] for zxid in (3, 4, 5, 7, 8, 9))
+
+
+def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
+    host = Host("z1", "198.18.0.9")
+    server = Node(201, host, frozenset({"zookeeper"}), 2181)
+    save(of_log(LOG), server, tmp_path / "transactions.jsonl")
+    assert load(tmp_path / "transactions.jsonl") == of_log(LOG)
+    [line, *_] = (tmp_path / "transactions.jsonl").read_bytes().splitlines()
+    assert line.startswith(b'{"time_ns":%d,' % (T0_MS * 1_000_000)), "as a trace begins"
 
 
 def test_a_file_that_is_cut_short_is_read_up_to_there() -> None:
