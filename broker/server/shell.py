@@ -87,6 +87,7 @@ class Shell:
         self._disk_refused: OSError | None = None
         """While the effects of one event are carried out: what the disk said. The core wrote those that
         follow in the belief that all went well, so they are not carried out."""
+        self._cut_short = False  # likewise: a fetch from that offset would claim a batch that went whole
         self._carriers: Mapping[type, Callable[[Any], None]] = {
             fx.Send: self._send,
             fx.Reply: self._reply,
@@ -123,7 +124,7 @@ class Shell:
         self._draining = True
         try:
             while self._events and not self.stopped.done():
-                self._disk_refused = None
+                self._disk_refused, self._cut_short = None, False
                 event = self._events.popleft()
                 self._trace.begin()
                 for effect in self._role.core.handle(event, self._loop.time() * 1000):
@@ -231,8 +232,8 @@ class Shell:
 
     def _send(self, effect: fx.Send) -> None:
         endpoint = self._role.endpoints(effect.destination)
-        if endpoint is None:
-            reason = f"no address is known for node {effect.destination}"
+        if endpoint is None or self._cut_short:
+            reason = "the log was cut short" if endpoint else f"no address is known of {effect.destination}"
             self._events.append(ev.SendFailed(effect.correlation, effect.destination, reason))
             return
         self._trace.flush()
@@ -314,6 +315,7 @@ class Shell:
         except OSError as failure:
             self._disk_failed(effect.tp, failure)
             return
+        self._cut_short |= end < effect.to_offset
         if end < effect.to_offset:  # before any other event: what the core believes of its log is wrong
             self._events.appendleft(ev.LogCut(effect.tp, end))
 

@@ -137,6 +137,7 @@ class Execution(Transport):
     def _carry_out_all(self, node: SimNode, effects: Sequence[Effect]) -> int:
         """Returns how many were carried out. Those after an Exit are not."""
         at = 0
+        self._cut_short = False
         try:
             for at, effect in enumerate(effects):
                 kind = type(effect)
@@ -199,6 +200,21 @@ class Execution(Transport):
     def _append(self, node: SimServer, effect: fx.Append) -> None:
         if node.disk.append(effect):
             self._flush(node, fx.Flush(effect.tp, effect.end_offset))
+
+    def _truncate(self, node: SimServer, effect: fx.Truncate) -> None:
+        end = node.disk.truncate(effect)
+        if end < effect.to_offset:
+            # Before any other event of the node: what the core believes of its log is wrong, and whatever it
+            # asks for in this belief is not sent.
+            self._cut_short = True
+            cut = ev.LogCut(effect.tp, end), node.incarnation
+            heappush(self._queue, (self.now_ms, -self._numbers, self._log_cut, node, cut))
+
+    def _log_cut(self, node: SimServer, what: tuple[ev.LogCut, int]) -> StepRecord | None:
+        cut, life = what
+        if node.incarnation != life or node.core is None:
+            return None
+        return self._handle(node, cut, "handle")
 
     def _flush(self, node: SimServer, effect: fx.Flush) -> None:
         if node.disk.begin_flush(effect.tp):
@@ -289,7 +305,7 @@ _CARRIERS: dict[type, Callable[[Execution, Any, Any], None]] = {
     fx.DeleteLog: lambda _, node, effect: node.disk.delete(effect),
     fx.Append: Execution._append,
     fx.Flush: Execution._flush,
-    fx.Truncate: lambda _, node, effect: node.disk.truncate(effect),
+    fx.Truncate: Execution._truncate,
     fx.ResetLog: lambda _, node, effect: node.disk.reset(effect),
     fx.MoveLogStart: lambda _, node, effect: node.disk.move_log_start(effect),
     # The simulated log is one segment, which is never old, and lies on the disk in one way.

@@ -34,6 +34,9 @@ class Transport(Clock):
         """Ordered pairs whose messages take this much longer, in milliseconds."""
         self.holds: list[Hold] = []
         self._nodes: dict[NodeId, SimNode] = {}
+        self._cut_short = False
+        """Among the effects that are being carried out is a truncation that took more than it was asked
+        to."""
         self._network_random = Random(f"{seed}/network")
         self._connections: dict[tuple[NodeId, NodeId, str], Connection] = {}
 
@@ -44,8 +47,9 @@ class Transport(Clock):
     # --- messages ------------------------------------------------------------------------------------------
 
     def _send(self, node: SimNode, effect: fx.Send) -> None:
-        if effect.destination not in self._nodes:
-            failed = ev.SendFailed(effect.correlation, effect.destination, "no such node")
+        if effect.destination not in self._nodes or self._cut_short:
+            reason = "the log ends before what it says" if self._cut_short else "no such node"
+            failed = ev.SendFailed(effect.correlation, effect.destination, reason)
             self._put(node, failed, None)
             return
         key = (node.id, effect.destination, effect.channel)

@@ -13,7 +13,8 @@ import pytest
 
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
-from wrackline.broker.model.types import TopicPartition
+from wrackline.broker.model.types import Endpoint, TopicPartition
+from wrackline.broker.server.link import Link
 from wrackline.broker.server.shell import Shell
 
 T = TopicPartition("t", 0)
@@ -28,7 +29,8 @@ class Core:
     def handle(self, event: ev.Event, now_ms: float) -> list[fx.Effect]:
         del now_ms
         self.heard.append(event)
-        return [fx.Truncate(T, 2), fx.Truncate(T, 5)] if len(self.heard) == 1 else []
+        send: Any = fx.Send(7, 2, "fetcher-0", MagicMock(), 1_000)
+        return [fx.Truncate(T, 2), fx.Truncate(T, 5), send] if len(self.heard) == 1 else []
 
 
 def shell(core: Core, ends: dict[int, int]) -> Shell:
@@ -36,10 +38,21 @@ def shell(core: Core, ends: dict[int, int]) -> Shell:
     settings: Any = SimpleNamespace(
         node=SimpleNamespace(node_id=1, host="n1", port=9092),
         is_controller=False,
-        shell=SimpleNamespace(max_connections=9, connections_max_idle_ms=1_000, zookeeper_connect=None),
+        shell=SimpleNamespace(
+            max_connections=9,
+            connections_max_idle_ms=1_000,
+            connect_timeout_ms=1_000,
+            socket_request_max_bytes=1_000,
+            zookeeper_connect=None,
+        ),
     )
     log_dir: Any = SimpleNamespace(truncate=lambda _, to_offset: ends[to_offset], topic_name=str)
-    role: Any = SimpleNamespace(core=core, ready=lambda: False, features=lambda: None)
+    role: Any = SimpleNamespace(
+        core=core,
+        ready=lambda: False,
+        features=lambda: None,
+        endpoints=lambda node: Endpoint(node, "n2", 9092),
+    )
     trace: Any = MagicMock()
     return Shell(role, settings, log_dir, UUID(int=1), trace, 9)
 
@@ -49,7 +62,12 @@ def shell(core: Core, ends: dict[int, int]) -> Shell:
     [({2: 2, 5: 5}, []), ({2: 1, 5: 5}, [ev.LogCut(T, 1)])],
     ids=["between two batches", "inside one"],
 )
-def test_the_core_hears_of_a_batch_that_went_whole(ends: dict[int, int], told: list[ev.Event]) -> None:
+def test_the_core_hears_of_a_batch_that_went_whole_and_asks_for_nothing_in_the_belief_that_it_did_not(
+    ends: dict[int, int], told: list[ev.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[fx.Send] = []
+    monkeypatch.setattr(Link, "send", lambda _, send, endpoint: sent.append(send))  # noqa: ARG005
+
     async def driven() -> list[ev.Event]:
         core = Core()
         one = shell(core, ends)
@@ -57,4 +75,11 @@ def test_the_core_hears_of_a_batch_that_went_whole(ends: dict[int, int], told: l
         one.post(ev.TimerFired("next"))
         return core.heard
 
-    assert asyncio.run(driven()) == [ev.Flushed(T, 9), *told, ev.TimerFired("next")]
+    heard = asyncio.run(driven())
+    failed = [event for event in heard if isinstance(event, ev.SendFailed)]
+    assert [event for event in heard if event not in failed] == [
+        ev.Flushed(T, 9),
+        *told,
+        ev.TimerFired("next"),
+    ]
+    assert (len(sent), [event.correlation for event in failed]) == ((0, [7]) if told else (1, []))
