@@ -42,8 +42,8 @@ class Claims:
 
 def test_a_follower_whose_high_watermark_lies_inside_its_own_batch_gives_the_batch_up_whole() -> None:
     """1 commits a batch of two alone, and dies. 2 is elected uncleanly and writes one record in its place.
-    What 1 calls committed ends beyond 2's log, which ends inside 1's batch. Had 1 asked from there, 2 would have
-    taken it into the ISR without that record."""
+    What 1 calls committed ends beyond 2's log, which ends inside 1's batch. Had 1 asked from there, 2 would
+    have taken it into the ISR without that record."""
     s = staged(replicas=(1, 2), brokers=2, topic={"unclean.leader.election.enable": "true"}, losing=True)
     s.commit(b"m1")
     s.cut(1, 2)
