@@ -33,7 +33,8 @@ dequeue     of the queue: ok: ``records`` = the record taken from ``partition``,
 drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
             log start, ``high_watermark`` = end offset asked after healing; ``extra.complete`` on the last
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
-            ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"}
+            ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"},
+            in the last one "epochs" too: [leader epoch, first offset] of its own file of them
 ==========  ==================================================================================================
 
 A **transaction** has a number that is unique in the run: ``extra.txn``, in both events of all that belongs

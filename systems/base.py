@@ -134,6 +134,9 @@ class ReplicaLog:
     records: Sequence[StoredRecord]
     problem: str | None = None
     """What was wrong with the files (bad CRC, offsets that go back); the records before it are still here."""
+    epochs: Sequence[tuple[int, int]] | None = None
+    """(leader epoch, the offset where it begins) of the replica's own file of leader epochs; None: there is
+    none that can be read."""
     hole: str | None = None
     """The first place where offsets are missing between batches. The cleaner of a compacted topic leaves
     such; in another topic something is gone. The records behind it are here, too."""

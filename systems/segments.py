@@ -21,6 +21,7 @@ from wrackline.systems.message_sets import MAGIC_AT, Malformed, Message, message
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
+EPOCHS = "leader-epoch-checkpoint"
 _SEGMENT_NAME = re.compile(r"^(\d{20})\.log$")
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH_OFFSET = 12
@@ -206,6 +207,24 @@ def read_checkpoint(file: Path) -> dict[tuple[str, int], int]:
     return parse_checkpoint(file.read_text(), file=file.name) if file.exists() else {}
 
 
+def parse_epochs(text: str, *, file: str = EPOCHS) -> list[tuple[int, int]]:
+    """Kafka's checkpoint of leader epochs: version 0, number of entries, then ``epoch offset`` lines. An
+    empty file has no entries."""
+    if not text:
+        return []
+    lines = text.split("\n")
+    try:
+        version, count = int(lines[0]), int(lines[1])
+        entries = [
+            (int(epoch), int(start)) for epoch, start in (line.split(" ") for line in lines[2:] if line)
+        ]
+    except (ValueError, IndexError) as wrong:
+        raise SegmentError(f"{file}: not a checkpoint of leader epochs: {text[:80]!r}") from wrong
+    if version != 0 or count != len(entries):
+        raise SegmentError(f"{file}: version {version}, {len(entries)} entries where {count} are announced")
+    return entries
+
+
 def read_log(
     folder: Path,
     *,
@@ -239,8 +258,18 @@ def read_log(
         high_watermark=high_watermarks.get((topic, partition), -1),
         records=[record for record in found if record.offset >= start],
         problem=problem,
+        epochs=_epochs_in(folder),
         hole=f"{folder.name}/{holes[0]}" if holes else None,
     )
+
+
+def _epochs_in(folder: Path) -> list[tuple[int, int]] | None:
+    """None also of a file that cannot be read: a broker takes it for absent, and reads its log instead."""
+    file = folder / EPOCHS
+    try:
+        return parse_epochs(file.read_text(errors="replace")) if file.exists() else None
+    except SegmentError:
+        return None
 
 
 def _read_segment(segment: Path, leo: int, into: list[StoredRecord], holes: list[str]) -> int:

@@ -80,6 +80,10 @@ def _sentence(found: Mapping[str, Any], checked: tuple[str, ...], broken: tuple[
 def _limits(found: Mapping[str, Any]) -> tuple[str, ...]:
     until, unordered, unread = (whole(found, name) for name in ("until_ns", "unordered", "unread"))
     limits = []
+    if source := str(found.get("source") or ""):
+        limits.append(
+            f"these brokers write no trace: the steps are what {source} and the replicas' own files tell"
+        )
     if until is not None:
         limits.append(
             f"only steps before {seconds(until)} were looked at: from there on lines are missing, or too many"

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from wrackline.harness.run.clocks import Clocks
+from wrackline.harness.run.written import judged_of_history
+from wrackline.history import HistoryError
 from wrackline.history.model import RunInfo
 from wrackline.simulator.traced.judged import ON_ZOOKEEPER, Judged, judge
 from wrackline.simulator.traced.lines import Trace
@@ -26,10 +28,11 @@ _SHOWN = 3
 
 
 def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
-    """The verdict's section ``invariants``; None where no node has written a trace. Raises OSError."""
+    """The verdict's section ``invariants``; None where no node has written a trace, and the system has not
+    written down its changes either. Raises OSError."""
     files = sorted(run_dir.glob(TRACES))
     if not files:
-        return None
+        return _of_history(run_dir, info)
     if info.profile.startswith(ON_ZOOKEEPER):
         transactions = sorted(run_dir.glob(TRANSACTIONS))
         if not transactions:
@@ -64,6 +67,16 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     return _section(found, info.nodes, min(bounds, default=None))
 
 
+def _of_history(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
+    try:
+        found = judged_of_history(run_dir, info)
+    except HistoryError:
+        return None
+    except (KeyError, ValueError, TypeError) as wrong:
+        return {"checked": [], "why": f"the history makes no sense ({type(wrong).__name__}: {wrong})"}
+    return None if found is None else _section(found, info.nodes, None)
+
+
 def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> dict[str, Any]:
     broken = [
         {**asdict(one), "node": nodes.get(str(one.node), str(one.node))}
@@ -80,6 +93,7 @@ def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> d
         "unordered": found.unordered,
         "unread": found.unread,
         "blind": list(found.blind),
+        "source": found.source,
     }
 
 

@@ -71,6 +71,8 @@ def _write(recorder: Recorder, node: Node, log: ReplicaLog, in_isr: bool, key_of
             "complete": number == len(chunks) - 1 and log.problem is None,
             "hw": log.high_watermark,
         }
+        if log.epochs is not None and number == len(chunks) - 1:
+            extra["epochs"] = [list(entry) for entry in log.epochs]
         if corrupt:
             extra["corrupt"] = corrupt
         recorder.record(

@@ -60,6 +60,8 @@ class Judged:
     """Lines that could not be read."""
     blind: tuple[str, ...]
     """What nothing could be said of, from some place on, and why."""
+    source: str = ""
+    """What else than traces the steps are from; empty: traces."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> Replica
                 file: segments.parse_checkpoint(remote.get(f"{folder}/{file}").decode(), file=file)
                 for file in _present(fleet, node, segments.HIGH_WATERMARKS, segments.LOG_STARTS)
             }
-            remote.get_tree(f"{folder}/{name}", into, patterns=("*.log",))
+            remote.get_tree(f"{folder}/{name}", into, patterns=("*.log", segments.EPOCHS))
         except (FleetError, segments.SegmentError, UnicodeDecodeError) as wrong:
             raise deploy_error(
                 node, f"read the log of {name}", str(wrong), "see that the replica is on this host"
