@@ -41,6 +41,8 @@ _ASKED = (
     EpochCacheMatchesLog,
 )
 _MIN_ISR = "min.insync.replicas"
+_NEVER_LARGE_ENOUGH = 1_000_000
+"""An ISR, where nobody knows MinISR: then no ELR must be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def judge_written(
 def _of_states(states: Sequence[State], cluster: Cluster, *, whole: bool) -> Iterator[Broken]:
     # The invariants of states ask nothing of a world: what they look at is set here.
     observed = ObservedCluster(cast(World, None), "kip966" if cluster.elr else "kraft35")
-    observed.image = _image(cluster)
+    observed.image = _image(cluster, frozenset(state.tp.topic for state in states))
     before: dict[TopicPartition, PartitionImage] = {}
     leaders: dict[tuple[TopicPartition, int], NodeId] = {}
     for number, state in enumerate(states, 1):
@@ -145,13 +147,13 @@ def _of_states(states: Sequence[State], cluster: Cluster, *, whole: bool) -> Ite
                 yield _broken(OneLeaderPerEpoch, state, text)
 
 
-def _image(cluster: Cluster) -> ClusterImage:
+def _image(cluster: Cluster, topics: frozenset[str]) -> ClusterImage:
     """With every broker in it: who is fenced is in no state of a partition."""
     image = ClusterImage()
     for node in cluster.nodes:
         image.brokers[node] = BrokerImage(node, 0, UUID(int=node), "", 0, None, False, False, 0)
-    for topic, least in cluster.min_isr.items():
-        image.configs["topic", topic] = {_MIN_ISR: str(least)}
+    for topic in topics:
+        image.configs["topic", topic] = {_MIN_ISR: str(cluster.min_isr.get(topic, _NEVER_LARGE_ENOUGH))}
     return image
 
 

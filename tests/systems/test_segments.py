@@ -146,6 +146,17 @@ def test_a_missing_segment_and_a_missing_log_are_told(tmp_path: Path) -> None:
     assert "no segment files" in str(read(tmp_path / "nowhere").problem)
 
 
+def test_a_file_of_leader_epochs_is_read_and_a_damaged_one_is_none(tmp_path: Path) -> None:
+    segment(tmp_path, 0, simple(0))
+    assert read(tmp_path).epochs is None
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n7 41\n")
+    assert read(tmp_path).epochs == [(0, 0), (7, 41)]
+    for damaged in ("0\n2\n0 0\n", "1\n0\n", "0\n1\n0\n", "\x00\x00"):
+        (tmp_path / "leader-epoch-checkpoint").write_text(damaged)
+        found = read(tmp_path)
+        assert (found.epochs, found.problem, found.leo) == (None, None, 2)
+
+
 def test_checkpoints_are_kafkas_own_text(tmp_path: Path) -> None:
     assert parse_checkpoint("0\n2\nlog 0 41\nwith-dash 12 7\n") == {("log", 0): 41, ("with-dash", 12): 7}
     assert read_checkpoint(tmp_path / "none") == {}
