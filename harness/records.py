@@ -8,7 +8,7 @@ Nothing here raises for the content of a run: what cannot be read is said in ``R
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -151,6 +151,17 @@ def records(where: str | Path) -> list[Record]:
     when the place itself cannot be listed."""
     found = [record(folder, night) for folder, night in _folders(UPath(where), 0, None)]
     return sorted(found, key=lambda one: (one.started_at or one.run, one.run))
+
+
+def in_json(found: Iterable[Record]) -> str:
+    """A list with an object for each run: the fields of ``Record``, and what follows from them. The fields of
+    a run that has no verdict are null or empty."""
+    derived = ("case", "follow_up", "violations", "signature")
+    told = []
+    for one in found:
+        said = {each.name: getattr(one, each.name) for each in fields(one)}
+        told.append({**said, "folder": str(one.folder), **{name: getattr(one, name) for name in derived}})
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()
 
 
 def record(folder: UPath | Path, night: Night | None = None) -> Record:

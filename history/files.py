@@ -33,7 +33,12 @@ PARQUET = "history.parquet"
 RUN_JSON = "run.json"
 ROW_GROUP_ROWS = 65_536
 CHUNK_BYTES = 8 << 20
-PARQUET_OPTIONS = {"compression": "zstd", "write_page_checksum": True, "store_schema": False}
+PARQUET_OPTIONS = {
+    "compression": "zstd",
+    "compression_level": 9,
+    "write_page_checksum": True,
+    "store_schema": False,
+}
 
 
 class HistoryError(Exception):

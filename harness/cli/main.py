@@ -36,6 +36,7 @@ COMMANDS = {
     "bisect": (f"{_HERE}.bisect:bisect_command", "Find the first version, or commit, that is bad."),
     "replay": (f"{_HERE}.replay:replay_command", "Do the faults of a run again, on other hosts."),
     "runs": (f"{_HERE}.runs:runs_command", "List runs with their verdicts."),
+    "prune": (f"{_HERE}.prune:prune_command", "Make room: keep of old runs that passed only the history."),
     "analyze": (f"{_HERE}.runs:analyze_command", "Judge recorded runs again, many in one Spark session."),
     "report": (f"{_HERE}.runs:report_command", "Write a run's report again from what was found."),
     "demo": (f"{_HERE}.known_answers:demo_command", "Three short runs that show what it is for."),

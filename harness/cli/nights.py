@@ -17,16 +17,18 @@ from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option
 from wrackline.harness.cli.stopped import STOPPED
+from wrackline.harness.exits import codehost
 from wrackline.harness.nights import accounts
+from wrackline.harness.nights.after import carry_out, check_after, known_before
 from wrackline.harness.nights.driver import DiskFull, Driver, Stopped
 from wrackline.harness.nights.journal import Did, Journal, read
-from wrackline.harness.nights.night import NightDriver, begin
+from wrackline.harness.nights.night import NIGHT_JSON, NightDriver, begin
 from wrackline.harness.nights.order import before, nights, ordered
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
 from wrackline.harness.run.judge import exit_code
 
 FOLDER = "nights"
-_TOLD = "%Y%m%dT%H%M%SZ"
+STAMP = "%Y%m%dT%H%M%SZ"
 
 
 @click.command("suite")
@@ -64,12 +66,19 @@ def suite_command(file: Path, results: Path, fresh: bool, list_only: bool, maste
     folder = results / FOLDER
     night = load_night(file)
     earlier = nights(folder, night.name)
-    unfinished = earlier[-1] if earlier and not read(earlier[-1]).over and not fresh else None
+    unfinished = None if fresh else _unfinished(earlier)
     if list_only:
         return _list(file, night, earlier, unfinished)
     need_writable(results)
+    check_after(night.after)
     here = unfinished or _begun(file, night, folder, earlier)
     return _drive(here, gone_on=unfinished is not None, master=master)
+
+
+def _unfinished(earlier: list[Path]) -> Path | None:
+    """The night that goes on. Of one whose journal alone was kept, for what it knows, nothing can."""
+    last = earlier[-1] if earlier else None
+    return last if last and not read(last).ended and (last / NIGHT_JSON).exists() else None
 
 
 def _begun(file: Path, night: Night, folder: Path, earlier: list[Path]) -> Path:
@@ -78,7 +87,7 @@ def _begun(file: Path, night: Night, folder: Path, earlier: list[Path]) -> Path:
         need_root()
     for case in wanted:
         case.spec.system.reach()
-    here = folder / f"{night.name}-{datetime.now(UTC).strftime(_TOLD)}"
+    here = folder / f"{night.name}-{datetime.now(UTC).strftime(STAMP)}"
     begin(here, night, wanted)
     return here
 
@@ -142,10 +151,15 @@ def stopping(driver: Driver) -> Iterator[None]:
 
 def _told(here: Path, driver: NightDriver, end: Stopped | None) -> int:
     told = list(accounts.accounts(driver.night, driver.cases, driver.state, driver.replayed))
-    written = accounts.write(here, driver.night, told)
+    known = known_before(here, driver.night)
+    summaries = accounts.summarized(here, told, known)
+    written = accounts.write(here, driver.night, told, summaries)
     _show(told)
     for path in written:
         click.echo(f"  {path}")
+    codehost.tell(driver.night.name, summaries, click.echo)
+    if driver.state.over:
+        carry_out(here, driver.night, driver.journal, summaries, known, click.echo)
     if end is not None:
         further = "what is left comes first the next night" if end.over else "the same command goes on"
         click.echo(f"{end}: {driver.account()}; {further}")

@@ -23,6 +23,9 @@ from wrackline.harness.cli.options import (
     set_option,
     with_fleet,
 )
+from wrackline.harness.exits import codehost
+from wrackline.harness.exits.run_summary import RunSummary
+from wrackline.harness.records import in_json, record, records
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import broken_down, exit_code, judge
@@ -81,7 +84,15 @@ def run_command(
         for made in outcomes:
             click.echo(f"recorded in {made.run_dir}; `wrackline analyze {made.run_dir.name}` judges it")
         return EXIT_HOSTS if any(made.troubles for made in outcomes) else 0
-    return show_verdicts(judge_outcomes(outcomes, master=master))
+    judged = judge_outcomes(outcomes, master=master)
+    codehost.tell("wrackline run", [_summary(*each) for each in zip(judged, specs, strict=False)], click.echo)
+    return show_verdicts(judged)
+
+
+def _summary(judged: Judged, spec: Path) -> RunSummary:
+    made = record(judged.run_dir)
+    file = codehost.in_repository(spec)
+    return RunSummary(made.name, judged.word, made.headline, file=file, record=made, report=judged.report)
 
 
 def judge_outcomes(outcomes: Sequence[Outcome], *, master: str) -> list[Judged]:
@@ -105,9 +116,20 @@ def show_verdicts(judged: Sequence[Judged]) -> int:
 
 @click.command("runs")
 @results_option
-def runs_command(results: Path) -> int:
+@click.option(
+    "--json", "as_json", is_flag=True, help="As JSON: a list of objects, the runs of nights as well."
+)
+def runs_command(results: Path, as_json: bool) -> int:
     """List the runs in the results folder, oldest first, with verdict, acknowledged records, and faults
-    proved/planned."""
+    proved/planned.
+
+    \b
+      wrackline runs
+      wrackline runs --json | jq '.[] | select(.verdict == "violation") | [.run, .headline]'
+    """
+    if as_json:
+        click.echo(in_json(records(results) if results.is_dir() else []))
+        return 0
     rows = stored.table(results)
     if not rows:
         click.echo(f"no runs in {results}; `wrackline run suites/demo-acks-all.yaml` makes one")

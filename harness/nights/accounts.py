@@ -1,12 +1,16 @@
-"""What a night has come to: a table for people, markdown for a code host, JUnit for a build server."""
+"""What a night has come to: for people, for a code host, for a build server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from upath import UPath
+
 from wrackline.checkers.findings import Verdict
+from wrackline.harness.exits.codehost import code_quality, in_repository, markdown
+from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.nights.agenda import (
     REPEAT,
     SMALLEST,
@@ -17,8 +21,9 @@ from wrackline.harness.nights.agenda import (
     as_yaml,
     smallest,
 )
-from wrackline.harness.nights.journal import Result, State
+from wrackline.harness.nights.journal import Result, Signature, State
 from wrackline.harness.nights.spec import Night
+from wrackline.harness.records import night_of, record
 from wrackline.harness.report.files import replace_file
 from wrackline.harness.report.junit import junit
 
@@ -36,6 +41,8 @@ class Account:
     smallest: Smallest | None
     shown: tuple[int, int]
     """As ``again``, of the smallest specification."""
+    file: str
+    """The specification's; empty where it is not known."""
 
     @property
     def follow_up(self) -> str:
@@ -71,6 +78,7 @@ def accounts(night: Night, cases: Sequence[Saved], state: State, replayed: Repla
             twin.verdict if twin else None,
             found,
             _rate(state, f"{case.name}~{SMALLEST}-"),
+            case.file,
         )
 
 
@@ -79,13 +87,44 @@ def _rate(state: State, prefix: str) -> tuple[int, int]:
     return sum(one.violates for one in made), len(made)
 
 
-def write(folder: Path, night: Night, told: Sequence[Account]) -> list[Path]:
-    """The smallest specifications, summary.markdown, and junit.xml. Raises OSError, ReportError."""
+def summarized(folder: Path, told: Sequence[Account], known: Container[Signature]) -> list[RunSummary]:
+    """As code hosts, metrics and chats need them. ``known``: signatures of violations that are not new."""
+    night = night_of(UPath(folder))
+    made = []
+    for each in told:
+        result = each.result
+        run = folder / "runs" / result.run if result and result.run else None
+        found = record(run, night) if run and run.is_dir() else None
+        report = run / "report.html" if run else None
+        made.append(
+            RunSummary(
+                each.name,
+                result.verdict if result else None,
+                result.headline if result else "",
+                each.follow_up,
+                in_repository(each.file) if each.file else "",
+                found,
+                report if report and report.exists() else None,
+                bool(result and result.violates and found and found.signature not in known),
+            )
+        )
+    return made
+
+
+def write(folder: Path, night: Night, told: Sequence[Account], summaries: Sequence[RunSummary]) -> list[Path]:
+    """The smallest specifications, summary.markdown, codequality.json and junit.xml. Raises OSError,
+    ReportError."""
     made = [_write_smallest(folder, each) for each in told if each.smallest and each.smallest.shows]
-    made.append(replace_file(folder / "summary.markdown", markdown(night, told).encode()))
-    runs = {folder / "runs" / each.result.run: each.name for each in told if each.result and each.result.run}
-    runs = {path: name for path, name in runs.items() if path.is_dir()}
-    made.append(junit(list(runs), folder / "junit.xml", names=runs))
+    made.append(replace_file(folder / "summary.markdown", markdown(night.name, summaries).encode()))
+    made.append(replace_file(folder / "codequality.json", code_quality(summaries)))
+    names: dict[Path, str] = {}
+    without: dict[str, str] = {}
+    for each in summaries:
+        if each.record is not None:
+            names[Path(str(each.record.folder))] = each.name
+        else:
+            without[each.name] = each.headline if each.verdict else ""
+    made.append(junit(list(names), folder / "junit.xml", names=names, without=without))
     return made
 
 
@@ -95,27 +134,3 @@ def _write_smallest(folder: Path, each: Account) -> Path:
     path.parent.mkdir(exist_ok=True)
     head = f"# {each.name}, made smaller: {each.follow_up}.\n"
     return replace_file(path, (head + as_yaml(each.smallest.raw)).encode())
-
-
-def markdown(night: Night, told: Sequence[Account]) -> str:
-    """As GitHub and GitLab show it in the summary of a job."""
-    done = [each for each in told if each.result is not None]
-    bad = [each for each in done if each.result and each.result.violates]
-    lines = [
-        f"## {night.name}: {len(bad)} violations in {len(done)} of {len(told)} runs",
-        "",
-        "| run | verdict | |",
-        "|---|---|---|",
-    ]
-    for each in sorted(told, key=lambda one: one not in bad):
-        if each.result is None:
-            lines.append(f"| {each.name} | not made | |")
-            continue
-        mark = f"**{each.result.verdict.value}**" if each in bad else each.result.verdict.value
-        said = "; ".join(part for part in (each.result.headline, each.follow_up) if part)
-        lines.append(f"| {each.name} | {mark} | {_cell(said)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -32,6 +32,8 @@ class Saved:
     """Its specification, complete."""
     twin: str | None
     """That of its twin."""
+    file: str = ""
+    """What it was read from; a night of an older version does not say."""
 
 
 @dataclass(frozen=True, slots=True)

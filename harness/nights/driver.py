@@ -62,7 +62,7 @@ class Driver(ABC):
         self.folder = folder
         self.stopping = ""
         """Why it shall stop in good order; empty while it shall not."""
-        self._journal = journal
+        self.journal = journal
         self._limits = limits
         self._master = master
         self._say = say
@@ -78,7 +78,7 @@ class Driver(ABC):
 
     @property
     def state(self) -> State:
-        return self._journal.state
+        return self.journal.state
 
     def drive(self) -> None:
         """Until nothing is left to do. Raises Stopped when it ends before; OSError for a full disk."""
@@ -86,12 +86,12 @@ class Driver(ABC):
             while self._step():
                 time.sleep(_LOOK_S)
         except Stopped as end:
-            self._journal.write(Did.CLOSED, why=str(end), over=end.over)
+            self.journal.write(Did.CLOSED, why=str(end), over=end.over)
             raise
         finally:
             for child in self._running.values():
                 child.kill()
-        self._journal.write(Did.CLOSED, why="", over=True)
+        self.journal.write(Did.CLOSED, why="", over=True)
 
     # --- one look -----------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class Driver(ABC):
 
     def _end(self) -> Stopped | None:
         """Why no run may begin any more; None when one may."""
-        if self._journal.spent_s > self._limits.budget_s:
+        if self.journal.spent_s > self._limits.budget_s:
             return Stopped("its time is spent", over=True)
         free_mb = shutil.disk_usage(self.folder).free >> 20
         if free_mb < self._limits.keep_free_mb:
@@ -126,7 +126,7 @@ class Driver(ABC):
 
     def _begin(self, task: Task) -> None:
         spec = replace_file(self.folder / "specs" / f"{task.name}.yaml", task.text.encode())
-        self._journal.write(Did.BEGAN, task=task.name)
+        self.journal.write(Did.BEGAN, task=task.name)
         log = self.folder / "logs" / f"{task.name}.log"
         log.unlink(missing_ok=True)  # of a try that was killed
         asked = ("run", spec, "--results", self.folder / "runs", "--no-analysis")
@@ -142,12 +142,12 @@ class Driver(ABC):
         if self.stopping:
             return
         if run and any((self.folder / "runs" / run / file).exists() for file in (PARQUET, WAL)):
-            self._journal.write(Did.MADE, task=name, run=run, seconds=seconds)
+            self.journal.write(Did.MADE, task=name, run=run, seconds=seconds)
         else:
             self._judged(name, run, Verdict.INFRASTRUCTURE, child.last_line(), ())
 
     def _judged(self, task: str, run: str, verdict: Verdict, headline: str, found: Sequence[str]) -> None:
-        self._journal.write(
+        self.journal.write(
             Did.JUDGED, task=task, run=run, verdict=verdict, headline=headline, anomalies=list(found)
         )
         self._say(f"{verdict.value:<14} {task}  {headline}")
@@ -201,7 +201,7 @@ class Driver(ABC):
     @property
     def spent(self) -> str:
         """``5 min of 8.0 h``."""
-        return f"{_long(self._journal.spent_s)} of {_long(self._limits.budget_s)}"
+        return f"{_long(self.journal.spent_s)} of {_long(self._limits.budget_s)}"
 
 
 def _long(seconds: float) -> str:

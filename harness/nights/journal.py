@@ -16,6 +16,8 @@ import orjson
 from wrackline.checkers.findings import Verdict
 
 JOURNAL = "journal.jsonl"
+Signature = tuple[str, str, str, str]
+"""`harness.records.Record.signature`."""
 
 
 class Did(StrEnum):
@@ -28,6 +30,9 @@ class Did(StrEnum):
     JUDGED = "judged"
     CLOSED = "closed"
     """The harness ended in good order: why, and whether the night is over."""
+    TOLD = "told"
+    """All was done that is done when a night is over; the signatures of violations that need not be told of
+    again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,14 @@ class State:
     spent_s: float = 0.0
     """How long the harness was at work on this night."""
     over: bool = False
-    """Nothing is left to do."""
+    """No further run is made."""
+    told: frozenset[Signature] | None = None
+    """Of its violations that need not be told of again; None while nobody was told of the night."""
+
+    @property
+    def ended(self) -> bool:
+        """Nothing of this night is left to do, beside runs neither."""
+        return self.over and self.told is not None
 
     def take(self, line: Mapping[str, Any]) -> None:
         match line["did"]:
@@ -77,6 +89,8 @@ class State:
                 )
             case Did.CLOSED:
                 self.over = bool(line["over"])
+            case Did.TOLD:
+                self.told = frozenset(tuple(each) for each in line["signatures"])
 
 
 class Journal:

@@ -32,7 +32,11 @@ def begin(folder: Path, night: Night, cases: Sequence[Case]) -> None:
         (specs / f"{case.name}.yaml").write_text(case.spec.to_yaml())
         if case.twin is not None:
             (specs / f"{case.name}~twin.yaml").write_text(case.twin.to_yaml())
-    said = {"night": night.model_dump(mode="json"), "cases": [case.name for case in cases]}
+    said = {
+        "night": night.model_dump(mode="json"),
+        "cases": [case.name for case in cases],
+        "files": {case.name: str(case.file.absolute()) for case in cases},
+    }
     (folder / NIGHT_JSON).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2) + b"\n")
 
 
@@ -45,7 +49,10 @@ def saved(folder: Path) -> tuple[Night, list[Saved]]:
         path = specs / f"{name}.yaml"
         return path.read_text() if path.exists() else None
 
-    cases = [Saved(name, text(name) or "", text(f"{name}~twin")) for name in said["cases"]]
+    files = said.get("files", {})
+    cases = [
+        Saved(name, text(name) or "", text(f"{name}~twin"), files.get(name, "")) for name in said["cases"]
+    ]
     return Night.model_validate(said["night"], strict=False), cases
 
 

@@ -25,6 +25,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import Field, ValidationError, field_validator
 
+from wrackline.harness.exits.spec import After
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.spec import Spec, SpecError, load_mapping
@@ -91,6 +92,8 @@ class Night(Strict):
     """How much is spent on making a violation smaller."""
     keep_free_mb: Annotated[int, Field(ge=0)] = 2048
     """With less than this on the disk of the results no run begins."""
+    after: After = After()
+    """What is done when the night is over."""
     runs: Annotated[tuple[Entry, ...], Field(min_length=1, strict=False)]
     """What is run."""
 
@@ -104,6 +107,8 @@ class Case:
     spec: Spec
     twin: Spec | None
     """None: the specification has no faults to leave out, and the file names no other twin."""
+    file: Path
+    """What it was read from."""
 
 
 def load_night(path: Path) -> Night:
@@ -162,8 +167,8 @@ def _case(entry: Entry, chosen: Settings, folder: Path) -> Case:
     else:
         twin = load_checked(file, settings=[*settings, "nemesis={}"], seed=seed)
         if twin.nemesis == spec.nemesis:
-            return Case(_name(spec, entry, chosen), spec, None)
-    return Case(_name(spec, entry, chosen), spec, twin)
+            return Case(_name(spec, entry, chosen), spec, None, file)
+    return Case(_name(spec, entry, chosen), spec, twin, file)
 
 
 def _as_options(settings: Mapping[str, Any]) -> list[str]:

@@ -1,5 +1,5 @@
-"""Verdicts as JUnit XML, which Jenkins and GitLab read: a suite for each run, a case for each checker and
-each condition.
+"""Verdicts as JUnit XML, which Jenkins and GitLab read: a suite for each run, a case for its having been made
+and judged, one for each checker and each condition.
 
 A forbidden anomaly that was found, an expected one that was not, and a condition that does not hold are
 failures. A checker to which the contract does not apply is skipped. A run without a verdict, or one that
@@ -29,11 +29,19 @@ from wrackline.harness.report.summary import run_name
 from wrackline.harness.report.text import number, partition_label, printable
 
 _TEXT_LIMIT = 8_000
+MADE = "made and judged"
 
 
-def junit(run_dirs: Sequence[Path], path: Path, *, names: Mapping[Path, str] | None = None) -> Path:
+def junit(
+    run_dirs: Sequence[Path],
+    path: Path,
+    *,
+    names: Mapping[Path, str] | None = None,
+    without: Mapping[str, str] | None = None,
+) -> Path:
     """Write one JUnit file for several runs. ``names``: what runs are called there; by default as their
-    specifications are. Raises ReportError when a folder is no run."""
+    specifications are. ``without``: names of runs that left no folder, and why; a run that nobody tried has
+    no reason. Raises ReportError when a folder is no run."""
     root = ElementTree.Element("testsuites", {"name": "wrackline"})
     seen: Counter[str] = Counter()
     for run_dir in run_dirs:
@@ -41,8 +49,11 @@ def junit(run_dirs: Sequence[Path], path: Path, *, names: Mapping[Path, str] | N
         name = (names or {}).get(run_dir) or run_name(files)
         seen[name] += 1
         root.append(_suite(files, name if seen[name] == 1 else f"{name} ({seen[name]})"))
+    for name, why in (without or {}).items():
+        root.append(_suite_without_run(name, why))
     for key in ("tests", "failures", "errors", "skipped"):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
+    root.set("time", f"{sum(float(suite.get('time', '0')) for suite in root):.3f}")
     ElementTree.indent(root)
     return replace_file(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
@@ -61,7 +72,7 @@ def _suite(files: RunFiles, name: str) -> ElementTree.Element:
         for key, value in facts.items():
             ElementTree.SubElement(properties, "property", {"name": key, "value": printable(value)})
     verdict = files.verdict
-    _verdict_case(suite, name, verdict)
+    _made_case(suite, name, files)
     for row in rows(verdict, "anomalies"):
         _anomaly_case(suite, name, row, files)
     for row in rows(verdict, "conditions"):
@@ -70,23 +81,41 @@ def _suite(files: RunFiles, name: str) -> ElementTree.Element:
             _outcome(
                 case, "failure", "the condition does not hold", str(row.get("detail") or ""), "inconclusive"
             )
+    return _counted(suite)
+
+
+def _suite_without_run(name: str, why: str) -> ElementTree.Element:
+    suite = ElementTree.Element("testsuite", {"name": printable(name)})
+    case = _case(suite, name, MADE)
+    if why:
+        _outcome(case, "error", why, why, "infrastructure")
+    else:
+        ElementTree.SubElement(case, "skipped").set("message", "not made")
+    return _counted(suite)
+
+
+def _counted(suite: ElementTree.Element) -> ElementTree.Element:
+    """How many cases of each kind there are, and their time."""
     suite.set("tests", str(len(suite.findall("testcase"))))
     for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(key, str(len(suite.findall(f"testcase/{tag}"))))
-    spent = numeric(mapping(verdict, "engine"), "seconds")
-    suite.set("time", f"{spent or 0:.3f}")
+    suite.set("time", f"{sum(float(case.get('time', '0')) for case in suite.iter('testcase')):.3f}")
     return suite
 
 
-def _verdict_case(suite: ElementTree.Element, name: str, verdict: Mapping[str, Any] | None) -> None:
-    """Adds a case for a run that could not be judged: then no checker has one."""
+def _made_case(suite: ElementTree.Element, name: str, files: RunFiles) -> None:
+    """Whether the run was made and judged, and how long both took. Checkers and conditions have no time of
+    their own: they look at the same run together."""
+    verdict = files.verdict
+    case = _case(suite, name, MADE)
+    ends = [numeric(phase, "end_ns") or 0 for phase in rows(files.metrics, "phases")]
+    spent = max(ends, default=0) / 1e9 + (numeric(mapping(verdict, "engine"), "seconds") or 0)
+    case.set("time", f"{spent:.3f}")
     if verdict is None:
-        case = _case(suite, name, "verdict")
         _outcome(
             case, "error", "the run has no verdict", "verdict.json is missing or not readable", "not judged"
         )
     elif verdict.get("verdict") == Verdict.INFRASTRUCTURE:
-        case = _case(suite, name, "verdict")
         reasons = "\n".join(texts(verdict, "reasons"))
         _outcome(
             case, "error", str(verdict.get("headline") or "infrastructure failed"), reasons, "infrastructure"

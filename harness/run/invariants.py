@@ -10,7 +10,7 @@ from typing import Any
 
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.written import judged_of_history
-from wrackline.history import HistoryError
+from wrackline.history import HistoryError, packed
 from wrackline.history.model import RunInfo
 from wrackline.simulator.traced.judged import ON_ZOOKEEPER, Judged, judge
 from wrackline.simulator.traced.lines import Trace
@@ -30,11 +30,11 @@ _SHOWN = 3
 def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     """The verdict's section ``invariants``; None where no node has written a trace, and the system has not
     written down its changes either. Raises OSError."""
-    files = sorted(run_dir.glob(TRACES))
+    files = packed.found(run_dir, TRACES)
     if not files:
         return _of_history(run_dir, info)
     if info.profile.startswith(ON_ZOOKEEPER):
-        transactions = sorted(run_dir.glob(TRANSACTIONS))
+        transactions = packed.found(run_dir, TRANSACTIONS)
         if not transactions:
             return {"checked": [], "why": _WITHOUT_ZOOKEEPER}
         files += transactions
@@ -45,7 +45,7 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     until_ns = _until_ns(files)
     traces = [
         Trace(
-            file.relative_to(run_dir).as_posix(),
+            packed.plain_name(file).relative_to(run_dir).as_posix(),
             _lines(file, until_ns),
             clocks.ahead_ns.get(file.parent.name, 0) + clocks.start_ns,
         )
@@ -118,8 +118,8 @@ def _until_ns(files: Sequence[Path]) -> int | None:
 
 
 def _lines(file: Path, until_ns: int | None) -> Iterator[bytes]:
-    with file.open("rb") as opened:
-        for line in opened:
+    with packed.opened(file) as lines:
+        for line in lines:
             if until_ns is not None and (found := _TIME.match(line)) and int(found[1]) >= until_ns:
                 return
             yield line

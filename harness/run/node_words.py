@@ -13,6 +13,7 @@ from typing import Any
 
 from wrackline.checkers.contracts import LOSS
 from wrackline.checkers.system_words import is_kafka
+from wrackline.history import packed
 from wrackline.history.model import RunInfo
 
 MOST = 2
@@ -60,7 +61,8 @@ def words_of_loss(run_dir: Path, info: RunInfo, verdict: Mapping[str, Any]) -> l
 
 
 def _lines(run_dir: Path) -> Iterator[Line]:
-    for file in sorted(run_dir.glob("nodes/*/broker.log")):
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            for number, text in enumerate(opened, 1):
-                yield Line(file.relative_to(run_dir).as_posix(), number, text.rstrip())
+    for file in packed.found(run_dir, "nodes/*/broker.log"):
+        name = packed.plain_name(file).relative_to(run_dir).as_posix()
+        with packed.opened(file) as lines:
+            for number, line in enumerate(lines, 1):
+                yield Line(name, number, line.decode(errors="replace").rstrip())

@@ -33,7 +33,7 @@ from wrackline.harness.run.warm import become_steady
 from wrackline.harness.run.watch import Watch
 from wrackline.harness.specification.build import Parts, as_run, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec
-from wrackline.history import Recorder, RecordingFailed
+from wrackline.history import Recorder, RecordingFailed, packed
 from wrackline.history.files import private_folder
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
@@ -68,9 +68,7 @@ def run(spec: Spec, options: Options) -> Outcome:
             made = _Run(spec, parts, test_id, run_dir, options, progress)
         except (OSError, RecordingFailed) as wrong:
             shutil.rmtree(run_dir, ignore_errors=True)
-            why = (
-                wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else str(wrong).split(";")[0]
-            )
+            why = getattr(wrong, "strerror", None) or str(wrong).split(";")[0]
             raise CannotRecord(
                 f"{run_dir} cannot be written: {why}; make room there, or name another folder with --results"
             ) from wrong
@@ -314,9 +312,11 @@ class _Run:
     def _collect(self) -> None:
         with suppress(RecordingFailed):
             self._phase("collect")
-        self.parts.system.collect(self.run_dir / "nodes")
-        self.account.collected(self.parts.system.nodes, self.run_dir / "nodes")
-        record_changes(self.parts, self.recorder, self.spec.topic.name, self.run_dir / "nodes")
+        nodes = self.run_dir / "nodes"
+        self.parts.system.collect(nodes)
+        self.account.collected(self.parts.system.nodes, nodes)
+        record_changes(self.parts, self.recorder, self.spec.topic.name, nodes)
+        packed.pack(nodes.glob("*/*"))
 
     def _leave_the_cluster(self) -> None:
         assert isinstance(self.parts.system, StandingSystem)

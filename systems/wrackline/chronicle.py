@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from wrackline.history import packed
 from wrackline.systems.chronicle import NO_LEADER, Change, Chronicle, MetadataLog, UncleanRecovery
 
 SOURCE = "what each controller has traced as committed"
@@ -44,8 +45,8 @@ def chronicle(files: Mapping[str, Path], topic: str) -> Chronicle:
 
 
 def _lines(host: str, file: Path) -> Iterator[_Line]:
-    with file.open("rb") as opened:
-        for text in opened:
+    with packed.opened(file) as lines:
+        for text in lines:
             if not any(kind in text for kind in _KINDS):
                 continue
             try:

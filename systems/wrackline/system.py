@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
+from wrackline.history import packed
 from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
 from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.deployed import Deployed
@@ -234,8 +235,7 @@ class WracklineSystem(Deployed):
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:
         """From the traces that were collected. Raises DeployError."""
-        found = {node.host.name: collected / node.host.name / TRACE for node in self.nodes}
-        files = {host: file for host, file in found.items() if file.exists()}
+        files = {file.parent.name: file for file in packed.found(collected, f"*/{TRACE}")}
         if not files:
             return Chronicle(SOURCE, missing=("no node has written a trace (system.trace)",))
         try:

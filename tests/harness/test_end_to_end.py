@@ -182,7 +182,7 @@ def test_a_short_run_with_a_killed_leader_passes(tmp_path: Path, spec_file: Path
     replicas = {(row["node"], row["partition"]) for row in found if row["f"] == "replica"}
     assert replicas == {(node, partition) for node in ("n1", "n2", "n3") for partition in (0, 1)}
     for host in ("n1", "n2", "n3", "c1"):
-        names = {path.name for path in (run_dir / "nodes" / host).iterdir()}
+        names = {path.name.removesuffix(".zst") for path in (run_dir / "nodes" / host).iterdir()}
         assert names >= {"broker.log", "trace.jsonl", "effective-config.toml", "listing.txt"}
     assert "<html" in (run_dir / "report.html").read_text()[:200]
     assert ours(run_dir) == []

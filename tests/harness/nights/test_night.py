@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -78,8 +79,16 @@ def test_a_night_from_its_first_run_to_its_summary(tmp_path: Path) -> None:
     assert state.results["breaks"].headline == "no host could be made"
     assert state.results["unjudged"].headline == "it could not be judged: its history is torn"
     summary = (here / "summary.markdown").read_text()
-    assert summary.startswith("## n: 1 violations in 4 of 4 runs")
-    assert "| bad | **violation** | 1 faults; again in 1 of 1; its twin: pass |" in summary
+    assert summary.startswith("## n: 1 violation in 4 of 4 runs")
+    assert "| bad | **violation** (new) | 1 faults; again in 1 of 1; its twin: pass |" in summary
+
+    suites = ElementTree.parse(here / "junit.xml").getroot()
+    assert {one.get("name"): (one.get("failures"), one.get("errors")) for one in suites} == {
+        "good": ("0", "0"),
+        "bad": ("1", "0"),
+        "breaks": ("0", "1"),
+        "unjudged": ("0", "1"),
+    }
 
     listed = CliRunner().invoke(suite_command, [*asked, "--list"], standalone_mode=False).output
     assert [line.split()[0] for line in listed.splitlines()] == ["bad", "breaks", "unjudged", "good"]

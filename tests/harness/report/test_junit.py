@@ -30,11 +30,13 @@ def test_one_case_a_checker_and_a_condition_with_counts_that_add_up(whole_run: P
     ] == synthetic_run.TEST_ID
     assert suite.get("timestamp") == "2026-03-11T10:15:02"
     cases = suite.findall("testcase")
-    assert len(cases) == len(synthetic_run.CHECKERS) + 5
+    assert len(cases) == len(synthetic_run.CHECKERS) + 5 + 1
     assert all(c.get("name") and c.get("classname") and c.get("time") is not None for c in cases)
+    assert case(root, "made and judged").get("time") == "71.400"  # 60 s for the run, 11.4 for the analysis
+    assert root.get("time") == suite.get("time") == "71.400"
     for holder in (root, suite):
         assert {k: holder.get(k) for k in ("tests", "failures", "errors", "skipped")} == {
-            "tests": "24", "failures": "5", "errors": "0", "skipped": "2",
+            "tests": "25", "failures": "5", "errors": "0", "skipped": "2",
         }  # fmt: skip
 
 
@@ -92,7 +94,7 @@ def test_a_run_that_was_not_judged_is_an_error(own_run: Path) -> None:
     junit([own_run], own_run / "junit.xml")
     root = ElementTree.parse(own_run / "junit.xml").getroot()
     assert root.get("errors") == "1"
-    assert case(root, "verdict").find("error") is not None
+    assert case(root, "made and judged").find("error") is not None
 
 
 def test_several_runs_go_into_one_valid_file_whatever_their_text(
@@ -109,4 +111,4 @@ def test_several_runs_go_into_one_valid_file_whatever_their_text(
     path = junit([whole_run, own_run], tmp_path / "all.xml")
     root = ElementTree.parse(path).getroot()
     assert [suite.get("errors") for suite in root] == ["0", "1"]
-    assert root.get("tests") == "25"
+    assert root.get("tests") == "26"

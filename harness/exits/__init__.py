@@ -1,0 +1,1 @@
+"""Where the outcome of runs goes beside reports: code hosts, metrics, webhooks, storage."""

@@ -1,0 +1,45 @@
+"""What a run came to, as all that goes out needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wrackline.checkers.findings import Verdict
+from wrackline.harness.records import Record
+
+GOOD = (Verdict.PASS, Verdict.REPRODUCED)
+BAD = (Verdict.VIOLATION, Verdict.NOT_REPRODUCED)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run: of a night's file, or of the command line."""
+
+    name: str
+    """The same every night: ``demo-acks-all.kip101.s2``."""
+    verdict: Verdict | None
+    """None: it was not made."""
+    headline: str
+    beside: str = ""
+    """What followed from it: ``again in 3 of 3; its twin: pass``."""
+    file: str = ""
+    """Its specification, relative to the repository where it lies in one."""
+    record: Record | None = None
+    """None: it did not come so far."""
+    report: Path | None = None
+    new: bool = False
+    """A violation that no night before has shown."""
+
+    @property
+    def violates(self) -> bool:
+        return self.verdict is Verdict.VIOLATION
+
+    @property
+    def bad(self) -> bool:
+        """It fails its build."""
+        return self.verdict in BAD
+
+    @property
+    def said(self) -> str:
+        return "; ".join(part for part in (self.headline, self.beside) if part)
