@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from math import sqrt
+from statistics import NormalDist, median
 from typing import Final
-
-from scipy.stats import binomtest
 
 PAST: Final = 30
 """So many earlier runs make the band."""
@@ -17,6 +16,7 @@ WIDTH: Final = 3.0
 """Half the band's width, in standard deviations as the median absolute deviation estimates them."""
 _SIGMA: Final = 1.4826
 """Of a normal distribution the standard deviation is so many times the median absolute deviation."""
+_Z: Final = NormalDist().inv_cdf(0.975)
 _LEAST_SHARE: Final = 0.02
 """Narrower than this share of the median no band is: where all earlier runs agree to the last digit, the
 smallest change would be news."""
@@ -69,5 +69,7 @@ def share(count: int, of: int) -> Share:
     """Wilson's interval stays honest where the count is 0 or all, and of few runs."""
     if not of:
         return Share(0, 0, 0.0, 1.0)
-    interval = binomtest(count, of).proportion_ci(confidence_level=0.95, method="wilson")
-    return Share(count, of, float(interval.low), float(interval.high))
+    seen, room = count / of, _Z * _Z / of
+    middle = (seen + room / 2) / (1 + room)
+    half = _Z * sqrt(seen * (1 - seen) / of + room / (4 * of)) / (1 + room)
+    return Share(count, of, max(0.0, middle - half), min(1.0, middle + half))

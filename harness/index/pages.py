@@ -82,7 +82,7 @@ class Site:
     series: Sequence[Series]
     incidents: Sequence[Incident]
     stamp: str
-    """Another one whenever a run is."""
+    """Another one whenever a run is; empty where the pages do not ask for it."""
     pages: tuple[tuple[str, str], ...] = field(default=PAGES)
 
     @cached_property

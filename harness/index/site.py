@@ -23,6 +23,7 @@ from wrackline.harness.index.runs import Link, Run, shown
 from wrackline.harness.index.suites import grid, suites
 from wrackline.harness.index.trends import HIGHER_IS_BETTER, News, Point, Series, Trend, news, series, settings
 from wrackline.harness.records import METRICS, State
+from wrackline.harness.report.text import plural
 from wrackline.history.files import whole_file
 
 KEPT: Final = "kept.json"
@@ -75,7 +76,7 @@ def build(
 ) -> Built:
     """Write the site. ``live``: its pages ask now and then whether there is something new. Raises OSError."""
     runs = shown(entries, link)
-    site = Site(name, runs, suites(runs), series(runs), incidents(runs), _stamp(runs))
+    site = Site(name, runs, suites(runs), series(runs), incidents(runs), _stamp(runs) if live else "")
     made = dict(_pages(site, reader))
     written = sum(_write(folder / file, content.encode("utf-8", "replace")) for file, content in made.items())
     for below in ("run", "suite"):
@@ -148,7 +149,7 @@ def _nights(site: Site, found: Sequence[News]) -> str:
     fresh = [one for one in site.incidents if one.first.night == latest_night.name]
     going_on = sum(run.record.state is State.RECORDING for run in site.runs)
     tiles = [
-        _tile("runs", len(site.runs), f"{len(nights)} nights, {len(site.suites)} suites", "runs.html"),
+        _tile("runs", len(site.runs), f"{plural(len(nights), 'night')}, {plural(len(site.suites), 'suite')}", "runs.html"),
         _tile(
             "failed in the latest night",
             latest_night.bad,
@@ -251,6 +252,3 @@ def _data(runs: Sequence[Run]) -> bytes:
     said = {"runs": rows, "metrics": list(METRICS.items()), "higher": sorted(HIGHER_IS_BETTER)}
     return orjson.dumps(said)
 
-
-def series_of(run: Run, found: Sequence[Series]) -> Series | None:
-    return next((one for one in found if any(other is run for other in one.runs)), None)
