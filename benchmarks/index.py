@@ -5,7 +5,7 @@
 
 The nights are made up: verdicts and figures are drawn from a seed, around those of results/sample, and the
 history is one that was made once and is linked into each run (so it is in the page cache after the first
-read, as it is after a night that has just been judged). Everything that the index reads of a run is there: run,
+read, as it is after a night that has just been judged). Everything that the index reads of a run is there:
 specification, verdict, metrics, journal, history. Reports are empty files, since the index links to them and
 does not read them. Measured are the first build, the next one without a change, and one after one more run.
 """
@@ -29,8 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks/checkers"))
+sys.path.insert(0, str(Path(__file__).parent / "checkers"))
 
 from synthetic import TOPIC, write_history
 
@@ -40,9 +39,18 @@ from wrackline.harness.index.site import KEPT, Built, Reader, build
 from wrackline.history.files import PARQUET_OPTIONS
 from wrackline.history.schema import SCHEMA
 
-SAMPLE = ROOT / "results/sample"
+SAMPLE = Path(__file__).parents[1] / "results/sample"
 PARTITIONS = 16
-SUITES = ("acks-all", "power-cut", "partition", "rolling-upgrade", "leader-kill", "disk-full", "clock-jump", "txn")
+SUITES = (
+    "acks-all",
+    "power-cut",
+    "partition",
+    "rolling-upgrade",
+    "leader-kill",
+    "disk-full",
+    "clock-jump",
+    "txn",
+)
 VERSIONS = ("4.0.0", "4.1.1", "4.4.0")
 
 
@@ -86,7 +94,13 @@ def night(results: Path, number: int, runs: int, made: Path, dice: random.Random
         for at in range(runs):
             suite, seed = SUITES[at % len(SUITES)], at // len(SUITES) + 1
             run = _run(folder / "runs", suite, seed, began + timedelta(minutes=2 * at), number, made, dice)
-            said = {"task": f"{suite}.s{seed}", "run": run.name, "seconds": 60.0, "did": "made", "spent_s": at}
+            said = {
+                "task": f"{suite}.s{seed}",
+                "run": run.name,
+                "seconds": 60.0,
+                "did": "made",
+                "spent_s": at,
+            }
             journal.write(orjson.dumps(said) + b"\n")
 
 
@@ -95,7 +109,10 @@ def _run(
 ) -> Path:
     run = runs / f"{began:%Y%m%dT%H%M%SZ}-{suite}-{dice.randrange(1 << 16):04x}"
     run.mkdir()
-    os.link(made, run / "history.parquet")
+    try:
+        os.link(made, run / "history.parquet")
+    except OSError:  # on another file system
+        shutil.copy(made, run / "history.parquet")
     (run / "report.html").touch()
     shutil.copy(SAMPLE / "spec.yaml", run)
     version = VERSIONS[min(night * len(VERSIONS) // 12, len(VERSIONS) - 1)]

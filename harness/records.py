@@ -226,7 +226,7 @@ def night_of(folder: UPath) -> Night | None:
     return Night(folder.name, tasks)
 
 
-def folders(where: str | Path) -> Iterator[tuple[UPath, Night | None]]:
+def folders(where: str | Path | UPath) -> Iterator[tuple[UPath, Night | None]]:
     """The folder of every run below a place, with its night; nothing of a run is read. Raises OSError as
     above."""
     yield from _folders(UPath(where), 0, None)

@@ -8,7 +8,7 @@ series that were made before it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from statistics import median
@@ -180,27 +180,26 @@ def _moved(metric: str, before: Side, after: Side, runs: Sequence[Run], *, alike
     )
 
 
-def _noise(
-    metric: str, before: Side, was: Sequence[float], after: Side, runs: Sequence[Run]
-) -> Band | None:
-    """Of the side before. Of a single run: of its series up to it, so that one lucky run is not the measure."""
+def _noise(metric: str, before: Side, was: Sequence[float], after: Side, runs: Sequence[Run]) -> Band | None:
+    """Of the side before. Of a single run: of its series up to it, so that no lucky run is the measure."""
     if len(was) >= FEWEST:
         return band(was)
     wanted = {(run.record.name, settings(run)) for run in before.runs}
     until = max(run.record.started_at for run in before.runs)
+    others = {run.slug for run in after.runs}
     past = [
         run.record.metrics[metric]
         for run in runs
         if (run.record.name, settings(run)) in wanted
         and metric in run.record.metrics
         and run.record.started_at <= until
-        and run not in after.runs
+        and run.slug not in others
     ]
     return band(past)
 
 
 def _apart(before: Side, after: Side) -> tuple[tuple[str, str, str], ...]:
-    said = {
+    said: dict[str, Callable[[Run], str]] = {
         "suite": lambda run: run.record.name,
         "settings": settings,
         "version": lambda run: run.record.version,
@@ -239,5 +238,5 @@ def side(name: str, runs: Sequence[Run]) -> Side:
         raise Unlike(f"{name}: {len(beginning)} runs begin so ({few}); say more of it")
     versions = _few(sorted({run.record.version for run in runs if run.record.version}))
     raise Unlike(
-        f"{name}: no run, night or version of that name among {len(runs)} runs (versions: {versions or 'none'})"
+        f"{name}: no run, night or version of that name in {len(runs)} runs; versions: {versions or 'none'}"
     )

@@ -49,7 +49,9 @@ def trend_chart(trend: Trend, root: str) -> Markup:
 def _range(points: Sequence[Point]) -> tuple[float, float]:
     """From zero where that does not press everything to the upper edge."""
     values = [point.value for point in points]
-    bounds = [edge for point in points if point.expected for edge in (point.expected.low, point.expected.high)]
+    bounds = [
+        edge for point in points if point.expected for edge in (point.expected.low, point.expected.high)
+    ]
     low, high = min([*values, *bounds]), max([*values, *bounds])
     if 0 <= low < 0.6 * high:
         low = 0.0

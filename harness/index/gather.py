@@ -51,12 +51,13 @@ class Kept:
     """Run folder -> the signature of its files, and what was read of them. For this process only."""
 
 
-def gather(where: str | Path, kept: Kept) -> list[Entry]:
-    """Every run below a folder or an fsspec address, oldest first. Raises NothingThere."""
+def gather(where: str | Path | UPath, kept: Kept, *, histories: bool = True) -> list[Entry]:
+    """Every run below a folder or an fsspec address, oldest first. Without ``histories`` nothing is known of
+    latency. Raises NothingThere."""
     place = UPath(where)
     found = _listed(place)
     with ThreadPoolExecutor(_READERS) as pool:
-        entries = list(pool.map(lambda each: _entry(*each, kept), found))
+        entries = list(pool.map(lambda each: _entry(each[0], each[1], kept, histories=histories), found))
     _forget(kept, {str(folder) for folder, _ in found})
     return sorted(entries, key=lambda one: (one.record.started_at or one.record.run, one.record.run))
 
@@ -70,12 +71,12 @@ def _listed(place: UPath) -> list[tuple[UPath, Night | None]]:
         raise NothingThere(f"{place}: cannot be listed: {wrong}") from wrong
     if not found:
         raise NothingThere(
-            f"{place}: no run in it, nor in the folders below; `wrackline run` and `wrackline suite` make runs"
+            f"{place}: no run in it, nor in folders below; `wrackline run` and `wrackline suite` make some"
         )
     return found
 
 
-def _entry(folder: UPath, night: Night | None, kept: Kept) -> Entry:
+def _entry(folder: UPath, night: Night | None, kept: Kept, *, histories: bool) -> Entry:
     stamps = _stamps(folder)
     signed = f"{stamps} {night.tasks.get(folder.name) if night else ''}"
     before = kept.entries.get(str(folder))
@@ -83,7 +84,7 @@ def _entry(folder: UPath, night: Night | None, kept: Kept) -> Entry:
         return before[1]
     entry = Entry(
         record=record(folder, night),
-        latency=_latency(folder, stamps.get(PARQUET, ""), kept),
+        latency=_latency(folder, stamps.get(PARQUET, ""), kept) if histories else None,
         has_report="report.html" in stamps,
         has_history=PARQUET in stamps,
     )

@@ -1,4 +1,4 @@
-"""The pages of the site as HTML. No module of this folder but this one knows HTML, and no template computes."""
+"""The pages of the site as HTML. No other module of this folder knows HTML, and no template computes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wrackline.harness.index.incidents import Incident
 from wrackline.harness.index.runs import MARKS, Run
 from wrackline.harness.index.suites import Suite
 from wrackline.harness.index.trends import Series, Trend
-from wrackline.harness.index.words import figure, interval, percent
+from wrackline.harness.index.words import change, figure, interval, percent
 from wrackline.harness.report import text
 from wrackline.pages import policy
 
@@ -68,7 +68,7 @@ _ENVIRONMENT.filters.update(
     slug=slug,
     spark=spark,
 )
-_ENVIRONMENT.globals.update(plural=text.plural)
+_ENVIRONMENT.globals.update(change=change, plural=text.plural)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,15 @@ from wrackline.harness.index.pages import Site, embedded, page, script
 from wrackline.harness.index.places import latest, places
 from wrackline.harness.index.runs import Link, Run, shown
 from wrackline.harness.index.suites import grid, suites
-from wrackline.harness.index.trends import HIGHER_IS_BETTER, News, Point, Series, Trend, news, series, settings
+from wrackline.harness.index.trends import (
+    HIGHER_IS_BETTER,
+    News,
+    Point,
+    Trend,
+    news,
+    series,
+    settings,
+)
 from wrackline.harness.records import METRICS, State
 from wrackline.harness.report.text import plural
 from wrackline.history.files import whole_file
@@ -149,7 +157,12 @@ def _nights(site: Site, found: Sequence[News]) -> str:
     fresh = [one for one in site.incidents if one.first.night == latest_night.name]
     going_on = sum(run.record.state is State.RECORDING for run in site.runs)
     tiles = [
-        _tile("runs", len(site.runs), f"{plural(len(nights), 'night')}, {plural(len(site.suites), 'suite')}", "runs.html"),
+        _tile(
+            "runs",
+            len(site.runs),
+            f"{plural(len(nights), 'night')}, {plural(len(site.suites), 'suite')}",
+            "runs.html",
+        ),
         _tile(
             "failed in the latest night",
             latest_night.bad,
@@ -158,7 +171,9 @@ def _nights(site: Site, found: Sequence[News]) -> str:
             bad=latest_night.bad > 0,
         ),
         _tile("incidents", len(site.incidents), f"{len(fresh)} new in the latest night", "incidents.html"),
-        _tile("flaky suites", sum(one.is_flaky for one in site.suites), "both ways, one version", "suites.html"),
+        _tile(
+            "flaky suites", sum(one.is_flaky for one in site.suites), "both ways, one version", "suites.html"
+        ),
         _tile("figures worse than their past", len(moved), "in the latest night", "trends.html"),
     ]
     if going_on:
@@ -175,7 +190,9 @@ def _nights(site: Site, found: Sequence[News]) -> str:
         columns=names,
         fresh=site.incidents[:_FRESH],
         incident_count=len(site.incidents),
-        damaged=[run for run in site.runs if run.record.trouble and run.record.state is not State.INFRASTRUCTURE],
+        damaged=[
+            run for run in site.runs if run.record.trouble and run.record.state is not State.INFRASTRUCTURE
+        ],
     )
 
 
@@ -251,4 +268,3 @@ def _data(runs: Sequence[Run]) -> bytes:
     ]
     said = {"runs": rows, "metrics": list(METRICS.items()), "higher": sorted(HIGHER_IS_BETTER)}
     return orjson.dumps(said)
-

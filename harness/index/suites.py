@@ -1,7 +1,7 @@
 """Suites across and nights down: what became of every run, and how often a suite fails.
 
 A suite is a specification, whatever its seed and settings; a night's runs of it lie in one cell. Repeats and
-twins, which a violation brings about, are counted apart: they would make a suite look worse that had bad luck.
+twins, which a violation brings about, are counted apart: they would make a suite look worse than it is.
 """
 
 from __future__ import annotations

@@ -29,8 +29,10 @@ def interval(of: Share) -> str:
     return f"{percent(of.low)} to {percent(of.high)}"
 
 
-def change(before: float, after: float) -> str:
+def change(before: float | None, after: float | None) -> str:
     """``+12 %``, ``×3.4``; of nothing to something there is no share."""
+    if before is None or after is None:
+        return NOTHING
     if before == after:
         return "same"
     if before <= 0:
