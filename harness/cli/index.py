@@ -140,7 +140,7 @@ def _print(said: Comparison) -> None:
     for each in said.anomalies:
         of = (f"{each.before} of {len(said.before.runs)}", f"{each.after} of {len(said.after.runs)}")
         table.add_row(each.name, *of, "new" if each.new else "gone" if not each.after else "")
-    for moved in said.moved:
+    for moved in (*said.moved, *said.by_suite):
         told = change(moved.before, moved.after)
         word = " worse" if moved.worse else " better" if moved.outside else ""
         expected = ""
@@ -148,7 +148,8 @@ def _print(said: Comparison) -> None:
             low, high = (figure(moved.metric, edge) for edge in (moved.noise.low, moved.noise.high))
             expected = f"{low} to {high}"
         was, is_ = (figure(moved.metric, value) for value in (moved.before, moved.after))
-        table.add_row(moved.label, was, is_, told + word, expected)
+        suite = f"{moved.suite}: " if moved in said.by_suite else ""
+        table.add_row(suite + moved.label, was, is_, told + word, expected)
     console = Console(highlight=False, width=150)
     with console.capture() as text:
         console.print(table)

@@ -1,22 +1,23 @@
 """Two runs, or two sets of runs, side by side: what only one of them shows, and which figures moved further
 than they do by themselves.
 
-The noise is that of the side before: its own runs where there are five or more of them, else the runs of its
-series that were made before it.
+Like is held against like: each suite with the same settings by itself. The noise is that of the side before:
+its own runs where there are five or more of them, else the runs of its series up to it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.index.noise import FEWEST, Band, band
+from wrackline.harness.index.noise import FEWEST, PAST, Band, Share, expected, share
 from wrackline.harness.index.runs import Run
 from wrackline.harness.index.trends import HIGHER_IS_BETTER, settings
+from wrackline.harness.index.words import label
 from wrackline.harness.records import METRICS
 
 
@@ -52,6 +53,10 @@ class Side:
             return self.runs[0].word
         return ", ".join(f"{count} {word}" for word, count in counts.most_common())
 
+    @property
+    def failed(self) -> Share:
+        return share(sum(run.good is False for run in self.telling), len(self.telling))
+
     def values(self, metric: str) -> list[float]:
         return [run.record.metrics[metric] for run in self.runs if metric in run.record.metrics]
 
@@ -73,6 +78,7 @@ class Anomaly:
 class Moved:
     """A figure on both sides: of several runs the median. None where it was not measured."""
 
+    suite: str
     metric: str
     before: float | None
     after: float | None
@@ -81,7 +87,7 @@ class Moved:
 
     @property
     def label(self) -> str:
-        return METRICS[self.metric]
+        return label(self.metric)
 
     @property
     def outside(self) -> bool:
@@ -102,13 +108,27 @@ class Comparison:
     """What else than the versions is different: (what, before, after)."""
     anomalies: tuple[Anomaly, ...]
     moved: tuple[Moved, ...]
+    """Every figure, in the order of ``METRICS``."""
+    by_suite: tuple[Moved, ...]
+    """Where there are several suites: the figures of each that are outside of their noise."""
+    judged: int
+    """So many figures were held against their noise."""
 
     @property
     def outcome(self) -> Outcome:
         if not self.before.telling or not self.after.telling:
             return Outcome.NOT_KNOWN
-        fails = any(one.new for one in self.anomalies) or self._fails_anew
-        return Outcome.WORSE if fails or any(one.worse for one in self.moved) else Outcome.NO_WORSE
+        fails = any(one.new for one in self.anomalies) or self._fails_anew or self._fails_more
+        return Outcome.WORSE if fails or self.worse else Outcome.NO_WORSE
+
+    @property
+    def worse(self) -> tuple[Moved, ...]:
+        return tuple(one for one in (*self.moved, *self.by_suite) if one.worse)
+
+    @property
+    def _fails_more(self) -> bool:
+        """The intervals of what fails on the two sides do not meet."""
+        return self.after.failed.low > self.before.failed.high
 
     @property
     def _fails_anew(self) -> bool:
@@ -125,18 +145,21 @@ class Comparison:
             side = self.after if self.before.telling else self.before
             return f"nothing can be said: {side.name} has {side.verdicts} and no run that was judged"
         new = [one.name for one in self.anomalies if one.new]
-        worse = [one.label for one in self.moved if one.worse]
+        worse = [f"{one.label} ({one.suite})" for one in self.worse]
         parts = []
         if new:
             parts.append(f"{self.after.name} shows {', '.join(new)}, and {self.before.name} does not")
         if self._fails_anew:
             parts.append(f"{self.after.name} does not show what it had to, and {self.before.name} does")
+        if self._fails_more:
+            was, is_ = (f"{side.failed.count} of {side.failed.of}" for side in (self.before, self.after))
+            parts.append(f"{is_} runs fail, and {was} did")
         if worse:
             parts.append(f"worse than the noise explains: {', '.join(worse)}")
         if parts:
             return "; ".join(parts)
-        known = sum(one.noise is not None for one in self.moved)
-        told = f"; {known} figures were held against their noise" if known else "; too few runs to know noise"
+        known = f"{self.judged} figures are within their noise"
+        told = f"; {known}" if self.judged else "; there are too few runs to know the noise of a figure"
         return f"{self.after.name} shows no violation that {self.before.name} does not{told}"
 
 
@@ -149,19 +172,24 @@ def compared(before: Side, after: Side, all_runs: Sequence[Run], *, across: bool
             f"{before.name} is of {first} and {after.name} of {second}: their figures measure other things; "
             "--across compares them all the same"
         )
-    apart = _apart(before, after)
     names = {name for side in (before, after) for run in side.runs for name in run.record.violations}
-    alike = not any(what in ("suite", "settings") for what, *_ in apart)
+    parts = _common(before, after)
+    comparisons = len(parts) * len(METRICS)
+    figures = [
+        _moved(suite, metric, one, other, all_runs, comparisons)
+        for suite, one, other in parts
+        for metric in METRICS
+        if one.values(metric) and other.values(metric)
+    ]
+    alone = len(parts) == 1
     return Comparison(
         before,
         after,
-        apart,
+        _apart(before, after),
         tuple(_anomaly(name, before, after) for name in sorted(names)),
-        tuple(
-            _moved(metric, before, after, all_runs, alike=alike)
-            for metric in METRICS
-            if before.values(metric) or after.values(metric)
-        ),
+        tuple(figures) if alone else tuple(_together(before, after)),
+        () if alone else tuple(one for one in figures if one.outside),
+        sum(one.noise is not None for one in figures),
     )
 
 
@@ -170,32 +198,51 @@ def _anomaly(name: str, before: Side, after: Side) -> Anomaly:
     return Anomaly(name, was, is_, new=is_ > 0 and was == 0)
 
 
-def _moved(metric: str, before: Side, after: Side, runs: Sequence[Run], *, alike: bool) -> Moved:
+def _common(before: Side, after: Side) -> list[tuple[str, Side, Side]]:
+    """The parts of both sides that measure the same: of one suite, with the same settings."""
+    found = []
+    for key in dict.fromkeys(_series(run) for run in before.runs):
+        one, other = (
+            Side(side.name, tuple(run for run in side.runs if _series(run) == key))
+            for side in (before, after)
+        )
+        if other.runs:
+            found.append((key[0], one, other))
+    return found
+
+
+def _series(run: Run) -> tuple[str, str]:
+    return run.record.name, settings(run)
+
+
+def _moved(
+    suite: str, metric: str, before: Side, after: Side, runs: Sequence[Run], comparisons: int
+) -> Moved:
     was, is_ = before.values(metric), after.values(metric)
-    return Moved(
-        metric,
-        median(was) if was else None,
-        median(is_) if is_ else None,
-        _noise(metric, before, was, after, runs) if alike and was and is_ else None,
-    )
+    past = was if len(was) >= FEWEST else _past(metric, before, after, runs)
+    return Moved(suite, metric, median(was), median(is_), expected(past, len(is_), comparisons))
 
 
-def _noise(metric: str, before: Side, was: Sequence[float], after: Side, runs: Sequence[Run]) -> Band | None:
-    """Of the side before. Of a single run: of its series up to it, so that no lucky run is the measure."""
-    if len(was) >= FEWEST:
-        return band(was)
-    wanted = {(run.record.name, settings(run)) for run in before.runs}
+def _past(metric: str, before: Side, after: Side, runs: Sequence[Run]) -> list[float]:
+    """Of the series of a side that is too small itself, up to it."""
     until = max(run.record.started_at for run in before.runs)
     others = {run.slug for run in after.runs}
-    past = [
+    return [
         run.record.metrics[metric]
         for run in runs
-        if (run.record.name, settings(run)) in wanted
+        if _series(run) == _series(before.runs[0])
         and metric in run.record.metrics
         and run.record.started_at <= until
         and run.slug not in others
-    ]
-    return band(past)
+    ][-PAST:]
+
+
+def _together(before: Side, after: Side) -> Iterator[Moved]:
+    """Of all suites at once: to be read, and no measure of anything."""
+    for metric in METRICS:
+        was, is_ = before.values(metric), after.values(metric)
+        if was or is_:
+            yield Moved("", metric, median(was) if was else None, median(is_) if is_ else None, None)
 
 
 def _apart(before: Side, after: Side) -> tuple[tuple[str, str, str], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import pi, sqrt
 from statistics import NormalDist, median
 from typing import Final
 
@@ -49,6 +49,30 @@ def band(past: Sequence[float]) -> Band | None:
     if low < 0 <= min(latest):
         low = 0.0  # times and counts do not go below
     return Band(low, middle, middle + half, len(latest))
+
+
+def expected(past: Sequence[float], of: int, comparisons: int) -> Band | None:
+    """Where the median of so many new runs is expected. A median of many moves less than one run does, and
+    who makes many comparisons finds something by chance: the band is as narrow as the first and as wide as
+    the second demand, so that all of them together are wrong in three of a thousand cases (of normal noise).
+    None of fewer than five."""
+    from scipy.stats import t  # late: it takes a second, and the site does without
+
+    if len(past) < FEWEST:
+        return None
+    middle = median(past)
+    deviation = _SIGMA * median(abs(value - middle) for value in past)
+    wrong = 2 * NormalDist().cdf(-WIDTH) / max(comparisons, 1)
+    # Student's, since the deviation is itself estimated from these few.
+    width = float(t.isf(wrong / 2, len(past) - 1)) * sqrt(_of_a_median(len(past)) + _of_a_median(of))
+    half = max(width * deviation, _LEAST_SHARE * abs(middle))
+    low = middle - half
+    return Band(max(low, 0.0) if min(past) >= 0 else low, middle, middle + half, len(past))
+
+
+def _of_a_median(runs: int) -> float:
+    """The variance of a median of so many values, in that of one: pi/2n for many."""
+    return 1.0 if runs == 1 else pi / 2 / runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from wrackline.harness.index.trends import (
     series,
     settings,
 )
+from wrackline.harness.index.words import label
 from wrackline.harness.records import METRICS, State
 from wrackline.harness.report.text import plural
 from wrackline.history.files import whole_file
@@ -118,7 +119,7 @@ def _pages(site: Site, reader: Reader) -> Iterator[tuple[str, str]]:
     found = news(site.series)
     yield "index.html", _nights(site, found)
     yield "suites.html", page("suites.html.j2", site, here="suites.html", suites=site.suites)
-    columns = [(metric, METRICS[metric]) for metric in _IN_EVERY_SERIES]
+    columns = [(metric, label(metric)) for metric in _IN_EVERY_SERIES]
     yield (
         "trends.html",
         page("trends.html.j2", site, here="trends.html", news=found, series=site.series, shown=columns),
@@ -266,5 +267,9 @@ def _data(runs: Sequence[Run]) -> bytes:
         }
         for run in runs
     ]
-    said = {"runs": rows, "metrics": list(METRICS.items()), "higher": sorted(HIGHER_IS_BETTER)}
+    said = {
+        "runs": rows,
+        "metrics": [(metric, label(metric)) for metric in METRICS],
+        "higher": sorted(HIGHER_IS_BETTER),
+    }
     return orjson.dumps(said)

@@ -12,6 +12,7 @@ from typing import Final
 
 from wrackline.harness.index.noise import Band, band
 from wrackline.harness.index.runs import Run
+from wrackline.harness.index.words import label
 from wrackline.harness.records import METRICS
 
 HIGHER_IS_BETTER: Final = frozenset({"acknowledged", "read", "operations", "acknowledged_per_s"})
@@ -43,7 +44,7 @@ class Trend:
 
     @property
     def label(self) -> str:
-        return METRICS[self.metric]
+        return label(self.metric)
 
     @property
     def marked(self) -> tuple[Point, ...]:

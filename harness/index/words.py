@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wrackline.harness.index.noise import Share
+from wrackline.harness.records import METRICS
 from wrackline.harness.report.text import NOTHING, milliseconds, number
 
 
@@ -17,6 +18,11 @@ def figure(metric: str, value: float | None) -> str:
     if metric == "left_out":
         return percent(value)
     return number(value)
+
+
+def label(metric: str) -> str:
+    """What it is; its unit stands with the figure."""
+    return METRICS[metric].removesuffix(", ms").removesuffix(", s")
 
 
 def percent(value: float) -> str:
