@@ -19,15 +19,16 @@ from markupsafe import Markup
 _INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
 
 
-def policy(template: str) -> Markup:
+def policy(template: str, *, asks: bool = False) -> Markup:
     """The element that goes first into ``<head>``. ``template``: text of ours with the page's inline styles
     and scripts in it, as they will be in the page; never the page itself, which has the text of others in
-    it."""
+    it. ``asks``: its script may fetch from where the page is from."""
     hashes: dict[str, list[str]] = {"style": [], "script": []}
     for kind, content in _INLINE.findall(template):
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         hashes[kind].append(f"'sha256-{digest}'")
     allowed = [f"{kind}-src {' '.join(found or [_NONE])}" for kind, found in hashes.items()]
+    allowed += ["connect-src 'self'"] if asks else []
     rules = [f"default-src {_NONE}", *allowed, f"base-uri {_NONE}", f"form-action {_NONE}"]
     return Markup('<meta http-equiv="Content-Security-Policy" content="%s">') % Markup("; ".join(rules))
 

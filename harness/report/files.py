@@ -6,6 +6,7 @@ Rows of ``findings.parquet`` are counted and sampled batch by batch; memory does
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +61,12 @@ class Finding:
     operations: tuple[int, ...]
     where: str | None
     explanation: str
+
+    @property
+    def anchor(self) -> str:
+        """What a link to it ends with: the same whenever the report is written again."""
+        told = (self.topic, self.partition, self.offset, self.value, self.operations)
+        return f"f-{self.anomaly}-{hashlib.sha256(repr(told).encode()).hexdigest()[:10]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _ENVIRONMENT.filters.update(
     verdict_class=verdict_class,
 )
 _ENVIRONMENT.globals.update(plural=text.plural)
-_INLINE: Final = ("style.html.j2", "script.html.j2")
+_INLINE: Final = ("look.html.j2", "style.html.j2", "script.html.j2")
 """What the page brings along; nothing of a run is in it."""
 
 

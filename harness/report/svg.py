@@ -42,8 +42,11 @@ class Svg:
     def line(self, x1: Number, y1: Number, x2: Number, y2: Number, cls: str) -> None:
         self._add("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2}, cls)
 
-    def circle(self, x: Number, y: Number, radius: Number, cls: str, *, tip: str = "") -> None:
-        self._add("circle", {"cx": x, "cy": y, "r": radius}, cls, tip)
+    def circle(
+        self, x: Number, y: Number, radius: Number, cls: str, *, tip: str = "", href: str = ""
+    ) -> None:
+        inside = ElementTree.SubElement(self._root, "a", {"href": href}) if href else None
+        self._add("circle", {"cx": x, "cy": y, "r": radius}, cls, tip, inside)
 
     def path(self, points: Sequence[tuple[Number, Number]], cls: str, *, closed: bool = False) -> None:
         """A polyline, or with ``closed`` a filled shape."""
@@ -72,8 +75,16 @@ class Svg:
     def markup(self) -> Markup:
         return Markup(ElementTree.tostring(self._root, encoding="unicode", short_empty_elements=False))
 
-    def _add(self, tag: str, numbers: dict[str, Number], cls: str, tip: str = "") -> ElementTree.Element:
-        element = ElementTree.SubElement(self._root, tag, {name: _text(n) for name, n in numbers.items()})
+    def _add(
+        self,
+        tag: str,
+        numbers: dict[str, Number],
+        cls: str,
+        tip: str = "",
+        inside: ElementTree.Element | None = None,
+    ) -> ElementTree.Element:
+        parent = self._root if inside is None else inside
+        element = ElementTree.SubElement(parent, tag, {name: _text(n) for name, n in numbers.items()})
         if cls:
             element.set("class", cls)
         if tip:

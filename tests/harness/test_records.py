@@ -52,6 +52,17 @@ def test_a_run_says_what_it_was_and_what_came_of_it(tmp_path: Path) -> None:
     assert one.seconds == pytest.approx(21.897, abs=0.01)
 
 
+def test_how_much_succeeded_has_the_name_that_the_judge_gives_it(tmp_path: Path) -> None:
+    folder = _run(tmp_path / "r1")
+    load = {"main": {"asked_per_s": 60.0, "begun_per_s": 57.2, "done_per_s": 32.4, "left_out": 0.05}}
+    (folder / "metrics.json").write_bytes(orjson.dumps({"load": load}))
+    assert record(folder).metrics == {
+        **record(folder).metrics,
+        "acknowledged_per_s": 32.4,
+        "left_out": 0.05,
+    }
+
+
 def test_without_a_guided_schedule_the_kinds_of_faults_tell_incidents_apart(tmp_path: Path) -> None:
     one = record(_run(tmp_path / "r1", plan=None))
     assert one.signature[1] == "+".join(sorted({fault.kind for fault in one.faults}))

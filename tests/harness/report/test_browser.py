@@ -4,6 +4,7 @@ console."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,6 +105,24 @@ def test_styles_and_the_script_work_under_the_policy(
       return !box.hidden && box.textContent === bar.dataset.tip && box.style.left !== '';
     })()"""
     assert chromium.value(shown) is True
+    assert chromium.complaints == []
+
+
+def test_a_finding_has_a_link_that_opens_it(chromium: Browser, own_run: Path) -> None:
+    """The link outlives the page: it is the same when the report is written again."""
+    page = own_run / "report.html"
+    anchors = re.findall(r'<details class="finding" id="([^"]+)"', page.read_text())
+    assert len(anchors) > 5
+    assert len(set(anchors)) == len(anchors)
+    write_report(own_run)
+    assert re.findall(r'<details class="finding" id="([^"]+)"', page.read_text()) == anchors
+    chromium.show(page, 1200)
+    shut = chromium.value("[...document.querySelectorAll('.finding')].findLast(one => !one.open).id")
+    last = f"document.getElementById('{shut}')"
+    chromium.value(f"{last}.querySelector('a.here').click()")
+    chromium.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+    assert chromium.value(f"{last}.open") is True
+    assert chromium.value(f"Math.abs({last}.getBoundingClientRect().top) < innerHeight") is True
     assert chromium.complaints == []
 
 

@@ -1,0 +1,158 @@
+"""Everything that the pages are made of: the runs below a place, and what their histories say of latency.
+
+A history is read once: what was made of it is kept beside the site, by the size and the time of its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from upath import UPath
+
+from wrackline.harness.index.latency import Latency, Spread, latency
+from wrackline.harness.records import Night, Record, State, folders, record
+from wrackline.history.files import PARQUET, whole_file
+
+_READERS: Final = 4
+"""Histories that are read at a time; Arrow gives up the interpreter's lock for most of it."""
+_SIGNED: Final = ("run.json", "verdict.json", "metrics.json", "infrastructure.json", PARQUET, "report.html")
+_FORM: Final = 1
+"""Of what is kept; raised when `Latency` changes."""
+
+
+class NothingThere(Exception):
+    """The place cannot be listed, or holds no run. One line: what, where, how to mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A run, and what the site shows of it besides."""
+
+    record: Record
+    latency: Latency | None
+    has_report: bool
+    has_history: bool
+
+
+@dataclass
+class Kept:
+    """What was made of histories that have not changed since."""
+
+    path: Path | None = None
+    """Where it is kept for the next time; None: nowhere."""
+    latencies: dict[str, tuple[str, Latency | None]] = field(default_factory=dict)
+    """Run folder -> the signature of its history, and what was made of it."""
+    entries: dict[str, tuple[str, Entry]] = field(default_factory=dict)
+    """Run folder -> the signature of its files, and what was read of them. For this process only."""
+
+
+def gather(where: str | Path | UPath, kept: Kept, *, histories: bool = True) -> list[Entry]:
+    """Every run below a folder or an fsspec address, oldest first. Without ``histories`` nothing is known of
+    latency. Raises NothingThere."""
+    place = UPath(where)
+    found = _listed(place)
+    with ThreadPoolExecutor(_READERS) as pool:
+        entries = list(pool.map(lambda each: _entry(each[0], each[1], kept, histories=histories), found))
+    _forget(kept, {str(folder) for folder, _ in found})
+    return sorted(entries, key=lambda one: (one.record.started_at or one.record.run, one.record.run))
+
+
+def _listed(place: UPath) -> list[tuple[UPath, Night | None]]:
+    try:
+        if not place.is_dir():
+            raise NothingThere(f"{place}: no such folder; give the one that the runs are in, or its address")
+        found = list(folders(place))
+    except (OSError, ImportError, ValueError) as wrong:
+        raise NothingThere(f"{place}: cannot be listed: {wrong}") from wrong
+    if not found:
+        raise NothingThere(
+            f"{place}: no run in it, nor in folders below; `wrackline run` and `wrackline suite` make some"
+        )
+    return found
+
+
+def _entry(folder: UPath, night: Night | None, kept: Kept, *, histories: bool) -> Entry:
+    stamps = _stamps(folder)
+    signed = f"{stamps} {night.tasks.get(folder.name) if night else ''}"
+    before = kept.entries.get(str(folder))
+    if before is not None and before[0] == signed:
+        return before[1]
+    entry = Entry(
+        record=record(folder, night),
+        latency=_latency(folder, stamps.get(PARQUET, ""), kept) if histories else None,
+        has_report="report.html" in stamps,
+        has_history=PARQUET in stamps,
+    )
+    if entry.record.state is not State.RECORDING:
+        kept.entries[str(folder)] = (signed, entry)
+    return entry
+
+
+def _stamps(folder: UPath) -> dict[str, str]:
+    """The files that there are, each with its size and time."""
+    stamps = {}
+    for name in _SIGNED:
+        try:
+            of = (folder / name).stat()
+        except OSError:
+            continue
+        stamps[name] = f"{of.st_size} {of.st_mtime}"
+    return stamps
+
+
+def _latency(folder: UPath, stamp: str, kept: Kept) -> Latency | None:
+    if not stamp:
+        return None
+    before = kept.latencies.get(str(folder))
+    if before is None or before[0] != stamp:
+        before = (stamp, latency(folder))
+        kept.latencies[str(folder)] = before
+    return before[1]
+
+
+def _forget(kept: Kept, there: set[str]) -> None:
+    for known in (kept.latencies, kept.entries):
+        for gone in known.keys() - there:
+            del known[gone]
+
+
+# on the disk ------------------------------------------------------------------------------------------------
+
+
+def load(path: Path) -> Kept:
+    """What was kept there; nothing where there is nothing, or what is there is no work of ours."""
+    try:
+        said = orjson.loads(path.read_bytes())
+        if said["form"] != _FORM:
+            return Kept(path)
+        return Kept(path, {folder: (stamp, _latency_of(of)) for folder, (stamp, of) in said["runs"].items()})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Kept(path)
+
+
+def save(kept: Kept) -> None:
+    """Raises OSError."""
+    if kept.path is None:
+        return
+    runs = {
+        folder: (stamp, None if of is None else asdict(of)) for folder, (stamp, of) in kept.latencies.items()
+    }
+    with whole_file(kept.path) as part:
+        part.write_bytes(orjson.dumps({"form": _FORM, "runs": runs}))
+
+
+def _latency_of(said: dict[str, Any] | None) -> Latency | None:
+    if said is None:
+        return None
+    partitions, nodes = (
+        {name: Spread(**of) for name, of in said[key].items()} for key in ("partitions", "nodes")
+    )
+    return Latency(partitions, nodes)
+
+
+Entries = Sequence[Entry]

@@ -1,0 +1,86 @@
+"""Violations of many runs that are one and the same: by cause, schedule, system and version."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wrackline.checkers.findings import Verdict
+from wrackline.harness.index.noise import Share, share
+from wrackline.harness.index.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    cause: str
+    """The anomalies, or what had to be shown and was not."""
+    schedule: str
+    system: str
+    version: str
+    runs: tuple[Run, ...]
+    """Those that showed it, oldest first."""
+    often: Share
+    """Of the runs of the same suites with this schedule, system and version since it was first seen."""
+    quiet: int
+    """So many of these runs there were since it was last seen."""
+
+    @property
+    def slug(self) -> str:
+        """What a link to it ends with: the same on every machine."""
+        signature = "\0".join((self.cause, self.schedule, self.system, self.version))
+        return f"i-{hashlib.sha256(signature.encode()).hexdigest()[:10]}"
+
+    @property
+    def first(self) -> Run:
+        return self.runs[0]
+
+    @property
+    def last(self) -> Run:
+        return self.runs[-1]
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(run.record.name for run in self.runs))
+
+    @property
+    def words(self) -> str:
+        parts = (self.cause, self.schedule, self.system, self.version, *self.suites)
+        return " ".join((*parts, *(run.record.run for run in self.runs))).lower()
+
+
+def incidents(runs: Sequence[Run]) -> list[Incident]:
+    """The one that was seen last comes first."""
+    found: dict[tuple[str, str, str, str], list[Run]] = {}
+    for run in runs:
+        if run.good is False:
+            found.setdefault(_signature(run), []).append(run)
+    made = [_incident(signature, of, runs) for signature, of in found.items()]
+    return sorted(made, key=lambda one: (one.last.record.started_at, len(one.runs)), reverse=True)
+
+
+def _signature(run: Run) -> tuple[str, str, str, str]:
+    cause, *rest = run.record.signature
+    if run.record.verdict is Verdict.NOT_REPRODUCED:
+        cause = f"not shown: {'+'.join(run.record.expected) or 'what was expected'}"
+    schedule, system, version = rest
+    return cause or "no anomaly is named", schedule, system, version
+
+
+def _incident(signature: tuple[str, str, str, str], of: Sequence[Run], runs: Sequence[Run]) -> Incident:
+    begun, ended = of[0].record.started_at, of[-1].record.started_at
+    names = {run.record.name for run in of}
+    alike = [
+        run
+        for run in runs
+        if run.record.name in names
+        and run.good is not None
+        and run.record.started_at >= begun
+        and run.record.signature[1:] == signature[1:]
+    ]
+    return Incident(
+        *signature,
+        runs=tuple(of),
+        often=share(len(of), max(len(alike), len(of))),
+        quiet=sum(run.record.started_at > ended for run in alike),
+    )

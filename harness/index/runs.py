@@ -1,0 +1,161 @@
+"""A run as the pages show it: its page, its links, its word and colour."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from upath import UPath
+
+from wrackline.checkers.findings import Verdict
+from wrackline.harness.index.gather import Entry
+from wrackline.harness.index.latency import Latency
+from wrackline.harness.records import Found, Record, State
+
+MARKS: Final = {
+    Verdict.PASS.value: "✓",
+    Verdict.REPRODUCED.value: "✓",
+    Verdict.VIOLATION.value: "✗",
+    Verdict.NOT_REPRODUCED.value: "✗",
+    Verdict.INCONCLUSIVE.value: "?",
+    Verdict.INFRASTRUCTURE.value: "!",
+    State.RECORDING.value: "…",
+    State.NOT_JUDGED.value: "·",
+    State.DAMAGED.value: "!",
+}
+"""A verdict, or else a state -> a sign for it, so that nobody needs to see colours."""
+_GOOD: Final = (Verdict.PASS, Verdict.REPRODUCED)
+_BAD: Final = (Verdict.VIOLATION, Verdict.NOT_REPRODUCED)
+_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """``page``, ``report`` and ``history`` are links from the site's folder; empty where there is none."""
+
+    record: Record
+    latency: Latency | None
+    slug: str
+    """The name of its page, and of what points to it: the same for as long as its folder keeps its name."""
+    report: str
+    history: str
+
+    @property
+    def page(self) -> str:
+        return f"run/{self.slug}.html"
+
+    @property
+    def word(self) -> str:
+        """Its verdict, or how far it has come."""
+        return self.record.verdict.value if self.record.verdict else self.record.state.value
+
+    @property
+    def css(self) -> str:
+        word = self.word.replace(" ", "-")
+        return word if self.record.verdict else {"damaged": "infrastructure"}.get(word, f"none {word}")
+
+    @property
+    def mark(self) -> str:
+        return MARKS[self.word]
+
+    @property
+    def good(self) -> bool | None:
+        """None: it says nothing about the system."""
+        if self.record.verdict in _GOOD:
+            return True
+        return False if self.record.verdict in _BAD else None
+
+    @property
+    def night(self) -> str:
+        """The night's folder; of a run that was made alone its day."""
+        return self.record.night or f"{(self.record.started_at or 'no time')[:10]}, runs made alone"
+
+    @property
+    def began(self) -> str:
+        """``2026-11-23 01:00``"""
+        return self.record.started_at[:16].replace("T", " ")
+
+    @property
+    def system(self) -> str:
+        return " ".join(
+            part for part in (self.record.system, self.record.version, self.record.profile) if part
+        )
+
+    @property
+    def headline(self) -> str:
+        return self.record.headline or self.record.trouble
+
+    @property
+    def violations(self) -> tuple[Found, ...]:
+        return tuple(each for each in self.record.found if each.anomaly in self.record.violations)
+
+    @property
+    def words(self) -> str:
+        """What a search looks in."""
+        one = self.record
+        parts = [one.run, one.task, one.name, self.word, self.night, self.system, one.fleet, one.workload]
+        parts += [f"seed={one.seed}", f"acks={one.acks}", one.guided, *one.defects, self.headline]
+        parts += [fault.kind for fault in one.faults] + [each.anomaly for each in one.found]
+        return " ".join(dict.fromkeys(parts)).lower()
+
+    def finding(self, anomaly: str) -> str:
+        """The link to an anomaly in its report."""
+        return f"{self.report}#a-{quote(anomaly)}" if self.report else ""
+
+
+Link = Callable[[UPath], str]
+"""A file of a run -> the link to it from the site's folder."""
+
+
+def shown(entries: Sequence[Entry], link: Link) -> list[Run]:
+    """Oldest first. A run whose name another has too gets a part of its address behind it."""
+    names = Counter(_plain(entry.record.run) for entry in entries)
+    return [_shown(entry, link, alone=names[_plain(entry.record.run)] == 1) for entry in entries]
+
+
+def _shown(entry: Entry, link: Link, *, alone: bool) -> Run:
+    one = entry.record
+    slug = _plain(one.run)
+    if not alone:
+        slug += f"-{hashlib.sha256(str(one.folder).encode()).hexdigest()[:8]}"
+    return Run(
+        record=one,
+        latency=entry.latency,
+        slug=slug,
+        report=link(one.folder / "report.html") if entry.has_report else "",
+        history=link(one.folder / "history.parquet") if entry.has_history else "",
+    )
+
+
+def _plain(name: str) -> str:
+    return _IN_A_NAME.sub("_", name)
+
+
+def beside(site: Path) -> Link:
+    """Links that hold wherever site and results are copied to together; those to object storage are its own
+    addresses."""
+    here = site.resolve()
+
+    def link(file: UPath) -> str:
+        if file.protocol:
+            return str(file)
+        return quote(os.path.relpath(Path(str(file)).resolve(), here))
+
+    return link
+
+
+def below(results: UPath, prefix: str) -> Link:
+    """Links that begin with ``prefix`` where the file's address begins with that of the results."""
+    root = str(results).rstrip("/")
+
+    def link(file: UPath) -> str:
+        return prefix + quote(str(file).removeprefix(root).lstrip("/"))
+
+    return link

@@ -1,0 +1,275 @@
+"""The site: a folder of pages that need no server and no network.
+
+A page is written only when it has changed, and a history is read only when it has, so a site that is built
+again after one more run is built quickly. What no run stands behind any more is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from markupsafe import Markup
+
+from wrackline.harness.index.gather import Entry, Kept, save
+from wrackline.harness.index.incidents import incidents
+from wrackline.harness.index.pages import Site, embedded, page, script
+from wrackline.harness.index.places import latest, places
+from wrackline.harness.index.runs import Link, Run, shown
+from wrackline.harness.index.suites import grid, suites
+from wrackline.harness.index.trends import (
+    HIGHER_IS_BETTER,
+    News,
+    Point,
+    Trend,
+    news,
+    series,
+    settings,
+)
+from wrackline.harness.index.words import label
+from wrackline.harness.records import METRICS, State
+from wrackline.harness.report.text import plural
+from wrackline.history.files import whole_file
+
+KEPT: Final = "kept.json"
+"""What was made of histories; by this file a folder is known as a site of ours."""
+LIVE: Final = "live.json"
+NIGHTS_SHOWN: Final = 60
+_FRESH: Final = 5
+_IN_EVERY_SERIES: Final = (
+    "acknowledged",
+    "acknowledged_per_s",
+    "send_p50_ms",
+    "send_p99_ms",
+    "faulted_p99_ms",
+    "longest_gap_ms",
+    "left_out",
+    "seconds",
+)
+
+
+class NotASite(Exception):
+    """The folder has something else in it. One line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    runs: int
+    written: int
+    """Pages that were new or had changed."""
+    bytes: int
+    """Of the whole site."""
+
+
+def claim(folder: Path) -> None:
+    """Make the folder, or see that it is a site. Raises NotASite, OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()) and not (folder / KEPT).exists():
+        raise NotASite(f"{folder}: not empty, and no site of ours; name a folder of its own with --out")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The script that reads histories; empty, and then ``why``."""
+
+    script: str
+    why: str = ""
+
+
+def build(
+    name: str, entries: Sequence[Entry], folder: Path, kept: Kept, *, link: Link, reader: Reader, live: bool
+) -> Built:
+    """Write the site. ``live``: its pages ask now and then whether there is something new. Raises OSError."""
+    runs = shown(entries, link)
+    site = Site(name, runs, suites(runs), series(runs), incidents(runs), _stamp(runs) if live else "")
+    made = dict(_pages(site, reader))
+    written = sum(_write(folder / file, content.encode("utf-8", "replace")) for file, content in made.items())
+    for below in ("run", "suite"):
+        for there in (folder / below).glob("*.html"):
+            if f"{below}/{there.name}" not in made:
+                there.unlink()
+    save(kept)
+    if live:  # last: whoever reads it finds the pages that it is of
+        _write(folder / LIVE, orjson.dumps({"stamp": site.stamp}))
+    else:
+        (folder / LIVE).unlink(missing_ok=True)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return Built(len(runs), written, size)
+
+
+def _stamp(runs: Sequence[Run]) -> str:
+    said = [(run.slug, run.word, run.headline, run.report, run.record.night) for run in runs]
+    return hashlib.sha256(orjson.dumps(said)).hexdigest()[:16]
+
+
+def _write(path: Path, content: bytes) -> bool:
+    if path.exists() and path.read_bytes() == content:
+        return False
+    path.parent.mkdir(exist_ok=True)
+    with whole_file(path) as part:
+        part.write_bytes(content)
+    return True
+
+
+def _pages(site: Site, reader: Reader) -> Iterator[tuple[str, str]]:
+    found = news(site.series)
+    yield "index.html", _nights(site, found)
+    yield "suites.html", page("suites.html.j2", site, here="suites.html", suites=site.suites)
+    columns = [(metric, label(metric)) for metric in _IN_EVERY_SERIES]
+    yield (
+        "trends.html",
+        page("trends.html.j2", site, here="trends.html", news=found, series=site.series, shown=columns),
+    )
+    yield "incidents.html", page("incidents.html.j2", site, here="incidents.html", incidents=site.incidents)
+    yield "latency.html", page("latency.html.j2", site, here="latency.html", latencies=latest(site.series))
+    yield "runs.html", page("runs.html.j2", site, here="runs.html")
+    comparing = script("compare_script.html.j2")
+    yield (
+        "compare.html",
+        page("compare.html.j2", site, here="compare.html", extra=comparing, data=embedded(_data(site.runs))),
+    )
+    yield (
+        "history.html",
+        page(
+            "history.html.j2",
+            site,
+            here="history.html",
+            extra=reader.script,
+            reader=Markup(reader.script),  # ours, and hashed in the page's policy
+            why=reader.why,
+        ),
+    )
+    for suite in site.suites:
+        here = f"suite/{site.suite_page[suite.name]}"
+        own = [one for one in site.series if one.suite == suite.name]
+        seen = [one for one in site.incidents if suite.name in one.suites]
+        yield here, page("suite.html.j2", site, here=here, suite=suite, series=own, incidents=seen)
+    yield from _run_pages(site)
+
+
+def _nights(site: Site, found: Sequence[News]) -> str:
+    nights = grid(site.runs)
+    latest_night = nights[0]
+    moved = [one for one in found if one.point.run.night == latest_night.name and one.worse]
+    fresh = [one for one in site.incidents if one.first.night == latest_night.name]
+    going_on = sum(run.record.state is State.RECORDING for run in site.runs)
+    tiles = [
+        _tile(
+            "runs",
+            len(site.runs),
+            f"{plural(len(nights), 'night')}, {plural(len(site.suites), 'suite')}",
+            "runs.html",
+        ),
+        _tile(
+            "failed in the latest night",
+            latest_night.bad,
+            f"of {latest_night.of}: {latest_night.name}",
+            f"runs.html?q={latest_night.name}",
+            bad=latest_night.bad > 0,
+        ),
+        _tile("incidents", len(site.incidents), f"{len(fresh)} new in the latest night", "incidents.html"),
+        _tile(
+            "flaky suites", sum(one.is_flaky for one in site.suites), "both ways, one version", "suites.html"
+        ),
+        _tile("figures worse than their past", len(moved), "in the latest night", "trends.html"),
+    ]
+    if going_on:
+        tiles.append(_tile("recording", going_on, "go on, or were killed", "runs.html?verdict=recording"))
+    rows = nights[:NIGHTS_SHOWN]
+    names = sorted({name for night in rows for name in night.cells})
+    return page(
+        "index.html.j2",
+        site,
+        here="index.html",
+        tiles=tiles,
+        nights=rows,
+        hidden_nights=len(nights) - len(rows),
+        columns=names,
+        fresh=site.incidents[:_FRESH],
+        incident_count=len(site.incidents),
+        damaged=[
+            run for run in site.runs if run.record.trouble and run.record.state is not State.INFRASTRUCTURE
+        ],
+    )
+
+
+def _tile(label: str, figure: int, note: str, href: str, *, bad: bool = False) -> dict[str, Any]:
+    return {"label": label, "figure": f"{figure:,}", "note": note, "href": href, "bad": bad}
+
+
+def _run_pages(site: Site) -> Iterator[tuple[str, str]]:
+    of_run = {run.slug: one for one in site.series for run in one.runs}
+    points: dict[str, list[tuple[Trend, Point]]] = {}
+    for one in site.series:
+        for trend in one.trends:
+            for point in trend.points:
+                points.setdefault(point.run.slug, []).append((trend, point))
+    by_case: dict[str, list[Run]] = {}
+    for run in site.runs:
+        by_case.setdefault(run.record.case, []).append(run)
+    for run in site.runs:
+        related = by_case[run.record.case]
+        at = related.index(run)
+        yield (
+            run.page,
+            page(
+                "run.html.j2",
+                site,
+                here=run.page,
+                run=run,
+                facts=_facts(run),
+                before=related[at - 1] if at else None,
+                measured=points.get(run.slug, []),
+                one=places(run, of_run.get(run.slug)),
+                related=related[-60:] if len(related) > 1 else [],
+            ),
+        )
+
+
+def _facts(run: Run) -> list[tuple[str, str]]:
+    one = run.record
+    facts = [
+        ("run", one.run),
+        ("began", f"{run.began} UTC" if run.began else ""),
+        ("night", one.night),
+        ("system", run.system),
+        ("fleet", one.fleet),
+        ("workload", one.workload),
+        ("acks", one.acks),
+        ("seed", "" if one.seed is None else str(one.seed)),
+        ("schedule", one.signature[1]),
+        ("defects", ", ".join(one.defects)),
+        ("contract", one.contract),
+        ("trouble", one.trouble if one.headline else ""),
+    ]
+    return [(name, fact) for name, fact in facts if fact]
+
+
+def _data(runs: Sequence[Run]) -> bytes:
+    """For the page that compares: what it needs of every run."""
+    rows = [
+        {
+            "slug": run.slug,
+            "label": f"{run.record.task}, {run.began}, {run.word}",
+            "suite": run.record.name,
+            "kind": run.record.system,
+            "system": run.system,
+            "settings": settings(run),
+            "night": run.night,
+            "word": run.word,
+            "metrics": run.record.metrics,
+            "found": {found.anomaly: [found.count, str(found.meaning)] for found in run.record.found},
+            "page": run.page,
+        }
+        for run in runs
+    ]
+    said = {
+        "runs": rows,
+        "metrics": [(metric, label(metric)) for metric in METRICS],
+        "higher": sorted(HIGHER_IS_BETTER),
+    }
+    return orjson.dumps(said)

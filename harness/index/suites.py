@@ -1,0 +1,123 @@
+"""Suites across and nights down: what became of every run, and how often a suite fails.
+
+A suite is a specification, whatever its seed and settings; a night's runs of it lie in one cell. Repeats and
+twins, which a violation brings about, are counted apart: they would make a suite look worse than it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from wrackline.harness.index.noise import Share, share
+from wrackline.harness.index.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    runs: tuple[Run, ...]
+    again: Share | None
+    """Of the repeats of its violations with the same seed, so many violated as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightRow:
+    name: str
+    began: str
+    cells: Mapping[str, Cell]
+    """By suite; one that was not run that night is absent."""
+    bad: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What a specification has come to, over all nights."""
+
+    name: str
+    runs: tuple[Run, ...]
+    """Oldest first, without repeats and twins."""
+    failed: Share
+    """Of the runs that say something about the system."""
+    nothing: int
+    """Runs that say nothing: inconclusive, hosts that failed, damaged."""
+    flips: int
+    """How often a case came out otherwise than the time before, under the same version."""
+    flaky: Share
+    """Of the runs of cases that came out both ways under one version, those in the smaller part."""
+
+    @property
+    def is_flaky(self) -> bool:
+        return self.flaky.count > 0
+
+
+def grid(runs: Sequence[Run]) -> list[NightRow]:
+    """Latest night first."""
+    by_night: dict[str, list[Run]] = {}
+    for run in runs:
+        by_night.setdefault(run.night, []).append(run)
+    rows = [_row(name, of) for name, of in by_night.items()]
+    return sorted(rows, key=lambda row: (row.began, row.name), reverse=True)
+
+
+def _row(name: str, runs: Sequence[Run]) -> NightRow:
+    own = [run for run in runs if not run.record.follow_up]
+    suites: dict[str, list[Run]] = {}
+    for run in runs:
+        suites.setdefault(run.record.name, []).append(run)
+    return NightRow(
+        name=name,
+        began=min(run.record.started_at for run in runs),
+        cells={suite: _cell(of) for suite, of in sorted(suites.items())},
+        bad=sum(run.good is False for run in own),
+        of=len(own),
+    )
+
+
+def _cell(runs: Sequence[Run]) -> Cell:
+    repeats = [run for run in runs if run.record.follow_up.startswith("repeat") and run.good is not None]
+    return Cell(
+        tuple(run for run in runs if not run.record.follow_up),
+        share(sum(run.good is False for run in repeats), len(repeats)) if repeats else None,
+    )
+
+
+def suites(runs: Sequence[Run]) -> list[Suite]:
+    """The one that fails most often first."""
+    by_name: dict[str, list[Run]] = {}
+    for run in runs:
+        if not run.record.follow_up:
+            by_name.setdefault(run.record.name, []).append(run)
+    found = [_suite(name, of) for name, of in by_name.items()]
+    return sorted(found, key=lambda one: (-one.failed.value, -one.flaky.count, one.name))
+
+
+def _suite(name: str, runs: Sequence[Run]) -> Suite:
+    telling = [run for run in runs if run.good is not None]
+    ways = [_ways(of) for of in _by_case(telling)]
+    return Suite(
+        name=name,
+        runs=tuple(runs),
+        failed=share(sum(run.good is False for run in telling), len(telling)),
+        nothing=len(runs) - len(telling),
+        flips=sum(flips for flips, _ in ways),
+        flaky=share(sum(fewer for _, fewer in ways), len(telling)),
+    )
+
+
+def _by_case(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of one case, system and version each: in these, nothing but chance is different."""
+
+    def key(run: Run) -> tuple[str, str, int]:
+        return run.record.case, run.system, run.record.seed or 0
+
+    return [list(of) for _, of in groupby(sorted(runs, key=key), key)]
+
+
+def _ways(runs: Sequence[Run]) -> tuple[int, int]:
+    """How often the outcome changed from one run to the next, and how many runs are in the smaller part."""
+    outcomes = [run.good for run in runs]
+    fewer = min(Counter(outcomes).values()) if len(set(outcomes)) > 1 else 0
+    return sum(before != after for before, after in pairwise(outcomes)), fewer
