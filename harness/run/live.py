@@ -77,7 +77,7 @@ class LiveRun:
         self.parts = parts
         self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system, self.plan))
         self.account = Account(run_dir, self.recorder)
-        self.watch = Watch(self.recorder, progress)
+        self.watch = Watch(self.recorder, progress, self.plan)
         self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
         self.assignment = Assignment(self.parts.system, self.recorder, spec.topic.name)
         with_power = () if spec.fleet.lacks(Ability.POWER) else parts.fleet.hosts
@@ -142,7 +142,7 @@ class LiveRun:
         """The hosts, with nothing on them."""
         fleet = self.parts.fleet
         if fleet.hosts:
-            self.progress.status(f"bringing up {len(fleet.hosts)} hosts")
+            self.progress.status(f"bringing up {len(fleet.hosts)} hosts", of="hosts")
         fleet.up()
         self.canaries.start_all()
 
@@ -150,11 +150,11 @@ class LiveRun:
         """The cluster, and its topic with every replica in the ISR."""
         spec, system = self.spec, self.parts.system
         has_hosts = bool(self.parts.fleet.hosts)
-        self.progress.status("installing the broker" if has_hosts else "finding the cluster")
+        self.progress.status("installing the broker" if has_hosts else "finding the cluster", of="install")
         system.install()
         # At once: a voter that is alone has no quorum to join.
         on_each([node for node in system.nodes if not node.spare], system.start)
-        self.progress.status("waiting until the cluster is ready")
+        self.progress.status("waiting until the cluster is ready", of="ready")
         system.wait_ready(timeout_s=spec.system.waits.ready_s)
         if isinstance(system, Featured):
             self.recorder.learn(features=system.features())
@@ -360,7 +360,7 @@ class LiveRun:
             log.warning("%s", note)
 
     def _phase(self, phase: str) -> None:
-        self.watch.phase = phase
+        self.watch.begin(phase)
         self.account.phase(phase)
 
     def _close_history(self) -> None:
@@ -385,6 +385,6 @@ class LiveRun:
                 f"`wrackline fleet down {fleet.name}` to end it"
             )
             return fleet.name
-        self.progress.status("tearing down")
+        self.progress.status("removing the hosts", of="tear down")
         self.attempt(TEAR_DOWN, fleet.down)
         return None
