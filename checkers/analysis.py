@@ -33,6 +33,7 @@ from wrackline.checkers.contracts import contract_for, named
 from wrackline.checkers.cycles import TRANSACTIONS
 from wrackline.checkers.evidence import finished
 from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.following import followed
 from wrackline.checkers.group_tables import KINDS, duplicates
 from wrackline.checkers.load import loads
 from wrackline.checkers.metrics import Figures, TransactionEnds, metrics
@@ -65,8 +66,10 @@ def analyze(
     contract: str | None = None,
     master: str = "local[*]",
     progress: Callable[[str], None] = _silent,
+    status: Callable[[str], None] = _silent,
 ) -> list[dict[str, Any]]:
-    """Judge runs; returns their verdicts, in order, as written to their directories.
+    """Judge runs; returns their verdicts, in order, as written to their directories. ``progress`` is told
+    what has come about, ``status`` once a second what Spark is at and how far.
 
     Where a run cannot be read the others are still judged. AnalysisError is raised at the end, for the first
     of these, with the verdicts of the others in ``judged``; further ones are told to ``progress``, so that
@@ -93,7 +96,8 @@ def analyze(
         with session(master, brief=facts < BRIEF_FACTS) as spark:
             if not is_local:
                 runs = _surveyed(spark, runs, wrong)
-            judged = _judge(spark, [run for run in runs if run.files], progress)
+            with followed(spark, status) as at:
+                judged = _judge(spark, [run for run in runs if run.files], progress, at)
     nothing = _Outcome(Found(), Figures(), {"spark": "", "seconds": 0.0})
     for run in runs:
         outcome = judged.get(run.directory, nothing)
@@ -151,11 +155,13 @@ def _surveyed(
     return found
 
 
-def _judge(spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None]) -> dict[Path, _Outcome]:
+def _judge(
+    spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None], at: Callable[[str], None]
+) -> dict[Path, _Outcome]:
     """All of them in one go. Where something in one of them breaks that, by halves: so the others are judged,
     and it is known which it is. Raises AnalysisError where it is Spark that breaks, whatever it is given."""
     try:
-        return _judged(spark, runs, progress)
+        return _judged(spark, runs, progress, at)
     except (PySparkException, Py4JError, *NO_HISTORY) as wrong:
         cause = _cause(wrong)
         if not isinstance(wrong, NO_HISTORY) and not _of_a_task(wrong):
@@ -166,7 +172,7 @@ def _judge(spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], N
         return {runs[0].directory: _Outcome(Found(), Figures(), {}, said)}
     progress(f"one of {len(runs)} histories cannot be judged: the others are judged without it")
     half = len(runs) // 2
-    return _judge(spark, runs[:half], progress) | _judge(spark, runs[half:], progress)
+    return _judge(spark, runs[:half], progress, at) | _judge(spark, runs[half:], progress, at)
 
 
 def _no_sense(why: object) -> str:
@@ -179,7 +185,7 @@ def _of_a_task(wrong: Exception) -> bool:
 
 
 def _judged(
-    spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None]
+    spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None], at: Callable[[str], None]
 ) -> dict[Path, _Outcome]:
     began = time.monotonic()
     tables = Tables(spark, runs)
@@ -187,7 +193,9 @@ def _judged(
     scratch = Path(tempfile.mkdtemp(prefix=".analysis-", dir=runs[0].directory.parent))
     try:
         with in_one_piece(spark) if few(runs) else contextlib.nullcontext():
+            at(f"{_runs(runs)}: reading and judging")
             judged = judge(tables)
+            at(f"{_runs(runs)}: explaining what was found")
             found = search(judged.evidence, scratch)
             _count_groups(tables, judged.figures)
             _count_transactions(judged)
@@ -202,6 +210,11 @@ def _judged(
         )
         for number, run in enumerate(runs)
     }
+
+
+def _runs(runs: Sequence[Run]) -> str:
+    events = f"{sum(run.rows for run in runs):,} events"
+    return f"{runs[0].directory.name}, {events}" if len(runs) == 1 else f"{len(runs)} runs, {events}"
 
 
 def _count_groups(tables: Tables, counted: Sequence[Figures]) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
@@ -142,17 +142,19 @@ class Nemesis:
         if self._stop_asked.is_set():
             return
         self._begin = time.monotonic()
-        work: list[Coroutine[Any, Any, None]] = [self._timed(fault) for fault in self._plan.faults]
-        if self._plan.guided is not None:
-            work.append(self._guided(self._plan.guided))
         looking = None
         if any(needs_memory(fault.spec.target) for fault in self._plan.faults):
             looking = asyncio.ensure_future(self._remember_leaders())
         try:
-            await asyncio.gather(*work)
+            await asyncio.gather(*self._work())
         finally:
             if looking is not None:
                 looking.cancel()
+
+    def _work(self) -> list[Coroutine[Any, Any, None]]:
+        """When all of it is done the plan is through."""
+        work = [self._timed(fault) for fault in self._plan.faults]
+        return work if self._plan.guided is None else [*work, self._guided(self._plan.guided)]
 
     async def _until(self, at_s: float) -> bool:
         """Sleep until that time of the plan; True when the run is being stopped instead."""
@@ -171,16 +173,23 @@ class Nemesis:
     async def _timed(self, planned: PlannedFault) -> None:
         if await self._until(planned.at_s):
             return
+        async with self._in_force(planned) as failure:
+            if not failure:
+                await self._pause(planned.duration_s)
+
+    @contextlib.asynccontextmanager
+    async def _in_force(self, planned: PlannedFault) -> AsyncIterator[str | None]:
+        """The fault, aimed at whoever has its role now; what is yielded says why it is not in force."""
         fault = planned.spec.build()
         try:
             hosts = await self._aim(planned, fault)
         except TargetError as nobody:
             self._record_miss(planned.id, fault.name, planned.spec.target, str(nobody))
+            yield str(nobody)
             return
         context = injected(self._stage, fault, fault_id=planned.id, hosts=hosts, role=planned.spec.target)
         async with context as injection:
-            if not injection.failure:
-                await self._pause(planned.duration_s)
+            yield injection.failure
 
     async def _aim(self, planned: PlannedFault, fault: Fault) -> tuple[str, ...]:
         """Who it hits now. A role may be vacant for a moment (an election): asks again until the deadline."""

@@ -46,8 +46,10 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.fleets.qemu.fleet import QemuFleet
     from wrackline.fleets.qemu.spec import QemuSpec
     from wrackline.fleets.spec import FleetSpec
+    from wrackline.harness.extend.pytest_plugin import Judge
     from wrackline.harness.extend.python import run
     from wrackline.harness.extend.rehearsal import RehearsalFailed, anomalies_in, rehearse
+    from wrackline.harness.extend.scenario import Cluster, History, ScenarioFailed
     from wrackline.harness.run.judge import Judged
     from wrackline.harness.run.outcome import CannotRecord, Interrupted
     from wrackline.harness.specification.sections import ContractSpec, Thresholds, TopicSpec
@@ -125,7 +127,9 @@ _HOMES = {
     "wrackline.fleets.qemu.spec": "QemuSpec",
     "wrackline.fleets.spec": "FleetSpec",
     "wrackline.harness.extend.python": "run",
+    "wrackline.harness.extend.pytest_plugin": "Judge",
     "wrackline.harness.extend.rehearsal": "RehearsalFailed anomalies_in rehearse",
+    "wrackline.harness.extend.scenario": "Cluster History ScenarioFailed",
     "wrackline.harness.run.judge": "Judged",
     "wrackline.harness.run.outcome": "CannotRecord Interrupted",
     "wrackline.harness.specification.sections": "ContractSpec Thresholds TopicSpec",
@@ -198,6 +202,7 @@ __all__ = [
     "Capability",
     "Check",
     "ClientsSpec",
+    "Cluster",
     "ClusterClient",
     "ClusterState",
     "Commands",
@@ -221,8 +226,10 @@ __all__ = [
     "FleetError",
     "FleetSpec",
     "GuidedSpec",
+    "History",
     "Host",
     "Interrupted",
+    "Judge",
     "Judged",
     "KafkaSpec",
     "KafkaSystem",
@@ -265,6 +272,7 @@ __all__ = [
     "RestartSpec",
     "Result",
     "Rows",
+    "ScenarioFailed",
     "Scene",
     "ScheduledSpec",
     "Sender",

@@ -11,7 +11,7 @@ import click
 
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet import need_root
-from wrackline.harness.cli.nights import stopping
+from wrackline.harness.cli.nights import watched
 from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option, set_option
 from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.nights.agenda import Task
@@ -105,7 +105,7 @@ def bisect_command(
 
 def _drive(bisector: _Checkouts, candidates: Sequence[Candidate]) -> int:
     click.echo(f"{len(candidates)} from {candidates[0].name} to {candidates[-1].name}: {bisector.folder}")
-    with stopping(bisector):
+    with watched(bisector):
         try:
             bisector.drive()
         except Stopped as end:

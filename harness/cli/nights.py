@@ -26,6 +26,7 @@ from wrackline.harness.nights.night import NIGHT_JSON, NightDriver, begin
 from wrackline.harness.nights.order import before, nights, ordered
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
 from wrackline.harness.run.judge import exit_code
+from wrackline.harness.run.progress import Progress
 
 FOLDER = "nights"
 STAMP = "%Y%m%dT%H%M%SZ"
@@ -116,7 +117,7 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
         driver = NightDriver(here, journal, master=master, say=click.echo)
         click.echo(f"{'going on with' if gone_on else 'night'} {here}: {driver.account()}")
         end = None
-        with stopping(driver):
+        with watched(driver):
             try:
                 driver.drive()
             except Stopped as stopped:
@@ -131,8 +132,9 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
 
 
 @contextmanager
-def stopping(driver: Driver) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end it in good order; a second one at once."""
+def watched(driver: Driver) -> Iterator[None]:
+    """A line says how far the runs under way are. Ctrl-C and SIGTERM end it in good order; a second one at
+    once."""
 
     def asked(number: int, frame: FrameType | None) -> None:
         del frame
@@ -143,7 +145,9 @@ def stopping(driver: Driver) -> Iterator[None]:
 
     former = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        with Progress() as progress:
+            driver.status = progress.status
+            yield
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)

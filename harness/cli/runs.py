@@ -29,6 +29,7 @@ from wrackline.harness.records import in_json, record, records
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import broken_down, exit_code, judge
+from wrackline.harness.run.progress import Progress
 from wrackline.harness.specification.check import load_checked
 
 
@@ -98,9 +99,15 @@ def _summary(judged: Judged, spec: Path) -> RunSummary:
 def judge_outcomes(outcomes: Sequence[Outcome], *, master: str) -> list[Judged]:
     """Judge runs that were just made, in one Spark session."""
     driven = [each.run_dir for each in outcomes if each.driven]
-    judged = judge(driven, master=master, progress=_say) if driven else []
+    judged = judge_shown(driven, master=master) if driven else []
     found = {each.run_dir: each for each in judged}
     return [found.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]
+
+
+def judge_shown(runs: Sequence[Path], *, contract: str | None = None, master: str) -> list[Judged]:
+    """Judge, while standard error shows how far it is."""
+    with Progress(Console(stderr=True, highlight=False, soft_wrap=True)) as progress:
+        return judge(runs, contract=contract, master=master, progress=progress.say, status=progress.status)
 
 
 def show_verdicts(judged: Sequence[Judged]) -> int:
@@ -164,7 +171,7 @@ def analyze_command(runs: tuple[str, ...], results: Path, contract: str | None, 
     A run whose harness was killed has a write-ahead file; it is turned into a history first.
     """
     found = [stored.find(name, results) for name in runs]
-    return show_verdicts(judge(found, contract=contract, master=master, progress=_say))
+    return show_verdicts(judge_shown(found, contract=contract, master=master))
 
 
 @click.command("report")
@@ -179,7 +186,3 @@ def report_command(name: str, results: Path) -> int:
 
     click.echo(write_report(run_dir))
     return 0
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

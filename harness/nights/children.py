@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_TAIL_BYTES = 1 << 14
 _libc = ctypes.CDLL(None)
 _ENTRY = (sys.executable, "-m", "wrackline.harness.cli.entry")
 
@@ -65,5 +66,7 @@ class Child:
         self.process.wait()
 
     def last_line(self) -> str:
-        lines = [one for one in self.log.read_text(errors="replace").splitlines() if one.strip()]
+        with self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
+            lines = [one for one in log.read().decode(errors="replace").splitlines() if one.strip()]
         return lines[-1].strip() if lines else "it said nothing"

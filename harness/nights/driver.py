@@ -12,9 +12,10 @@ import re
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.agenda import Task
@@ -29,8 +30,19 @@ PATIENCE_S = 300.0
 TOGETHER = 4
 """So many runs are judged in one session of Spark, as long as there are others to make."""
 _LOOK_S = 0.2
+_SHOW_S = 1.0
 _RUN_ID = re.compile(r"^run (\S+) ", re.MULTILINE)
 Say = Callable[[str], None]
+
+
+class Status(Protocol):
+    """How far what is under way is, in a line that changes; ``of``: what it is about."""
+
+    def __call__(self, line: str, *, of: str = "") -> None: ...
+
+
+def silent(line: str, *, of: str = "") -> None:
+    pass
 
 
 class Stopped(Exception):
@@ -66,6 +78,9 @@ class Driver(ABC):
         self._limits = limits
         self._master = master
         self._say = say
+        self.status: Status = silent
+        """What is told once a second how far the runs under way are."""
+        self._shown_at = 0.0
         self._running: dict[str, Child] = {}
 
     @abstractmethod
@@ -84,6 +99,7 @@ class Driver(ABC):
         """Until nothing is left to do. Raises Stopped when it ends before; OSError for a full disk."""
         try:
             while self._step():
+                self._show(self._running)
                 time.sleep(_LOOK_S)
         except Stopped as end:
             self.journal.write(Did.CLOSED, why=str(end), over=end.over)
@@ -92,6 +108,13 @@ class Driver(ABC):
             for child in self._running.values():
                 child.kill()
         self.journal.write(Did.CLOSED, why="", over=True)
+
+    def _show(self, running: Mapping[str, Child]) -> None:
+        """What each of them said last."""
+        if running and time.monotonic() - self._shown_at >= _SHOW_S:
+            self._shown_at = time.monotonic()
+            said = [f"{name}: {child.last_line()}" for name, child in running.items()]
+            self.status("; ".join(said), of=" ".join(running))
 
     # --- one look -----------------------------------------------------------------------------------------
 
@@ -184,6 +207,7 @@ class Driver(ABC):
             while not child.ended:
                 if self.stopping:
                     raise Stopped(self.stopping)
+                self._show({"judge": child})
                 time.sleep(_LOOK_S)
         finally:
             child.kill()

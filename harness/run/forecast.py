@@ -13,7 +13,7 @@ from typing import Any
 
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.runs import Run
-from wrackline.harness.run.runner import GUIDED_S
+from wrackline.harness.run.live import GUIDED_S
 from wrackline.harness.run.setup import plan_of, run_info, saved_plan
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,9 +58,11 @@ def judge(
     contract: str | None = None,
     master: str = "local[*]",
     progress: Callable[[str], None] = _silent,
+    status: Callable[[str], None] = _silent,
 ) -> list[Judged]:
     """Analyse runs in one Spark session and write their reports. With a ``contract`` they are judged by that
-    one for once: their own verdicts and reports stay as they are.
+    one for once: their own verdicts and reports stay as they are. ``status`` is told what is being judged and
+    how far it is, ``progress`` what stays worth knowing.
 
     Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract,
     SparkUnavailable. The verdicts of the others are reported to ``progress`` before, and their reports are
@@ -68,21 +70,41 @@ def judge(
     from wrackline.checkers.analysis import analyze
 
     try:
-        verdicts = analyze(list(run_dirs), contract=contract, master=master, progress=progress)
+        verdicts = analyze(
+            list(run_dirs), contract=contract, master=master, progress=progress, status=_judging(status)
+        )
     except AnalysisError as wrong:
-        for each in _reported(wrong.judged, contract, progress):
+        for each in _reported(wrong.judged, contract, progress, status):
             progress(each.line)
         raise
     found = dict(zip(run_dirs, verdicts, strict=True))
-    return _reported(found, contract, progress)
+    return _reported(found, contract, progress, status)
+
+
+def _judging(status: Callable[[str], None]) -> Callable[[str], None]:
+    return lambda line: status(f"judging {line}")
 
 
 def _reported(
-    verdicts: Mapping[Path, dict[str, Any]], contract: str | None, progress: Callable[[str], None]
+    verdicts: Mapping[Path, dict[str, Any]],
+    contract: str | None,
+    progress: Callable[[str], None],
+    status: Callable[[str], None],
 ) -> list[Judged]:
-    for run_dir, verdict in verdicts.items():
+    for of, (run_dir, verdict) in _numbered(verdicts):
+        status(f"judging {of}: invariants, the nodes' logs, Knossos")
         _add_reasons(run_dir, verdict, contract, progress)
-    return [Judged(run_dir, verdict, _report(run_dir, progress)) for run_dir, verdict in verdicts.items()]
+    judged = []
+    for of, (run_dir, verdict) in _numbered(verdicts):
+        status(f"writing the report of {of}")
+        judged.append(Judged(run_dir, verdict, _report(run_dir, progress)))
+    return judged
+
+
+def _numbered(verdicts: Mapping[Path, dict[str, Any]]) -> Iterator[tuple[str, tuple[Path, dict[str, Any]]]]:
+    """Each with ``RUN (2 of 5)``."""
+    for number, (run_dir, verdict) in enumerate(verdicts.items(), 1):
+        yield f"{run_dir.name} ({number} of {len(verdicts)})", (run_dir, verdict)
 
 
 def _add_reasons(

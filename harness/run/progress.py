@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
-PLAIN_EVERY_S = 5.0
+PLAIN_EVERY_S = 12.0
+"""So often a line that changes is written where nothing can be redrawn, such as a file."""
 
 
 class Progress:
@@ -20,6 +21,7 @@ class Progress:
         self.console = console or Console(highlight=False, soft_wrap=True)
         self._live: Status | None = None
         self._status_at = 0.0
+        self._status_of: str | None = None
         self._lock = threading.Lock()
 
     def __enter__(self) -> Progress:
@@ -39,10 +41,12 @@ class Progress:
         with self._lock:
             self.console.print(escape(line))
 
-    def status(self, line: str) -> None:
+    def status(self, line: str, *, of: str = "") -> None:
+        """``of``: what the line is about. Where lines cannot be redrawn, the first about something else is
+        written at once, and then one every `PLAIN_EVERY_S`."""
         with self._lock:
             if self._live is not None:
                 self._live.update(escape(line))
-            elif time.monotonic() - self._status_at >= PLAIN_EVERY_S:
-                self._status_at = time.monotonic()
+            elif of != self._status_of or time.monotonic() - self._status_at >= PLAIN_EVERY_S:
+                self._status_at, self._status_of = time.monotonic(), of
                 self.console.print(escape(line))

@@ -1,61 +1,31 @@
-"""One run from plan to collected evidence. Whatever happens on the way, the fleet is torn down at the end.
-
-What breaks down on our side (hosts, SSH, deployment) is noted as a *trouble* and makes the verdict
-``infrastructure``; the later steps are still tried, since what was recorded until then is worth judging.
-"""
+"""One run from plan to collected evidence. Whatever happens on the way, the fleet is torn down at the end."""
 
 from __future__ import annotations
 
-import logging
 import shutil
-import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
-import orjson
-
-from wrackline.fleets.abilities import Ability
-from wrackline.fleets.base import FleetError
-from wrackline.fleets.canary import Canaries
-from wrackline.harness.run.account import Account, left_out_lines
-from wrackline.harness.run.cluster_history import record_changes
-from wrackline.harness.run.deaths import LOOK_EVERY_S, Deaths, down
-from wrackline.harness.run.full_isr import wait_full_isr
-from wrackline.harness.run.interrupt import Interrupts
+from wrackline.harness.run.live import LiveRun
 from wrackline.harness.run.logfile import logged_to
-from wrackline.harness.run.observer import Assignment, Observer
-from wrackline.harness.run.outcome import CannotRecord, Interrupted, Options, Outcome, what_is_left
-from wrackline.harness.run.progress import Progress
-from wrackline.harness.run.replicas import read_replicas
-from wrackline.harness.run.setup import new_test_id, plan_of, run_info, saved_plan
-from wrackline.harness.run.warm import become_steady
-from wrackline.harness.run.watch import Watch
-from wrackline.harness.specification.build import Parts, as_run, build_parts, topic_configs
+from wrackline.harness.run.outcome import CannotRecord, Interrupted, Options, Outcome
+from wrackline.harness.run.setup import new_test_id
+from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
-from wrackline.history import Recorder, RecordingFailed, packed
+from wrackline.history import RecordingFailed
 from wrackline.history.files import private_folder
-from wrackline.nemesis.heal import NemesisError
-from wrackline.nemesis.runner import Nemesis
-from wrackline.nemesis.schedule import Plan
-from wrackline.systems.base import ClusterState, DeployError, Featured, TopicSpec
-from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.external.standing import StandingSystem
-from wrackline.workloads.clients.base import Unavailable
-from wrackline.workloads.clients.libraries import library_of
-from wrackline.workloads.log import Workload, workload_for
-
-log = logging.getLogger(__name__)
-
-GUIDED_S = 90.0
-"""How long a guided schedule may go on after the main phase's own time."""
-STEP_S = 0.25
-TEAR_DOWN = "tear down"
 
 
 def run(spec: Spec, options: Options) -> Outcome:
     """Make one run. Raises Interrupted, FleetError or DeployError for hosts that cannot be named, and
     CannotRecord when its directory cannot be written; everything that goes wrong later is in the outcome."""
+    with opened(spec, options) as live:
+        return _execute(live)
+
+
+@contextmanager
+def opened(spec: Spec, options: Options) -> Iterator[LiveRun]:
+    """A run that has a folder, and nothing else yet; inside, what is logged goes there. Raises as ``run``."""
     test_id = new_test_id(spec.name)
     parts = build_parts(spec, test_id)
     run_dir = options.results / test_id
@@ -65,336 +35,46 @@ def run(spec: Spec, options: Options) -> Outcome:
             stack.enter_context(logged_to(run_dir / "harness.log"))
             progress = stack.enter_context(options.progress)
             progress.say("\n".join((f"run {test_id}  seed {spec.seed}", *spec.left_out)))
-            made = _Run(spec, parts, test_id, run_dir, options, progress)
+            live = LiveRun(spec, parts, test_id, run_dir, options, progress)
         except (OSError, RecordingFailed) as wrong:
             shutil.rmtree(run_dir, ignore_errors=True)
             why = getattr(wrong, "strerror", None) or str(wrong).split(";")[0]
             raise CannotRecord(
                 f"{run_dir} cannot be written: {why}; make room there, or name another folder with --results"
             ) from wrong
-        return made.execute()
+        yield live
 
 
-class _Run:
-    def __init__(
-        self,
-        spec: Spec,
-        parts: Parts,
-        test_id: str,
-        run_dir: Path,
-        options: Options,
-        progress: Progress,
-    ) -> None:
-        self.run_dir = run_dir
-        self.options = options
-        self.progress = progress
-        self.interrupts = Interrupts(progress.say)
-        (run_dir / "spec.yaml").write_text(spec.to_yaml())
-        saved = orjson.dumps(saved_plan(plan_of(spec)), option=orjson.OPT_INDENT_2)
-        (run_dir / "plan.json").write_bytes(saved + b"\n")
-        self.spec = spec = as_run(spec, test_id)
-        self.plan: Plan = plan_of(spec)
-        self.parts = parts
-        self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system, self.plan))
-        self.account = Account(run_dir, self.recorder)
-        self.watch = Watch(self.recorder, progress)
-        self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
-        self.assignment = Assignment(self.parts.system, self.recorder, spec.topic.name)
-        with_power = () if spec.fleet.lacks(Ability.POWER) else parts.fleet.hosts
-        self.canaries = Canaries(parts.fleet, with_power)
-        self.deaths: Deaths | None = None
-        self.workload: Workload | None = None
-        self.notes: list[str] = []
-        self._step = "set-up"
-
-    def execute(self) -> Outcome:
-        kept, stopped = None, False
-        with self.interrupts.watching():
-            try:
-                self._live()
-            except KeyboardInterrupt:
-                stopped = True
-                self.notes.append("stopped by the user before the final read")
-            except Exception as crash:
-                self._trouble(self._step, f"the harness broke: {type(crash).__name__}: {crash}")
-                raise
-            finally:
-                with self.interrupts.shielded():
-                    self.observer.stop()
-                    if self.deaths is not None:
-                        self.deaths.stop()
-                    self._close_history()
-                    kept = self._tear_down()
-        if stopped:
-            removed = not any(trouble.startswith(TEAR_DOWN) for trouble in self.account.troubles)
-            raise Interrupted(what_is_left(self.run_dir, self.workload is not None, kept, removed))
-        asked = self.interrupts.asked.is_set()
-        return Outcome(self.run_dir, tuple(self.account.troubles), self.workload is not None, kept, asked)
-
-    def _live(self) -> None:
-        """Set up, drive, heal, read, collect."""
-        if not self._attempt("set-up", self._set_up):
-            self._attempt("collect", self._collect)
-            return
-        with self.interrupts.gently():
-            self._attempt("drive", self._drive)
-            self._attempt("read back", self._read_back)
-            self._attempt("collect", self._collect)
-            self._attempt("collect", self._end)
-
-    def _end(self) -> None:
-        if self.interrupts.asked.is_set():
-            self._interrupted()
-        self.account.over()
-
-    def _attempt(self, what: str, step: Callable[[], None]) -> bool:
-        """True when the step went through. Failures of hosts and disks are noted, not raised."""
-        self._step = what
+def _execute(live: LiveRun) -> Outcome:
+    kept, stopped = None, False
+    with live.interrupts.watching():
         try:
-            step()
-        except (FleetError, DeployError, NemesisError, Unavailable, RecordingFailed, OSError) as wrong:
-            log.warning("%s: %s", what, wrong, exc_info=True)
-            self._trouble(what, str(wrong))
-            return False
-        return True
-
-    def _trouble(self, what: str, error: str) -> None:
-        self.account.trouble(what, error)
-        self.progress.say(f"{what}: {error}")
-
-    # --- the steps ----------------------------------------------------------------------------------------
-
-    def _set_up(self) -> None:
-        spec, fleet, system = self.spec, self.parts.fleet, self.parts.system
-        self._phase("setup")
-        spec.fleet.prepare(self.progress.say)
-        spec.system.prepare(self.progress.say)
-        library_of(spec.workload).prepare(self.progress.say)
-        began = time.monotonic()
-        if fleet.hosts:
-            self.progress.status(f"bringing up {len(fleet.hosts)} hosts")
-        fleet.up()
-        self.canaries.start_all()
-        self.progress.status("installing the broker" if fleet.hosts else "finding the cluster")
-        system.install()
-        # At once: a voter that is alone has no quorum to join.
-        on_each([node for node in system.nodes if not node.spare], system.start)
-        self.progress.status("waiting until the cluster is ready")
-        system.wait_ready(timeout_s=spec.system.waits.ready_s)
-        if isinstance(system, Featured):
-            self.recorder.learn(features=system.features())
-        topic = spec.topic
-        system.create_topic(
-            TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
-        )
-        state = self._wait_full_isr(spec.system.waits.ready_s, "after the topic was created")
-        self.assignment.record(state)
-        # Each is reported again, and counted, by a power cut that is not proved for it.
-        for problem in self.canaries.wait():
-            log.warning("%s", problem)
-        started = sum(not node.spare for node in system.nodes)
-        self.progress.say(f"{started} nodes ready after {time.monotonic() - began:.1f} s")
-
-    def _drive(self) -> None:
-        spec = self.spec
-        workload = workload_for(spec.workload)(
-            spec.workload,
-            bootstrap=self.parts.system.bootstrap(),
-            topic=spec.topic.name,
-            partitions=spec.topic.partitions,
-            seed=spec.seed,
-            recorder=self.recorder,
-            enter=self.parts.fleet.entered,
-        )
-        self.workload = self.watch.workload = workload
-        self.observer.start()
-        nemesis = Nemesis(
-            self.plan,
-            self.parts.fleet,
-            self.parts.system,
-            self.recorder,
-            topics=(spec.topic.name,),
-            canaries=self.canaries,
-            coordinated={"group": workload.groups, "transaction": workload.transactional_ids},
-        )
-        every_s = LOOK_EVERY_S * spec.fleet.slowness
-        fleet, system = self.parts.fleet, self.parts.system
-        self.deaths = Deaths(fleet, system, self.recorder, nemesis.hold_of, every_s=every_s)
-        patience_s = spec.workload.patience_s
-        try:
-            self._disturb(workload, nemesis, self.deaths)
-            self._recover()
+            _all_steps(live)
         except KeyboardInterrupt:
-            patience_s = 0.0
+            stopped = True
+            live.notes.append("stopped by the user before the final read")
+        except Exception as crash:
+            live.trouble(live.step, f"the harness broke: {type(crash).__name__}: {crash}")
             raise
         finally:
-            # Whatever happened: what is read back must not be read while clients still write.
-            self._stop_workload(workload, patience_s)
-        if workload.failure is not None:
-            raise RecordingFailed(workload.failure)
+            kept = live.end()
+    if stopped:
+        raise Interrupted(live.left(kept))
+    return live.outcome(kept)
 
-    def _disturb(self, workload: Workload, nemesis: Nemesis, deaths: Deaths) -> None:
-        """Warm up, let faults happen, heal."""
-        try:
-            self._phase("warm")
-            deaths.start()
-            workload.start()
-            if self._warm(workload):
-                self._phase("main")
-                nemesis.start()
-                self._wait(self.spec.workload.duration_s)
-                if self.plan.guided is not None:  # it takes as long as the cluster does
-                    self._wait(GUIDED_S, until=lambda: nemesis.wait(0))
-        finally:
-            with suppress(RecordingFailed):  # faults are undone, recorded or not
-                self._phase("heal")
-                deaths.look()  # before healing starts whoever is down
-            for repair in nemesis.stop_and_heal(timeout_s=self.spec.system.waits.undo_s):
-                self._note(f"healing beyond the faults' own undo: {repair}")
 
-    def _warm(self, workload: Workload) -> bool:
-        waits, deadline = self.spec.system.waits, time.monotonic() + self.spec.system.waits.warm_s
-        if not self._wait(waits.warm_s, until=lambda: not workload.missing_kinds()):
-            missing = ", ".join(workload.missing_kinds())
-            self._note(f"no {missing} succeeded within {waits.warm_s:g} s: the main phase was left out")
-            return False
-        become_steady(
-            self.spec.workload.rate,
-            waits.steady_s,
-            deadline,
-            done=lambda: workload.counts().done,
-            wait=self._wait,
-            give_up=lambda: self._gives_up() or self.interrupts.asked.is_set(),
-        )
-        return True
+def _all_steps(live: LiveRun) -> None:
+    """Set up, drive, heal, read, collect."""
+    if not live.attempt("set-up", live.set_up):
+        live.attempt("collect", live.collect)
+        return
+    with live.interrupts.gently():
+        live.attempt("drive", live.drive)
+        finish(live)
 
-    def _recover(self) -> None:
-        try:
-            self._wait_full_isr(self.spec.system.waits.full_isr_s, "after healing")
-        except DeployError as wrong:
-            self._note(str(wrong))
-            return
-        self._wait(self.spec.system.waits.recovered_s, patient=False)
 
-    def _stop_workload(self, workload: Workload, patience_s: float) -> None:
-        stuck = workload.stop(timeout_s=patience_s)
-        if stuck:
-            self._note(f"operations of {', '.join(stuck)} never completed")
-        for line in left_out_lines(workload.left_out):
-            self._note(line)
-        with suppress(RecordingFailed):
-            self.account.stopped(stuck)
-
-    def _read_back(self) -> None:
-        if self.workload is None or self.deaths is None:
-            return
-        self._phase("drain")
-        self.observer.stop()
-        self.deaths.look()
-        for line in down(self.parts.system):
-            self._note(line)
-        drain_s = self.spec.system.waits.drain_s
-        for drained in self.workload.drain(
-            deadline_s=drain_s / 3 if self.interrupts.asked.is_set() else drain_s
-        ):
-            if not drained.complete:
-                self._note(
-                    f"final read of {self.spec.topic.name}-{drained.partition} is not complete: "
-                    f"{drained.problem}"
-                )
-        state = self.parts.system.describe(timeout_s=10.0)
-        self.assignment.record(state)
-        if "replicas" not in self.recorder.info.unread:
-            for problem in read_replicas(self.parts.system, self.recorder, state, self.spec):
-                self._note(problem)
-        self.deaths.close()
-
-    def _collect(self) -> None:
-        with suppress(RecordingFailed):
-            self._phase("collect")
-        nodes = self.run_dir / "nodes"
-        self.parts.system.collect(nodes)
-        self.account.collected(self.parts.system.nodes, nodes)
-        record_changes(self.parts, self.recorder, self.spec.topic.name, nodes)
-        packed.pack(nodes.glob("*/*"))
-
-    def _leave_the_cluster(self) -> None:
-        assert isinstance(self.parts.system, StandingSystem)
-        if left := self.parts.system.remove_topics():
-            self.progress.say(left)
-
-    # --- helpers ------------------------------------------------------------------------------------------
-
-    def _wait_full_isr(self, timeout_s: float, when: str) -> ClusterState:
-        """Raises DeployError at the deadline, and when there is nothing left to wait for."""
-        return wait_full_isr(
-            self.parts.system, self.spec.topic, timeout_s, when, give_up=self._gives_up, pause=self._pause
-        )
-
-    def _pause(self) -> None:
-        self.watch.show()
-        time.sleep(STEP_S)
-
-    def _gives_up(self) -> bool:
-        return self.workload is not None and (
-            self.recorder.failure is not None or self.workload.failure is not None
-        )
-
-    def _wait(self, seconds: float, *, until: Callable[[], bool] | None = None, patient: bool = True) -> bool:
-        """Let the run go on for ``seconds``, or ``until`` something holds (False: it never did). Ends early
-        when the user asks for it (``patient`` = False: not even then) or nothing can be recorded any more."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            if until is not None and until():
-                return True
-            self.watch.show()
-            if self._gives_up():
-                break
-            if not patient:
-                time.sleep(min(left, STEP_S))
-            elif self.interrupts.asked.wait(min(left, STEP_S)):
-                self._interrupted()
-                break
-        return until is None or until()
-
-    def _interrupted(self) -> None:
-        why = f"interrupted by the user {self.recorder.now_ns() / 1e9:.1f} s into the run"
-        if not any(note.startswith("interrupted by the user") for note in self.notes):
-            self._note(why)
-        self.account.interrupted(why)
-
-    def _note(self, note: str) -> None:
-        if note not in self.notes:
-            self.notes.append(note)
-            self.progress.say(note)
-            log.warning("%s", note)
-
-    def _phase(self, phase: str) -> None:
-        self.watch.phase = phase
-        self.account.phase(phase)
-
-    def _close_history(self) -> None:
-        try:
-            self.recorder.close(*self.notes)
-        except RecordingFailed as wrong:
-            if not any(str(wrong) in trouble for trouble in self.account.troubles):
-                self._trouble("record", str(wrong))
-
-    def _tear_down(self) -> str | None:
-        """Returns the fleet's name if it was kept."""
-        fleet = self.parts.fleet
-        for problem in self.canaries.stop():
-            log.warning("%s", problem)
-        if isinstance(self.parts.system, StandingSystem):
-            self._attempt(TEAR_DOWN, self._leave_the_cluster)
-        self.parts.close()
-        if self.options.keep_fleet and fleet.hosts:
-            self.parts.keep()
-            self.progress.say(
-                f"fleet {fleet.name} is kept: `wrackline fleet ssh n1 --fleet {fleet.name}` to look, "
-                f"`wrackline fleet down {fleet.name}` to end it"
-            )
-            return fleet.name
-        self.progress.status("tearing down")
-        self._attempt(TEAR_DOWN, fleet.down)
-        return None
+def finish(live: LiveRun) -> None:
+    """What comes after the clients have stopped."""
+    live.attempt("read back", live.read_back)
+    live.attempt("collect", live.collect)
+    live.attempt("collect", live.over)

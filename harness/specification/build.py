@@ -73,23 +73,26 @@ def _with_client_settings(spec: Spec) -> Spec:
 def _with_topic(spec: Spec, name: str) -> Spec:
     if name == spec.topic.name:
         return spec
-    old, nemesis = f"({spec.topic.name}-", spec.nemesis
-
-    def aimed(fault: FaultSpec) -> FaultSpec:
-        return fault.model_copy(update={"target": fault.target.replace(old, f"({name}-")})
-
+    old, nemesis = spec.topic.name, spec.nemesis
     changed: dict[str, object] = {
-        "schedule": tuple(one.model_copy(update={"inject": aimed(one.inject)}) for one in nemesis.schedule)
+        "schedule": tuple(
+            one.model_copy(update={"inject": aimed(one.inject, old, name)}) for one in nemesis.schedule
+        )
     }
 
     def drawn(lane: RandomSpec) -> RandomSpec:
-        return lane.model_copy(update={"faults": tuple(map(aimed, lane.faults))})
+        return lane.model_copy(update={"faults": tuple(aimed(one, old, name) for one in lane.faults)})
 
     if nemesis.random is not None:
         changed["random"] = drawn(nemesis.random)
     changed["lanes"] = {name: drawn(lane) for name, lane in nemesis.lanes.items()}
     topic = spec.topic.model_copy(update={"name": name})
     return spec.model_copy(update={"topic": topic, "nemesis": nemesis.model_copy(update=changed)})
+
+
+def aimed(fault: FaultSpec, old: str, name: str) -> FaultSpec:
+    """The fault where the topic ``old`` is called ``name`` in the cluster."""
+    return fault.model_copy(update={"target": fault.target.replace(f"({old}-", f"({name}-")})
 
 
 def topic_configs(spec: Spec) -> dict[str, str]:

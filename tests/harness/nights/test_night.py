@@ -108,8 +108,13 @@ def test_as_many_runs_at_a_time_as_there_are_slots(tmp_path: Path) -> None:
         return left
 
     one._step = counted  # type: ignore[method-assign]
+    shown: list[tuple[str, str]] = []
+    one.status = lambda line, *, of="": shown.append((of, line))
     one.drive()
     assert most == 2
+    for of, line in shown:
+        assert [part.partition(": ")[0] for part in line.split("; ")] == of.split()
+    assert any(len(of.split()) == 2 and line.count(": run ") == 2 for of, line in shown), shown
     assert len(one.state.results) == 4
 
 

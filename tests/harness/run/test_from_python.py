@@ -55,7 +55,14 @@ def test_it_ends_as_the_run_of_the_file_does(stage: Stage, monkeypatch: pytest.M
     in_yaml = parse(text, "x.yaml")
     first = api.run(in_code, stage.results / "python")
     made = make(in_yaml, Options(stage.results / "yaml"))
-    second = judge([made.run_dir])[0]
+    at: list[str] = []
+    second = judge([made.run_dir], status=at.append)[0]
+    name = f"{made.run_dir.name} (1 of 1)"
+    assert any(one.startswith(f"judging {made.run_dir.name}, ") and "reading" in one for one in at)
+    assert at[-2:] == [
+        f"judging {name}: invariants, the nodes' logs, Knossos",
+        f"writing the report of {name}",
+    ]
     assert first.word is second.word
     for name in ("spec.yaml", "plan.json"):
         assert (first.run_dir / name).read_text() == (made.run_dir / name).read_text()

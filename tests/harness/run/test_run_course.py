@@ -50,7 +50,7 @@ def test_clients_are_stopped_before_anything_is_read_though_healing_failed(
     def fails(_self: object, **_: float) -> list[str]:
         raise NemesisError("the fleet could not be healed: n2: No space left on device")
 
-    monkeypatch.setattr("wrackline.harness.run.runner.Nemesis.stop_and_heal", fails)
+    monkeypatch.setattr("wrackline.harness.run.live.Nemesis.stop_and_heal", fails)
     outcome = stage.run()
     assert outcome.troubles == ("drive: the fleet could not be healed: n2: No space left on device",)
     found = rows(outcome.run_dir)
@@ -70,7 +70,7 @@ def test_a_mistake_of_ours_ends_the_run_and_is_on_record(
     def fails(_self: object, **_: float) -> list[str]:
         raise KeyError("nobody thought of this")
 
-    monkeypatch.setattr("wrackline.harness.run.runner.Nemesis.stop_and_heal", fails)
+    monkeypatch.setattr("wrackline.harness.run.live.Nemesis.stop_and_heal", fails)
     with pytest.raises(KeyError):
         stage.run()
     assert stage.trail[-1] == "down"
@@ -108,7 +108,7 @@ def test_a_node_that_dies_in_the_main_phase(stage: Stage, monkeypatch: pytest.Mo
         stage.system.pids["n2"] = None
         threading.Timer(0.5, lambda: stage.system.pids.update(n2=99)).start()
 
-    monkeypatch.setattr("wrackline.harness.run.runner.Nemesis.start", kill)
+    monkeypatch.setattr("wrackline.harness.run.live.Nemesis.start", kill)
     run = loaded(stage.run())
     [fault] = run.faults
     assert (fault.name, fault.targets, fault.proved) == (DIED, ("n2",), True)

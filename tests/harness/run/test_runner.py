@@ -80,7 +80,7 @@ def test_a_replica_that_stays_behind_is_noted_and_read_all_the_same(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "wrackline.harness.run.runner.Nemesis.start",
+        "wrackline.harness.run.live.Nemesis.start",
         lambda _self: setattr(stage.system, "isr", (1, 3)),
         raising=False,
     )
