@@ -177,7 +177,7 @@ class _Run:
             self.progress.status(f"bringing up {len(fleet.hosts)} hosts")
         fleet.up()
         self.canaries.start_all()
-        self.progress.status("installing the broker" if fleet.hosts else "finding the cluster")
+        self.progress.status("installing and starting the nodes" if fleet.hosts else "finding the cluster")
         system.install()
         # At once: a voter that is alone has no quorum to join.
         on_each([node for node in system.nodes if not node.spare], system.start)

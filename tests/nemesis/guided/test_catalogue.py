@@ -181,6 +181,11 @@ L, F1, F2 = "n2", "n1", "n3"
         ),
         ("led-in-silence", [("partition", F1), ("kill", L), ("partition", F1)]),
         ("begun-batch", [("partition", L), ("kill", L)]),
+        (
+            "before-leso",
+            [("partition", F2), ("partition", F1, L), ("kill", L), ("messages", F1), ("kill", F1)],
+        ),
+        ("slow-to-join", [("kill", F2), ("packets", F2)]),
         ("far-behind", [("partition", F2), ("partition", F1), ("packets", F2)]),
         ("wiped-disk", [("kill", F1), ("partition", F2), ("power-cut", F2), ("kill", L)]),
         (
@@ -210,6 +215,7 @@ def test_the_schedules_of_defects_hit_leader_and_followers(name: str, faults: li
     [
         ("proposed-member", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
         ("behind-in-isr", [(L, Api.FETCH, What.ANSWER, F2)]),
+        ("before-leso", [(F1, Api.FETCH, What.ANSWER, F2)]),
         ("former-life", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
         ("fenced-member", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
         ("outdated-proposal", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
