@@ -21,7 +21,7 @@ from wrackline.checkers.splits import Split, count_facts, splits_of
 from wrackline.checkers.survey import Partners, Survey, partners, survey
 from wrackline.checkers.validity import Senseless, check_footer
 from wrackline.history import HistoryError, history_files, read_info
-from wrackline.history.model import CONTROL, DIED, NEMESIS, REPLICA, RunInfo
+from wrackline.history.model import CONTROL, DIED, NEMESIS, PARTITION, REPLICA, RunInfo
 
 NO_HISTORY = (
     ValueError,
@@ -123,6 +123,8 @@ class Run:
     nodes: dict[int, str] = field(default_factory=dict)
     """Node id -> host name."""
     cluster: dict[Place, list[Sample]] = field(default_factory=dict)
+    isrs: dict[Place, list[tuple[int, ...]]] = field(default_factory=dict)
+    """The ISR after each change that the system itself wrote down, in order; empty where it wrote nothing."""
     final: dict[Place, FinalRead] = field(default_factory=dict)
     drains: dict[Place, FinalRead] = field(default_factory=dict)
     """The same, and those that gave nothing."""
@@ -265,6 +267,8 @@ def _take(run: Run, row: Mapping[str, Any], phases: list[tuple[str, int]]) -> No
             _take_assignment(run, row)
         case int(process), "cluster" if process == CONTROL:
             _take_cluster(run, row)
+        case int(process), f if process == CONTROL and f == PARTITION:
+            run.isrs.setdefault(_place(row), []).append(tuple(row["extra"]["isr"]))
         case int(process), str(f) if process == CONTROL:
             run.course.take(f, row["extra"])
         case int(process), "replica" if process == REPLICA:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from wrackline.checkers import metrics
 from wrackline.checkers.metrics import Figures
@@ -98,6 +99,13 @@ def _recovered_ns(run: Run, figures: Figures, fault: Fault, place: Place) -> flo
     return max(end, first or 0, full_ns or 0)
 
 
+def _isr_changes(run: Run, _: Figures) -> float | None:
+    """Of the partition with most."""
+    told = run.isrs or {place: [one.isr for one in seen] for place, seen in run.cluster.items()}
+    changes = [sum(set(one) != set(other) for one, other in pairwise(isrs)) for isrs in told.values()]
+    return max(changes) if changes else None
+
+
 THRESHOLDS: Mapping[str, Threshold] = {
     one.name: one
     for one in (
@@ -118,6 +126,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
             " s",
             _recovery_s,
         ),
+        Threshold("isr_changes", "the changes of a partition's ISR", "", _isr_changes),
         Threshold("records_per_s", "records acknowledged a second", "", _records_per_s, at_least=True),
         Threshold(
             "operations_per_s", "operations that succeeded a second", "", _operations_per_s, at_least=True

@@ -33,6 +33,7 @@ from wrackline.nemesis.guided.steps import (
     GuidedStep,
     Heal,
     Inject,
+    KeepDisk,
     Sleep,
 )
 from wrackline.nemesis.guided.waits import POLL_S, until_it_holds, until_it_is_more
@@ -334,7 +335,7 @@ class Nemesis:
                 await asyncio.gather(*(live.pop(fault_id).end() for fault_id in ids))
             case Sleep(seconds=seconds):
                 return await self._pause(seconds)
-            case Await() | AwaitGrowth() if step.patience_s is not None:
+            case Await() | AwaitGrowth() | AwaitCheckpoint() if step.patience_s is not None:
                 with contextlib.suppress(GuidedError):
                     return await self._wait(step, step.patience_s)
             case Await() | AwaitBroker() | AwaitGrowth() | AwaitCheckpoint():
@@ -345,6 +346,10 @@ class Nemesis:
             case Flush(hosts=hosts):
                 await asyncio.gather(
                     *(self._stage.in_thread(disks.sync, self._fleet, self._system, host) for host in hosts)
+                )
+            case KeepDisk(hosts=hosts):
+                await asyncio.gather(
+                    *(self._stage.in_thread(disks.keep_copy, self._fleet, self._system, one) for one in hosts)
                 )
             case ElectUncleanly():
                 await self._stage.in_thread(elect_uncleanly, self._system, step)

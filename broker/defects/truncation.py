@@ -67,7 +67,8 @@ class StickyEmpty(Flip):
 class DropBegunBatch(Flip):
     """``drop_begun_batch``: H18. A batch that begins before the follower's end is not taken.
 
-    The leader answers a fetch from its middle with the whole batch, so the follower asks for it for ever.
+    The leader answers a fetch from its middle with the whole batch, so the follower asks for it for ever. Nor
+    does it take the high watermark that comes with it.
     KIP-101 names it as what logs of compressed sets that differ come to at worst.
     """
 

@@ -71,6 +71,11 @@ FINDINGS: Mapping[str, Known] = {
         ("replica-divergence",),
         run_s=60,
     ),
+    "b52-lost": Known(
+        "0.8.2.2 by default elects a replica that was cut off: what was acknowledged is lost",
+        Verdict.PASS,
+        run_s=60,
+    ),
     "late-end-txn-392": Known(_LATE.format("3.9.2"), Verdict.VIOLATION, _LATE_SHOWS, run_s=150),
 }
 

@@ -9,14 +9,11 @@ _IN_ORDER = "answers come in order on a connection, and who gives a request up c
 _MASKED = "it is masked, in the simulator too"
 
 NOT_ON_HOSTS: Mapping[str, str] = {
-    "drop_begun_batch": "there is no schedule for hosts yet",
-    "isr_no_leso": "there is no schedule for hosts yet; one was tried and showed nothing",
     "no_client_epoch": "the client library itself asks where an epoch ends (KIP-320)",
     "apply_stale_off": _IN_ORDER,
     "apply_stale_resp": _IN_ORDER,
     "no_epoch_assign": "it is over as soon as a client writes to the new leader, and clients write on",
     "hw_before_trunc": "it lasts for a round trip, at a follower that nobody reads from",
-    "clean_by_presence": "a real broker always removes the file when it starts",
     "keep_clean_file": _DISK,
     "epoch_ckpt_no_fsync": f"{_DISK}; a real broker reads its epochs from the log",
     "zombie_ctl_fenced": _MASKED,

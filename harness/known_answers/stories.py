@@ -34,6 +34,11 @@ STORIES: Mapping[str, Known] = {
         Verdict.VIOLATION,
         run_s=_RUN_S,
     ),
+    "clean-example": Known(
+        "the clean example 5.2.2 without an ELR: the replica that has everything may not lead (R24)",
+        Verdict.VIOLATION,
+        run_s=_RUN_S,
+    ),
     "outage-unclean": _allowed(
         "all replicas lose power, and unclean election takes the first one back (B11; control: R35)"
     ),

@@ -30,6 +30,7 @@ from wrackline.nemesis.guided.steps import (
     GuidedStep,
     Heal,
     Inject,
+    KeepDisk,
     Sleep,
 )
 from wrackline.nemesis.schedule import Plan
@@ -227,7 +228,7 @@ def _in_words(step: GuidedStep) -> str:
             return f"{', '.join(ids)} undone"
         case Sleep(seconds=seconds, why=why):
             return f"{seconds:g} s: {why}"
-        case Await() | AwaitGrowth() if step.patience_s is not None:
+        case Await() | AwaitGrowth() | AwaitCheckpoint() if step.patience_s is not None:
             return f"wait for {step.patience_s:g} s at most for: {step.what}"
         case Await(what=what) | AwaitBroker(what=what) | AwaitGrowth(what=what) | AwaitCheckpoint(what=what):
             return f"wait for: {what}"
@@ -235,6 +236,8 @@ def _in_words(step: GuidedStep) -> str:
             return f"a client that knows what {told_by} knows asks {host} where {topic}-{partition} ends"
         case Flush(hosts=hosts):
             return f"{', '.join(hosts)} sync their disks"
+        case KeepDisk(hosts=hosts):
+            return f"the data disk of {', '.join(hosts)} is copied"
         case ElectUncleanly(topic=topic, partitions=partitions):
             names = ", ".join(f"{topic}-{number}" for number in partitions)
             return f"a person has a leader of {names} elected, whoever is there"

@@ -82,6 +82,8 @@ class Thresholds(Strict):
     """How long a partition may go without an acknowledgement."""
     recovery_s: LimitS | None = None
     """How long after a fault every partition may take until it is acknowledged again, with its full ISR."""
+    isr_changes: Limit | None = None
+    """How often the ISR of a partition may change in the whole run."""
     left_out: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share (0 to 1) of the operations asked for during the faults that may be left out."""
     records_per_s: Limit | None = None

@@ -52,7 +52,8 @@ class PowerCut:
     holds_node: ClassVar[bool] = True
 
     disk: Disk = Disk.KEPT
-    age_s: float = 3.0
+    age_s: float | None = 3.0
+    """None: the copy for ``stale`` was made beforehand, with ``early_witness`` on it."""
 
     def commands(self, scene: Scene) -> Commands:
         among = len(scene.targets)
@@ -70,6 +71,8 @@ class PowerCut:
         swap = SwapDisk(host, self.disk)
         if self.disk is Disk.WIPED:
             return (_witness(target, EARLY), off, swap)
+        if self.age_s is None:
+            return (_witness(target, LATE), off, swap)
         later = Shell(host, f"sleep {self.age_s:g}", timeout_s=self.age_s + 15)
         return (_witness(target, EARLY), CopyDisk(host), _witness(target, LATE), later, off, swap)
 
@@ -120,17 +123,25 @@ class PowerCut:
     def _witnesses(self) -> str:
         if self.disk is Disk.WIPED:
             return "a file that was synced before the cut is gone"
+        before = "" if self.age_s is None else f"{self.age_s:g} s "
         return (
             f"a file that was synced before the copy was made is there, one that was synced after it, "
-            f"{self.age_s:g} s before the cut, is gone"
+            f"{before}before the cut, is gone"
         )
 
 
+def early_witness(data_dir: object) -> str:
+    """The command that leaves a file on a data disk by which a copy of it is known later."""
+    return _leave(data_dir, EARLY)
+
+
 def _witness(target: Target, name: str) -> Shell:
-    folder = f"{target.data_dir}/{WITNESSES}"
-    return Shell(
-        target.host, f"mkdir -p {folder} && echo {name} >{folder}/{name} && sync {folder}/{name} {folder}"
-    )
+    return Shell(target.host, _leave(target.data_dir, name))
+
+
+def _leave(data_dir: object, name: str) -> str:
+    folder = f"{data_dir}/{WITNESSES}"
+    return f"mkdir -p {folder} && echo {name} >{folder}/{name} && sync {folder}/{name} {folder}"
 
 
 def took_what_it_should(done: Done | None) -> bool:

@@ -19,6 +19,7 @@ from wrackline.nemesis.guided import (
     operators,
     outages,
     races,
+    swaps,
     transactions,
     zookeeper_era,
 )
@@ -132,6 +133,7 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     **logs.SCHEDULES,
     **operators.SCHEDULES,
     **outages.SCHEDULES,
+    **swaps.SCHEDULES,
     **zookeeper_era.SCHEDULES,
     **eras.SCHEDULES,
 }
@@ -145,6 +147,7 @@ NEEDS: Mapping[str, Needs] = {
     **logs.NEEDS,
     **operators.NEEDS,
     **outages.NEEDS,
+    **swaps.NEEDS,
     **zookeeper_era.NEEDS,
     **eras.NEEDS,
 }

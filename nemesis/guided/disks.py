@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from wrackline.fleets.base import Fleet
+from wrackline.fleets.base import Fleet, SwappedDisk
 from wrackline.fleets.folders import data_dir
+from wrackline.nemesis.faults.power import early_witness
+from wrackline.nemesis.guided.steps import GuidedError
 from wrackline.systems.base import System
 from wrackline.systems.segments import HIGH_WATERMARKS
 
@@ -12,6 +14,16 @@ def sync(fleet: Fleet, system: System, name: str) -> None:
     """What the host has written is on its data disk. Raises FleetError."""
     [host] = [node.host for node in system.nodes if node.host.name == name]
     fleet.remote(host).run(f"sync -f {data_dir(host)}")
+
+
+def keep_copy(fleet: Fleet, system: System, name: str) -> None:
+    """A copy of the host's data disk is kept, all of it synced, with a file by which it is known later.
+    Raises FleetError, and GuidedError where no disk can be copied."""
+    [host] = [node.host for node in system.nodes if node.host.name == name]
+    if not isinstance(fleet.power, SwappedDisk):
+        raise GuidedError(f"{name}: fleet {fleet.name} cannot copy a disk")
+    fleet.remote(host).run(early_witness(host.data_dir))
+    fleet.power.copy_disk(host)
 
 
 def log_size(fleet: Fleet, system: System, name: str, topic: str, partition: int) -> int:

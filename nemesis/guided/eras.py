@@ -28,7 +28,7 @@ from wrackline.nemesis.guided.steps import (
     Needs,
     Sleep,
 )
-from wrackline.nemesis.guided.story import DEAF, NO_CLIENTS, NOBODY, Story
+from wrackline.nemesis.guided.story import DEAF, NO_CLIENTS, NOBODY, TO_BE_FOUND_S, Story
 
 DEAF_TO_ALL = Partition(Shape.ISOLATE, controllers=False, direction=Direction.IN)
 """It hears nothing of the other brokers."""
@@ -36,10 +36,6 @@ OTHER_SIDE = Partition(Shape.ISOLATE)
 NO_COORDINATOR = Partition(Shape.ISOLATE, links=(Link.BROKER_ZOOKEEPER, Link.BROKER_CONTROLLER))
 TO_LEAD_S = 5.0
 """So long a replica is given to lead when its leader's session has ended, where it may not lead at all."""
-
-
-TO_BE_FOUND_S = 10.0
-"""So long clients are given to find a leader that may refuse all that they send."""
 
 
 def _first_leads(story: Story) -> Story:

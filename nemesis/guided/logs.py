@@ -89,9 +89,32 @@ def led_in_silence(aim: Aim) -> tuple[GuidedStep, ...]:
     )
 
 
+def begun_batch(aim: Aim) -> tuple[GuidedStep, ...]:
+    """H18 (``drop_begun_batch``): a log that ends in the middle of a batch of its leader's takes that batch
+    whole.
+
+    L is cut off, so what comes next is on L alone; L is killed before it drops the others. F1 leads and takes
+    other batches at the same offsets. L comes back, and where nothing tells it that the logs differ it
+    fetches from its end. With the defect it asks for the same batch for ever and never gets back into the
+    ISR. Needs clients whose batches are long and of several lengths, and a replica.lag.time.max well beyond
+    the session timeout.
+    """
+    t = Trio.of(aim)
+    return (
+        t.inject("g1", APART, t.leader, role="leader"),
+        Sleep(0.7, "L holds what nobody else does"),
+        t.inject("g2", Kill(), t.leader, role="leader"),
+        t.led_by(t.first),
+        Sleep(3.0, "F1's log grows past the end of L's"),
+        Heal(("g1", "g2")),
+        t.isr_is(t.leader, t.first, t.last, patience_s=8.0),
+    )
+
+
 SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "empty-answer": empty_answer,
     "longer-than-leader": longer_than_leader,
     "led-in-silence": led_in_silence,
+    "begun-batch": begun_batch,
 }
 NEEDS: Mapping[str, Needs] = {name: Needs(replicas=3, apart=True) for name in SCHEDULES}

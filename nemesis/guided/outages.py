@@ -169,6 +169,30 @@ def outage(aim: Aim) -> tuple[GuidedStep, ...]:
     )
 
 
+def clean_example(aim: Aim) -> tuple[GuidedStep, ...]:
+    """R24, 5.2.2 of the description: the ISR goes from [L, F1, F2] to [L, F2] and to [L], with F2 in the ELR.
+    L loses its power, and what it had not synced.
+
+    With an ELR F2 leads, and L joins it when it is back. Without one the partition waits for L, and F2 cuts
+    its log. F1 is away all the time.
+    """
+    t = Trio.of(aim)
+    return (
+        t.inject("g1", APART, t.first, role="first follower"),
+        t.isr_is(t.leader, t.last),
+        Sleep(1.0, "L and F2 acknowledge without F1"),
+        t.inject("g2", APART, t.last, role="last replica"),
+        t.isr_is(t.leader),
+        t.inject("g3", PowerCut(), t.leader, role="leader"),
+        t.led_by(t.last, NOBODY),
+        Sleep(1.0, "clients find whoever leads"),
+        Heal(("g2", "g3")),
+        t.isr_is(t.leader, t.last),
+        Sleep(1.0, "clients go on with L and F2"),
+        *t.healed(("g1",)),
+    )
+
+
 def outage_of_a_person(aim: Aim) -> tuple[GuidedStep, ...]:
     """R29: the same, and under strategy manual nobody leads, though all are back, until a person says so."""
     t = Trio.of(aim)
@@ -195,6 +219,7 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "slow-goodbye": slow_goodbye,
     "outage": outage,
     "outage-manual": outage_of_a_person,
+    "clean-example": clean_example,
 }
 NEEDS: Mapping[str, Needs] = {
     name: Needs(

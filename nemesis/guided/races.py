@@ -14,15 +14,23 @@ from wrackline.nemesis.faults.admin import TransferLeadership
 from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.messages import What
 from wrackline.nemesis.faults.network import Partition
+from wrackline.nemesis.faults.packets import Packets
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
-from wrackline.nemesis.faults.shapes import Direction, Shape
+from wrackline.nemesis.faults.shapes import Direction, Link, Shape
+from wrackline.nemesis.faults.shaping import Shaping
 from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.nemesis.guided.trio import APART, NOBODY, Trio
 
 LATE_S = 4.0
 """So long something is waited for that must not come."""
 EACH_OTHER = Partition(Shape.LINK)
+SLOW_IN = Packets(Shaping(rate_kbit=160), direction=Direction.IN, links=(Link.BROKER_BROKER,))
+"""Brokers send the host 20 kB a second."""
+LATE_IN = Packets(Shaping(delay_s=0.2), direction=Direction.IN, links=(Link.BROKER_BROKER,))
+"""What brokers send the host takes a fifth of a second."""
+DEAF_TO_IT = Partition(Shape.LINK, direction=Direction.IN)
+"""The first host hears nothing of the second."""
 DEAF = Partition(Shape.ISOLATE, controllers=False, direction=Direction.IN)
 
 
@@ -222,6 +230,77 @@ def led_meanwhile(aim: Aim) -> tuple[GuidedStep, ...]:
     )
 
 
+def slow_to_join(aim: Aim) -> tuple[GuidedStep, ...]:
+    """B60 (``hw_passes_joining``): records are not committed past a follower that is about to join.
+
+    F2 was killed, and is back behind a link on which each answer takes its time. With the defect the high
+    watermark is always further on than F2's log when F2 asks again, and F2 never joins while clients write.
+    """
+    t = Trio.of(aim)
+    return (
+        t.inject("g1", Kill(), t.last, role="last replica"),
+        t.isr_is(t.leader, t.first),
+        t.inject("g2", LATE_IN, t.last, role="last replica"),
+        Heal(("g1",)),
+        t.alive(t.last),
+        t.isr_is(t.leader, t.first, t.last),
+        Heal(("g2",)),
+    )
+
+
+def before_leso(aim: Aim) -> tuple[GuidedStep, ...]:
+    """B15 (``isr_no_leso``): a new leader's high watermark is behind what is committed, and a follower that
+    has reached it must not join the ISR.
+
+    1. F2 is cut off, and clients wait for it: L and F1 have what they sent. Then F1 goes deaf to L.
+    2. F2 leaves the ISR, so all of that is committed and acknowledged, and F1 does not learn it. L is killed.
+    3. F1 leads, alone in the ISR. F2 fetches from it, and the answers are held: F2 has reached F1's high
+       watermark, and lacks what was acknowledged. With the defect it is in the ISR.
+    4. F1 is killed, and F2 leads.
+
+    Needs a replica.lag.time.max of some seconds, and clients that wait longer than that.
+    """
+    t = Trio.of(aim)
+    return (
+        t.inject("g1", APART, t.last, role="last replica"),
+        Sleep(1.5, "L and F1 have what clients send, which waits for F2"),
+        t.inject("g2", DEAF_TO_IT, t.first, t.leader, role="first follower and leader"),
+        t.isr_is(t.leader, t.first),
+        Sleep(0.3, "clients are answered"),
+        t.inject("g3", Kill(), t.leader, role="leader"),
+        t.led_by(t.first),
+        t.holding("g4", Api.FETCH, What.ANSWER, at=aim.host(t.first), of=t.last),
+        Heal(("g1",)),
+        t.isr_is(t.first, t.last, patience_s=LATE_S),
+        t.inject("g5", Kill(), t.first, role="leader"),
+        t.led_by(t.last, NOBODY),
+        Sleep(1.0, "clients find whoever leads"),
+        *t.healed(("g2", "g3", "g4", "g5")),
+    )
+
+
+def far_behind(aim: Aim) -> tuple[GuidedStep, ...]:
+    """B45 (``isr_no_recency``): whoever cannot keep up stays out of the ISR, though it has all that is
+    committed.
+
+    F2 leaves the ISR, then F1: L is alone in it, nothing is committed any more, and clients with acks=1 go
+    on. F2 may fetch again, slower than L is written to. With the defect it joins, and empties the ELR; it
+    lags, is dropped, and joins again, as long as this lasts. Needs fetches of few bytes.
+    """
+    t = Trio.of(aim)
+    return (
+        t.inject("g1", APART, t.last, role="last replica"),
+        t.isr_is(t.leader, t.first),
+        Sleep(0.5, "clients go on with L and F1"),
+        t.inject("g2", APART, t.first, role="first follower"),
+        t.isr_is(t.leader),
+        t.inject("g3", SLOW_IN, t.last, role="last replica"),
+        Heal(("g1",)),
+        Sleep(12.0, "F2 fetches, and does not keep up"),
+        *t.healed(("g2", "g3")),
+    )
+
+
 SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "proposed-member": proposed_member,
     "stale-end": stale_end,
@@ -231,8 +310,11 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "outdated-proposal": outdated_proposal,
     "overtaken-answer": overtaken_answer,
     "led-meanwhile": led_meanwhile,
+    "far-behind": far_behind,
+    "before-leso": before_leso,
+    "slow-to-join": slow_to_join,
 }
-_AT_ANY_HOST = ("stale-end", "behind-in-isr")
+_AT_ANY_HOST = ("stale-end", "behind-in-isr", "far-behind", "before-leso", "slow-to-join")
 NEEDS: Mapping[str, Needs] = {
     name: Needs(replicas=3, apart=True, one_controller=name not in _AT_ANY_HOST) for name in SCHEDULES
 }

@@ -103,6 +103,8 @@ class AwaitCheckpoint:
     host: str
     topic: str
     partition: int
+    patience_s: float | None = None
+    """As of ``Await``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,13 @@ class AskEnd:
 @dataclass(frozen=True, slots=True)
 class Flush:
     """All that these hosts have written is on their data disks."""
+
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepDisk:
+    """A copy of each host's data disk, as it is now, is kept for ``PowerCut(Disk.STALE, age_s=None)``."""
 
     hosts: tuple[str, ...]
 
@@ -141,6 +150,7 @@ GuidedStep = (
     | AwaitCheckpoint
     | AskEnd
     | Flush
+    | KeepDisk
     | ElectUncleanly
 )
 

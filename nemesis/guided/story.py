@@ -16,6 +16,8 @@ APART = Partition(Shape.ISOLATE, controllers=False)
 DEAF = Partition(Shape.LINK, direction=Direction.IN)
 """The first host hears nothing of the second."""
 NO_CLIENTS = Partition(Shape.CLIENTS)
+TO_BE_FOUND_S = 10.0
+"""So long clients are given to find a leader that may refuse all that they send."""
 
 
 class Story:

@@ -18,6 +18,7 @@ from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.faults.shapes import Direction, Shape
 from wrackline.nemesis.guided.steps import (
     Aim,
+    AwaitCheckpoint,
     AwaitGrowth,
     Flush,
     GuidedStep,
@@ -25,13 +26,15 @@ from wrackline.nemesis.guided.steps import (
     Needs,
     Sleep,
 )
-from wrackline.nemesis.guided.story import APART, DEAF, NO_CLIENTS, NOBODY, Story
+from wrackline.nemesis.guided.story import APART, DEAF, NO_CLIENTS, NOBODY, TO_BE_FOUND_S, Story
 
 EACH_OTHER = Partition(Shape.LINK)
 NOT_MUCH = BlackHole(Shape.LINK, Direction.IN, 600)
 """What the second host sends the first arrives as long as it is short."""
 TOO_EARLY_S = 8.0
 """So long a follower is given to join an ISR that it may not join."""
+CHECKPOINTED_S = 12.0
+"""So long a leader is given to write its high watermark to its disk, which may not rise at all."""
 
 
 class _WithSecond(Story):
@@ -168,16 +171,25 @@ def alone_and_killed(aim: Aim) -> tuple[GuidedStep, ...]:
     election is on.
 
     By design with the defaults of that time; min.insync.replicas=2 of the topic ends it.
+
+    Where followers truncate to their own high watermark, the old leader then keeps records that its leader
+    does not have: those below the high watermark that was on its disk when it was killed. So it is killed
+    when it has written one of its time alone (Kafka does every five seconds), and comes back when the next
+    leader has other records.
     """
     story = Story(aim, replicas=3)
     leader, others = story.leader, story.followers
+    alone, next_one = aim.host(leader), aim.host(others[0])
+    here = aim.topic, aim.partition
     return (
         story.inject("g1", APART, leader, role="leader"),
         story.isr_is(leader),
-        Sleep(3.0, "the leader acknowledges alone, if it does"),
+        Sleep(2.0, "the leader acknowledges alone, if it does"),
+        AwaitCheckpoint(f"a high watermark of that time on {alone}'s disk", alone, *here, CHECKPOINTED_S),
         story.inject("g2", Kill(), leader, role="leader"),
         story.led_by(*others, NOBODY),
-        Sleep(2.5, "clients find whoever leads"),
+        AwaitGrowth(f"records on {next_one}", next_one, *here, TO_BE_FOUND_S),
+        Sleep(2.5, "clients write to whoever leads"),
         Heal(("g1", "g2")),
         story.full_isr(),
     )

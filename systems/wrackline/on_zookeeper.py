@@ -16,7 +16,7 @@ from wrackline.systems.common import node_files
 from wrackline.systems.common.growth import share_of
 from wrackline.systems.wrackline import znodes
 from wrackline.systems.wrackline.settings import LEVEL_ON_ZOOKEEPER
-from wrackline.systems.wrackline.system import WracklineSystem
+from wrackline.systems.wrackline.system import START_S, WracklineSystem
 from wrackline.systems.wrackline.znodes import (
     IDS,
     add_broker,
@@ -31,8 +31,9 @@ from wrackline.systems.zookeeper.expiry import expire
 from wrackline.systems.zookeeper.servers import ZooKeeperServers
 from wrackline.systems.zookeeper.session import Asking, Session
 
-START_S = 30.0
-"""How long a node may take to listen: a JVM, or a broker that waits for its former session to end."""
+SLOWER = 3
+"""A node may take so many times as long to listen as where there is a controller: a server of ZooKeeper is a
+JVM, and a broker waits for the end of its former session."""
 
 
 class WracklineOnZooKeeper(WracklineSystem):
@@ -69,7 +70,7 @@ class WracklineOnZooKeeper(WracklineSystem):
             config=config,
             trace=trace,
             bundle_cache=bundle_cache,
-            start_s=max(start_s, START_S),
+            start_s=SLOWER * start_s,
         )
         self.zookeepers = self._placed.zookeepers
         self._servers = ZooKeeperServers(fleet, self.zookeepers, start_s=self._script.start_s)

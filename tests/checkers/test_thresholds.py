@@ -88,6 +88,17 @@ def test_a_partition_whose_isr_was_full_again_late_or_never() -> None:
     assert missing(run, figures) == ["threshold recovery_s"]
 
 
+def test_changes_of_the_isr_are_counted_by_what_the_system_wrote_down_or_else_by_its_metadata() -> None:
+    run = good_run()
+    both, one = (1, 2), (1,)
+    shown = [Sample(at, 1, 1, isr, (1, 2)) for at, isr in enumerate([both, both, one, both])]
+    run.cluster = {PLACE: shown, ("log", 7): shown[:3]}
+    assert judged_by("isr_changes", 2, run).startswith("met: the changes of a partition's ISR: 2, at most 2")
+    assert judged_by("isr_changes", 1, run).startswith("missed")
+    run.isrs = {PLACE: [both, one, both, (2, 1), one]}
+    assert judged_by("isr_changes", 2, run).startswith("missed: the changes of a partition's ISR: 3, ")
+
+
 def test_a_missed_threshold_makes_a_run_inconclusive() -> None:
     run = good_run(thresholds={"longest_gap_s": 1.0})
     figures = good_figures(run)

@@ -78,6 +78,8 @@ class Following:
         replica.after_empty = not result.records
         if result.records:
             outcome = self._append(bytes(result.records))  # type: ignore[arg-type]
+            if outcome is Outcome.IGNORED:
+                return outcome
         offset = rules.high_watermark.at_follower(
             replica.high_watermark, result.high_watermark, replica.log.leo
         )
@@ -100,7 +102,7 @@ class Following:
             # Our end lies inside a batch of the leader's, which is taken whole, from where it begins (H18).
             # That may be inside a batch of our own, which goes whole, too: so it is asked for again.
             if not self._ctx.rules.switches.takes_begun_batch:
-                return Outcome.NOTHING
+                return Outcome.IGNORED
             replica.truncate(taken[0][0].base_offset, "inside a batch")
             return Outcome.TRUNCATED
         if taken:

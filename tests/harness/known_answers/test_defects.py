@@ -20,7 +20,7 @@ from wrackline.harness.known_answers.not_on_hosts import NOT_ON_HOSTS
 from wrackline.harness.known_answers.stories import stories
 from wrackline.harness.run import Judged, Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError
-from wrackline.nemesis.guided import defects, logs, operators, outages, races
+from wrackline.nemesis.guided import defects, logs, operators, outages, races, swaps
 from wrackline.simulator.guided import SCHEDULES as SIMULATED
 
 
@@ -63,8 +63,8 @@ def test_every_guided_schedule_of_these_families_is_used_by_a_suite() -> None:
         for each in (*findings(), *stories())
         if each.spec.nemesis.guided is not None
     }
-    families = (defects.SCHEDULES, races.SCHEDULES, logs.SCHEDULES, operators.SCHEDULES, outages.SCHEDULES)
-    assert {name for family in families for name in family} - {*used, *others} == set()
+    families = (defects, races, logs, operators, outages, swaps)
+    assert {name for family in families for name in family.SCHEDULES} - {*used, *others} == set()
 
 
 def test_the_twin_differs_from_its_run_in_the_defect_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -17,7 +18,7 @@ from wrackline.nemesis.faults.disk_bytes import BitFlip, Changed, RollBack, Trun
 from wrackline.nemesis.faults.disk_errors import DiskErrorsSpec, ReadOnly, ReadOnlySpec, SlowFsyncSpec
 from wrackline.nemesis.faults.disk_space import DiskFull, SlowDisk
 from wrackline.nemesis.faults.host_steps import DropPageCache, SwapDisk
-from wrackline.nemesis.faults.power import EARLY, PowerCut, PowerCutSpec
+from wrackline.nemesis.faults.power import EARLY, PowerCut, PowerCutSpec, early_witness
 from wrackline.nemesis.faults.steps import Done, FaultError, PowerOff, PowerOn, Shell, Trail
 from wrackline.systems.wrackline.spec import WracklineSpec
 
@@ -51,6 +52,18 @@ def test_another_disk_is_proved_by_files_that_were_synced() -> None:
     assert not stale.prove(scene("n1"), cut_trail(Disk.STALE, f"{EARLY}\n", SILENT)).proved
     trail = cut_trail(Disk.STALE, f"{EARLY}\n")
     assert "was not exchanged" in stale.prove(scene("n1"), replace(trail, do=trail.do[:1])).text
+
+
+def test_a_disk_that_was_copied_beforehand_is_exchanged_at_once() -> None:
+    copied = PowerCut(Disk.STALE, age_s=None)
+    steps = copied.commands(scene("n1")).do
+    assert [type(step) for step in steps] == [Shell, PowerOff, SwapDisk], "no copy is made, nothing waits"
+    assert "/late" in cast(Shell, steps[0]).command
+    assert "/early" in early_witness("/data/broker")
+    proof = copied.prove(scene("n1"), cut_trail(Disk.STALE, f"{EARLY}\n"))
+    assert proof.proved
+    assert proof.text.endswith("one that was synced after it, before the cut, is gone")
+    assert not copied.prove(scene("n1"), cut_trail(Disk.STALE, f"{EARLY}\nlate\n")).proved
 
 
 def test_no_controller_gets_another_disk() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.nemesis.doubles import COMBINED, NODES, cast, cluster, node, partition, target
+from wrackline.fleets.base import Disk
 from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.messages import Act, Messages, What
 from wrackline.nemesis.faults.network import Partition
+from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.steps import Scene, Target
 from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
 from wrackline.nemesis.guided.eras import SCHEDULES as OF_STORIES
@@ -22,6 +24,7 @@ from wrackline.nemesis.guided.steps import (
     GuidedError,
     Heal,
     Inject,
+    KeepDisk,
     Sleep,
 )
 from wrackline.systems.base import ClusterState, Node
@@ -177,6 +180,19 @@ L, F1, F2 = "n2", "n1", "n3"
             [("mtu-black-hole", F2, F1), ("partition", F1), ("partition", F1), ("kill", L), ("kill", F1)],
         ),
         ("led-in-silence", [("partition", F1), ("kill", L), ("partition", F1)]),
+        ("begun-batch", [("partition", L), ("kill", L)]),
+        (
+            "before-leso",
+            [("partition", F2), ("partition", F1, L), ("kill", L), ("messages", F1), ("kill", F1)],
+        ),
+        ("slow-to-join", [("kill", F2), ("packets", F2)]),
+        ("far-behind", [("partition", F2), ("partition", F1), ("packets", F2)]),
+        ("wiped-disk", [("kill", F1), ("partition", F2), ("power-cut", F2), ("kill", L)]),
+        (
+            "restored-disk",
+            [("restart", F2), ("kill", F1), ("partition", F2), ("power-cut", F2), ("kill", L)],
+        ),
+        ("clean-example", [("partition", F1), ("partition", F2), ("power-cut", L)]),
         ("smaller-min-isr", [("partition", F1), ("partition", F2), ("change-config", L), ("kill", L)]),
         ("moved-alone", [("partition", F1, F2), ("reassign", L), ("power-cut", "n4")]),
         ("moved", [("reassign", F2)]),
@@ -199,6 +215,7 @@ def test_the_schedules_of_defects_hit_leader_and_followers(name: str, faults: li
     [
         ("proposed-member", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
         ("behind-in-isr", [(L, Api.FETCH, What.ANSWER, F2)]),
+        ("before-leso", [(F1, Api.FETCH, What.ANSWER, F2)]),
         ("former-life", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
         ("fenced-member", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
         ("outdated-proposal", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
@@ -228,6 +245,17 @@ def test_an_outage_ends_the_replicas_one_by_one_and_syncs_the_last_when_it_is_al
     assert after.hosts == (F2,)
     assert steps[flushed] == Flush((F2,))
     assert isinstance(steps[-1], Await)
+
+
+def test_the_disk_that_comes_back_was_copied_while_its_broker_was_stopped_cleanly() -> None:
+    steps = SCHEDULES["restored-disk"](aim(THREE))
+    copied = steps.index(KeepDisk((F2,)))
+    before, after = steps[copied - 1], steps[copied + 1]
+    assert isinstance(before, Inject)
+    assert (before.fault.name, before.hosts) == ("restart", (F2,))
+    assert after == Heal((before.id,))
+    [cut] = [step.fault for step in steps if isinstance(step, Inject) and isinstance(step.fault, PowerCut)]
+    assert cut == PowerCut(Disk.STALE, age_s=None)
 
 
 def test_without_an_election_by_a_person_an_outage_under_manual_has_nobody_who_leads() -> None:

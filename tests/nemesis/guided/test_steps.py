@@ -7,11 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, partition
+from tests.nemesis.doubles import FakeFleet, FakePower, FakeSystem, Recorded, cluster, partition
+from wrackline.fleets.base import Disk, Host
 from wrackline.history.model import Event, Type
 from wrackline.nemesis import inject, runner
+from wrackline.nemesis.faults.power import early_witness
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.guided.catalogue import SCHEDULES
+from wrackline.nemesis.guided.disks import keep_copy
 from wrackline.nemesis.guided.elections import elect_uncleanly
 from wrackline.nemesis.guided.steps import (
     Aim,
@@ -50,6 +53,7 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
             AwaitGrowth("records on n2", "n2", "log", 0),
             AwaitGrowth("records on n3, which gets none", "n3", "log", 0, patience_s=0.1),
             AwaitCheckpoint("a high watermark on n1's disk", "n1", "log", 0),
+            AwaitCheckpoint("one on n3's, which never rises", "n3", "log", 0, patience_s=0.1),
             Inject("g1", Kill(), ("n3",), "somebody"),
             Heal(("g1",)),
         )
@@ -75,7 +79,7 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
     looked = [command for host, command in fleet.commands if "wc -c" in command and host == "n2"]
     assert len(looked) > 1
     assert len([host for host, command in fleet.commands if "wc -c" in command and host == "n3"]) > 1
-    [first, *more] = [command for host, command in fleet.commands if "checkpoint" in command]
+    [first, *more] = [command for host, command in fleet.commands if "checkpoint" in command and host == "n1"]
     assert "'s/^log 0 //p' /data/broker/replication-offset-checkpoint" in first
     assert more
     assert looked[0] == "cat /data/broker/log-0/*.log 2>/dev/null | wc -c"
@@ -112,6 +116,30 @@ def test_a_question_is_under_way_while_the_schedule_goes_on(
     assert ("end" in [event.f for event in recorded.events]) is put
     assert recorded.phases("g0") == ([] if put else ["begin", "ended"]), "it is known that it was not put"
     nemesis.stop_and_heal()
+
+
+class _Copying(FakePower):
+    """A switch that copies disks, and remembers what was left on them by then."""
+
+    def __init__(self, fleet: FakeFleet) -> None:
+        super().__init__()
+        self._fleet = fleet
+        self.copied: list[tuple[str, list[str]]] = []
+
+    def copy_disk(self, host: Host) -> None:
+        self.copied.append((host.name, [command for at, command in self._fleet.commands if at == host.name]))
+
+    def swap_disk(self, host: Host, disk: Disk) -> None: ...
+
+
+def test_the_copy_of_a_disk_has_a_file_by_which_it_is_known() -> None:
+    fleet = FakeFleet()
+    system = cast(Any, FakeSystem(fleet))
+    with pytest.raises(GuidedError, match="n2: fleet fake cannot copy a disk"):
+        keep_copy(cast(Any, fleet), system, "n2")
+    power = fleet.power = _Copying(fleet)
+    keep_copy(cast(Any, fleet), system, "n2")
+    assert power.copied == [("n2", [early_witness("/data")])]
 
 
 class _Asked:
