@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.history import history_files
 from wrackline.history.model import CHRONICLE, CONTROL, NEMESIS, PARTITION, REPLICA, RunInfo
 from wrackline.simulator.traced.judged import Judged
+from wrackline.simulator.traced.lines import partition_of
 from wrackline.simulator.traced.written import Cluster, Entry, Log, State, judge_written
 
 ELR_VERSION = "eligible.leader.replicas.version"
@@ -75,13 +75,13 @@ def _rows(run_dir: Path) -> Iterator[Mapping[str, Any]]:
                         yield {**row, "extra": orjson.loads(row["extra"] or b"{}")}
 
 
-def _state(row: Mapping[str, Any], ids: Mapping[str, NodeId]) -> State:
+def _state(row: Mapping[str, Any], ids: Mapping[str, int]) -> State:
     extra = row["extra"]
     return State(
         at_ns=extra["at_ns"],
         place=extra["place"],
         node=ids.get(row["node"], -1),
-        tp=TopicPartition(row["topic"], row["partition"]),
+        tp=partition_of(f"{row['topic']}-{row['partition']}"),
         leader=extra["leader"],
         leader_epoch=row["leader_epoch"],
         partition_epoch=extra["partition_epoch"],
@@ -91,7 +91,7 @@ def _state(row: Mapping[str, Any], ids: Mapping[str, NodeId]) -> State:
     )
 
 
-def _logs(rows: list[Mapping[str, Any]], ids: Mapping[str, NodeId]) -> Iterator[Log]:
+def _logs(rows: list[Mapping[str, Any]], ids: Mapping[str, int]) -> Iterator[Log]:
     """Those that could be read to their end: a row for each chunk."""
     chunks: dict[tuple[str, str, int], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -105,7 +105,7 @@ def _logs(rows: list[Mapping[str, Any]], ids: Mapping[str, NodeId]) -> Iterator[
         yield Log(
             at_ns=last["time_ns"],
             node=ids.get(host, -1),
-            tp=TopicPartition(topic, partition),
+            tp=partition_of(f"{topic}-{partition}"),
             in_isr=extra["in_isr"],
             start=last["offset"],
             leo=last["high_watermark"],

@@ -50,11 +50,11 @@ def test_chance_tells_stories_and_not_the_same_ones_with_and_without_power_cuts(
 def test_the_command_prints_a_row_for_each_story(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"nobody loses power": SURROUNDINGS["nobody loses power"]}
     monkeypatch.setattr(by_chance, "SURROUNDINGS", one)
-    done = CliRunner().invoke(simulate, ["eras", "--search", "4"])
+    done = CliRunner().invoke(simulate, ["eras", "--search", "10"])
     assert done.exit_code == 0, done.output
     for story in STORIES:
         assert f"| {story.name} | " in done.output
-    assert "| restart-then-failover | **1** (25.0%), first 3 |" in done.output
+    assert "| restart-then-failover | **1** (10.0%), first 9 |" in done.output
 
 
 def test_a_search_tells_no_story(tmp_path: Path) -> None:
