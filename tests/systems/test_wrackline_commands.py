@@ -13,6 +13,7 @@ from wrackline.systems.base import ClusterState, DeployError, PartitionState
 from wrackline.systems.cluster_client import freshest
 from wrackline.systems.wrackline import bundle
 from wrackline.systems.wrackline.bundle import Archive, Bundle
+from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 from wrackline.systems.wrackline.spec import WracklineSpec
 from wrackline.systems.wrackline.system import WracklineSystem
 
@@ -232,6 +233,24 @@ def test_a_spare_is_a_broker_that_nobody_waits_for(fleet: Listening, tmp_path: P
         WracklineSystem(
             fleet, brokers=("n1",), spares=("n1",), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path
         )
+
+
+@pytest.mark.parametrize(("start_s", "given"), [(10.0, 30), (40.0, 120)], ids=["namespaces", "machines"])
+def test_beside_a_zookeeper_a_node_is_given_thrice_the_time(
+    fleet: Listening, tmp_path: Path, start_s: float, given: int
+) -> None:
+    system = WracklineOnZooKeeper(
+        fleet,
+        brokers=("n1", "n2"),
+        zookeepers=("c1",),
+        cluster_id="abc",
+        profile="zk08",
+        bundle_cache=tmp_path,
+        start_s=start_s,
+    )
+    [server] = system.zookeepers
+    system.start(server)
+    assert fleet.told("c1")[0].endswith(f"/node.sh start 2181 {given}")
 
 
 def test_collecting_goes_on_when_a_host_is_silent(fleet: Listening, tmp_path: Path) -> None:
