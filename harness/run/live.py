@@ -150,7 +150,9 @@ class LiveRun:
         """The cluster, and its topic with every replica in the ISR."""
         spec, system = self.spec, self.parts.system
         has_hosts = bool(self.parts.fleet.hosts)
-        self.progress.status("installing and starting the nodes" if has_hosts else "finding the cluster", of="install")
+        self.progress.status(
+            "installing and starting the nodes" if has_hosts else "finding the cluster", of="install"
+        )
         system.install()
         # At once: a voter that is alone has no quorum to join.
         on_each([node for node in system.nodes if not node.spare], system.start)
