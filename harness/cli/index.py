@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import threading
 import time
@@ -195,13 +196,15 @@ def serve_command(results: str, host: str, port: int, every_s: float) -> int:
             ) from wrong
         end = threading.Event()
         following = threading.Thread(target=renewal.follow, args=(end, every_s), daemon=True)
-        following.start()
-        click.echo(f"{server.url} shows the runs of {results}; Ctrl-C ends it")
+        former = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as by Ctrl-C
         try:
+            following.start()
+            click.echo(f"{server.url} shows the runs of {results}; Ctrl-C ends it")
             server.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:
             click.echo("ended", err=True)
         finally:
+            signal.signal(signal.SIGTERM, former)
             end.set()
             server.server_close()
             following.join(timeout=_SHUTDOWN_S)  # it may be writing into the folder that goes away
