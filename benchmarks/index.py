@@ -28,6 +28,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from upath import UPath
 
 sys.path.insert(0, str(Path(__file__).parent / "checkers"))
 
@@ -36,7 +37,7 @@ from synthetic import TOPIC, write_history
 from wrackline.harness.index.gather import gather, load
 from wrackline.harness.index.runs import beside
 from wrackline.harness.index.site import KEPT, Built, Reader, build
-from wrackline.history.files import PARQUET_OPTIONS
+from wrackline.history.files import ROW_GROUP_ROWS, open_writer, put_info
 from wrackline.history.schema import SCHEMA
 
 SAMPLE = Path(__file__).parents[1] / "results/sample"
@@ -56,10 +57,9 @@ VERSIONS = ("4.0.0", "4.1.1", "4.4.0")
 
 def history(folder: Path, operations: int) -> Path:
     """With latencies and leaders, which the makers of histories for the judge leave out."""
-    write_history(folder, operations, partitions=PARTITIONS)
+    info = write_history(folder, operations, partitions=PARTITIONS)
     path = folder / "history.parquet"
     table = pq.read_table(path)
-    metadata = table.schema.metadata
     random_ = np.random.default_rng(1)
     took = (random_.lognormal(1.2, 0.9, len(table)) * 1e6).astype(np.int64)
     ended = pc.and_(pc.equal(table["type"], "ok"), pc.is_in(table["f"], pa.array(["send", "poll", "end"])))
@@ -69,7 +69,9 @@ def history(folder: Path, operations: int) -> Path:
     table = pa.concat_tables([table.cast(SCHEMA), pa.Table.from_pylist(asked, schema=SCHEMA)])
     table = table.take(pc.sort_indices(table["time_ns"]))
     table = table.set_column(1, SCHEMA.field("index"), pa.array(range(len(table)), pa.int64()))
-    pq.write_table(table.replace_schema_metadata(metadata), path, row_group_size=65_536, **PARQUET_OPTIONS)
+    with open_writer(path) as writer:
+        writer.write_table(table.cast(SCHEMA), row_group_size=ROW_GROUP_ROWS)
+        put_info(writer, info)
     return path
 
 
@@ -154,7 +156,13 @@ def built(results: Path, site: Path) -> tuple[float, Built]:
     began = time.monotonic()
     kept = load(site / KEPT)
     made = build(
-        "benchmark", gather(results, kept), site, kept, link=beside(site), reader=Reader("", "-"), live=False
+        "benchmark",
+        gather(UPath(results), kept),
+        site,
+        kept,
+        link=beside(site),
+        reader=Reader("", "-"),
+        live=False,
     )
     return time.monotonic() - began, made
 

@@ -172,9 +172,39 @@ def record(folder: UPath | Path, night: Night | None = None) -> Record:
         _json(folder / name, trouble) for name in ("run.json", "verdict.json", "metrics.json")
     )
     failure = _json(folder / "infrastructure.json", trouble)
+    files = {"run": run, "verdict": verdict, "metrics": metrics}
+    try:
+        return _record(folder, night, failure, trouble, **files)
+    except _NOT_AS_WRITTEN:
+        for name in files:
+            try:
+                _record(folder, night, {}, [], **{name: files[name]})
+            except _NOT_AS_WRITTEN as wrong:
+                trouble.append(f"{name}.json: not as it is written here: {wrong}")
+                files[name] = {}
+        return _record(folder, night, failure, trouble, **files)
+
+
+_NOT_AS_WRITTEN: Final = (TypeError, ValueError, KeyError, AttributeError)
+"""What values of other types than ours bring about."""
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+def _record(
+    folder: UPath,
+    night: Night | None,
+    failure: Mapping[str, Any],
+    trouble: list[str],
+    *,
+    run: Mapping[str, Any] = _NOTHING,
+    verdict: Mapping[str, Any] = _NOTHING,
+    metrics: Mapping[str, Any] = _NOTHING,
+) -> Record:
+    """Raises one of ``_NOT_AS_WRITTEN``."""
     judged = verdict.get("verdict") in set(Verdict)
-    if failure.get("error"):
-        trouble.append(str(failure["error"]))
+    if verdict and not judged:
+        raise ValueError(f"no verdict is called {verdict.get('verdict')!r}")
+    trouble = [*trouble, str(failure["error"])] if failure.get("error") else trouble
     plan = run.get("plan") or {}
     kind = str(run.get("system_kind") or run.get("system") or "")
     return Record(
@@ -185,7 +215,7 @@ def record(folder: UPath | Path, night: Night | None = None) -> Record:
         night=night.name if night else "",
         task=(night.tasks.get(folder.name) if night else None) or str(run.get("name") or folder.name),
         name=str(run.get("name") or folder.name),
-        seed=run.get("seed"),
+        seed=_seed(run),
         started_at=str(run.get("started_at") or ""),
         seconds=_seconds(metrics),
         system=kind,
@@ -195,14 +225,14 @@ def record(folder: UPath | Path, night: Night | None = None) -> Record:
         workload=str(run.get("workload") or ""),
         acks=str(run.get("acks") or ""),
         guided=str(plan.get("guided") or ""),
-        defects=tuple(run.get("defects") or ()),
-        expected=tuple(run.get("expected") or ()),
+        defects=tuple(map(str, run.get("defects") or ())),
+        expected=tuple(map(str, run.get("expected") or ())),
         verdict=Verdict(verdict["verdict"]) if judged else None,
         headline=str(verdict.get("headline") or ""),
         reasons=tuple(map(str, verdict.get("reasons") or ())),
         contract=str((verdict.get("contract") or {}).get("name") or ""),
         found=tuple(
-            Found(each["anomaly"], each["meaning"], each["count"])
+            Found(str(each["anomaly"]), str(each["meaning"]), int(each["count"]))
             for each in verdict.get("anomalies") or ()
             if each.get("count")
         ),
@@ -232,7 +262,7 @@ def night_of(folder: UPath) -> Night | None:
             said = orjson.loads(line)
         except orjson.JSONDecodeError:
             continue  # torn by a crash: it is the last one
-        if said.get("run") and said.get("task"):
+        if isinstance(said, dict) and isinstance(said.get("run"), str) and isinstance(said.get("task"), str):
             tasks[said["run"]] = said["task"]
     return Night(folder.name, tasks)
 
@@ -290,11 +320,18 @@ def _fleet(folder: UPath) -> str:
         return ""
 
 
+def _seed(run: Mapping[str, Any]) -> int | None:
+    seed = run.get("seed")
+    if seed is not None and not isinstance(seed, int):
+        raise TypeError(f"a seed is a number, and not {seed!r}")
+    return seed
+
+
 def _fault(said: Mapping[str, Any]) -> FaultDone:
     return FaultDone(
         id=str(said.get("id") or ""),
         kind=str(said.get("fault") or ""),
-        targets=tuple(said.get("targets") or ()),
+        targets=tuple(map(str, said.get("targets") or ())),
         role=str(said.get("role") or ""),
         began_s=_ns_to_s(said.get("begin_ns")),
         ended_s=_ns_to_s(said.get("ended_ns")),

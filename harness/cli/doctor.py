@@ -61,7 +61,9 @@ OPTIONAL_TOOLS = {
     "lz4": ("--version",),
     "virsh": ("--version",),
     "libvirtd": ("--version",),
+    "npm": ("--version",),
 }
+BY_HAND = {"npm": "apt-get install npm; only the page of whole histories needs it (docs/index-of-nights.md)"}
 PACKAGES = ("kio", "fabric", "pydantic", "pyarrow", "confluent_kafka", "pyspark", "jinja2")
 
 
@@ -129,7 +131,7 @@ def _tool(name: str, arguments: tuple[str, ...], *, required: bool) -> Check:
     try:
         path = find_tool(name)
     except FleetError:
-        return Check(name, False, "not found", SETUP, required)
+        return Check(name, False, "not found", BY_HAND.get(name, SETUP), required)
     return Check(
         name, True, f"{path}  {_first_line([name, *arguments]) if arguments else ''}".rstrip(), "", required
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import threading
 import time
@@ -10,7 +11,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
-from upath import UPath
 
 from wrackline.harness.cli.options import WrongInput
 from wrackline.harness.index import gather as gathering
@@ -59,13 +59,13 @@ def index_command(results: str, out: Path | None, links: str | None) -> int:
 
     It needs no server and no network. Run it again after more runs: what has not changed is not read again.
     """
-    place = UPath(results)
-    if out is None:
-        if place.protocol:
-            raise WrongInput(f"{results}: is not on this machine; --out names a folder for the site")
-        out = Path(results) / _IN_RESULTS
     began = time.monotonic()
     try:
+        place = gathering.place_of(results)
+        if out is None:
+            if place.protocol:
+                raise WrongInput(f"{results}: is not on this machine; --out names a folder for the site")
+            out = Path(results) / _IN_RESULTS
         if not (place.protocol or place.is_dir()):  # before a folder is made in it
             raise gathering.NothingThere(f"{results}: no such folder; --results names the one of the runs")
         kept = gathering.load(out / sites.KEPT)
@@ -113,9 +113,10 @@ def compare_command(before: str, after: str, results: str, html: Path | None, ac
     no worse, 1 it is worse (an anomaly that BEFORE does not show, or a figure), 2 wrong input, 3 nothing can
     be said, since one of them has no run that was judged.
     """
-    link = beside(html.parent) if html is not None else below(UPath(results), "")
     try:
-        entries = gathering.gather(results, gathering.Kept(), histories=False)
+        place = gathering.place_of(results)
+        link = beside(html.parent) if html is not None else below(place, "")
+        entries = gathering.gather(place, gathering.Kept(), histories=False)
         runs = shown(entries, link)
         said = compared(side(before, runs), side(after, runs), runs, across=across)
     except (gathering.NothingThere, Unlike) as wrong:
@@ -180,11 +181,11 @@ def serve_command(results: str, host: str, port: int, every_s: float) -> int:
     It listens on this machine alone unless --host says otherwise: reports and histories hold what clients
     sent, and nobody is asked who they are.
     """
-    place = UPath(results)
     with tempfile.TemporaryDirectory(prefix="wrackline-site-") as folder:
-        renewal = Renewal(place, Path(folder), _reader(), lambda line: click.echo(line, err=True))
         try:
-            built = renewal.once()
+            place = gathering.place_of(results)
+            renewal = Renewal(place, Path(folder), _reader(), lambda line: click.echo(line, err=True))
+            renewal.once()
         except gathering.NothingThere as wrong:
             raise WrongInput(str(wrong)) from wrong
         try:
@@ -195,13 +196,15 @@ def serve_command(results: str, host: str, port: int, every_s: float) -> int:
             ) from wrong
         end = threading.Event()
         following = threading.Thread(target=renewal.follow, args=(end, every_s), daemon=True)
-        following.start()
-        click.echo(f"{server.url} shows {built.runs} runs of {results}; Ctrl-C ends it")
+        former = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as by Ctrl-C
         try:
+            following.start()
+            click.echo(f"{server.url} shows the runs of {results}; Ctrl-C ends it")
             server.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:
             click.echo("ended", err=True)
         finally:
+            signal.signal(signal.SIGTERM, former)
             end.set()
             server.server_close()
             following.join(timeout=_SHUTDOWN_S)  # it may be writing into the folder that goes away

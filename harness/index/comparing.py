@@ -220,7 +220,7 @@ def _moved(
 ) -> Moved:
     was, is_ = before.values(metric), after.values(metric)
     past = was if len(was) >= FEWEST else _past(metric, before, after, runs)
-    return Moved(suite, metric, median(was), median(is_), expected(past, len(is_), comparisons))
+    return Moved(suite, metric, median(was), median(is_), expected(past, is_, comparisons))
 
 
 def _past(metric: str, before: Side, after: Side, runs: Sequence[Run]) -> list[float]:

@@ -15,7 +15,7 @@ import orjson
 from upath import UPath
 
 from wrackline.harness.index.latency import Latency, Spread, latency
-from wrackline.harness.records import Night, Record, State, folders, record
+from wrackline.harness.records import Night, Record, folders, record
 from wrackline.history.files import PARQUET, whole_file
 
 _READERS: Final = 4
@@ -51,10 +51,17 @@ class Kept:
     """Run folder -> the signature of its files, and what was read of them. For this process only."""
 
 
-def gather(where: str | Path | UPath, kept: Kept, *, histories: bool = True) -> list[Entry]:
-    """Every run below a folder or an fsspec address, oldest first. Without ``histories`` nothing is known of
-    latency. Raises NothingThere."""
-    place = UPath(where)
+def place_of(where: str | Path) -> UPath:
+    """A folder, or an fsspec address. Raises NothingThere."""
+    try:
+        return UPath(where)
+    except (ValueError, ImportError) as wrong:  # no such storage, or its package is not installed
+        raise NothingThere(f"{where}: no address that can be read: {wrong}") from wrong
+
+
+def gather(place: UPath, kept: Kept, *, histories: bool = True) -> list[Entry]:
+    """Every run below a place, oldest first. Without ``histories`` nothing is known of latency. Raises
+    NothingThere."""
     found = _listed(place)
     with ThreadPoolExecutor(_READERS) as pool:
         entries = list(pool.map(lambda each: _entry(each[0], each[1], kept, histories=histories), found))
@@ -88,8 +95,7 @@ def _entry(folder: UPath, night: Night | None, kept: Kept, *, histories: bool) -
         has_report="report.html" in stamps,
         has_history=PARQUET in stamps,
     )
-    if entry.record.state is not State.RECORDING:
-        kept.entries[str(folder)] = (signed, entry)
+    kept.entries[str(folder)] = (signed, entry)
     return entry
 
 

@@ -43,31 +43,37 @@ def band(past: Sequence[float]) -> Band | None:
     if len(latest) < FEWEST:
         return None
     middle = median(latest)
-    deviation = _SIGMA * median(abs(value - middle) for value in latest)
-    half = max(WIDTH * deviation, _LEAST_SHARE * abs(middle))
+    half = max(WIDTH * _deviation(latest), _LEAST_SHARE * abs(middle))
     low = middle - half
     if low < 0 <= min(latest):
         low = 0.0  # times and counts do not go below
     return Band(low, middle, middle + half, len(latest))
 
 
-def expected(past: Sequence[float], of: int, comparisons: int) -> Band | None:
-    """Where the median of so many new runs is expected. A median of many moves less than one run does, and
-    who makes many comparisons finds something by chance: the band is as narrow as the first and as wide as
-    the second demand, so that all of them together are wrong in three of a thousand cases (of normal noise).
-    None of fewer than five."""
+def expected(past: Sequence[float], new: Sequence[float], comparisons: int) -> Band | None:
+    """Where the median of the new runs is expected. A median of many moves less than one run does, and who
+    makes many comparisons finds something by chance: the band is as narrow as the first and as wide as the
+    second demand, so that all of them together are wrong in three of a thousand cases (of normal noise).
+    None of fewer than five earlier runs."""
     from scipy.stats import t  # late: it takes a second, and the site does without
 
     if len(past) < FEWEST:
         return None
     middle = median(past)
-    deviation = _SIGMA * median(abs(value - middle) for value in past)
+    before = _deviation(past)
+    after = _deviation(new) if len(new) >= FEWEST else before
     wrong = 2 * NormalDist().cdf(-WIDTH) / max(comparisons, 1)
-    # Student's, since the deviation is itself estimated from these few.
-    width = float(t.isf(wrong / 2, len(past) - 1)) * sqrt(_of_a_median(len(past)) + _of_a_median(of))
-    half = max(width * deviation, _LEAST_SHARE * abs(middle))
+    # Student's, since the deviations are themselves estimated from these few.
+    width = float(t.isf(wrong / 2, len(past) - 1))
+    noise = sqrt(before**2 * _of_a_median(len(past)) + after**2 * _of_a_median(len(new)))
+    half = max(width * noise, _LEAST_SHARE * abs(middle))
     low = middle - half
     return Band(max(low, 0.0) if min(past) >= 0 else low, middle, middle + half, len(past))
+
+
+def _deviation(values: Sequence[float]) -> float:
+    middle = median(values)
+    return _SIGMA * median(abs(value - middle) for value in values)
 
 
 def _of_a_median(runs: int) -> float:

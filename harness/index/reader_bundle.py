@@ -43,6 +43,14 @@ def reader() -> str:
         raise NoReader(f"{wrong.filename or kept}: {wrong.strerror or wrong}") from wrong
 
 
+def main() -> None:
+    """Fill the cache."""
+    try:
+        print(f"{len(reader())} characters are kept")
+    except NoReader as wrong:
+        raise SystemExit(str(wrong)) from wrong
+
+
 def _make(folder: Path) -> str:
     npm = shutil.which("npm")
     if npm is None:
@@ -69,3 +77,7 @@ def _run(folder: Path, *command: str) -> None:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line.lower()] or ["no reason given"]
         raise NoReader(f"{name} failed: {lines[0].strip()}")
+
+
+if __name__ == "__main__":
+    main()

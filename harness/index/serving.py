@@ -17,13 +17,14 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
+from operator import is_
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from upath import UPath
 
-from wrackline.harness.index.gather import Kept, NothingThere, gather
+from wrackline.harness.index.gather import Entry, Kept, NothingThere, gather
 from wrackline.harness.index.runs import below
 from wrackline.harness.index.site import Built, Reader, build
 
@@ -65,17 +66,21 @@ class Renewal:
     def __init__(self, results: UPath, site: Path, reader: Reader, say: Say) -> None:
         self._results, self._site, self._reader, self._say = results, site, reader, say
         self._kept = Kept()
+        self._shown: list[Entry] = []
 
-    def once(self) -> Built:
-        """Raises NothingThere, OSError."""
+    def once(self) -> Built | None:
+        """None: nothing has changed. Raises NothingThere, OSError."""
         entries = gather(self._results, self._kept)
+        if len(entries) == len(self._shown) and all(map(is_, entries, self._shown)):
+            return None
+        self._shown = entries
         link = below(self._results, RESULTS)
         name = str(self._results)
         return build(name, entries, self._site, self._kept, link=link, reader=self._reader, live=True)
 
     def follow(self, end: threading.Event, every_s: float) -> None:
         """Until ``end``. What cannot be read now may be readable later: it is said, and tried again."""
-        runs, trouble = -1, ""
+        trouble = ""
         while not end.wait(every_s):
             began = time.monotonic()
             try:
@@ -86,9 +91,8 @@ class Renewal:
                 trouble = str(wrong)
                 continue
             trouble = ""
-            if built.written and built.runs != runs:
+            if built is not None:
                 self._say(f"{built.runs} runs, built in {time.monotonic() - began:.1f} s")
-            runs = built.runs
 
 
 class _Handler(BaseHTTPRequestHandler):

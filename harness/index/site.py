@@ -127,10 +127,10 @@ def _pages(site: Site, reader: Reader) -> Iterator[tuple[str, str]]:
     yield "incidents.html", page("incidents.html.j2", site, here="incidents.html", incidents=site.incidents)
     yield "latency.html", page("latency.html.j2", site, here="latency.html", latencies=latest(site.series))
     yield "runs.html", page("runs.html.j2", site, here="runs.html")
-    comparing = script("compare_script.html.j2")
+    comparing, data = script("compare_script.html.j2"), embedded(_data(site.runs, found))
     yield (
         "compare.html",
-        page("compare.html.j2", site, here="compare.html", extra=comparing, data=embedded(_data(site.runs))),
+        page("compare.html.j2", site, here="compare.html", extra=comparing, data=data),
     )
     yield (
         "history.html",
@@ -167,7 +167,7 @@ def _nights(site: Site, found: Sequence[News]) -> str:
         _tile(
             "failed in the latest night",
             latest_night.bad,
-            f"of {latest_night.of}: {latest_night.name}",
+            f"of {latest_night.of}: {latest_night.label}, {latest_night.began[:10]}",
             f"runs.html?q={latest_night.name}",
             bad=latest_night.bad > 0,
         ),
@@ -249,8 +249,11 @@ def _facts(run: Run) -> list[tuple[str, str]]:
     return [(name, fact) for name, fact in facts if fact]
 
 
-def _data(runs: Sequence[Run]) -> bytes:
+def _data(runs: Sequence[Run], found: Sequence[News]) -> bytes:
     """For the page that compares: what it needs of every run."""
+    marked: dict[str, list[str]] = {}
+    for one in found:
+        marked.setdefault(one.point.run.slug, []).append(one.trend.metric)
     rows = [
         {
             "slug": run.slug,
@@ -262,6 +265,7 @@ def _data(runs: Sequence[Run]) -> bytes:
             "night": run.night,
             "word": run.word,
             "metrics": run.record.metrics,
+            "marked": marked.get(run.slug, []),
             "found": {found.anomaly: [found.count, str(found.meaning)] for found in run.record.found},
             "page": run.page,
         }

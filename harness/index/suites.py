@@ -6,13 +6,17 @@ twins, which a violation brings about, are counted apart: they would make a suit
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import Final
 
 from wrackline.harness.index.noise import Share, share
 from wrackline.harness.index.runs import Run
+
+_TIME: Final = re.compile(r"-\d{8}T\d{6}Z$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,11 @@ class NightRow:
     """By suite; one that was not run that night is absent."""
     bad: int
     of: int
+
+    @property
+    def label(self) -> str:
+        """The name without the time behind it, which stands beside it."""
+        return _TIME.sub("", self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ function what(row, { records, extra }) {
   if (row.key != null) parts.push("key " + row.key);
   if (row.high_watermark != null) parts.push("end " + row.high_watermark);
   if (records && records.length) {
-    const told = records.slice(0, 12).map((one) => `${label(one.value)} → ${one.partition}@${OUTCOMES[one.offset] || one.offset}`);
+    const told = records.slice(0, 12).map((one) => `${label(one.value)} → ${one.partition}${row.type === "invoke" ? "" : "@" + (OUTCOMES[one.offset] || one.offset)}`);
     parts.push(told.join(", ") + (records.length > 12 ? ` and ${records.length - 12} more` : ""));
   }
   if (row.error) parts.push(row.error);

@@ -1,0 +1,109 @@
+"""Nights, suites, incidents and trends, as values."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from upath import UPath
+
+from tests.harness.index.conftest import FROM, SLOW
+from tests.harness.index.nights import night
+from wrackline.harness.index.gather import Kept, gather
+from wrackline.harness.index.incidents import incidents
+from wrackline.harness.index.runs import Run, beside, shown
+from wrackline.harness.index.suites import grid, suites
+from wrackline.harness.index.trends import news, series
+
+
+def _runs(results: Path) -> list[Run]:
+    return shown(gather(UPath(results), Kept()), beside(results / "site"))
+
+
+def test_nights_are_down_and_suites_across(all_runs: list[Run]) -> None:
+    nights = [row for row in grid(all_runs) if row.name.startswith("nightly")]
+    assert [row.began[:10] for row in nights] == [f"2026-11-{day:02}" for day in range(10, 0, -1)]
+    assert {tuple(row.cells) for row in nights} == {("acks-all", "power-cut")}
+    eighth = nights[2]
+    assert (eighth.bad, eighth.of) == (1, 3)
+    assert [run.word for run in eighth.cells["power-cut"].runs] == ["violation"]
+    again = eighth.cells["power-cut"].again
+    assert again is not None
+    assert (again.count, again.of) == (1, 2)
+
+
+def test_repeats_do_not_make_a_suite_look_worse(all_runs: list[Run]) -> None:
+    by_name = {one.name: one for one in suites(all_runs)}
+    failed = by_name["power-cut"].failed
+    assert (failed.count, failed.of) == (2, 10)
+    assert failed.low < 0.2 < failed.high
+    assert by_name["acks-all"].failed.count == 0
+
+
+def test_a_case_that_came_out_both_ways_under_one_version_is_flaky(all_runs: list[Run]) -> None:
+    """Of power-cut eight runs are of 4.0.0, two of them bad: it changed there and back twice."""
+    [cut] = [one for one in suites(all_runs) if one.name == "power-cut"]
+    assert (cut.flaky.count, cut.flaky.of, cut.flips) == (2, 10, 3)
+    assert not next(one for one in suites(all_runs) if one.name == "acks-all").is_flaky
+
+
+def test_a_suite_that_always_fails_since_a_version_is_not_flaky(tmp_path: Path) -> None:
+    for number in range(6):
+        bad = number >= 3
+        wanted = {"verdict": "violation" if bad else "pass", "version": "2" if bad else "1"}
+        night(tmp_path, number, [{**wanted, "anomalies": ("lost-write",) if bad else ()}])
+    [suite] = suites(_runs(tmp_path))
+    assert (suite.failed.count, suite.flaky.count, suite.flips) == (3, 0, 0)
+
+
+def test_one_incident_is_one_cause_schedule_system_and_version(all_runs: list[Run]) -> None:
+    [one] = [each for each in incidents(all_runs) if each.schedule == "cut-the-leader"]
+    assert (one.cause, one.system, one.version) == ("lost-write", "apache-kafka", "4.0.0")
+    assert (one.first.began[:10], one.last.began[:10]) == ("2026-11-03", "2026-11-08")
+    assert len(one.runs) == 3  # with the repeat that showed it
+    assert (one.often.count, one.often.of, one.quiet) == (3, 8, 1)
+
+
+def test_another_version_is_another_incident_with_another_link(tmp_path: Path) -> None:
+    bad = {"verdict": "violation", "anomalies": ("lost-write",)}
+    night(tmp_path, 0, [bad, {**bad, "seed": 8, "version": "9"}])
+    one, other = incidents(_runs(tmp_path))
+    assert one.slug != other.slug
+
+
+def test_what_had_to_be_shown_and_was_not_is_an_incident(tmp_path: Path) -> None:
+    night(tmp_path, 0, [{"verdict": "not reproduced"}])
+    [one] = incidents(_runs(tmp_path))
+    assert one.cause.startswith("not shown: ")
+
+
+def test_a_step_of_a_figure_is_marked_when_it_comes(all_runs: list[Run]) -> None:
+    found = [one for one in news(series(all_runs)) if one.trend.metric == "send_p99_ms"]
+    assert {one.point.value for one in found} == {SLOW + 0.1, SLOW + 0.2}
+    assert {one.point.run.record.version for one in found} == {"4.1.0"}
+    assert all(one.worse for one in found)
+    days = {one.point.run.began[:10] for one in found}
+    assert days == {f"2026-11-{FROM + 1:02}", f"2026-11-{FROM + 2:02}"}
+
+
+def test_less_acknowledged_is_worse_and_more_is_better(tmp_path: Path) -> None:
+    for number in range(6):
+        night(tmp_path, number, [{"acked": 1_000 + number}])
+    night(tmp_path, 6, [{"acked": 500}])
+    night(tmp_path, 7, [{"acked": 1_500}])
+    found = [one for one in news(series(_runs(tmp_path))) if one.trend.metric == "acknowledged"]
+    assert [(one.point.value, one.worse) for one in found] == [(1_500.0, False), (500.0, True)]
+
+
+def test_two_runs_of_one_name_have_pages_of_their_own(tmp_path: Path) -> None:
+    night(tmp_path, 0, [{}])
+    shutil.copytree(tmp_path / "nights", tmp_path / "copied")
+    one, other = _runs(tmp_path)
+    assert one.record.run == other.record.run
+    assert one.page != other.page
+
+
+@pytest.mark.parametrize("word", ["lost-write", "cut-the-leader", "4.0.0", "seed=7", "power-cut.s7"])
+def test_a_run_is_found_by_what_it_was(all_runs: list[Run], word: str) -> None:
+    assert any(word in run.words for run in all_runs)
