@@ -113,6 +113,8 @@ def _list(file: Path, night: Night, earlier: list[Path], unfinished: Path | None
 def _drive(here: Path, *, gone_on: bool, master: str) -> int:
     journal = Journal(here)
     try:
+        if not journal.claim():
+            raise WrongInput(f"{here}: another process is at work on this night; wait for it, or stop it")
         journal.write(Did.OPENED)
         driver = NightDriver(here, journal, master=master, say=click.echo)
         click.echo(f"{'going on with' if gone_on else 'night'} {here}: {driver.account()}")

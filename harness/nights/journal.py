@@ -3,6 +3,7 @@ begins. What is to be done next follows from it alone, so a night that was kille
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -104,6 +105,14 @@ class Journal:
         self._file = self.path.open("ab")
         if self.path.stat().st_size and not self.path.read_bytes().endswith(b"\n"):
             self._file.write(b"\n")
+
+    def claim(self) -> bool:
+        """For this process alone, as long as it lives; False when another one has it."""
+        try:
+            fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     @property
     def spent_s(self) -> float:

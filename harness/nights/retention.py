@@ -54,7 +54,7 @@ class Plan:
     steps: tuple[Step, ...]
     before: int
     """Bytes of all runs."""
-    kept_bad: int
+    kept: int
     """Of those that did not pass, and of those that may not be touched."""
     over: int
     """By so much all that is left is still more than may be kept."""
@@ -71,7 +71,7 @@ class Plan:
         )
         if self.over:
             told += (
-                f"; still {_mb(self.over)} more than max_gb: {_mb(self.kept_bad)} did not pass, or are in use"
+                f"; still {_mb(self.over)} more than max_gb: {_mb(self.kept)} did not pass, or are in use"
             )
         return told
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrackline.harness.run.judge import read_verdict
+from wrackline.harness.records import Record, State, record
 from wrackline.history.files import PARQUET, RUN_JSON, WAL
 
 ENVIRONMENT = "WRACKLINE_RESULTS"
@@ -71,24 +71,14 @@ class Row:
 
 
 def table(results: Path) -> list[Row]:
-    rows = []
-    for run_dir in runs(results):
-        verdict = read_verdict(run_dir)
-        if verdict is None:
-            state = "recording, or killed" if (run_dir / WAL).exists() else "not judged"
-            rows.append(Row(run_dir.name, "-", "", "", f"{state}; `wrackline analyze {run_dir.name}`"))
-            continue
-        faults = [fault for fault in verdict.get("faults", []) if fault.get("asked_for", True)]
-        planned = max(verdict.get("planned_faults") or 0, len(faults))
-        proved = sum(bool(fault.get("proved")) for fault in faults)
-        acked = verdict.get("counts", {}).get("acked_records", 0)
-        rows.append(
-            Row(
-                run_dir.name,
-                verdict["verdict"],
-                f"{acked:,}",
-                f"{proved}/{planned}" if planned else "0",
-                verdict.get("headline", ""),
-            )
-        )
-    return rows
+    return [_row(record(run_dir)) for run_dir in runs(results)]
+
+
+def _row(one: Record) -> Row:
+    if one.verdict is None:
+        state = "recording, or killed" if one.state is State.RECORDING else "not judged"
+        return Row(one.run, "-", "", "", f"{state}; `wrackline analyze {one.run}`")
+    planned = max(one.planned_faults, len(one.faults))
+    proved = sum(fault.proved for fault in one.faults)
+    acked = int(one.metrics.get("acknowledged", 0))
+    return Row(one.run, one.verdict, f"{acked:,}", f"{proved}/{planned}" if planned else "0", one.headline)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,12 +22,7 @@ pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 
 ROLES = ANSIBLE / "roles"
 LONG_AGO = 1_500_000_000
-OLD = 30 * 86_400
-WRACKLINE = """#!/bin/sh
-# Stands in for `wrackline run SUITE --results FOLDER`: a night is about what is run, kept and told.
-mkdir -p "$4/a-run" && echo "<testsuites name='$2'/>" >"$4/a-run/junit.xml"
-case $2 in *bad*) exit 1 ;; esac
-"""
+RESULTS = "/var/lib/wrackline/results"
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +46,17 @@ def variables(folder: Path) -> dict[str, object]:
         "host_data_file_mb": 64,
         "kafka_folder": str(folder / "kafka"),
         "kafka_version": "9.9.9",
-        "nightly_suites": [
-            "/etc/wrackline/good.yaml",
-            "/etc/wrackline/bad one.yaml",
-            "/etc/wrackline/fine.yaml",
-        ],
-        "nightly_wrackline": "/usr/local/bin/wrackline-stand-in",
-        "nightly_on_failure": "/usr/bin/logger",
+        "nightly_night": {
+            "runs": [{"spec": "mine.yaml", "seeds": [1, 2]}],
+            "after": {"prune": {"days": 7}, "webhook": {"url_env": "CHAT"}},
+        },
+        "nightly_after": {"prune": {"days": 14, "max_gb": 5}},
+        "nightly_specs": [str(folder / "mine.yaml")],
+        "nightly_results": RESULTS,
+        "nightly_user": "nights",
+        "nightly_environment": {"CHAT": 'https://chat/a\\b"c'},
+        "nightly_wrackline": beside("wrackline"),
+        "nightly_on_failure": "/usr/bin/echo",
     }
 
 
@@ -70,6 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.utime(release / "libs" / "a.jar", (LONG_AGO, LONG_AGO))
     (release / "release.json").write_text('{"version": "9.9.9"}\n')
     books = [ANSIBLE / f"{name}.yml" for name in ("hosts", "kafka", "zookeeper", "nightly")]
+    (folder / "mine.yaml").write_text((HERE / "suites" / "laptop.yaml").read_text())
     (folder / "site.yml").write_text(yaml.safe_dump([{"import_playbook": str(book)} for book in books]))
     groups = {"zookeeper": {"hosts": {"n1": None}}, "control": {"hosts": {"n1": None}}}
     of_n2 = {"hosts": {"n2": {"host_data_disk": "file"}}}
@@ -105,7 +106,7 @@ def test_roles_make_hosts_and_change_nothing_the_second_time(fleet: NetnsFleet, 
     assert "/data ext4 loop,noatime 0 2" in as_root(fleet, 2, "cat /etc/fstab")
 
     _zookeeper_answers(fleet)
-    _a_night_is_kept(fleet)
+    _the_night_is_written(fleet)
 
 
 def _zookeeper_answers(fleet: NetnsFleet) -> None:
@@ -119,30 +120,27 @@ def _zookeeper_answers(fleet: NetnsFleet) -> None:
         time.sleep(0.5)
 
 
-def _a_night_is_kept(fleet: NetnsFleet) -> None:
-    remote, nights = fleet.remote(fleet.hosts[0]), "/var/lib/wrackline/nightly"
-    remote.put(WRACKLINE.encode(), "/usr/local/bin/wrackline-stand-in", mode=0o755)
-    remote.run(f"mkdir {nights}/2020-01-01T020000 {nights}/mine && touch -d @{LONG_AGO} {nights}/*")
-    night = remote.run("wrackline-nightly", check=False)
-    assert night.exit_code == 1, night
-    assert night.stdout.splitlines() == [
-        "0 /etc/wrackline/good.yaml",
-        "1 /etc/wrackline/bad one.yaml",
-        "0 /etc/wrackline/fine.yaml",
-    ]
-    assert remote.run(f"ls {nights}/last/junit").stdout.splitlines() == [
-        "bad one.xml",
-        "fine.xml",
-        "good.xml",
-    ]
-    kept = remote.run(f"ls {nights}").stdout.split()
-    assert "mine" in kept
-    assert "2020-01-01T020000" not in kept
-    units = remote.run(
-        "cd /etc/systemd/system && cat wrackline-nightly.service wrackline-nightly.timer"
-    ).stdout
-    assert "OnFailure=wrackline-nightly-failed.service" in units
-    assert "OnCalendar=*-*-* 02:00:00" in units
+def _the_night_is_written(fleet: NetnsFleet) -> None:
+    """The host sees this machine's programs, so that the night can be made was asked of Wrackline itself."""
+    remote, folder = fleet.remote(fleet.hosts[0]), "/etc/wrackline/nightly"
+    night = yaml.safe_load(remote.run(f"cat {folder}/night.yaml").stdout)
+    assert night == {
+        "name": "nightly",
+        "runs": [{"spec": "mine.yaml", "seeds": [1, 2]}],
+        "after": {"prune": {"days": 7, "max_gb": 5}, "webhook": {"url_env": "CHAT"}},
+    }
+    environment = remote.run(f"cat {folder}/environment; stat -c %a {folder}/environment").stdout
+    assert environment.splitlines()[1:] == ['CHAT="https://chat/a\\\\b\\"c"', "600"]
+    assert remote.run(f"stat -c '%U %a' {RESULTS}").stdout == "nights 700\n"
+
+    mark = f"{RESULTS}/.under-way"
+    ended = "/usr/local/bin/wrackline-nightly-ended"
+    for code, status, stays in (("exited", 130, True), ("killed", "KILL", True), ("exited", 1, False)):
+        remote.run(f"touch {mark}; EXIT_CODE={code} EXIT_STATUS={status} {ended}")
+        assert remote.run(f"test -e {mark}", check=False).ok is stays, (code, status)
+    remote.run(f"mkdir -p {RESULTS}/nights/n-1 {RESULTS}/nights/n-2; touch -d @1 {RESULTS}/nights/n-2")
+    assert remote.run("wrackline-nightly-failed").stdout == f"{RESULTS}/nights/n-1/\n"
+
     verified = remote.run(
         "systemd-analyze verify --man=no /etc/systemd/system/wrackline-*.service "
         "/etc/systemd/system/wrackline-*.timer 2>&1",
@@ -150,6 +148,35 @@ def _a_night_is_kept(fleet: NetnsFleet) -> None:
     )
     ours = [line for line in verified.stdout.splitlines() if "wrackline" in line]
     assert ours == [], verified.stdout
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_a_control_node_is_made_of_this_machine_with_a_wheel(tmp_path: Path) -> None:
+    """This machine has the packages (`./wrack setup`). What the wheel needs is not fetched again."""
+    builds = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(builds, cwd=HERE, check=True, capture_output=True, timeout=300)
+    [wheel] = tmp_path.glob("*.whl")
+    folder = tmp_path / "opt"
+    settings = {
+        "ansible_connection": "local",
+        "control_hosts": "all",
+        "control_wheel": str(wheel),
+        "control_folder": str(folder),
+        "control_pip_arguments": "--no-deps --no-index",
+    }
+    inventory = tmp_path / "site.yaml"
+    inventory.write_text(yaml.safe_dump({"all": {"hosts": {"localhost": None}, "vars": settings}}))
+    around = environment(tmp_path, tmp_path)
+    first, second = (
+        apply(ANSIBLE / "control.yml", [inventory], around, timeout_s=800)["localhost"] for _ in "12"
+    )
+    assert first["changed"] >= 4
+    assert (first["failed"], second["failed"], second["changed"]) == (0, 0, 0)
+    found = [str(folder / "bin" / "python"), "-c", "import wrackline; print(wrackline.__file__)"]
+    where = subprocess.run(found, cwd="/", capture_output=True, text=True, check=True, timeout=60).stdout
+    assert Path(where).is_relative_to(folder)
+    assert (folder / "bin" / "wrackline").exists()
 
 
 @pytest.mark.nightly

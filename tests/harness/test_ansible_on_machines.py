@@ -42,21 +42,10 @@ BOOT_S, PLAY_S, UNIT_S = 400.0, 3000.0, 300.0
 CLOCK = "systemd-timesyncd"
 ZOOKEEPER = "wrackline-zookeeper"
 MODE = r"Mode: (leader|follower)"
-NIGHT = "wrackline-nightly"
-NIGHT_AT = int(time.time() + 13 * 3600) // 3600 * 3600
-"""Far from now, and so from a real two o'clock: only the clock that the test sets comes there."""
 INSTALLED = "sudo"
 """The package that the image has not."""
 ARCHIVE = "/srv/archive"
 DISK = "/dev/vdc"
-WRACKLINE = """#!/bin/sh
-# Stands in for `wrackline run SUITE --results FOLDER`: a night is about what is run, kept and told.
-mkdir -p "$4/a-run" && echo "<testsuites name='$2'/>" >"$4/a-run/junit.xml"
-case $2 in *bad*) exit 1 ;; esac
-"""
-TELL = """#!/bin/sh
-echo "$1" >/root/told
-"""
 
 
 def defaults(role: str) -> dict[str, object]:
@@ -153,19 +142,16 @@ def site(fleet: QemuFleet, tmp_path_factory: pytest.TempPathFactory) -> Path:
     packed = archive(tmp_path_factory.mktemp("archive"))
     for number in (1, 2):
         remote = fleet.remote(fleet.hosts[number - 1])
-        remote.put(WRACKLINE.encode(), "/usr/local/bin/wrackline-stand-in", mode=0o755)
-        remote.put(TELL.encode(), "/usr/local/bin/tell", mode=0o755)
         for name, content in packed.items():
             remote.put(content, f"{ARCHIVE}/{name}")
         remote.put(f"deb [trusted=yes] file:{ARCHIVE} ./\n".encode(), "/etc/apt/sources.list")
         remote.run("apt-get -q update", timeout_s=120)
     on(fleet, 2, f"touch /data/from-before && umount /data && wipefs -qa {DISK} && rm -f /etc/fstab")
     folder = tmp_path_factory.mktemp("site")
-    books = [ANSIBLE / f"{name}.yml" for name in ("hosts", "kafka", "zookeeper", "nightly")]
+    books = [ANSIBLE / f"{name}.yml" for name in ("hosts", "kafka", "zookeeper")]
     (folder / "site.yml").write_text(yaml.safe_dump([{"import_playbook": str(book)} for book in books]))
     groups = {
         "zookeeper": {"hosts": {"n1": None, "n2": None}},
-        "control": {"hosts": {"n1": None}},
         "with_a_new_disk": {"hosts": {"n2": {"host_data_disk": DISK}}},
     }
     settings = {
@@ -173,10 +159,6 @@ def site(fleet: QemuFleet, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "host_public_keys": [public(fleet.folder.key).strip()],
         "kafka_version": KAFKA,
         "zookeeper_kafka_version": KAFKA,
-        "nightly_when": time.strftime("*-*-* %H:%M:%S UTC", time.gmtime(NIGHT_AT)),
-        "nightly_suites": ["/etc/wrackline/good.yaml", "/etc/wrackline/bad.yaml"],
-        "nightly_wrackline": "/usr/local/bin/wrackline-stand-in",
-        "nightly_on_failure": "/usr/local/bin/tell",
     }
     (folder / "site.yaml").write_text(yaml.safe_dump({"all": {"children": groups, "vars": settings}}))
     return folder
@@ -257,27 +239,6 @@ def test_zookeeper_answers_starts_again_and_outlives_a_power_cut(fleet: QemuFlee
     assert unit(fleet, 2, ZOOKEEPER) == ["active", "enabled"]
     assert unit(fleet, 2, CLOCK) == ["inactive", "disabled"]
     assert on(fleet, 2, "findmnt -n -o SOURCE,FSTYPE /data").split() == [DISK, "ext4"]
-
-
-@pytest.mark.usefixtures("applied")
-def test_the_timer_starts_the_night_and_its_failure_is_told(fleet: QemuFleet) -> None:
-    nights = "/var/lib/wrackline/nightly"
-    assert unit(fleet, 1, f"{NIGHT}.timer") == ["active", "enabled"]
-    on(fleet, 1, f"systemd-analyze verify --man=no /etc/systemd/system/{NIGHT}*")
-    assert on(fleet, 1, f"ls {nights}") == "", "it is not night yet"
-    on(fleet, 1, f"date -s @{NIGHT_AT - 5}")
-    try:
-        told = until(partial(on, fleet, 1, "cat /root/told 2>&1", check=False), f"^{nights}/last$")
-        assert on(fleet, 1, f"cat {told}/summary.txt").splitlines() == [
-            "0 /etc/wrackline/good.yaml",
-            "1 /etc/wrackline/bad.yaml",
-        ]
-        assert on(fleet, 1, f"ls {told}/junit").split() == ["bad.xml", "good.xml"]
-        assert unit(fleet, 1, f"{NIGHT}.service")[0] == "failed"
-        began = on(fleet, 1, f'date +%s -d "$(systemctl show -p ExecMainStartTimestamp --value {NIGHT})"')
-        assert 0 <= int(began) - NIGHT_AT < 90  # a timer is a minute late at most, where nothing is said
-    finally:
-        on(fleet, 1, f"date -s @{time.time():.0f}")
 
 
 def test_a_hypervisor_is_made_of_this_machine(

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.cli.nights import suite_command
+from wrackline.harness.cli.options import WrongInput
 from wrackline.harness.nights import children
 from wrackline.harness.nights.driver import DiskFull, Stopped
 from wrackline.harness.nights.journal import JOURNAL, Journal, read
@@ -170,6 +171,21 @@ def test_a_night_that_was_killed_takes_its_run_with_it_and_goes_on(tmp_path: Pat
     again.drive()
     assert began.read_text().split() == ["r1", "r2", "r2"]
     assert set(again.state.results) == {"r1", "r2"}
+
+
+def test_a_night_is_made_by_one_process(tmp_path: Path) -> None:
+    file = night(tmp_path, ("r1", "kill"))
+    here = tmp_path / "results" / "nights" / "n-20261123T020000Z"
+    begin(here, load_night(file), cases(load_night(file), file))
+    other = Journal(here)
+    assert other.claim()
+    asked = [str(file), "--results", str(tmp_path / "results")]
+    refused = CliRunner().invoke(suite_command, asked, standalone_mode=False)
+    assert isinstance(refused.exception, WrongInput), refused.output
+    assert "another process is at work on this night" in refused.exception.message
+    assert not read(here).results
+    other.close()
+    assert CliRunner().invoke(suite_command, asked, standalone_mode=False).return_value == 0
 
 
 def test_no_run_begins_on_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
