@@ -25,7 +25,9 @@ SHOWN = (".py", ".yaml", ".yml", ".toml", ".md")
 _LINK = re.compile(r"\[(?P<text>[^\]\[]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _NESTED = re.compile(r"^ {3}([-*] )", re.MULTILINE)
-"""A list inside a numbered one: GitHub wants three spaces before it, Python-Markdown four."""
+"""An element of a list inside a numbered one: GitHub wants three spaces before it, Python-Markdown four."""
+_AFTER_NESTED = re.compile(r"^( {4,}\S.*\n)(?=\d+\. )", re.MULTILINE)
+"""Where the numbered list goes on after it, Python-Markdown wants an empty line."""
 _DECISIONS = "decisions/index.md"
 
 
@@ -60,7 +62,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         text = _title(path) if found["text"].endswith(posixpath.basename(target)) else found["text"]
         return f"[{text}]({posixpath.relpath(place, posixpath.dirname(source) or '.')}{anchor})"
 
-    return _NESTED.sub(r"    \1", _LINK.sub(link, markdown))
+    return _AFTER_NESTED.sub(r"\1\n", _NESTED.sub(r"    \1", _LINK.sub(link, markdown)))
 
 
 def _place(path: str, anchor: str) -> tuple[str | None, str]:
