@@ -68,7 +68,7 @@ class Watch:
 
     def show(self) -> None:
         words = WORDS.get(self.phase, self.phase)
-        if self.workload is None:
+        if self.workload is None or self.phase in ("drain", "collect"):  # nothing is counted then
             self._progress.status(words, of=self.phase)
             return
         counts, now = self.workload.counts(), time.monotonic()
@@ -89,6 +89,8 @@ class Watch:
         return f"{seconds:.0f} of {self._duration_s:g} s"
 
     def _faults(self) -> list[str]:
+        if self.phase == "warm":
+            return []
         by_hand = len([fault for fault in self._begun if fault.startswith("h")])
         planned = [f"{len(self._begun) - by_hand} of {self._planned} faults"] if self._planned else []
         return [*planned, *([f"{by_hand} faults by hand"] if by_hand else [])]

@@ -1,0 +1,262 @@
+"""Pages of reference that are made from the code: the schema of a specification, what is installed, and what
+each command says of itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from wrackline.harness.cli.anomalies import rows
+from wrackline.harness.cli.main import COMMANDS
+from wrackline.harness.extend.faults import Known, fleets_with_hosts, known_faults
+from wrackline.harness.specification.schema import schema
+from wrackline.nemesis.presets import PRESETS
+
+Schema = Mapping[str, Any]
+SECTIONS = ("topic", "nemesis", "contract")
+"""Of a specification, which have no kinds."""
+PARTS = {"fleet": ("kind", "fleets", "Hosts"), "system": ("kind", "systems", "Systems")}
+PARTS["workload"] = ("name", "workloads", "Workloads")
+"""Section -> what names its kind, its page, and the page's title."""
+
+
+def pages() -> dict[str, str]:
+    """By path in the site."""
+    whole = schema()
+    found = {
+        f"reference/{page}.md": _parts(whole, section, key, title)
+        for section, (key, page, title) in PARTS.items()
+    }
+    return {
+        **found,
+        "reference/specification.md": _specification(whole),
+        "reference/faults.md": _faults(),
+        "reference/anomalies.md": _anomalies(),
+        "reference/commands.md": _commands(),
+    }
+
+
+# --- from the schema ----------------------------------------------------------------------------------------
+
+
+def _specification(whole: Schema) -> str:
+    lines = [
+        "# Specification",
+        "",
+        "Every key of a specification, as `wrackline schema` has them: this page is made from it. "
+        "What the keys are for is told in "
+        "[Running](../running.md#a-specification).",
+        "",
+        *_table(_keys(whole, whole, without=(*SECTIONS, *PARTS))),
+    ]
+    for section, (key, page, title) in PARTS.items():
+        about = whole["properties"][section]["description"]
+        lines += [
+            "",
+            f"## {section}",
+            "",
+            f"{about} Which keys there are depends on `{section}.{key}`: [{title}]({page}.md).",
+        ]
+    for section in SECTIONS:
+        about = whole["properties"][section]
+        lines += [
+            "",
+            f"## {section}",
+            "",
+            about["description"],
+            "",
+            *_table(_keys(_resolved(about, whole), whole, f"{section}.")),
+        ]
+    lines += ["", "## Presets", "", "| `nemesis.preset` | |", "|---|---|"]
+    lines += [f"| `{name}` | {_cell(preset.what)} |" for name, preset in PRESETS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _parts(whole: Schema, section: str, key: str, title: str) -> str:
+    lines = [f"# {title}", "", f"The keys of `{section}` in a specification, by its `{key}`."]
+    for one in whole["properties"][section]["oneOf"]:
+        model = _resolved(one, whole)
+        name = model["properties"][key]["const"]
+        lines += ["", f"## {name}", "", model["properties"][key].get("description", ""), ""]
+        lines += _table(_keys(model, whole, f"{section}.", without=(key,)))
+    return "\n".join(lines) + "\n"
+
+
+def _resolved(given: Schema, whole: Schema) -> Schema:
+    """Where a schema refers to another, that one."""
+    for one in (given, *given.get("allOf", ())):
+        if "$ref" in one:
+            found: Schema = whole["$defs"][one["$ref"].rpartition("/")[2]]
+            return found
+    return given
+
+
+def _keys(
+    model: Schema, whole: Schema, above: str = "", *, without: Sequence[str] = ()
+) -> Iterator[tuple[str, ...]]:
+    """(key, type, default, meaning) of each, those of sections inside with their paths."""
+    required = model.get("required", ())
+    for name, given in model.get("properties", {}).items():
+        if name in without:
+            continue
+        inner = _resolved(given, whole)
+        if "properties" in inner:
+            yield from _keys(inner, whole, f"{above}{name}.")
+            continue
+        default = (
+            "must be given" if name in required else _value(given["default"]) if "default" in given else ""
+        )
+        yield (
+            f"`{above}{name}`",
+            _type(given, whole),
+            default,
+            given.get("description", inner.get("description", "")),
+        )
+
+
+def _type(given: Schema, whole: Schema) -> str:
+    inner = _resolved(given, whole)
+    if "const" in inner:
+        return _value(inner["const"])
+    if "enum" in inner:
+        return ", ".join(map(_value, inner["enum"])) if len(inner["enum"]) <= 12 else "a name"
+    if "anyOf" in inner:
+        kinds = [_type(one, whole) for one in inner["anyOf"] if one.get("type") != "null"]
+        return " or ".join(dict.fromkeys(kinds)) if len(kinds) <= 3 else "one of several forms"
+    if "oneOf" in inner:
+        return "a mapping"
+    if str(inner.get("pattern", "")).startswith("^(?=.*[1-9])") or "ms)?$" in str(inner.get("pattern", "")):
+        return "duration"
+    match inner.get("type"):
+        case "array":
+            return f"list of {_type(inner['items'], whole)}" if inner.get("items") else "list"
+        case "object":
+            values = inner.get("additionalProperties")
+            return f"mapping to {_type(values, whole)}" if isinstance(values, dict) and values else "mapping"
+        case "integer" | "number" as kind:
+            return f"{kind}{_range(inner)}"
+        case "string":
+            return "text"
+        case "boolean":
+            return "true or false"
+    return "anything"
+
+
+def _range(inner: Schema) -> str:
+    low = inner.get("minimum", inner.get("exclusiveMinimum"))
+    high = inner.get("maximum", inner.get("exclusiveMaximum"))
+    more = " more than" if "exclusiveMinimum" in inner else ""
+    if low is None:
+        return ""
+    to = f" to {high}" if high is not None and high < 1 << 62 else ""
+    return f",{more or ' from'} {low}{to}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "`true`" if value else "`false`"
+    if value in ([], {}, None):
+        return "none"
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _table(keys: Iterator[tuple[str, ...]]) -> list[str]:
+    cells = [" | ".join(map(_cell, one)) for one in keys]
+    return ["| key | type | default | |", "|---|---|---|---|", *(f"| {one} |" for one in cells)]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("``", "`").replace("|", "\\|").split())
+
+
+# --- from what is installed ---------------------------------------------------------------------------------
+
+
+def _faults() -> str:
+    fleets = fleets_with_hosts()
+    lines = [
+        "# Faults",
+        "",
+        "Every fault that is installed, as `wrackline faults NAME` has it: this page is made from it. "
+        "How they are proved and undone: "
+        "[Nemesis](../nemesis.md); on which hosts each works, beside Jepsen's: [All faults](../faults.md).",
+    ]
+    for one in known_faults():
+        lines += ["", f"## {one.name}", "", one.what, "", *_fault(one, fleets)]
+    return "\n".join(lines) + "\n"
+
+
+def _fault(one: Known, fleets: Sequence[str]) -> Iterator[str]:
+    yield f"Its target is `{one.target}` where nobody says another." + (
+        " It may hit the clients." if one.clients else ""
+    )
+    if one.needs:
+        yield f"It needs {', '.join(one.needs)}."
+    refused = [fleet for fleet in fleets if fleet in one.refused]
+    yield f"Hosts: {', '.join(f'`{fleet}`' for fleet in fleets if fleet not in refused)}."
+    if one.settings:
+        yield ""
+        yield from ("| key | default | |", "|---|---|---|")
+        for setting in one.settings:
+            default = "must be given" if setting.required else _value(setting.default)
+            yield f"| `{setting.name}` | {_cell(default)} | {_cell(setting.what)} |"
+
+
+def _anomalies() -> str:
+    lines = [
+        "# Anomalies",
+        "",
+        "Everything that the judge looks for, as `wrackline anomalies` has it: this page is made from it. "
+        "Definitions and contracts: "
+        "[Anomalies, contracts, verdicts](../anomalies.md).",
+    ]
+    family = ""
+    for one in rows():
+        if one.family != family:
+            family = one.family
+            lines += [
+                "",
+                f"## {family}",
+                "",
+                "| anomaly | meaning | contracts | Jepsen |",
+                "|---|---|---|---|",
+            ]
+        lines.append(f"| `{one.name}` | {_cell(one.meaning)} | {_cell(one.contract)} | {_cell(one.jepsen)} |")
+    return "\n".join(lines) + "\n"
+
+
+# --- from the command line ----------------------------------------------------------------------------------
+
+
+def _commands() -> str:
+    lines = [
+        "# Commands",
+        "",
+        "What each command says with `--help`. From a checkout, `./wrack COMMAND` does the same.",
+    ]
+    for name, (place, _) in COMMANDS.items():
+        module, _, attribute = place.partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        lines += _command(command, f"wrackline {name}", "##")
+    return "\n".join(lines) + "\n"
+
+
+def _command(command: click.Command, path: str, level: str) -> Iterator[str]:
+    with click.Context(command, info_name=path, max_content_width=100, terminal_width=100) as context:
+        yield from ("", f"{level} {path}", "", "```text", _plain(command.get_help(context)), "```")
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                inner = command.get_command(context, name)
+                if inner is not None and not inner.hidden:
+                    yield from _command(inner, f"{path} {name}", "###")
+
+
+def _plain(text: str) -> str:
+    """Without what a terminal takes for colours, or for this user's home."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip()
