@@ -27,8 +27,9 @@ LATE_S = 4.0
 EACH_OTHER = Partition(Shape.LINK)
 SLOW_IN = Packets(Shaping(rate_kbit=160), direction=Direction.IN, links=(Link.BROKER_BROKER,))
 """Brokers send the host 20 kB a second."""
-LATE_IN = Packets(Shaping(delay_s=0.2), direction=Direction.IN, links=(Link.BROKER_BROKER,))
-"""What brokers send the host takes a fifth of a second."""
+LATE_IN = Packets(Shaping(delay_s=0.06), direction=Direction.IN, links=(Link.BROKER_BROKER,))
+"""What brokers send the host takes 60 ms. That is longer than clients leave between two records, and so short
+that a follower that was away gets a megabyte before it takes its fetch for lost."""
 DEAF_TO_IT = Partition(Shape.LINK, direction=Direction.IN)
 """The first host hears nothing of the second."""
 DEAF = Partition(Shape.ISOLATE, controllers=False, direction=Direction.IN)

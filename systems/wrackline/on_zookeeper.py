@@ -6,6 +6,7 @@ ZooKeeper is asked who leads and who is in the ISR: there it is decided, and bro
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,6 +35,12 @@ from wrackline.systems.zookeeper.session import Asking, Session
 SLOWER = 3
 """A node may take so many times as long to listen as where there is a controller: a server of ZooKeeper is a
 JVM, and a broker waits for the end of its former session."""
+MOST_CROWDED = 4.0
+
+
+def crowding() -> float:
+    """So many times as long as on a quiet machine a server of ZooKeeper may take to answer now."""
+    return min(MOST_CROWDED, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 class WracklineOnZooKeeper(WracklineSystem):
@@ -99,7 +106,7 @@ class WracklineOnZooKeeper(WracklineSystem):
                 create_cluster(asking, members, level)
                 add_broker(asking, node.node_id)  # which changes nothing, but for a spare
 
-            self._session.ask(listed, float(self._script.start_s))
+            self._session.ask(listed, self._script.start_s * crowding())
         super().start(node)
 
     # --- another profile -----------------------------------------------------------------------------------

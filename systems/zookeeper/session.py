@@ -173,7 +173,9 @@ class Session:
         """The client, and what is set while it is connected. Its threads are begun in the fleet's network,
         and stay there."""
         quiet = logging.getLogger(__name__)
-        again = KazooRetry(max_tries=-1, delay=0.05, backoff=1, max_delay=0.2)
+        # A backoff of 1 would let the delays dwindle to nothing, for kazoo multiplies each by a chance of its
+        # own. A hundred attempts a second would then keep a slow server from its start.
+        again = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=0.5)
         client = KazooClient(
             self._servers,
             timeout=SESSION_S,
