@@ -52,9 +52,10 @@ class Account:
             parts.append(f"again in {self.again[0]} of {self.again[1]}")
         if self.twin is not None:
             parts.append(f"its twin: {self.twin.value}")
-        if (found := self.smallest) is not None:
+        if (found := self.smallest) is not None and found.runs:
             before, after = found.faults
-            parts.append(f"{before} faults to {after} in {found.runs} runs")
+            so_far = " so far" if found.wanted else ""
+            parts.append(f"{before} faults to {after} in {found.runs} runs{so_far}")
             if self.shown[1]:
                 parts.append(f"which shows in {self.shown[0]} of {self.shown[1]}")
             if found.note:
@@ -69,8 +70,7 @@ def accounts(night: Night, cases: Sequence[Saved], state: State, replayed: Repla
         twin = state.results.get(f"{case.name}~{TWIN}")
         found = None
         if result is not None and result.violates and night.shrink.runs:
-            one = smallest(case, night, state, replayed)
-            found = one if isinstance(one, Smallest) else None
+            found = smallest(case, night, state, replayed)
         yield Account(
             case.name,
             result,

@@ -62,6 +62,8 @@ class Smallest:
     """Whether it showed at all with its faults at fixed times."""
     note: str
     """Why it ended there; empty while it goes on, and when nothing more can be taken away."""
+    wanted: tuple[Task, ...] = ()
+    """The runs that it takes to go on; none when it has ended."""
 
 
 Replayed = Callable[[str], Raw]
@@ -151,33 +153,34 @@ def runs_of(state: State, case: str) -> int:
 
 def _smaller(case: Saved, night: Night, state: State, replayed: Replayed) -> list[Task]:
     found = smallest(case, night, state, replayed)
-    if isinstance(found, list):
-        return found
-    if found is None or not found.shows:
+    if found is None:
         return []
+    if found.wanted or not found.shows:
+        return list(found.wanted)
     text = as_yaml(found.raw)
     return [Task(f"{case.name}~{SMALLEST}-{number}", text) for number in range(1, night.repeat + 1)]
 
 
-def smallest(case: Saved, night: Night, state: State, replayed: Replayed) -> Smallest | list[Task] | None:
-    """What a violation has become; the runs that it takes to go on; or None where it cannot be tried."""
+def smallest(case: Saved, night: Night, state: State, replayed: Replayed) -> Smallest | None:
+    """What a violation has become so far, or None where it cannot be tried."""
     try:
         start = replayed(state.results[case.name].run)
     except SpecError:
         return None
-    oracle, note = _Oracle(case, night, state), ""
+    oracle, note, wanted = _Oracle(case, night, state), "", list[Task]()
     try:
         if not oracle.shows(start):
             count = len(faults_of(start))
             note = "with its faults at fixed times it did not show again"
             return Smallest(start, (count, count), runs_of(state, case.name), False, note)
         found = shrunk(start, oracle.shows)
-    except _Wanted as wanted:
-        return wanted.tasks
+    except _Wanted as more:
+        found, wanted = oracle.best or start, more.tasks
     except _Spent:
         found, note = oracle.best or start, f"{night.shrink.runs} runs were spent"
     counts = len(faults_of(start)), len(faults_of(found))
-    return Smallest(found, counts, runs_of(state, case.name), oracle.best is not None, note)
+    spent = runs_of(state, case.name)
+    return Smallest(found, counts, spent, oracle.best is not None, note, tuple(wanted))
 
 
 def as_yaml(raw: Any) -> str:

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.nights.agenda import Saved, Smallest, Task, agenda, smallest
+from wrackline.harness.nights.accounts import accounts
+from wrackline.harness.nights.agenda import Saved, Task, agenda, smallest
 from wrackline.harness.nights.journal import JOURNAL, Did, Journal, State, read
 from wrackline.harness.nights.order import Before, before, nights, ordered
 from wrackline.harness.nights.spec import Night
@@ -74,7 +75,7 @@ def test_a_violation_is_run_again_beside_its_twin_and_made_smaller(tmp_path: Pat
     assert names[5 : 5 + len(smaller)] == smaller
     assert names[5 + len(smaller) :] == ["a~smallest-1", "a~smallest-2"]
     found = smallest(CASES[0], night, state, lambda _: RAW)
-    assert isinstance(found, Smallest)
+    assert found is not None
     assert (found.faults, found.shows, found.note, found.runs) == ((4, 1), True, "", len(smaller))
     assert [one["fault"] for one in found.raw["nemesis"]["schedule"]] == ["pause"]
     assert not any(name.startswith("b~") for name in names)
@@ -86,7 +87,7 @@ def test_what_does_not_show_again_is_left_as_it_is(tmp_path: Path) -> None:
     assert len([name for name in names if "~smaller-" in name]) == 3, "as often as it is tried"
     assert not any("~smallest" in name for name in names)
     found = smallest(CASES[0], night, state, lambda _: RAW)
-    assert isinstance(found, Smallest)
+    assert found is not None
     assert not found.shows
     assert found.note == "with its faults at fixed times it did not show again"
 
@@ -96,9 +97,25 @@ def test_making_it_smaller_ends_when_its_runs_are_spent(tmp_path: Path) -> None:
     names, state = played(tmp_path, night, lambda task: task.name != "b", lambda _: RAW)
     assert len([name for name in names if "~smaller-" in name]) == 3
     found = smallest(CASES[0], night, state, lambda _: RAW)
-    assert isinstance(found, Smallest)
+    assert found is not None
     assert found.note == "3 runs were spent"
     assert found.faults[1] < 4, "what it had come to is kept"
+
+
+def test_a_night_that_was_interrupted_says_how_far_it_has_come(tmp_path: Path) -> None:
+    night = a_night(repeat=0, twins=False, shrink={"tries": 1})
+    journal = Journal(tmp_path)
+    judged(journal, "a", Verdict.VIOLATION, "lost-write")
+    judged(journal, "b", Verdict.PASS)
+    assert not follow_up(night, journal.state), "nothing was made smaller yet"
+    for _ in range(2):
+        [task] = agenda(night, CASES, journal.state, lambda _: RAW)
+        judged(journal, task.name, Verdict.VIOLATION, "lost-write")
+    assert follow_up(night, journal.state) == "4 faults to 2 in 2 runs so far"
+
+
+def follow_up(night: Night, state: State) -> str:
+    return next(accounts(night, CASES, state, lambda _: RAW)).follow_up
 
 
 def test_another_anomaly_is_not_the_one_that_is_made_smaller(tmp_path: Path) -> None:
