@@ -151,9 +151,9 @@ def _run(
     return run
 
 
-def built(results: Path, site: Path) -> tuple[float, Built]:
+def built(results: Path, site: Path) -> tuple[float, float, Built]:
     """As `wrackline index` does it, without the script that reads histories."""
-    began = time.monotonic()
+    began, busy = time.monotonic(), time.process_time()
     kept = load(site / KEPT)
     made = build(
         "benchmark",
@@ -164,7 +164,7 @@ def built(results: Path, site: Path) -> tuple[float, Built]:
         reader=Reader("", "-"),
         live=False,
     )
-    return time.monotonic() - began, made
+    return time.monotonic() - began, time.process_time() - busy, made
 
 
 def main() -> None:
@@ -188,8 +188,12 @@ def main() -> None:
             if what.endswith("run"):
                 last = sorted((results / "nights").iterdir())[-1]
                 _run(last / "runs", SUITES[0], 1, datetime(2026, 11, 1, tzinfo=UTC), 11, made, dice)
-            took, said = built(results, site)
-            print(f"{what}: {took:.1f} s, {said.written} pages written, {said.bytes / 1e6:.1f} MB")
+            took, busy, said = built(results, site)
+            print(
+                f"{what}: {took:.1f} s, {busy:.1f} s of processor time; {said.written} pages written, "
+                f"{said.bytes / 1e6:.1f} MB",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -46,6 +46,11 @@ class Side:
         return tuple(run for run in self.runs if run.good is not None)
 
     @property
+    def failures_first(self) -> tuple[Run, ...]:
+        """Then the latest."""
+        return tuple(sorted(reversed(self.runs), key=lambda run: run.good is not False))
+
+    @property
     def verdicts(self) -> str:
         """``pass``; of several runs ``11 pass, 1 violation``."""
         counts = Counter(run.word for run in self.runs)

@@ -29,6 +29,10 @@ class NothingThere(Exception):
     """The place cannot be listed, or holds no run. One line: what, where, how to mend."""
 
 
+class NoRuns(NothingThere):
+    """The place is there, and has no run yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A run, and what the site shows of it besides."""
@@ -77,7 +81,7 @@ def _listed(place: UPath) -> list[tuple[UPath, Night | None]]:
     except (OSError, ImportError, ValueError) as wrong:
         raise NothingThere(f"{place}: cannot be listed: {wrong}") from wrong
     if not found:
-        raise NothingThere(
+        raise NoRuns(
             f"{place}: no run in it, nor in folders below; `wrackline run` and `wrackline suite` make some"
         )
     return found

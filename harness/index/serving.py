@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from upath import UPath
 
-from wrackline.harness.index.gather import Entry, Kept, NothingThere, gather
+from wrackline.harness.index.gather import Entry, Kept, NoRuns, NothingThere, gather
 from wrackline.harness.index.runs import below
 from wrackline.harness.index.site import Built, Reader, build
 
@@ -66,12 +66,19 @@ class Renewal:
     def __init__(self, results: UPath, site: Path, reader: Reader, say: Say) -> None:
         self._results, self._site, self._reader, self._say = results, site, reader, say
         self._kept = Kept()
-        self._shown: list[Entry] = []
+        self._shown: list[Entry] | None = None
 
     def once(self) -> Built | None:
         """None: nothing has changed. Raises NothingThere, OSError."""
-        entries = gather(self._results, self._kept)
-        if len(entries) == len(self._shown) and all(map(is_, entries, self._shown)):
+        try:
+            entries = gather(self._results, self._kept)
+        except NoRuns:
+            entries = []  # the night has just begun
+        if (
+            self._shown is not None
+            and len(entries) == len(self._shown)
+            and all(map(is_, entries, self._shown))
+        ):
             return None
         self._shown = entries
         link = below(self._results, RESULTS)

@@ -20,7 +20,7 @@ from wrackline.harness.index.incidents import incidents
 from wrackline.harness.index.pages import Site, embedded, page, script
 from wrackline.harness.index.places import latest, places
 from wrackline.harness.index.runs import Link, Run, shown
-from wrackline.harness.index.suites import grid, suites
+from wrackline.harness.index.suites import NightRow, grid, suites
 from wrackline.harness.index.trends import (
     HIGHER_IS_BETTER,
     News,
@@ -40,6 +40,7 @@ KEPT: Final = "kept.json"
 LIVE: Final = "live.json"
 NIGHTS_SHOWN: Final = 60
 _FRESH: Final = 5
+_RELATED: Final = 60
 _IN_EVERY_SERIES: Final = (
     "acknowledged",
     "acknowledged_per_s",
@@ -153,6 +154,24 @@ def _pages(site: Site, reader: Reader) -> Iterator[tuple[str, str]]:
 
 def _nights(site: Site, found: Sequence[News]) -> str:
     nights = grid(site.runs)
+    rows = nights[:NIGHTS_SHOWN]
+    return page(
+        "index.html.j2",
+        site,
+        here="index.html",
+        tiles=_tiles(site, nights, found) if nights else [],
+        nights=rows,
+        hidden_nights=len(nights) - len(rows),
+        columns=sorted({name for night in rows for name in night.cells}),
+        fresh=site.incidents[:_FRESH],
+        incident_count=len(site.incidents),
+        damaged=[
+            run for run in site.runs if run.record.trouble and run.record.state is not State.INFRASTRUCTURE
+        ],
+    )
+
+
+def _tiles(site: Site, nights: Sequence[NightRow], found: Sequence[News]) -> list[dict[str, Any]]:
     latest_night = nights[0]
     moved = [one for one in found if one.point.run.night == latest_night.name and one.worse]
     fresh = [one for one in site.incidents if one.first.night == latest_night.name]
@@ -179,22 +198,7 @@ def _nights(site: Site, found: Sequence[News]) -> str:
     ]
     if going_on:
         tiles.append(_tile("recording", going_on, "go on, or were killed", "runs.html?verdict=recording"))
-    rows = nights[:NIGHTS_SHOWN]
-    names = sorted({name for night in rows for name in night.cells})
-    return page(
-        "index.html.j2",
-        site,
-        here="index.html",
-        tiles=tiles,
-        nights=rows,
-        hidden_nights=len(nights) - len(rows),
-        columns=names,
-        fresh=site.incidents[:_FRESH],
-        incident_count=len(site.incidents),
-        damaged=[
-            run for run in site.runs if run.record.trouble and run.record.state is not State.INFRASTRUCTURE
-        ],
-    )
+    return tiles
 
 
 def _tile(label: str, figure: int, note: str, href: str, *, bad: bool = False) -> dict[str, Any]:
@@ -211,23 +215,22 @@ def _run_pages(site: Site) -> Iterator[tuple[str, str]]:
     by_case: dict[str, list[Run]] = {}
     for run in site.runs:
         by_case.setdefault(run.record.case, []).append(run)
-    for run in site.runs:
-        related = by_case[run.record.case]
-        at = related.index(run)
-        yield (
-            run.page,
-            page(
-                "run.html.j2",
-                site,
-                here=run.page,
-                run=run,
-                facts=_facts(run),
-                before=related[at - 1] if at else None,
-                measured=points.get(run.slug, []),
-                one=places(run, of_run.get(run.slug)),
-                related=related[-60:] if len(related) > 1 else [],
-            ),
-        )
+    for related in by_case.values():
+        for at, run in enumerate(related):
+            yield (
+                run.page,
+                page(
+                    "run.html.j2",
+                    site,
+                    here=run.page,
+                    run=run,
+                    facts=_facts(run),
+                    before=related[at - 1] if at else None,
+                    measured=points.get(run.slug, []),
+                    one=places(run, of_run.get(run.slug)),
+                    related=related[-_RELATED:] if len(related) > 1 else [],
+                ),
+            )
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:

@@ -17,10 +17,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from upath import UPath
 
 from tests.harness.index.nights import night
 from tests.harness.report.browser import Browser
 from wrackline.harness.cli import index as command
+from wrackline.harness.index.serving import Renewal
 from wrackline.harness.index.site import Reader
 
 DEADLINE_S = 60.0
@@ -181,4 +183,27 @@ def test_a_port_that_is_taken_and_no_runs_are_one_line(
         said = refused("--results", str(ten_nights), "--port", port)
         assert "--port and --host name others" in said
     assert "--port and --host name others" in refused("--results", str(ten_nights), "--host", "192.0.2.1")
-    assert "no run in it" in refused("--results", str(tmp_path))
+    assert "no such folder" in refused("--results", str(tmp_path / "nowhere"))
+
+
+def test_a_night_that_has_just_begun_is_followed_from_its_first_run(tmp_path: Path) -> None:
+    results, site = tmp_path / "results", tmp_path / "site"
+    results.mkdir()
+    site.mkdir()
+    renewal = Renewal(UPath(results), site, Reader("", "left out here"), print)
+    built = renewal.once()
+    assert built is not None
+    assert built.runs == 0
+    assert "No run yet" in (site / "index.html").read_text()
+    assert renewal.once() is None
+    stamp = (site / "live.json").read_bytes()
+    folder = night(results, 0, [{}])
+    built = renewal.once()
+    assert built is not None
+    assert built.runs == 1
+    assert (site / "live.json").read_bytes() != stamp
+    recording = folder / "runs/20261101T020000Z-under-way-0001"
+    recording.mkdir()
+    (recording / "history.wal").touch()
+    assert renewal.once() is not None
+    assert "v-none recording" in (site / "index.html").read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.harness.index.nights import night
 from wrackline.harness.cli import index as command
+from wrackline.harness.cli.main import main
 from wrackline.harness.index import gather as gathering
 from wrackline.harness.index.site import Reader
 
@@ -174,14 +174,17 @@ def test_text_of_others_is_no_markup(tmp_path: Path) -> None:
         assert bad not in page.read_text(), page
 
 
-def test_a_full_disk_leaves_the_pages_that_were_there(tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        folder = tmp_path / "site"
-        night(tmp_path, 0, [{}])
-        index("--results", tmp_path)
-        before = (folder / "index.html").read_bytes()
-        (folder / "run").rename(folder / "run-away")
-        (folder / "run").write_text("a file where a folder has to be")
-        night(tmp_path, 1, [{}])
-        assert index("--results", tmp_path).exit_code != 0
-        assert (folder / "index.html").read_bytes().startswith(before[:100])
+def test_what_cannot_be_written_is_one_line_and_leaves_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    night(tmp_path, 0, [{}])
+    index("--results", tmp_path)
+    before = (tmp_path / "site/suites.html").read_bytes()
+    shutil.rmtree(tmp_path / "site/run")
+    (tmp_path / "site/run").write_text("a file where a folder has to be")
+    with pytest.raises(SystemExit) as ended:
+        main(["index", "--results", str(tmp_path)])
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"wrackline: {tmp_path / 'site/run'}: ")
+    assert (tmp_path / "site/suites.html").read_bytes() == before
