@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # MkDocs loads a hook by its fil
 import reference
 
 ROOT = Path(__file__).resolve().parents[1]
+CONFIGURED = ROOT / "mkdocs.yml"
 TAKEN_IN = ("CONTRIBUTING.md", "CHANGELOG.md", "ansible/README.md")
 """Pages that lie outside docs/, by their paths in the repository, which are also their places in the site."""
 EXAMPLES = "examples.md"
@@ -29,6 +30,14 @@ _NESTED = re.compile(r"^ {3}([-*] )", re.MULTILINE)
 _AFTER_NESTED = re.compile(r"^( {4,}\S.*\n)(?=\d+\. )", re.MULTILINE)
 """Where the numbered list goes on after it, Python-Markdown wants an empty line."""
 _DECISIONS = "decisions/index.md"
+
+
+def on_config(config: Any) -> Any:
+    """A page right in docs/ that the navigation does not name stands at the end of the how-tos."""
+    named = CONFIGURED.read_text(encoding="utf-8").partition("\nnav:")[2]
+    [how_to] = [part["How to"] for part in config.nav if "How to" in part]
+    how_to += [path.name for path in sorted((ROOT / "docs").glob("*.md")) if f" {path.name}\n" not in named]
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

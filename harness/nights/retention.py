@@ -70,9 +70,7 @@ class Plan:
             f"{_mb(self.before)} freed"
         )
         if self.over:
-            told += (
-                f"; still {_mb(self.over)} more than max_gb: {_mb(self.kept)} did not pass, or are in use"
-            )
+            told += f"; still {_mb(self.over)} more than max_gb: {_mb(self.kept)} did not pass, or are in use"
         return told
 
 

@@ -83,7 +83,7 @@ def run_pytest(tmp_path: Path, *arguments: object) -> subprocess.CompletedProces
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=560,
         check=False,
     )
 
@@ -166,6 +166,7 @@ def test_is_wrong(wrackline_spec):
 @pytest.mark.fleet
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.timeout(600)
 def test_the_example_passes_and_a_violation_shows_its_findings_and_its_report(tmp_path: Path) -> None:
     canary = (
         'import pytest\n\n@pytest.mark.wrackline("demo-canary.yaml")\ndef test_canary(judged):\n    pass\n'
