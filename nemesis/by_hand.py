@@ -24,6 +24,7 @@ class NemesisByHand(Nemesis):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
+        self._ready = threading.Event()
         self._through = threading.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = 0
@@ -36,7 +37,7 @@ class NemesisByHand(Nemesis):
     def injected(self, fault: FaultSpec) -> Iterator[PlannedFault]:
         """The fault is in force inside. It is recorded with its proof as those of a plan are, by an id that
         begins with ``h``. Raises NemesisError when it cannot be done, or is not undone in time."""
-        if self._loop is None or self._stop_asked.is_set():
+        if self._stop_asked.is_set() or not self._ready.wait(PATIENCE_S) or self._loop is None:
             raise NemesisError(f"{fault.fault}: the main phase of the run is over")
         self._number += 1
         pick = random.Random(f"by hand {self._plan.seed} {self._number}").getrandbits(32)
@@ -60,6 +61,7 @@ class NemesisByHand(Nemesis):
 
     async def _until_stopped(self, planned: list[Coroutine[Any, Any, None]]) -> None:
         assert self._stop is not None
+        self._ready.set()
         try:
             await asyncio.gather(*planned)
         finally:

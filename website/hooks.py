@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # MkDocs loads a hook by its fil
 import reference
 
 ROOT = Path(__file__).resolve().parents[1]
+CONFIGURED = ROOT / "mkdocs.yml"
 TAKEN_IN = ("CONTRIBUTING.md", "CHANGELOG.md", "ansible/README.md")
 """Pages that lie outside docs/, by their paths in the repository, which are also their places in the site."""
 EXAMPLES = "examples.md"
@@ -31,11 +32,20 @@ _AFTER_NESTED = re.compile(r"^( {4,}\S.*\n)(?=\d+\. )", re.MULTILINE)
 _DECISIONS = "decisions/index.md"
 
 
+def on_config(config: Any) -> Any:
+    """A page right in docs/ that the navigation does not name stands at the end of the how-tos."""
+    named = CONFIGURED.read_text(encoding="utf-8").partition("\nnav:")[2]
+    [how_to] = [part["How to"] for part in config.nav if "How to" in part]
+    how_to += [path.name for path in sorted((ROOT / "docs").glob("*.md")) if f" {path.name}\n" not in named]
+    return config
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are not in docs/."""
     from mkdocs.structure.files import File
 
     made = {path: (ROOT / path).read_text(encoding="utf-8") for path in TAKEN_IN}
+    made["site.css"] = (ROOT / "website" / "site.css").read_text(encoding="utf-8")
     made |= {EXAMPLES: _examples(), _DECISIONS: _decisions(), **reference.pages()}
     for path, text in made.items():
         files.append(File.generated(config, path, content=text))

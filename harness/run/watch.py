@@ -93,7 +93,7 @@ class Watch:
             return []
         by_hand = len([fault for fault in self._begun if fault.startswith("h")])
         planned = [f"{len(self._begun) - by_hand} of {self._planned} faults"] if self._planned else []
-        return [*planned, *([f"{by_hand} faults by hand"] if by_hand else [])]
+        return [*planned, *([f"{by_hand} begun by hand"] if by_hand else [])]
 
 
 def _counted(counts: Counts, rate: float) -> list[str]:

@@ -83,7 +83,7 @@ def run_pytest(tmp_path: Path, *arguments: object) -> subprocess.CompletedProces
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=560,
         check=False,
     )
 
@@ -123,6 +123,12 @@ def test_importing_it_imports_nothing_else_of_ours() -> None:
     assert said.stdout.strip() == str(ours)
 
 
+def test_the_page_shows_the_example_in_twenty_lines() -> None:
+    code = EXAMPLE.read_text().partition('"""\n\n')[2]
+    assert f"```python\n{code}```\n" in (EXAMPLE.parents[1] / "pytest.md").read_text()
+    assert len([line for line in code.splitlines() if line.strip()]) <= 20
+
+
 def test_without_the_option_tests_are_skipped_with_a_reason(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "-q", "-rs", EXAMPLE)
     assert done.returncode == 0, done.stdout
@@ -160,6 +166,7 @@ def test_is_wrong(wrackline_spec):
 @pytest.mark.fleet
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.timeout(600)
 def test_the_example_passes_and_a_violation_shows_its_findings_and_its_report(tmp_path: Path) -> None:
     canary = (
         'import pytest\n\n@pytest.mark.wrackline("demo-canary.yaml")\ndef test_canary(judged):\n    pass\n'

@@ -76,7 +76,7 @@ def test_the_line_of_the_main_phase_says_how_far_it_is(clock: list[float]) -> No
     fault(recorded, "h1", "begin", "pause")
     clock[0] += 150
     watch.show()
-    assert "main phase: 197 s, 180 were planned, 3 of 5 faults, 1 faults by hand, " in said.lines[-1]
+    assert "main phase: 197 s, 180 were planned, 3 of 5 faults, 1 begun by hand, " in said.lines[-1]
     assert "in force" not in said.lines[-1]
 
 
