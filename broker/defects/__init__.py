@@ -78,6 +78,7 @@ REGISTRY: dict[str, type] = {
     "forget_producer_state": requests.ForgetProducers,
     "ack_by_hwm_only": requests.AckByHighWatermark,
     "reassign_no_minisr": reassignment.ReassignNoMinIsr,
+    "touch_wipes_elr": reassignment.TouchWipesElr,
     "added_needs_epoch": reassignment.AddedNeedsEpoch,
     "raft_keep_role": raft.LeadAgain,
     "raft_no_fsync": raft.AcknowledgeUnflushed,

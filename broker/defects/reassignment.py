@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import ClassVar
 
 from wrackline.broker.defects.flip import Flip
+from wrackline.broker.model.records import PartitionChangeRecord
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.reassign import ReassignRules
+from wrackline.broker.rules.election import ElectionRules
+from wrackline.broker.rules.eligible import ChangeInput
+from wrackline.broker.rules.reassign import Assignment, ReassignRules
 
 
 class ReassignNoMinIsr(ReassignRules):
@@ -19,6 +23,21 @@ class ReassignNoMinIsr(ReassignRules):
 
     def has_min_isr(self, final_isr: Collection[NodeId], min_isr: int) -> bool:  # noqa: ARG002
         return bool(final_isr)
+
+
+class TouchWipesElr(ReassignRules):
+    """``touch_wipes_elr``: B58. A change that does not concern the ISR writes an empty ELR.
+
+    In Kafka, until a fix of 2026, an assignment of log directories does it. There are none to assign here:
+    what touches the partition is a reassignment that begins. Who was in the ELR had everything, and may not
+    lead.
+    """
+
+    def change(
+        self, election: ElectionRules, given: ChangeInput, to: Assignment
+    ) -> PartitionChangeRecord | None:
+        record = super().change(election, given, to)
+        return record if record is None or record.isr is not None else replace(record, elr=())
 
 
 class AddedNeedsEpoch(Flip):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 _DISK = "it acts on the simulated disk alone"
 _IN_ORDER = "answers come in order on a connection, and who gives a request up closes it: none is overtaken"
-_MASKED = "it is masked, in the simulator too"
 
 NOT_ON_HOSTS: Mapping[str, str] = {
     "no_client_epoch": "the client library itself asks where an epoch ends (KIP-320)",
@@ -16,8 +15,9 @@ NOT_ON_HOSTS: Mapping[str, str] = {
     "hw_before_trunc": "it lasts for a round trip, at a follower that nobody reads from",
     "keep_clean_file": _DISK,
     "epoch_ckpt_no_fsync": f"{_DISK}; a real broker reads its epochs from the log",
-    "zombie_ctl_fenced": _MASKED,
-    "raft_commit_old_epoch": _MASKED,
+    "zombie_ctl_fenced": "its answers wait for what it has written, and it writes twice a second",
+    "raft_commit_old_epoch": "it is masked, in the simulator too",
+    "touch_wipes_elr": "there is no schedule for hosts yet",
     "raft_keep_role": "it leads again with the log that it had; only the quorum itself can tell",
     "raft_no_fsync": "the flush follows at once, and no power cut can be aimed in between",
     "no_check_quorum": "the other voters elect another, and brokers without an answer go over to it",

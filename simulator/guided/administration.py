@@ -1,4 +1,4 @@
-"""B21, B32, B36, B44: operators change the configuration or the replicas while a fault is in force."""
+"""B21, B32, B36, B44, B58: operators change the configuration or the replicas while a fault is in force."""
 
 from __future__ import annotations
 
@@ -66,6 +66,20 @@ def completes_with_one(s: Stage) -> None:
     s.run(5_000)
 
 
+def touched(s: Stage) -> None:
+    """B58. Broker 1 is alone in the ISR, and 2, which has everything, in the ELR. A reassignment to more
+    brokers begins and leaves both as they are. Then 1 loses its power and its log, and 2 comes back."""
+    s.commit(b"m1")
+    s.isolate(4)
+    s.isolate(3)
+    s.isolate(2)
+    _reassign(s, 1, 2, 3, 4)
+    s.run(500)
+    s.power(1, keep=0)
+    s.unfence(2)
+    s.must(lambda: s.elected == 2, "2 of the ELR elected")
+
+
 def others_led(s: Stage) -> None:
     """B21. Broker 3 has replicated m1 from broker 1, broker 2 has not. Metadata does not reach broker 1 while
     broker 2 leads, broker 3 follows it and truncates m1, and broker 2 is fenced. Then broker 1 learns at once
@@ -116,6 +130,14 @@ SCHEDULES = (
         completes_with_one,
         frozenset({"I20", "lost-write"}),
         Setting(profile="kraft35", brokers=4),
+    ),
+    Guided(
+        "touch_wipes_elr",
+        "B58",
+        ("touch_wipes_elr",),
+        touched,
+        frozenset({"liveness", "I01", "I07", "lost-write"}),
+        Setting(brokers=4),
     ),
     Guided(
         "added_needs_epoch",

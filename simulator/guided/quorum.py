@@ -6,15 +6,26 @@ from __future__ import annotations
 from uuid import UUID
 
 from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    Reassignment,
+)
 from wrackline.broker.model.quorum_messages import VoteRequest
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.rules.raft import RaftRole
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.setting import Setting
+from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage
 
 THREE = Setting(controllers=3)
 QUORUM = {"controllers": 3}
+IDLE = Setting(
+    controllers=3, lag_ms=1_000, controller={"noop_interval_ms": 600_000, "session_timeout_ms": 60_000}
+)
+"""Controllers that write nothing of their own for a while: what one of them that was replaced has written and
+cannot commit, its answers wait for."""
 
 
 def active(s: Stage) -> NodeId:
@@ -147,6 +158,38 @@ SNAPSHOTS = THREE.but(
     }
 )
 
+
+def asks_who_was_replaced(s: Stage) -> None:
+    """KAFKA-14154. The active controller is cut from the others and goes on; another makes broker 2 the
+    leader, in an epoch that the first does not know. 2 is cut off from those that do, and asks the first to
+    take 3 out of the ISR."""
+    old = active(s)
+    others = [node for node in s.world.controllers if node != old]
+    s.commit(b"m1")
+    s.cut(old, *others)
+    s.cut(old, *s.world.brokers)
+    s.until(lambda: any(is_active(s, node) for node in others), "another controller")
+    new = next(node for node in others if is_active(s, node))
+    s.run(1_000)
+    moved = AlterPartitionReassignmentsRequest((Reassignment(T, (2, 1, 3)),), 10_000)
+    s.world.asked(new, moved)
+    s.world.asked(new, ElectLeadersRequest(ElectionType.PREFERRED, (T,), 10_000))
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.cut(2, *others)
+    s.mend(2, old)
+    late = s.hold("FetchRequest", source=3, to=2)
+    s.run(6_000)
+    s.cut(2, old)
+    s.mend(2, *others)
+    s.must(lambda: s.isr == {1, 2}, "3 out of the ISR", 20_000)
+    s.release(late)
+
+
+def is_active(s: Stage, node: NodeId) -> bool:
+    controller = core(s, node)
+    return controller is not None and controller.is_active
+
+
 WITH_SNAPSHOTS = {"controllers": 3, "controller": tuple(SNAPSHOTS.controller.items())}
 
 SCHEDULES = (
@@ -187,6 +230,16 @@ SCHEDULES = (
         figure_8,
         frozenset({"Q03"}),
         THREE,
+        hunted=QUORUM,
+    ),
+    Guided(
+        "zombie_ctl_fenced",
+        "B42",
+        ("zombie_ctl_fenced", "no_check_quorum"),
+        asks_who_was_replaced,
+        frozenset({"liveness"}),
+        IDLE,
+        harmless=("no_check_quorum",),
         hunted=QUORUM,
     ),
     Guided(

@@ -9,12 +9,12 @@ each of its states.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from wrackline.broker.model.types import NodeId
-from wrackline.simulator.traced.lines import COMMIT, START, Line, Step
+from wrackline.simulator.traced.heard import Heard
+from wrackline.simulator.traced.lines import COMMIT, Line, Step
 from wrackline.simulator.traced.transactions import Transactions
 
 Streams = dict[NodeId, list[Step]]
@@ -42,16 +42,19 @@ class Order:
             for line in _lines(streams)
             if line.kind == "isr" and line.fields["pending"] is not None
         }
-        self._wanted = {
-            offset: proposal for offset, proposal in _changes(streams).items() if proposal in proposals
-        }
+        changes = list(_changes(streams))
+        self._wanted = {one.offset: one.proposal for one in changes if one.proposal in proposals}
         """Offset of the metadata log -> the proposal that this change takes; the controller's own are not
         here."""
+        self._made: dict[tuple[str, int], int] = {}
+        """(partition, partition epoch) -> the offset of the change that made it; of topics of one name the
+        first."""
+        for change in changes:
+            self._made.setdefault((change.tp, change.epoch), change.offset)
         self._committed = -1
         self._appended: set[Batch] = set()
         self._proposed: set[Proposal] = set()
-        self._reached: dict[tuple[NodeId, str], int] = defaultdict(int)
-        """(node, partition) -> the furthest end its log ever had."""
+        self._heard = Heard(streams)
         self._zookeeper = Transactions(streams)
         self.unordered = 0
 
@@ -76,7 +79,11 @@ class Order:
             yield step
 
     def _ready(self, step: Step) -> bool:
-        return all(self._caused(step.node, line) for line in step.lines)
+        heard, zookeeper = self._heard, self._zookeeper
+        return all(
+            self._caused(step.node, line) and heard.caused(step, line) and zookeeper.caused(line)
+            for line in step.lines
+        )
 
     def _caused(self, node: NodeId, line: Line) -> bool:
         """Whether all that the line rests on has been taken."""
@@ -84,10 +91,10 @@ class Order:
         match line.kind:
             case "append" if not fields["leader"]:
                 return _batches(line) & self._batches <= self._appended
-            case "follower":
-                end: int = fields["leo"]
-                return self._reached[fields["id"], fields["tp"]] >= end
-            case "md_apply":
+            case "isr":
+                made = self._made.get((fields["tp"], fields["partition_epoch"]))
+                return made is None or self._is_committed(made)
+            case "md_apply" | "delete":
                 return self._is_committed(fields["offset"])
             case "register" if fields["broker"] == node:
                 return self._is_committed(fields["epoch"])
@@ -95,7 +102,7 @@ class Order:
                 wanted = self._wanted.get(fields["offset"])
                 return wanted is None or wanted in self._proposed
             case _:
-                return self._zookeeper.caused(line)
+                return True
 
     def _is_committed(self, offset: int) -> bool:
         """All of the metadata log up to there that is in any trace."""
@@ -103,22 +110,14 @@ class Order:
         return at == 0 or self._committed >= self._offsets[at - 1]
 
     def _took(self, step: Step) -> None:
+        self._heard.took(step)
         for line in step.lines:
             fields = line.fields
             match line.kind:
-                case "append":
-                    key = step.node, fields["tp"]
-                    self._reached[key] = max(self._reached[key], fields["last"] + 1)
-                    if fields["leader"]:
-                        self._appended |= _batches(line)
+                case "append" if fields["leader"]:
+                    self._appended |= _batches(line)
                 case "isr" if fields["pending"] is not None:
                     self._proposed.add(_proposal(line))
-                case "truncate":
-                    key = step.node, fields["tp"]
-                    self._reached[key] = max(self._reached[key], fields["to"])
-                case _ if line.kind == START:
-                    for tp, log in fields["logs"].items():
-                        self._reached[step.node, tp] = max(self._reached[step.node, tp], log["leo"])
                 case _ if line.kind == COMMIT:
                     self._committed = max(self._committed, fields["offset"])
                 case _:
@@ -135,27 +134,39 @@ def _proposal(line: Line) -> Proposal:
     return fields["tp"], fields["partition_epoch"], tuple(fields["pending"])
 
 
-def _changes(streams: Streams) -> dict[int, Proposal]:
-    """Offset of the metadata log -> what a leader would have proposed for this change of an ISR to come."""
+class _Change(NamedTuple):
+    """Of a partition, in the metadata log."""
+
+    offset: int
+    tp: str
+    epoch: int
+    """The partition epoch that it makes."""
+    proposal: Proposal | None
+    """What a leader would have proposed for it; None where it leaves the ISR as it was."""
+
+
+def _changes(streams: Streams) -> Iterator[_Change]:
     commits = {
         line.fields["offset"]: line.fields["record"] for line in _lines(streams) if line.kind == COMMIT
     }
     names: dict[str, str] = {}
     epochs: dict[str, int] = {}
-    found: dict[int, Proposal] = {}
     for offset, record in sorted(commits.items()):
         match record["type"]:
             case "TopicRecord":
                 names[record["topic_id"]] = record["name"]
             case "PartitionRecord":
-                epochs[_tp(names, record)] = record["partition_epoch"]
+                tp = _tp(names, record)
+                epochs[tp] = record["partition_epoch"]
+                yield _Change(offset, tp, epochs[tp], None)
             case "PartitionChangeRecord":
                 tp = _tp(names, record)
                 before = epochs.get(tp, 0)
                 epochs[tp] = before + 1
-                if record["isr"] is not None:
-                    found[offset] = tp, before, tuple(sorted(record["isr"]))
-    return found
+                isr = record["isr"]
+                yield _Change(
+                    offset, tp, before + 1, None if isr is None else (tp, before, tuple(sorted(isr)))
+                )
 
 
 def _tp(names: Mapping[str, str], record: Mapping[str, Any]) -> str:

@@ -109,7 +109,8 @@ class Partitions:
         (docs/protocol.md 2.10): learnt, so the log goes."""
         self._fetchers.remove(replica.tp)
         roles.step_down(replica)
-        self._ctx.trace("delete", tp=str(replica.tp), topic_id=str(replica.topic_id))
+        offset = self._ctx.image.metadata_offset
+        self._ctx.trace("delete", offset=offset, tp=str(replica.tp), topic_id=str(replica.topic_id))
         self._ctx.out.append(DeleteLog(replica.tp))
         del self._replicas[replica.tp]
 

@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from wrackline.broker.model import effects as fx
+from wrackline.broker.model.coordination import Answer, Operation
 from wrackline.broker.model.events import Boot
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.server.trace import OPTIONS, plain
@@ -24,6 +25,7 @@ from wrackline.simulator.traced.lines import Trace
 from wrackline.simulator.traced.undecided import UNDECIDED, UNDECIDED_ON_ZOOKEEPER
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER, Ensemble
+from wrackline.simulator.zookeeper.tree import Fired
 
 
 class Tracing:
@@ -38,19 +40,29 @@ class Tracing:
             self._follow(world, world.zookeeper)
 
     def _follow(self, world: World, zookeeper: Ensemble) -> None:
-        tree, before = zookeeper.tree, zookeeper.tree.on_change
+        tree, before, apply = zookeeper.tree, zookeeper.tree.on_change, zookeeper.tree.apply
+        asking = 0
+        """The session; 0: none, when nodes go with theirs."""
+
+        def applied(session: int, operation: Operation) -> tuple[Answer, list[Fired]]:
+            nonlocal asking
+            asking = session
+            try:
+                return apply(session, operation)
+            finally:
+                asking = 0
 
         def changed(path: str) -> None:
             before(path)
-            self._transaction(world, zookeeper, path)
+            self._transaction(world, zookeeper, path, asking)
 
         tree.on_change = changed
+        tree.apply = applied  # type: ignore[method-assign]
         for path in sorted(tree.nodes, key=lambda one: tree.nodes[one].created):
-            self._transaction(world, zookeeper, path)
+            self._transaction(world, zookeeper, path, 0)
 
-    def _transaction(self, world: World, zookeeper: Ensemble, path: str) -> None:
+    def _transaction(self, world: World, zookeeper: Ensemble, path: str, session: int) -> None:
         node, zxid = zookeeper.tree.nodes.get(path), zookeeper.tree.zxid
-        owner = 0 if node is None else node.owner
         self._write(
             world.now_ms,
             ZOOKEEPER,
@@ -60,8 +72,8 @@ class Tracing:
             path=path,
             data=None if node is None else node.data.decode(),
             version=0 if node is None else node.version,
-            session=owner,
-            ephemeral=bool(owner),
+            session=session,
+            ephemeral=node is not None and bool(node.owner),
         )
 
     def __call__(self, world: World, step: StepRecord) -> None:  # noqa: ARG002
