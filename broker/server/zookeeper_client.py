@@ -73,6 +73,14 @@ class _SetWatches:
         return True
 
 
+def persistently() -> KazooRetry:
+    """How a lost server is tried again: soon, and then about five times a second.
+
+    With a backoff of 1 the pauses would dwindle to nothing, for kazoo multiplies each by a chance of its own.
+    A hundred attempts a second would then keep a slow server from its start."""
+    return KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=0.2)
+
+
 class Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
     """A client that has one session in its life."""
 
@@ -81,7 +89,7 @@ class Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
             servers,
             timeout=timeout_s,
             handler=_InOrder(timeout_s * 2 / 3),
-            connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=1, max_delay=0.2),
+            connection_retry=persistently(),
             logger=_KAZOO,
         )
         self._on_state = on_state

@@ -104,6 +104,14 @@ class Asking:
             time.sleep(PAUSE_S)
 
 
+def persistently() -> KazooRetry:
+    """How a lost server is tried again: soon, and then about twice a second.
+
+    With a backoff of 1 the pauses would dwindle to nothing, for kazoo multiplies each by a chance of its own.
+    A hundred attempts a second would then keep a slow server from its start."""
+    return KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=0.5)
+
+
 class Session:
     """One session, kept. Safe to use from several threads."""
 
@@ -173,14 +181,11 @@ class Session:
         """The client, and what is set while it is connected. Its threads are begun in the fleet's network,
         and stay there."""
         quiet = logging.getLogger(__name__)
-        # A backoff of 1 would let the delays dwindle to nothing, for kazoo multiplies each by a chance of its
-        # own. A hundred attempts a second would then keep a slow server from its start.
-        again = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=0.5)
         client = KazooClient(
             self._servers,
             timeout=SESSION_S,
             client_id=identity,
-            connection_retry=again,
+            connection_retry=persistently(),
             logger=quiet,
         )
         try:
