@@ -116,6 +116,12 @@ class Record:
         return self.task.partition("~")[2]
 
     @property
+    def is_smaller(self) -> bool:
+        """Whether it tries a smaller specification: then it tells something of its case, and what it shows is
+        nothing that a night was asked about."""
+        return self.follow_up.startswith("small")
+
+    @property
     def violations(self) -> tuple[str, ...]:
         """The anomalies that its contract forbids and that it showed, by name."""
         return tuple(sorted(each.anomaly for each in self.found if each.meaning == Meaning.VIOLATION))

@@ -50,7 +50,8 @@ class Incident:
 
 
 def incidents(runs: Sequence[Run]) -> list[Incident]:
-    """The one that was seen last comes first."""
+    """The one that was seen last comes first. What was made smaller is the incident that it was made from."""
+    runs = [run for run in runs if not run.record.is_smaller]
     found: dict[tuple[str, str, str, str], list[Run]] = {}
     for run in runs:
         if run.good is False:

@@ -72,6 +72,17 @@ def test_another_version_is_another_incident_with_another_link(tmp_path: Path) -
     assert one.slug != other.slug
 
 
+def test_what_was_made_smaller_is_no_incident_of_its_own(tmp_path: Path) -> None:
+    bad = {"verdict": "violation", "anomalies": ("lost-write",)}
+    night(
+        tmp_path,
+        0,
+        [{**bad, "task": "a"}, {**bad, "seed": 8, "guided": "fewer", "task": "a~smaller-0a1b2c3d-1"}],
+    )
+    [one] = incidents(_runs(tmp_path))
+    assert [run.record.task for run in one.runs] == ["a"]
+
+
 def test_what_had_to_be_shown_and_was_not_is_an_incident(tmp_path: Path) -> None:
     night(tmp_path, 0, [{"verdict": "not reproduced"}])
     [one] = incidents(_runs(tmp_path))
