@@ -47,8 +47,10 @@ class Side:
 
     @property
     def failures_first(self) -> tuple[Run, ...]:
-        """Then the latest."""
-        return tuple(sorted(reversed(self.runs), key=lambda run: run.good is not False))
+        """The latest of them, and of the others, above."""
+        latest = self.runs[::-1]
+        failed = [run for run in latest if run.good is False]
+        return (*failed, *(run for run in latest if run.good is not False))
 
     @property
     def verdicts(self) -> str:
