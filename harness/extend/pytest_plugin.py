@@ -85,8 +85,8 @@ class Judge:
         from wrackline.harness.run.judge import exit_code
 
         self.called = True
-        self._spark.start()
-        found = self._scenario.judge()
+        _refusing(self._spark.start)  # first: without Java there is nothing to wait for
+        found = _refusing(self._scenario.judge)
         if must_pass and exit_code([found.word]) != 0:
             pytest.fail(in_words(found), pytrace=False)
         return found
@@ -177,7 +177,9 @@ def judged(wrackline_scenario: Scenario, history: History, wrackline_spark: _Spa
 
 
 def _refusing(make: Callable[[], T]) -> T:
-    """What is wrong with the input, the hosts or the cluster is one line, as on the command line."""
+    """What is wrong with the input, the hosts, the cluster or Spark is one line, as on the command line."""
+    from wrackline.checkers.runs import AnalysisError
+    from wrackline.checkers.session import SparkUnavailable
     from wrackline.fleets.base import FleetError
     from wrackline.harness.extend.scenario import ScenarioFailed
     from wrackline.harness.run.outcome import CannotRecord
@@ -189,7 +191,15 @@ def _refusing(make: Callable[[], T]) -> T:
         return make()
     except SpecError as wrong:
         why = "\n".join(wrong.mistakes)
-    except (FleetError, ScenarioFailed, CannotRecord, PluginError, DeployError) as wrong:
+    except (
+        AnalysisError,
+        CannotRecord,
+        DeployError,
+        FleetError,
+        PluginError,
+        ScenarioFailed,
+        SparkUnavailable,
+    ) as wrong:
         why = str(wrong)
     pytest.fail(why, pytrace=False)
 

@@ -229,6 +229,9 @@ def facts_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
     return tuple(fact for fact in facts if fact[1])
 
 
+_OUTCOMES = {"ok": "ok", "fail": "fail", "info": "info (outcome unknown)"}
+
+
 def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
     counts, metrics = mapping(files.verdict, "counts"), files.metrics
     tiles = []
@@ -238,7 +241,7 @@ def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
         tiles.append(Tile("records acknowledged", number(whole(counts, "acked_records")), note))
     if "operations" in counts:
         rest = ", ".join(
-            f"{number(whole(counts, key))} {key}" for key in ("ok", "fail", "info") if key in counts
+            f"{number(whole(counts, key))} {words}" for key, words in _OUTCOMES.items() if key in counts
         )
         tiles.append(Tile("operations", number(whole(counts, "operations")), rest))
     injected = [fault for fault in faults if fault.asked_for]
