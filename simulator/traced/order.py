@@ -95,7 +95,7 @@ class Order:
                 made = self._made.get((fields["tp"], fields["partition_epoch"]))
                 return made is None or self._is_committed(made)
             case "md_apply" | "delete":
-                return self._is_committed(fields["offset"])
+                return self._is_committed(fields.get("offset", -1))  # older brokers delete without saying why
             case "register" if fields["broker"] == node:
                 return self._is_committed(fields["epoch"])
             case _ if line.kind == COMMIT:
