@@ -185,7 +185,6 @@ L, F1, F2 = "n2", "n1", "n3"
             "before-leso",
             [("partition", F2), ("partition", F1, L), ("kill", L), ("messages", F1), ("kill", F1)],
         ),
-        ("slow-to-join", [("kill", F2), ("packets", F2)]),
         ("far-behind", [("partition", F2), ("partition", F1), ("packets", F2)]),
         ("wiped-disk", [("kill", F1), ("partition", F2), ("power-cut", F2), ("kill", L)]),
         (
