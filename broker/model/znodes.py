@@ -12,9 +12,10 @@
     /brokers/partitions_reassigned/[topic]/[p]           ids of the target                  an administrator
     /brokers/levels/[id]                                 levels it supports, ephemeral      the broker
     /feature                                             the cluster's level                an administrator
+    /controller                                          id, ephemeral                      a controller
 
 The document does not say where CUR, a topic's settings and the list of the cluster's brokers lie. It has no
-epochs and no levels: those are of the later profile (docs/upgrades.md).
+epochs, no levels and no controller: those are of later profiles (docs/upgrades.md).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ TOPICS = "/brokers/topics"
 REASSIGNED = "/brokers/partitions_reassigned"
 LEVELS = "/brokers/levels"
 FEATURE = "/feature"
+CONTROLLER = "/controller"
 FIRST_LEVEL = 8
 """Where nobody has written another one: Kafka 0.8."""
 

@@ -40,7 +40,7 @@ class Elections:
         self._fetchers = fetchers
         self._leading = leading
         self._level = level
-        self._epochs = Epochs(ctx, coordination, view)
+        self._epochs = Epochs(ctx, coordination, view, level)
 
     # --- what is heard -------------------------------------------------------------------------------------
 
