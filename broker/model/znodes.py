@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
+from uuid import UUID
 
 from wrackline.broker.model.features import Levels
 from wrackline.broker.model.types import NodeId, TopicPartition
@@ -36,6 +37,9 @@ FEATURE = "/feature"
 CONTROLLER = "/controller"
 FIRST_LEVEL = 8
 """Where nobody has written another one: Kafka 0.8."""
+
+
+_TOPIC_IDS = 0x08 << 96
 
 
 class LeaderEpoch(NamedTuple):
@@ -58,6 +62,11 @@ class StateRequest(StrEnum):
     REPLICA_ASSIGNED = "replica-assigned"
     REPLICA_UNASSIGNED = "replica-unassigned"
     DELETE_REPLICA = "delete-replica"
+
+
+def topic_id_of(created: int) -> UUID:
+    """The id of the topic whose node this transaction has created."""
+    return UUID(int=_TOPIC_IDS | created)
 
 
 def broker(node: NodeId) -> str:

@@ -18,8 +18,7 @@ from functools import partial
 from uuid import UUID
 
 from wrackline.broker.core.continuations import Continuations
-from wrackline.broker.core.zk08.coordination import Coordination
-from wrackline.broker.core.zk08.view import topic_id_of
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.model import znodes
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.coordination import (
@@ -209,7 +208,7 @@ class Migration:
 
     def _topic(self, found: _Found, name: str, answer: Answer) -> None:
         if answer.stat is not None:
-            found.topics[name] = topic_id_of(answer.stat.created), znodes.to_settings(answer.data)
+            found.topics[name] = znodes.topic_id_of(answer.stat.created), znodes.to_settings(answer.data)
 
     def _partitions(self, found: _Found, name: str, answer: Answer) -> None:
         for number in sorted(int(child) for child in answer.children):

@@ -7,6 +7,7 @@ collects effects, as ``broker/core/broker.py`` does for the profiles with a cont
 from __future__ import annotations
 
 from wrackline.broker.core.continuations import Continuations
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.context import Context
@@ -14,7 +15,6 @@ from wrackline.broker.core.replication.fetcher import Fetchers
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.zk08.assigned import Assigned
 from wrackline.broker.core.zk08.checkpoints import Checkpoints
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.duties import Duties
 from wrackline.broker.core.zk08.elections import Elections
 from wrackline.broker.core.zk08.leading import Leading

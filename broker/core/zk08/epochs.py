@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.level import ClusterLevel
 from wrackline.broker.core.zk08.local import Local
 from wrackline.broker.core.zk08.view import View

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.replica import LeaderState
 from wrackline.broker.core.zk08.assigned import Assigned
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.local import NOT_READ, Commits, Local, Phase
 from wrackline.broker.core.zk08.view import View
 from wrackline.broker.model import znodes

@@ -8,9 +8,9 @@ it from then on.
 
 from __future__ import annotations
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.uplink import Uplink
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.level import ClusterLevel
 from wrackline.broker.model.controller_messages import BrokerRegistrationRequest, BrokerRegistrationResponse
 from wrackline.broker.model.events import Boot
