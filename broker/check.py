@@ -56,6 +56,9 @@ def rules_of(settings: config.Settings) -> Rules:
             f"cluster comes from ZooKeeper with profile {FROM_ZOOKEEPER}"
         )
         raise config.ConfigError(problem, key="zookeeper_connect")
+    if rules.switches.has_controller and not settings.node.controllers:
+        problem = "controllers = []; name those that take over from ZooKeeper, like '101@198.18.0.21:9093'"
+        raise config.ConfigError(problem, key="controllers")
     try:
         return apply(rules, names) if names else rules
     except ValueError as wrong:
