@@ -23,6 +23,7 @@ class MigrationChecker:
         self._former = ZookeeperChecker(world)
         self._later = Checker(world, profile=world.options.upgrade_to)
         self._later.observer.partitions = self._former.partitions
+        self._later.observer.began_without_epochs = True
         self._taken_over = False
 
     @property

@@ -32,6 +32,8 @@ class ObservedCluster:
         self.boots: dict[NodeId, Boot] = {}
         self.boot_of: dict[UUID, Boot] = {}
         """By incarnation: a registration may be committed when the life that asked for it is over."""
+        self.began_without_epochs = False
+        """ZooKeeper was in charge first: a record with epoch 0 is of any leader of that time."""
         self.coming: set[NodeId] = set()
         """Members that a controller took over from ZooKeeper, and that have yet to be unfenced by it."""
         self.replaced: set[NodeId] = set()
