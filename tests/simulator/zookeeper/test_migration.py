@@ -13,7 +13,9 @@ from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Coordinated
 from wrackline.broker.model.features import WITH_CONTROLLER, WITH_EPOCHS
-from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.model.records import POST_MIGRATION
+from wrackline.broker.model.snapshot_format import read, write
+from wrackline.broker.model.types import NodeId, SnapshotId, TopicPartition
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided.migration import ZOOKEEPER_ERA, bridge, hand_over
 from wrackline.simulator.guided.setting import CONTROLLER, T
@@ -93,6 +95,18 @@ def test_afterwards_zookeeper_is_gone_and_the_cluster_goes_on(s: Stage) -> None:
     s.until(lambda: s.isr == s.replicas, "all in sync, without ZooKeeper", 20_000)
     s.commit(b"later")
     assert_nothing_lost(s, b"before", b"without", b"later")
+
+
+def test_a_snapshot_of_the_metadata_remembers_who_has_taken_over(s: Stage) -> None:
+    hand_over(s)
+    s.until(lambda: not s.world.on_zookeeper, "the controller in charge")
+    image = s.world.image
+    assert any(broker.from_zookeeper for broker in image.brokers.values())
+    name = SnapshotId(image.metadata_offset + 1, 7)
+    loaded = read(write(image, name, 0.0), name)
+    assert loaded.zk_migration == POST_MIGRATION
+    assert loaded.brokers == image.brokers
+    assert loaded.topics_by_name == image.topics_by_name
 
 
 def test_a_broker_that_was_away_comes_back_when_zookeeper_is_gone(s: Stage) -> None:
