@@ -354,10 +354,12 @@ class Stage:
         self._nothing_twice(values)
 
     def _is_whole(self) -> bool:
-        """Whether there is a leader that knows it, the ISR is full and no reassignment is under way."""
+        """Whether there is a leader that knows it, the ISR is full, of brokers that are there, and no
+        reassignment is under way."""
         image = self.world.image.partition(T)
         moves = image is None or image.adding or image.removing
-        return self.leader is not None and not moves and self.isr == self.replicas
+        there = not any(map(self.fenced, self.replicas))
+        return self.leader is not None and not moves and self.isr == self.replicas and there
 
     @property
     def replicas(self) -> frozenset[NodeId]:

@@ -102,9 +102,7 @@ class Registrations(ObservedCluster):
             seen.brokers_changed = True
             if old is None or old.epoch != broker.epoch:
                 seen.registered.append((old, broker))
-            if broker.from_zookeeper:
-                self.coming.add(node)
-            elif broker.active:
+            if broker.active:
                 self.coming.discard(node)
             if broker.from_zookeeper and old is None and node in self.boots:
                 self._taken_over[node] = self.boots[node].incarnation_id
@@ -119,8 +117,9 @@ class Registrations(ObservedCluster):
         return boot is not None and boot.previous_broker_epoch == former.epoch
 
     def begin_with_members(self) -> None:
-        """A controller has taken over the members of each ISR: who of them lacks what is committed has lost
-        it by now."""
+        """A controller has taken over the members of each ISR, be they there or not: who of them lacks what
+        is committed has lost it by now."""
+        self.coming |= {node for partition in self.world.image.partitions() for node in partition.isr}
         for tp, known in self.partitions.items():
             lives = {node: self._lives[boot.incarnation_id] for node, boot in self.boots.items()}
             complete = {node for node in lives if self._has_committed(node, tp, known)}

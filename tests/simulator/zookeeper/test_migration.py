@@ -10,8 +10,9 @@ from tests.simulator.zookeeper.zk08 import zookeeper
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.zk08.administration import cannot_hand_over, lacks_level
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
+from wrackline.broker.core.zk08.level import ClusterLevel
 from wrackline.broker.model import znodes
-from wrackline.broker.model.coordination import Coordinated
+from wrackline.broker.model.coordination import Coordinate, Coordinated, Create, Set
 from wrackline.broker.model.features import WITH_CONTROLLER, WITH_EPOCHS
 from wrackline.broker.model.records import POST_MIGRATION
 from wrackline.broker.model.snapshot_format import read, write
@@ -22,6 +23,7 @@ from wrackline.simulator.guided.setting import CONTROLLER, T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.run import run
 from wrackline.simulator.run.session import Run
+from wrackline.simulator.world.world import StepRecord, World
 from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
 
@@ -198,6 +200,56 @@ def test_without_the_seal_it_acknowledges_alone_what_is_lost() -> None:
     late_to_hear(s)
     s.finish()
     assert "lost-write" in {finding.oracle for finding in s.findings()}
+
+
+def claims_late(s: Stage) -> None:
+    """Broker 2 alone has the last record of leader 1, which is gone, and wins the race in ZooKeeper. Its
+    claim of an epoch is held up until the controller has read which one was the last, and 3 leads in the
+    next."""
+    assert s.ready() == 1
+    s.cut(1, 3)
+    s.write(1, b"tail")
+    s.until(lambda: s.leo(2) == s.leo(1), "the record at 2")
+    s.kill(1)
+    s.run(2_000)
+    s.cut(3, ZOOKEEPER)
+    held: list[bool] = []
+
+    def hold_up(world: World, step: StepRecord) -> None:
+        asked = [effect.operation for effect in step.effects if isinstance(effect, Coordinate)]
+        claims = [one for one in asked if isinstance(one, Create | Set) and one.path == znodes.epoch(T)]
+        if step.node == 2 and claims and not held:
+            held.append(True)
+            world.cut(2, ZOOKEEPER, one_way=True)
+
+    s.world.observers.append(hold_up)
+    s.until(lambda: bool(held), "2 claims an epoch", 5_000)
+    s.cut(2, 3, CONTROLLER)
+    s.mend(3, ZOOKEEPER)
+    hand_over(s)
+    s.until(lambda: s.leader == 3, "3 leads", 2_500)
+    s.write(3, b"other")
+    s.world.mend(2, ZOOKEEPER, one_way=True)
+    s.run(200)
+    s.mend(2, 3, CONTROLLER)
+    s.start(1)
+    s.mend(1, 3)
+    s.until(lambda: not any(s.fenced(node) for node in (1, 2, 3)), "all are there", 15_000)
+    s.run(500)
+
+
+def test_an_epoch_that_is_claimed_after_the_fence_is_nobodys(s: Stage) -> None:
+    claims_late(s)
+    assert_nothing_lost(s, b"before", b"other")
+
+
+def test_without_a_look_at_the_fence_two_leaders_have_one_epoch(
+    s: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ClusterLevel, "confirm", lambda _, then, otherwise: then())  # noqa: ARG005
+    claims_late(s)
+    s.finish()
+    assert {finding.oracle for finding in s.findings()} & {"divergence", "I03", "I15"}
 
 
 REFUSED: list[tuple[Callable[[], str], str]] = [
