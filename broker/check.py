@@ -26,6 +26,8 @@ from wrackline.broker.rules.topics import TopicRules
 from wrackline.broker.server import config
 
 Refusal = dict[str, str]
+FROM_ZOOKEEPER = "kip101"
+"""The profile whose controllers can take a cluster over (docs/upgrades.md)."""
 
 
 def rules_of(settings: config.Settings) -> Rules:
@@ -42,9 +44,21 @@ def rules_of(settings: config.Settings) -> Rules:
             "kraft35 or kip966"
         )
         raise config.ConfigError(problem, key="profile")
-    if rules.switches.has_controller and servers is not None:
-        problem = f"profile {named!r} has controllers and asks no ZooKeeper: leave zookeeper_connect out"
+    if not rules.switches.has_controller and (settings.node.controllers or settings.is_controller):
+        problem = (
+            f"zookeeper_connect and controllers are both given: profile {named!r} has none; give "
+            "role = 'broker' and controllers = []"
+        )
         raise config.ConfigError(problem, key="zookeeper_connect")
+    if servers is not None and rules.switches.has_controller and named != FROM_ZOOKEEPER:
+        problem = (
+            f"profile {named!r} has controllers and asks no ZooKeeper: leave zookeeper_connect out; a "
+            f"cluster comes from ZooKeeper with profile {FROM_ZOOKEEPER}"
+        )
+        raise config.ConfigError(problem, key="zookeeper_connect")
+    if rules.switches.has_controller and not settings.node.controllers:
+        problem = "controllers = []; name those that take over from ZooKeeper, like '101@198.18.0.21:9093'"
+        raise config.ConfigError(problem, key="controllers")
     try:
         return apply(rules, names) if names else rules
     except ValueError as wrong:

@@ -152,9 +152,10 @@ class SystemSpec(Strict):
         del fault
         return None
 
-    def cannot_become(self, version: str) -> str | None:
-        """Why its nodes cannot be upgraded to this version one by one; None when they can."""
-        del version
+    def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:
+        """Why its nodes, on such a fleet, cannot be upgraded to this version one by one; None when they
+        can."""
+        del version, fleet
         return f"{self.kind} has one version only"
 
     def without_levels(self) -> str | None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.core.continuations import Continuations
 from wrackline.broker.core.lifecycle import Lifecycle, State
 from wrackline.broker.core.maintenance import Maintenance
 from wrackline.broker.core.quorum.metadata_replica import Observer
@@ -126,6 +127,10 @@ class Broker:
     def fetching(self, tp: TopicPartition) -> tuple[NodeId, ...]:
         """Whom the partition is fetched from; more than one would be a fault (I16)."""
         return self._fetchers.of(tp)
+
+    def succeed(self, former: Continuations) -> None:
+        """Of another core of this process, whose logs this one is booted with."""
+        self._ctx.succeed(former)
 
     # --- events --------------------------------------------------------------------------------------------
 

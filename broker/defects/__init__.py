@@ -64,6 +64,7 @@ REGISTRY: dict[str, type] = {
     "ignore_unclean": lifecycle.IgnoreUnclean,
     "clean_by_presence": lifecycle.CleanByPresence,
     "keep_clean_file": lifecycle.KeepCleanFile,
+    "migrate_without_fence": lifecycle.MigrateWithoutFence,
     "register_no_isr_change": lifecycle.RegisterWithoutIsrChange,
     "batch_fence": lifecycle.BatchFence,
     "no_broker_epoch": lifecycle.NoBrokerEpoch,

@@ -38,6 +38,17 @@ class KeepCleanFile(Flip):
     flips: ClassVar = {"start_removes_clean_file": False}
 
 
+class MigrateWithoutFence(Flip):
+    """``migrate_without_fence``: docs/protocol.md 2.15, KIP-866. A controller takes over from ZooKeeper, and
+    nobody is kept from leading by ZooKeeper meanwhile.
+
+    A leader that does not reach the controller makes its ISR smaller in ZooKeeper, where nobody reads it any
+    more, and acknowledges alone.
+    """
+
+    flips: ClassVar = {"fences_zookeeper": False}
+
+
 class RegisterWithoutIsrChange(RegistrationRules):
     """``register_no_isr_change``: B34, KAFKA-18106, KAFKA-18635. A new life is let in before the old one is
     fenced, and only its registration is written.

@@ -38,6 +38,8 @@ class NodeConfig:
     """What lies below the oldest snapshot leaves the disk by whole segments."""
     quorum_fetch_snapshot_max_bytes: int = 1_048_576
     """In one answer of FetchSnapshot."""
+    zookeeper_session_timeout_ms: int = 6_000
+    """Of a node that is given ZooKeeper's servers."""
     fetch_max_bytes: int = 57_671_680
     """Of records in one answer to a fetch, whatever is asked for; one batch always goes."""
 
@@ -72,7 +74,6 @@ class BrokerConfig(NodeConfig):
     min_incremental_fetch_session_eviction_ms: int = 120_000
     """A session in use keeps its slot at least this long."""
     # --- profile zk08, which has KeepInSyncTime in replica_lag_time_max_ms
-    zookeeper_session_timeout_ms: int = 6_000
     leader_election_wait_ms: int = 3_000
     """How long a new leader waits for the members of the ISR before it opens (LeaderElectionWaitTime)."""
     preferred_replica_ms: int = 300

@@ -25,6 +25,8 @@ WITHOUT_EPOCHS = 8
 """Kafka 0.8."""
 WITH_EPOCHS = 11
 """Kafka 0.11: leaders have epochs (KIP-101)."""
+WITH_CONTROLLER = 34
+"""Kafka 3.4: a controller has taken over what ZooKeeper had (KIP-866), and nobody leads by ZooKeeper."""
 
 
 class Levels(NamedTuple):

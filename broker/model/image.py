@@ -27,6 +27,7 @@ from wrackline.broker.model.records import (
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    ZkMigrationStateRecord,
 )
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.model.values import dataclass
@@ -76,6 +77,8 @@ class BrokerImage:
     again."""
     levels: Levels = NOT_SAID
     """Of the metadata that its program supports."""
+    from_zookeeper: bool = False
+    """As ZooKeeper had it: it has yet to register with a controller."""
 
     @property
     def active(self) -> bool:
@@ -122,6 +125,8 @@ class ClusterImage:
     """(resource type, resource name) -> settings."""
     features: dict[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    zk_migration: int = 0
+    """``ZkMigrationStateRecord``; 0: the cluster was never ZooKeeper's, or still is."""
     metadata_offset: int = -1
     """Of the last record applied."""
     controller_id: NodeId = -1
@@ -135,6 +140,7 @@ class ClusterImage:
             configs={resource: dict(settings) for resource, settings in self.configs.items()},
             features=dict(self.features),
             next_producer_id=self.next_producer_id,
+            zk_migration=self.zk_migration,
             metadata_offset=self.metadata_offset,
             controller_id=self.controller_id,
         )
@@ -218,6 +224,8 @@ class ClusterImage:
                 self.next_producer_id = record.next_producer_id
             case FeatureLevelRecord():
                 self.features[record.name] = record.level
+            case ZkMigrationStateRecord():
+                self.zk_migration = record.zk_migration_state
             case LeaderChangeRecord():
                 self.controller_id = record.leader_id
             case NoOpRecord():
@@ -376,6 +384,7 @@ def _registration(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
         in_controlled_shutdown=record.in_controlled_shutdown,
         registration_offset=offset if record.registration_offset < 0 else record.registration_offset,
         levels=Levels(*record.metadata_versions) if record.metadata_versions else NOT_SAID,
+        from_zookeeper=record.is_migrating_zk_broker,
     )
 
 

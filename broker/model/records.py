@@ -33,6 +33,8 @@ class RegisterBrokerRecord:
     """In a snapshot: where the record lay that this one stands for; -1: here."""
     metadata_versions: tuple[int, ...] = ()
     """The lowest and the highest level of the metadata that the broker supports; empty: it did not say."""
+    is_migrating_zk_broker: bool = False
+    """Taken over from ZooKeeper: ``broker_epoch`` is the transaction that created its node there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,17 @@ class FeatureLevelRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ZkMigrationStateRecord:
+    """Written in one batch with everything that ZooKeeper had (KIP-866)."""
+
+    zk_migration_state: int
+
+
+POST_MIGRATION = 3
+"""ZooKeeper has nothing to say any more; the only one of KIP-866's states that we write."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoOpRecord:
     pass
 
@@ -138,6 +151,7 @@ MetadataRecord = (
     | ConfigRecord
     | ProducerIdsRecord
     | FeatureLevelRecord
+    | ZkMigrationStateRecord
     | NoOpRecord
     | LeaderChangeRecord
 )
@@ -155,6 +169,7 @@ _KINDS: dict[str, type[MetadataRecord]] = {
         ConfigRecord,
         ProducerIdsRecord,
         FeatureLevelRecord,
+        ZkMigrationStateRecord,
         NoOpRecord,
         LeaderChangeRecord,
     )

@@ -20,6 +20,7 @@ from wrackline.broker.model.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     TopicRecord,
+    ZkMigrationStateRecord,
     decode,
     encode,
 )
@@ -49,6 +50,8 @@ def _records(image: ClusterImage) -> Iterator[MetadataRecord]:
     """In the order in which the image hands its parts out, which is the log's: decisions hang on it."""
     for name, level in image.features.items():
         yield FeatureLevelRecord(name, level)
+    if image.zk_migration:
+        yield ZkMigrationStateRecord(image.zk_migration)
     for (kind, resource), settings in image.configs.items():
         for name, value in settings.items():
             yield ConfigRecord(kind, resource, name, value)
@@ -66,6 +69,7 @@ def _records(image: ClusterImage) -> Iterator[MetadataRecord]:
             broker.in_controlled_shutdown,
             broker.registration_offset,
             tuple(broker.levels),
+            broker.from_zookeeper,
         )
     for topic in image.topics_by_name.values():
         yield TopicRecord(topic.name, topic.topic_id)

@@ -109,6 +109,13 @@ class Switches:
     second fencing undoes what the first did to an ISR (R36). True is the bug B24 (``batch_fence``,
     KAFKA-13173)."""
 
+    fences_zookeeper: bool = True
+    """When a controller takes over from ZooKeeper (docs/protocol.md 2.15, KIP-866), a broker stops to lead as
+    soon as the level says so, and looks at it before it serves anybody; and the controller writes each ISR
+    once more as it reads it, so that nobody who has yet to hear changes it. False is the bug
+    ``migrate_without_fence``: brokers lead on until the controller takes their registration, and what they
+    write into ZooKeeper meanwhile is lost."""
+
     # --- the controller quorum -----------------------------------------------------------------------------
 
     remembers_vote: bool = True

@@ -12,9 +12,10 @@
     /brokers/partitions_reassigned/[topic]/[p]           ids of the target                  an administrator
     /brokers/levels/[id]                                 levels it supports, ephemeral      the broker
     /feature                                             the cluster's level                an administrator
+    /controller                                          id, ephemeral                      a controller
 
 The document does not say where CUR, a topic's settings and the list of the cluster's brokers lie. It has no
-epochs and no levels: those are of the later profile (docs/upgrades.md).
+epochs, no levels and no controller: those are of later profiles (docs/upgrades.md).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
+from uuid import UUID
 
 from wrackline.broker.model.features import Levels
 from wrackline.broker.model.types import NodeId, TopicPartition
@@ -32,8 +34,12 @@ TOPICS = "/brokers/topics"
 REASSIGNED = "/brokers/partitions_reassigned"
 LEVELS = "/brokers/levels"
 FEATURE = "/feature"
+CONTROLLER = "/controller"
 FIRST_LEVEL = 8
 """Where nobody has written another one: Kafka 0.8."""
+
+
+_TOPIC_IDS = 0x08 << 96
 
 
 class LeaderEpoch(NamedTuple):
@@ -56,6 +62,11 @@ class StateRequest(StrEnum):
     REPLICA_ASSIGNED = "replica-assigned"
     REPLICA_UNASSIGNED = "replica-unassigned"
     DELETE_REPLICA = "delete-replica"
+
+
+def topic_id_of(created: int) -> UUID:
+    """The id of the topic whose node this transaction has created."""
+    return UUID(int=_TOPIC_IDS | created)
 
 
 def broker(node: NodeId) -> str:

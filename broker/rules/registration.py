@@ -42,6 +42,12 @@ class RegistrationRules:
         ``broker/core/controller/brokers.py::Brokers.register`` takes the broker out of every ISR and ELR."""
         return previous_epoch >= 0 and previous_epoch == registered_epoch
 
+    def stays_in_isr(self, existing: BrokerImage, *, clean: bool) -> bool:
+        """A life that was a member when ZooKeeper was in charge, and has gone on since: it has all that it
+        had, and its first registration changes nothing. Others leave the ISR, and come back by their
+        leader's decision."""
+        return clean and existing.from_zookeeper
+
     def same_uptime(self, existing: BrokerImage, incarnation: UUID) -> bool:
         """A repeated registration of one incarnation keeps its epoch (KAFKA-16952)."""
         return existing.incarnation == incarnation

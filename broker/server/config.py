@@ -54,7 +54,8 @@ class ShellSettings:
     connections_max_idle_ms: int = 600_000
     """A connection on which nothing comes and nothing goes is closed after so long."""
     zookeeper_connect: str | None = None
-    """The servers of ZooKeeper, ``host:port,...``: of profile zk08, which has no controllers."""
+    """The servers of ZooKeeper, ``host:port,...``: of profile zk08, which has no controllers, and of kip101
+    in a cluster that comes from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +278,11 @@ def _check(settings: Settings) -> None:
             low, high = _BETWEEN.get(spec.name, (1, 2**53) if spec.name.endswith("_ms") else (0, 2**53))
             if isinstance(value, int) and not isinstance(value, bool) and not low <= value <= high:
                 raise ConfigError(f"{spec.name} = {value}; it must be from {low} to {high}", key=spec.name)
-    if settings.shell.zookeeper_connect is None:
+    servers = settings.shell.zookeeper_connect
+    if servers is not None:
+        _check_zookeeper(servers)
+    if servers is None or settings.node.controllers or settings.is_controller:
         _check_quorum(settings)
-    else:
-        _check_zookeeper(settings, settings.shell.zookeeper_connect)
     if settings.shell.log_level.upper() not in _LOG_LEVELS:
         raise ConfigError(
             f"log_level = {settings.shell.log_level!r}; it must be one of: {', '.join(_LOG_LEVELS)}",
@@ -288,7 +290,7 @@ def _check(settings: Settings) -> None:
         )
 
 
-def _check_zookeeper(settings: Settings, servers: str) -> None:
+def _check_zookeeper(servers: str) -> None:
     for server in servers.split(","):
         host, colon, port = server.strip().rpartition(":")
         if not (host and colon and port.isdigit() and 0 < int(port) < 65536):
@@ -296,12 +298,6 @@ def _check_zookeeper(settings: Settings, servers: str) -> None:
                 f"zookeeper_connect: {server!r} is not like '198.18.0.21:2181' (host : port, by commas)",
                 key="zookeeper_connect",
             )
-    if settings.node.controllers or settings.is_controller:
-        raise ConfigError(
-            "zookeeper_connect and controllers are both given: with ZooKeeper there are none; give "
-            "role = 'broker' and controllers = []",
-            key="zookeeper_connect",
-        )
 
 
 def _check_quorum(settings: Settings) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from wrackline.broker.core.bridging import BridgingBroker
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
-from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
 from wrackline.broker.model.image import ClusterImage
@@ -47,7 +48,7 @@ class Role:
 
 def make_role(settings: Settings, rules: Rules) -> Role:
     if isinstance(settings.node, ControllerConfig):
-        controller = Controller(settings.node, rules)
+        controller = Controller(settings.node, rules, bridges=settings.shell.zookeeper_connect is not None)
         endpoints = _endpoints(settings, lambda: controller.committed)
         return Role(
             controller,
@@ -56,15 +57,28 @@ def make_role(settings: Settings, rules: Rules) -> Role:
             lambda: _features(rules, controller.committed),
             controller.metrics,
         )
-    kind = Broker if rules.switches.has_controller else ZookeeperBroker
-    broker = kind(settings.node, rules)
+    broker = _broker(settings, settings.node, rules)
     # Until it has caught up with its own registration a broker would tell clients of a former life's leaders.
     return Role(
         broker,
         _endpoints(settings, lambda: broker.image),
         lambda: broker.state is not State.STARTING,
-        lambda: _features(rules, broker.image),
+        lambda: None if _on_zookeeper(broker) else _features(rules, broker.image),
     )
+
+
+def _broker(
+    settings: Settings, config: BrokerConfig, rules: Rules
+) -> Broker | ZookeeperBroker | BridgingBroker:
+    if not rules.switches.has_controller:
+        return ZookeeperBroker(config, rules)
+    bridges = settings.shell.zookeeper_connect is not None
+    return BridgingBroker(config, rules) if bridges else Broker(config, rules)
+
+
+def _on_zookeeper(broker: Broker | ZookeeperBroker | BridgingBroker) -> bool:
+    """ZooKeeper is in charge still."""
+    return isinstance(broker, BridgingBroker) and isinstance(broker.now, ZookeeperBroker)
 
 
 def _features(rules: Rules, image: ClusterImage) -> Features | None:

@@ -187,7 +187,7 @@ class RollingUpgradeSpec(FaultSpec):
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
         if (why := super().refusal(fleet, system)) is not None:
             return why
-        if why := system.cannot_become(self.to):
+        if why := system.cannot_become(self.to, fleet):
             return f"rolling-upgrade to {self.to}: {why}"
         return None
 

@@ -10,7 +10,12 @@ from wrackline.simulator.faults.kinds import DEFAULT_KINDS, ZK08_KINDS, Fault, F
 from wrackline.simulator.faults.plan import plan
 
 TOPIC = "t"
-UPGRADES = (("kraft35", "kip966"), ("zk08", "zk08-kip101"))
+UPGRADES = (
+    ("kraft35", "kip966"),
+    ("zk08", "zk08-kip101"),
+    ("zk08", "kip101"),
+    ("zk08-kip101", "kip101"),
+)
 """From which profile to which nodes can go one by one."""
 
 
@@ -88,11 +93,20 @@ class Setup:
         for wrong, what in (
             (self.idempotent, "--idempotent: profile zk08 has no idempotent producers; leave it out"),
             (self.combined, "--combined: profile zk08 has no controllers; leave it out"),
-            (self.controllers != 1, "--controllers: profile zk08 has none; leave it out"),
+            (
+                self.controllers != 1 and not self.bridges,
+                "--controllers: profile zk08 has none; leave it out, or give --upgrade-to kip101",
+            ),
             (bool(self.replay), "--replay: no run on real hosts has had profile zk08; leave it out"),
         ):
             if wrong:
                 raise ValueError(what)
+
+    @property
+    def bridges(self) -> bool:
+        """From ZooKeeper to controllers, which are there from the start."""
+        later = bool(self.upgrade_to) and profile(self.upgrade_to).switches.has_controller
+        return self.on_zookeeper and later
 
     @property
     def on_zookeeper(self) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from random import Random
 
 from wrackline.broker.core.zk08.administration import reassign
-from wrackline.broker.model import znodes
 from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver
 from wrackline.simulator.faults.kinds import Fault, Kind
 from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
@@ -61,11 +60,10 @@ def _move(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     """No failure, but a bad moment for one: an administrator gives the partition other replicas, or another
     preferred one."""
     world, partition = driver.world, driver.partition(fault)
-    if world.zookeeper is None or partition is None:
+    if world.zookeeper is None or not world.on_zookeeper or partition is None:
         return None
     target = tuple(draw.sample(sorted(world.brokers), len(partition.replicas)))
-    under_way = world.zookeeper.tree.data(znodes.reassigned(partition.tp)) is not None
-    if target == partition.replicas or under_way:
+    if target == partition.replicas or world.moves(partition.tp):
         return None
     for operation in reassign(partition.tp, target):
         world.zookeeper.administer(operation)

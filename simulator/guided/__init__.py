@@ -17,6 +17,7 @@ from wrackline.simulator.guided import (
     elections,
     isr,
     lifecycle,
+    migration,
     outages,
     quorum,
     requests,
@@ -38,6 +39,7 @@ SCHEDULES: Mapping[str, Guided] = {
         quorum,
         outages,
         config,
+        migration,
     )
     for guided in family.SCHEDULES
 }

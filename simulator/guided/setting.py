@@ -21,6 +21,8 @@ class Setting:
     """A cluster with one partition, and what the schedule's clients ask of it."""
 
     profile: str = "kip966"
+    upgrade_to: str = ""
+    """The profile that a node has from ``World.upgrade`` on."""
     level: int | None = None
     """Of a new cluster on ZooKeeper; None: the highest that the profile supports."""
     brokers: int = 3

@@ -28,8 +28,7 @@ from wrackline.broker.model.messages import (
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.clients.batches import encode
 from wrackline.simulator.guided.setting import CONTROLLER, LONG_MS, QUIET, Finding, Setting, T
-from wrackline.simulator.invariants.checker import Checker
-from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
+from wrackline.simulator.invariants.migration import checker_of
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.network import Hold, Matches, Message
 from wrackline.simulator.world.world import Call, World, WorldOptions
@@ -49,6 +48,7 @@ class Stage:
                 brokers=setting.brokers,
                 controllers=setting.controllers,
                 profile=setting.profile,
+                upgrade_to=setting.upgrade_to,
                 level=setting.level,
                 defects=defects,
                 broker={
@@ -63,8 +63,7 @@ class Stage:
         zookeeper = self.world.zookeeper is not None
         self.coordinator: NodeId = ZOOKEEPER if zookeeper else CONTROLLER
         """Who ends the session of a broker that is cut off from it."""
-        self.checker: Checker | ZookeeperChecker
-        self.checker = ZookeeperChecker(self.world) if zookeeper else Checker(self.world)
+        self.checker = checker_of(self.world)
         self.world.observers.append(self.checker)
         self.world.create_topic(T.topic, 1, setting.replicas, setting.topic)
         self.until(
@@ -355,10 +354,12 @@ class Stage:
         self._nothing_twice(values)
 
     def _is_whole(self) -> bool:
-        """Whether there is a leader that knows it, the ISR is full and no reassignment is under way."""
+        """Whether there is a leader that knows it, the ISR is full, of brokers that are there, and no
+        reassignment is under way."""
         image = self.world.image.partition(T)
         moves = image is None or image.adding or image.removing
-        return self.leader is not None and not moves and self.isr == self.replicas
+        there = not any(map(self.fenced, self.replicas))
+        return self.leader is not None and not moves and self.isr == self.replicas and there
 
     @property
     def replicas(self) -> frozenset[NodeId]:

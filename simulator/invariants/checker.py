@@ -51,10 +51,18 @@ class Checker:
         self._concerned: dict[tuple[str, int], tuple[Check, ...]] = {}
         """By the profile whose promises hold, and by what a step touches: the checks it calls for."""
 
+    @property
+    def found(self) -> bool:
+        return bool(self.violations)
+
     def leave_out(self, *ids: str) -> None:
         """From now on these invariants are not checked."""
         self.invariants = tuple(kind for kind in self.invariants if kind.id not in ids)
         self._concerned.clear()
+
+    def at_rest(self) -> Sequence[Violation]:
+        """At the end of a run, when nothing is under way: there is nothing more to ask."""
+        return self.violations
 
     def __call__(self, world: World, step: StepRecord) -> None:  # noqa: ARG002
         seen = self.observer.observe(step)

@@ -126,6 +126,8 @@ class IsrSanity(Invariant):
         frozen = cluster.profile != KIP966 and len(isr) == 1 and image.leader == NO_LEADER
         for node in () if frozen else image.isr:
             broker = cluster.image.brokers.get(node)
+            if node in cluster.coming:
+                continue
             if broker is None or not broker.active:
                 return f"{node} is fenced or shutting down and in ISR {image.isr}"
         return ""

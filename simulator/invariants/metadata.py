@@ -57,7 +57,9 @@ class BrokerEpochs(Invariant):
 
     def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         for before, broker in seen.registered:
-            if before is not None and broker.epoch <= before.epoch:
+            if broker.from_zookeeper:
+                continue  # numbered by ZooKeeper
+            if before is not None and not before.from_zookeeper and broker.epoch <= before.epoch:
                 return self.violated(
                     seen, None, f"broker {broker.id} went from epoch {before.epoch} to {broker.epoch}"
                 )

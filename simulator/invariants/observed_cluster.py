@@ -32,6 +32,10 @@ class ObservedCluster:
         self.boots: dict[NodeId, Boot] = {}
         self.boot_of: dict[UUID, Boot] = {}
         """By incarnation: a registration may be committed when the life that asked for it is over."""
+        self.began_without_epochs = False
+        """ZooKeeper was in charge first: a record with epoch 0 is of any leader of that time."""
+        self.coming: set[NodeId] = set()
+        """Members that a controller took over from ZooKeeper, and that have yet to be unfenced by it."""
         self.replaced: set[NodeId] = set()
         """Nodes whose disk was wiped or set back: no quorum can promise anything about such a voter."""
 
@@ -55,7 +59,7 @@ class ObservedCluster:
     def broker(self, node: NodeId) -> Broker | None:
         """The node's core. None: it is down, or no broker."""
         server = self.world.brokers.get(node)
-        core = None if server is None else server.core
+        core = None if server is None else server.acting
         return core if isinstance(core, Broker) else None
 
     def controller(self, node: NodeId) -> Controller | None:

@@ -41,6 +41,8 @@ class Registrations(ObservedCluster):
         self._known: dict[TopicPartition, PartitionImage] = {}
         self._known_brokers: dict[NodeId, BrokerImage] = {}
         self._level: int | None = None
+        self._taken_over: dict[NodeId, UUID] = {}
+        """Which life of a broker there was when a controller took over from ZooKeeper."""
 
     def _follow_metadata(self, seen: ObservedStep) -> None:
         controller = self.controller(seen.node)
@@ -100,13 +102,32 @@ class Registrations(ObservedCluster):
             seen.brokers_changed = True
             if old is None or old.epoch != broker.epoch:
                 seen.registered.append((old, broker))
-            if old is not None and old.epoch != broker.epoch and not self._clean(broker, old.epoch):
+            if broker.active:
+                self.coming.discard(node)
+            if broker.from_zookeeper and old is None and node in self.boots:
+                self._taken_over[node] = self.boots[node].incarnation_id
+            if old is not None and old.epoch != broker.epoch and not self._clean(broker, old):
                 for known in self.partitions.values():
                     known.unproved.add(node)
 
-    def _clean(self, broker: BrokerImage, former_epoch: int) -> bool:
+    def _clean(self, broker: BrokerImage, former: BrokerImage) -> bool:
+        if former.from_zookeeper and self._taken_over.get(broker.id) == broker.incarnation:
+            return True  # this life was there, and has lost nothing
         boot = self.boot_of.get(broker.incarnation)
-        return boot is not None and boot.previous_broker_epoch == former_epoch
+        return boot is not None and boot.previous_broker_epoch == former.epoch
+
+    def begin_with_members(self) -> None:
+        """A controller has taken over the members of each ISR, be they there or not: who of them lacks what
+        is committed has lost it by now."""
+        self.coming |= {node for partition in self.world.image.partitions() for node in partition.isr}
+        for tp, known in self.partitions.items():
+            lives = {node: self._lives[boot.incarnation_id] for node, boot in self.boots.items()}
+            complete = {node for node in lives if self._has_committed(node, tp, known)}
+            known.impaired = {node: life for node, life in lives.items() if node not in complete}
+
+    def _has_committed(self, node: NodeId, tp: TopicPartition, known: ObservedPartition) -> bool:
+        log = self.log(node, tp)
+        return log is not None and known.extend(node, log) >= known.committed_end
 
     def _partition_changed(self, old: PartitionImage | None, new: PartitionImage) -> None:
         known = self.of(new)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.model.batch import values_of
 from wrackline.broker.model.effects import ResetLog, WriteSnapshot
 from wrackline.broker.model.events import Boot
@@ -100,9 +98,9 @@ class SnapshotSaysCommitted(Invariant):
                 if (found := self._differs(seen, image, f"the snapshot {effect.id}")) is not None:
                     return found
         if isinstance(seen.step.event, Boot) or _resets(seen):
-            core = cluster.world.server(seen.node).core
-            held = core.committed if isinstance(core, Controller) else None
-            held = core.image if isinstance(core, Broker) else held
+            controller, broker = cluster.controller(seen.node), cluster.broker(seen.node)
+            held = None if controller is None else controller.committed
+            held = held if broker is None else broker.image
             if held is not None:
                 return self._differs(seen, held, "the state after loading a snapshot")
         return None

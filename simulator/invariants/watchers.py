@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.replication.leader import is_eligible
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
@@ -110,7 +109,10 @@ class Stalls(Watcher):
         self._later = profile(upgrade_to) if upgrade_to else self._former
 
     def __call__(self, world: World, step: StepRecord) -> None:
-        right = self._later if world.is_upgraded(step.node) else self._former
+        if step.node not in world.brokers:
+            return
+        bridging = world.bridges and isinstance(world.brokers[step.node].acting, ZookeeperBroker)
+        right = self._later if world.is_upgraded(step.node) and not bridging else self._former
         for replica in self.led(world, step):
             self._look(step, replica, right)
 
@@ -195,12 +197,12 @@ class Deaf(Watcher):
                 self._clear_since[node] = now
                 self._lives[node] = server.incarnation
             elif now - self._clear_since[node] > _CLEAR_MS:
-                self._look(step, node, core)
+                self._look(step, node, core.image.metadata_offset)
 
-    def _look(self, step: StepRecord, node: NodeId, core: Broker | ZookeeperBroker) -> None:
+    def _look(self, step: StepRecord, node: NodeId, applied: int) -> None:
         when, due = self._committed[0]
-        if when <= step.at_ms - _LATE_MS and core.image.metadata_offset < due:
-            knows = f"{node} knows the metadata up to {core.image.metadata_offset}"
+        if when <= step.at_ms - _LATE_MS and applied < due:
+            knows = f"{node} knows the metadata up to {applied}"
             text = f"{knows}, {due} was committed at {when:.0f} ms"
             self.find(
                 step, "deaf", f"{text}, and nothing has hindered it since {self._clear_since[node]:.0f} ms"

@@ -62,7 +62,8 @@ class ZookeeperChecker:
     def __init__(self, world: World) -> None:
         self.violations: list[Violation] = []
         self._world = world
-        self._partitions: dict[TopicPartition, ObservedPartition] = {}
+        self.partitions: dict[TopicPartition, ObservedPartition] = {}
+        """What is known of each."""
         self._produces: dict[tuple[NodeId, int], ProduceRequest] = {}
         self._terms: dict[tuple[NodeId, TopicPartition], tuple[int, int, int]] = {}
         """(life, the leader's node, its high watermark) of whoever led after the last step on its node."""
@@ -71,9 +72,13 @@ class ZookeeperChecker:
         self._told: set[tuple[str, TopicPartition]] = set()
         self._step = StepRecord(0, 0.0, "fault", 0)
 
+    @property
+    def found(self) -> bool:
+        return bool(self.violations)
+
     def leave_out(self, *ids: str) -> None:
         """From now on these invariants are not reported."""
-        self._told |= {(name, tp) for name in ids for tp in self._partitions}
+        self._told |= {(name, tp) for name in ids for tp in self.partitions}
 
     def __call__(self, world: World, step: StepRecord) -> None:
         if step.kind in _SILENT or step.node not in world.brokers:
@@ -84,9 +89,9 @@ class ZookeeperChecker:
         if step.kind == "down" and step.note.startswith("power"):
             self._lossy.add(step.node)
         for image in world.image.partitions():
-            known = self._partitions.get(image.tp)
+            known = self.partitions.get(image.tp)
             if known is None or known.topic_id != image.topic_id:
-                known = self._partitions[image.tp] = ObservedPartition(image.tp, image.topic_id)
+                known = self.partitions[image.tp] = ObservedPartition(image.tp, image.topic_id)
             self._look(image, known, step)
 
     def _look(self, image: PartitionImage, known: ObservedPartition, step: StepRecord) -> None:
@@ -140,8 +145,8 @@ class ZookeeperChecker:
         """None also where the disk has refused: the core has yet to hear that its last appends are not there,
         and will end."""
         server = self._world.brokers[node]
-        well = isinstance(server.core, ZookeeperBroker) and not server.disk.offline
-        return server.core.local(tp) if well else None  # type: ignore[union-attr]
+        well = isinstance(server.acting, ZookeeperBroker) and not server.disk.offline
+        return server.acting.local(tp) if well else None  # type: ignore[union-attr]
 
     def _fetched(self, node: NodeId, tp: TopicPartition) -> tuple[NodeId, ...]:
         """From whom the node fetches the partition."""

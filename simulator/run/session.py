@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from wrackline.broker.model import znodes
 from wrackline.broker.model.types import TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
 from wrackline.simulator.clients.batches import decode
@@ -23,10 +22,9 @@ from wrackline.simulator.faults.actions import ACTIONS
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.setup import TOPIC, Setup
 from wrackline.simulator.faults.upgrade import RollingUpgrade
-from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.client_view import ClientView, Violation
+from wrackline.simulator.invariants.migration import AnyChecker, checker_of
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls, Watcher
-from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
 from wrackline.simulator.run.result import Result
@@ -78,7 +76,7 @@ class Run:
         self._watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
         self.final: dict[int, list[Record]] | None = None
         self.found: list[Violation] = []
-        self._checker: Checker | ZookeeperChecker | None = None
+        self._checker: AnyChecker | None = None
         self._watchers: list[Watcher] = []
         self._noticed = False
         """An invariant or a watcher has found something."""
@@ -110,10 +108,7 @@ class Run:
             world.add_client(client)
 
     def _add_invariants(self) -> None:
-        zookeeper = self.world.zookeeper is not None
-        checker: Checker | ZookeeperChecker
-        checker = ZookeeperChecker(self.world) if zookeeper else Checker(self.world)
-        self._checker = checker
+        self._checker = checker = checker_of(self.world)
         self._watch()
         watchers = tuple(self._watchers)
 
@@ -124,7 +119,7 @@ class Run:
                 watcher(world, step)
                 if watcher.found:
                     self._noticed = True
-            if checker.violations:
+            if checker.found:
                 self._noticed = True
 
         self.world.watchers.append(observe)
@@ -194,7 +189,7 @@ class Run:
 
     def judge(self) -> None:
         self._look()
-        if not self.found and isinstance(self._checker, ZookeeperChecker) and self.setup.liveness:
+        if not self.found and self._checker is not None and self.setup.liveness:
             self._checker.at_rest()
             self._take_noticed()
         if not self.found and self.final is not None:
@@ -241,7 +236,7 @@ class Run:
         if not all(server.up for server in world.servers()) or not world.all_unfenced():
             return False
         for partition in world.image.partitions():
-            moves = world.zookeeper and world.zookeeper.tree.data(znodes.reassigned(partition.tp)) is not None
+            moves = world.moves(partition.tp)
             if moves or partition.leader < 0 or set(partition.isr) != set(partition.replicas):
                 return False
             ends = set()

@@ -198,7 +198,7 @@ class Signs:
         return -1 if node is None else node.created
 
     def _local(self, node: NodeId, tp: TopicPartition) -> Local | None:
-        core = self._world.brokers[node].core
+        core = self._world.brokers[node].acting
         return core.local(tp) if isinstance(core, ZookeeperBroker) else None
 
     def _log(self, node: NodeId, tp: TopicPartition) -> SimLog | None:

@@ -10,7 +10,7 @@ from wrackline.broker.model.types import FlushMode, NodeId, RecoveryStrategy
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.zookeeper import NAMES
-from wrackline.simulator.traced.lines import Step, Trace
+from wrackline.simulator.traced.lines import COMMIT, MIGRATION, Step, Trace
 from wrackline.simulator.traced.nodes import TracedWorld
 from wrackline.simulator.traced.order import Order
 from wrackline.simulator.traced.replay import Replay, TracedObserver
@@ -55,7 +55,8 @@ class Judged:
     unordered: int
     """Steps whose cause is in no trace: they were taken by their time."""
     until_ns: int | None
-    """From here on nothing was asked, since a trace lacks lines; None: there was no such time."""
+    """From here on nothing was asked, since a trace lacks lines, or a controller takes over from ZooKeeper;
+    None: there was no such time."""
     unread: int
     """Lines that could not be read."""
     blind: tuple[str, ...]
@@ -94,12 +95,14 @@ def judge(
         for node, steps in trace.steps().items():
             streams.setdefault(node, []).extend(steps)
     flush = FlushMode(flush_mode)
+    gaps = [trace.gap_ns for trace in traces if trace.gap_ns is not None]
     if profile.startswith(ON_ZOOKEEPER):
+        gaps += _taken_over_ns(streams)
+        streams = {node: steps for node, steps in streams.items() if not _controls(steps)}
         asked = _without_controller(streams, profile, flush)
     else:
         asked = _with_controller(streams, profile, flush, RecoveryStrategy(recovery_strategy))
     order, broken, taken = Order(streams), _Broken(asked), 0
-    gaps = [trace.gap_ns for trace in traces if trace.gap_ns is not None]
     until_ns = min(gaps, default=None)
     step: Step | None = None
     for step in order:
@@ -140,6 +143,16 @@ def _with_controller(streams: Streams, profile: str, flush: FlushMode, strategy:
     checker = Checker(cast(World, world), profile=profile, only=wanted, observer=observer)
     names = tuple(kind.id for kind in checker.invariants)
     return _Asked(world, checker, Replay(world, streams, flush), names, UNDECIDED, PARTLY)
+
+
+def _taken_over_ns(streams: Streams) -> list[int]:
+    """When each node has heard that a controller takes over: the invariants of ZooKeeper's time end there."""
+    return [step.at_ns for steps in streams.values() for step in steps if MIGRATION in step.kinds]
+
+
+def _controls(steps: Sequence[Step]) -> bool:
+    """The node is a controller, which only watches in that time."""
+    return any(COMMIT in step.kinds for step in steps)
 
 
 def _without_controller(streams: Streams, profile: str, flush: FlushMode) -> _Asked:

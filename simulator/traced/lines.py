@@ -14,6 +14,7 @@ from wrackline.broker.model.types import NodeId, TopicPartition
 
 START, STOP = "start", "stop"
 COMMIT = "ctl_commit"
+MIGRATION = "migration"
 """Kinds of lines that more than one module speaks of."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.core.bridging import BridgingBroker
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
@@ -55,6 +56,11 @@ class Execution(Transport):
         """Of profile zk08, which has no controllers."""
         if not self.rules.switches.has_controller:
             self.zookeeper = Ensemble(self, seed)
+
+    @property
+    def bridges(self) -> bool:
+        """The cluster is ZooKeeper's, and is to become one with controllers, which are there already."""
+        return self.zookeeper is not None and self._newer.switches.has_controller
 
     def rules_of(self, node: NodeId) -> Rules:
         """What the node is started with; all nodes have the same but in an upgrade."""
@@ -130,7 +136,7 @@ class Execution(Transport):
         if done < len(effects):
             record.effects = effects[:done]
         if not node.accepts and node.core is not None and isinstance(node, SimServer):
-            broker = isinstance(node.core, Broker | ZookeeperBroker)
+            broker = isinstance(node.core, Broker | ZookeeperBroker | BridgingBroker)
             node.accepts = not broker or node.core.state is not State.STARTING
         return record
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
+from wrackline.broker.core.bridging import BridgingBroker
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
@@ -121,7 +122,12 @@ class SimServer(SimNode):
 
 @dataclass(slots=True)
 class SimBroker(SimServer):
-    core: Broker | ZookeeperBroker | None = None
+    core: Broker | ZookeeperBroker | BridgingBroker | None = None
+
+    @property
+    def acting(self) -> Broker | ZookeeperBroker | None:
+        """The core that decides now: of a bridging broker one of its two."""
+        return self.core.now if isinstance(self.core, BridgingBroker) else self.core
 
 
 @dataclass(slots=True)
@@ -178,6 +184,7 @@ CONTROLLER_DEFAULTS: dict[str, Any] = {
     "min_insync_replicas": 2,
     "metadata_log_max_records_between_snapshots": 40,
     "quorum_fetch_snapshot_max_bytes": 1_000,
+    "zookeeper_session_timeout_ms": 3_000,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import UUID
 
+from wrackline.broker.core.bridging import BridgingBroker
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
@@ -80,10 +81,13 @@ class Processes(Execution):
             settings = {**CONTROLLER_DEFAULTS, **options.controller}
             return Controller(
                 ControllerConfig(node, "simulated", host, 9093, self.endpoints, **settings),
-                self.rules_of(node),
+                self._newer if self.bridges else self.rules_of(node),
+                bridges=self.bridges,
             )
         settings = {**BROKER_DEFAULTS, **options.broker}
         config = BrokerConfig(node, "simulated", f"n{node}", 9092, self.endpoints, **settings)
+        if self.bridges and self.is_upgraded(node):
+            return BridgingBroker(config, self.rules_of(node))
         if self.zookeeper is not None:
             return ZookeeperBroker(config, self.rules_of(node))
         return Broker(config, self.rules_of(node))

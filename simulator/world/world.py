@@ -33,6 +33,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.zk08.administration import create_cluster
 from wrackline.broker.model import events as ev
+from wrackline.broker.model import znodes
 from wrackline.broker.model.image import ClusterImage
 from wrackline.broker.model.messages import Request
 from wrackline.broker.model.metadata_messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
@@ -95,9 +96,11 @@ class World(Processes):
         """End of the metadata that ``_unfenced`` is said of."""
         self._unfenced = False
         self._tree_image: TreeImage | None = None
+        """Until a controller has taken over."""
         ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + options.controllers)
         if self.zookeeper is not None:
-            self._tree_image, ids = TreeImage(self.zookeeper.tree), ids[:0]
+            self._tree_image = TreeImage(self.zookeeper.tree)
+            ids = ids if self.bridges else ids[:0]
             level = self.rules.levels.highest if options.level is None else options.level
             for operation in create_cluster(range(1, options.brokers + 1), level):
                 self.zookeeper.administer(operation)
@@ -132,12 +135,25 @@ class World(Processes):
 
     @property
     def image(self) -> ClusterImage:
-        if self._tree_image is not None:
-            return self._tree_image.image
         active = self.active_controller()
         if active is not None and active.core is not None:
             self._last_image = active.core.committed
+        if self._tree_image is not None:
+            if not self._last_image.zk_migration:
+                return self._tree_image.image
+            self._tree_image, self._looked_at = None, -2
         return self._last_image
+
+    @property
+    def on_zookeeper(self) -> bool:
+        """ZooKeeper is in charge: there never was a controller, or none has taken over."""
+        return self._tree_image is not None and not self.image.zk_migration
+
+    def moves(self, tp: TopicPartition) -> bool:
+        """ZooKeeper has a reassignment of the partition that is not done."""
+        if self.zookeeper is None or not self.on_zookeeper:
+            return False
+        return self.zookeeper.tree.data(znodes.reassigned(tp)) is not None
 
     def leader(self, tp: TopicPartition) -> NodeId:
         """As the controller has committed it; -1: none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from wrackline.broker.core.zk08.view import topic_id_of
 from wrackline.broker.model import znodes
 from wrackline.broker.model.features import BROKER_PROTOCOL
 from wrackline.broker.model.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
@@ -48,7 +47,7 @@ class TreeImage:
             )
         for name in tree.children(znodes.TOPICS):
             node = tree.nodes[znodes.topic(name)]
-            topic_id = topic_id_of(node.created)
+            topic_id = znodes.topic_id_of(node.created)
             if settings := znodes.to_settings(node.data):
                 image.configs["topic", name] = settings
             numbers = sorted(int(child) for child in node.children)

@@ -101,7 +101,8 @@ class KafkaSpec(SystemSpec):
             return None
         return f"system.clock: faketime needs {Ability.ROOT}: {why}"
 
-    def cannot_become(self, version: str) -> str | None:
+    def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:
+        del fleet
         try:
             later = parsed(version)
         except ValueError as wrong:

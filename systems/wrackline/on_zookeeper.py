@@ -53,6 +53,7 @@ class WracklineOnZooKeeper(WracklineSystem):
         fleet: Fleet,
         *,
         brokers: Sequence[str],
+        controllers: Sequence[str] = (),
         spares: Sequence[str] = (),
         zookeepers: Sequence[str],
         cluster_id: str,
@@ -68,7 +69,7 @@ class WracklineOnZooKeeper(WracklineSystem):
         super().__init__(
             fleet,
             brokers=brokers,
-            controllers=(),
+            controllers=controllers,
             spares=spares,
             zookeepers=zookeepers,
             cluster_id=cluster_id,

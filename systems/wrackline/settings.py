@@ -56,6 +56,7 @@ BOTH_KEYS = frozenset(
         "fetch_max_bytes",
         "connect_timeout_ms",
         "rack",
+        "zookeeper_session_timeout_ms",
         "metadata_log_max_record_bytes_between_snapshots",
         "metadata_log_max_records_between_snapshots",
         "metadata_log_max_snapshot_interval_ms",
@@ -87,7 +88,14 @@ OURS: Mapping[str, str] = {
 """Settings that every node has from us already, and where else they belong."""
 LEVEL_ON_ZOOKEEPER: Mapping[str, int | None] = {"zk08": None, "zk08-kip101": 11}
 """Profiles without controllers, and the level that a new cluster of them is given in ZooKeeper."""
-UPGRADES = (("kraft35", "kip966"), ("zk08", "zk08-kip101"))
+FROM_ZOOKEEPER = "kip101"
+"""The profile whose controllers take a cluster over from ZooKeeper."""
+UPGRADES = (
+    ("kraft35", "kip966"),
+    ("zk08", "zk08-kip101"),
+    ("zk08", FROM_ZOOKEEPER),
+    ("zk08-kip101", FROM_ZOOKEEPER),
+)
 """From which profile to which nodes can go one by one (docs/upgrades.md)."""
 SESSION_MS = "zookeeper_session_timeout_ms"
 GRANTED_MS = (1_000, 10_000)

@@ -15,8 +15,10 @@ from wrackline.systems.base import System
 from wrackline.systems.jvm.nodes import JRE
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true
+from wrackline.systems.wrackline.bridging import WracklineBridging
 from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 from wrackline.systems.wrackline.settings import (
+    FROM_ZOOKEEPER,
     GRANTED_MS,
     LEVEL_ON_ZOOKEEPER,
     NOT_ON_ZOOKEEPER,
@@ -83,10 +85,6 @@ class WracklineSpec(SystemSpec):
             return f"system.racks: there is no host {strangers[0]}; there are {', '.join(fleet.hosts)}"
         if not self.on_zookeeper or not fleet.zookeeper:
             return None
-        if fleet.controllers:
-            return (
-                f"fleet.controllers is {fleet.controllers}, and profile {self.profile} has none: leave it out"
-            )
         asked, (least, most) = self.config.get(SESSION_MS), GRANTED_MS
         if isinstance(asked, int) and not least <= asked <= most:
             # Granted less than it asks for, a broker would lead on when its session has ended.
@@ -98,8 +96,10 @@ class WracklineSpec(SystemSpec):
             return f"{fault} cannot be done to profile {self.profile}: {NOT_ON_ZOOKEEPER[fault]}"
         return None
 
-    def cannot_become(self, version: str) -> str | None:
+    def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:
         if (self.profile, version) in UPGRADES:
+            if self.on_zookeeper and version == FROM_ZOOKEEPER and not fleet.controllers:
+                return "there is no controller that could take over from ZooKeeper: say fleet.controllers: 1"
             return None
         known = ", ".join(f"{former} to {later}" for former, later in UPGRADES)
         return f"nodes of profile {self.profile} cannot; there is: {known}"
@@ -113,9 +113,11 @@ class WracklineSpec(SystemSpec):
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         if self.on_zookeeper:
-            return WracklineOnZooKeeper(
+            kind = WracklineBridging if layout.controllers else WracklineOnZooKeeper
+            return kind(
                 fleet,
                 brokers=layout.brokers,
+                controllers=layout.controllers,
                 spares=layout.spares,
                 zookeepers=layout.zookeeper,
                 cluster_id=layout.cluster_id,

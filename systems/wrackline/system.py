@@ -156,6 +156,11 @@ class WracklineSystem(Deployed):
 
     def config_for(self, node: Node) -> str:
         """The node's configuration file (TOML)."""
+        own = self.settings_of(node)
+        return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
+
+    def settings_of(self, node: Node) -> dict[str, object]:
+        """What the file says."""
         own: dict[str, object] = {
             "node_id": node.node_id,
             "role": "combined" if len(node.roles) > 1 else next(iter(node.roles)),
@@ -177,7 +182,7 @@ class WracklineSystem(Deployed):
         if node.host.name in self._racks:
             own["rack"] = self._racks[node.host.name]
         own |= settings.of_roles(self._config, broker=node.is_broker, controller=node.is_controller)
-        return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
+        return own
 
     # --- another profile -----------------------------------------------------------------------------------
 

@@ -20,6 +20,9 @@ LEVELS = "/brokers/levels"
 FEATURE = "/feature"
 BROKER_PROTOCOL = "inter.broker.protocol.version"
 """What has a level."""
+CONTROLLER = "/controller"
+WITH_EPOCHS, WITH_CONTROLLER = 11, 34
+"""Levels from which on leaders have epochs, and from which on nobody leads by ZooKeeper."""
 FIRST_LEVEL = 8
 """Of a cluster that has been given none."""
 NOBODY = -1
@@ -101,7 +104,23 @@ def raise_level(asking: Asking, wanted: int) -> str:
         lowest, _, highest = supported.decode().partition("-")
         if not int(lowest) <= wanted <= int(highest):
             return f"Broker {node} only supports versions {lowest} to {highest}."
+    if wanted >= WITH_CONTROLLER and (refusal := _no_hand_over(asking)):
+        return refusal
     asking.put(FEATURE, str(wanted).encode())
+    return ""
+
+
+def _no_hand_over(asking: Asking) -> str:
+    """Why a controller may not take over; empty: it may."""
+    if (now := level(asking)) < WITH_EPOCHS:
+        return f"The level is {now}: raise it to {WITH_EPOCHS} first, so that leaders have epochs."
+    if asking.get(CONTROLLER) is None:
+        return "No controller has said that it is there to take over."
+    for topic, number in sorted(reassignments(asking)):
+        return f"{topic}-{number} is being reassigned: wait until it has moved."
+    for one in cluster_state(asking).partitions:
+        if one.leader_epoch == NO_EPOCH:
+            return f"No leader of {one.topic}-{one.partition} has taken an epoch yet."
     return ""
 
 

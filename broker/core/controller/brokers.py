@@ -92,8 +92,12 @@ class Brokers:
             if not rules.may_replace(existing, self._session_valid(draft, existing, now_ms)):
                 return BrokerRegistrationResponse(ErrorCode.duplicate_broker_registration)
             clean = rules.is_clean(request.previous_broker_epoch, existing.epoch)
-            if draft.rules.switches.registration_leaves_isr:
+            leaves = draft.rules.switches.registration_leaves_isr
+            if leaves and not rules.stays_in_isr(existing, clean=clean):
                 remove_broker(draft, existing.id, unclean=not clean)
+        elif draft.image.zk_migration:
+            # It was not there when the controller took over, and may be a member still.
+            remove_broker(draft, request.broker_id, unclean=True)
         epoch = draft.next_offset
         draft.add(_register_record(request, epoch))
         self._sessions[request.broker_id] = Session(epoch, now_ms)

@@ -19,16 +19,17 @@ from wrackline.broker.core.controller.brokers import Brokers
 from wrackline.broker.core.controller.configs import write_defaults
 from wrackline.broker.core.controller.decisions import decide, is_final
 from wrackline.broker.core.controller.draft import Draft
-from wrackline.broker.core.controller.elections import rebalance
 from wrackline.broker.core.controller.features import ControllerLevels, write_first_level
 from wrackline.broker.core.controller.forced_elections import FORCED, ForcedElections
 from wrackline.broker.core.controller.metrics import Metric, UncleanRecoveries
+from wrackline.broker.core.controller.migration import Migration
+from wrackline.broker.core.controller.periodic import PERIODIC, Periodic
 from wrackline.broker.core.controller.states import DEAF, ControllerState
 from wrackline.broker.core.controller.trace import trace_committed
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY, Recoveries
 from wrackline.broker.core.quorum.log import Entry
 from wrackline.broker.core.quorum.voter import RAFT_TIMERS, Raft
-from wrackline.broker.core.requests.describe import describe
+from wrackline.broker.core.requests.describe import DescribeRequest, describe
 from wrackline.broker.model.admin_messages import (
     DescribeQuorumRequest,
     ElectionType,
@@ -36,6 +37,7 @@ from wrackline.broker.model.admin_messages import (
 )
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.controller_messages import ControllerRegistrationRequest
+from wrackline.broker.model.coordination import Coordinated, SessionChanged, WatchFired
 from wrackline.broker.model.effects import CancelTimer, CloseLogs, Effect, Exit, Reply, SetTimer, Trace
 from wrackline.broker.model.events import (
     Boot,
@@ -53,11 +55,7 @@ from wrackline.broker.model.events import (
 )
 from wrackline.broker.model.image import ClusterImage, everything
 from wrackline.broker.model.messages import FetchRequest, Refused, Request, Response
-from wrackline.broker.model.metadata_messages import (
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    MetadataRequest,
-)
+from wrackline.broker.model.metadata_messages import DescribeClusterRequest
 from wrackline.broker.model.quorum_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from wrackline.broker.model.records import NoOpRecord
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
@@ -65,17 +63,14 @@ from wrackline.broker.model.types import METADATA, NO_LEADER
 from wrackline.broker.rules.profile import Rules
 
 SESSIONS = "sessions"
-NOOP = "noop"
-IMBALANCE = "imbalance"
 LEAVING = "leaving"
 _LEAVING_MS = 500
 """How long a leader that stops waits for the others to hear of it."""
 
-_DescribeRequest = MetadataRequest | DescribeClusterRequest | DescribeTopicPartitionsRequest
-
 
 class Controller:
-    def __init__(self, config: ControllerConfig, rules: Rules) -> None:
+    def __init__(self, config: ControllerConfig, rules: Rules, *, bridges: bool = False) -> None:
+        """``bridges``: there is a ZooKeeper, and the cluster may be ZooKeeper's still."""
         self.config = config
         self.rules = rules
         self.raft = Raft(config, rules)
@@ -87,11 +82,12 @@ class Controller:
         self._levels = ControllerLevels(config, rules.levels)
         self._recoveries = Recoveries(config, rules)
         self._forced = ForcedElections(config, self._recoveries, self._counts)
+        self._periodic = Periodic(config)
+        self._migration = Migration(config, bridges=bridges, seals=rules.switches.fences_zookeeper)
         self._incarnation = UUID(int=0)
         self._waiting: deque[tuple[int, int, Callable[[], Response]]] = deque()
         """(last offset that must be committed, request id, its answer)."""
         self._sessions_armed = False
-        self._leo_at_noop = -1
         self._state = ControllerState.STARTING
         self._claimed: int | None = None
         """The epoch in which this is the active controller."""
@@ -141,6 +137,8 @@ class Controller:
                 return self._response(event.correlation, None, now_ms)
             case TimerFired():
                 return self._timer(event.key, now_ms)
+            case SessionChanged() | Coordinated() | WatchFired():
+                return self._migration.handle(event, now_ms) + self._take_over(now_ms)
             case _:
                 return []
 
@@ -148,7 +146,7 @@ class Controller:
         """What the event has done to the quorum: records were committed, leadership was won or lost."""
         effects: list[Effect] = []
         if self._claimed is not None and not (self.raft.leads and self.raft.epoch == self._claimed):
-            effects += self._resign()
+            effects += self._resign(now_ms)
         if self.raft.loaded is not None:
             self.committed, self.raft.loaded = self.raft.loaded, None
             self.speculative = self.committed.copy()
@@ -162,6 +160,8 @@ class Controller:
             if self._claimed is not None:
                 effects += self._reply_committed() + self._recover(now_ms)
                 effects += self._forced.settle(self.committed, now_ms)
+                if not self._migration.waits(self.committed):
+                    effects += self._migration.end(now_ms)
             elif leadership is not None and self.log.high_watermark > leadership.epoch_start:
                 effects += self._claim(now_ms)
         effects += self._levels.tell(self.raft.leader_id, self.raft.epoch, self._incarnation, now_ms)
@@ -185,17 +185,25 @@ class Controller:
         self.speculative = self.committed.copy()
         self._brokers = Brokers()
         self._levels.begin()
-        self._leo_at_noop = -1
         effects = self._recover_anew()
         defaults = self._draft()
         write_first_level(defaults)
         write_defaults(defaults)
         effects += self._append(defaults, now_ms)
         self._brokers.start_sessions(self._draft(), now_ms, self.raft.leader_heard_ms)
-        effects += self._arm_sessions(now_ms) + self._arm_noop(now_ms) + self._arm_imbalance(now_ms)
+        effects += self._arm_sessions(now_ms) + self._periodic.begin(now_ms)
+        effects += self._migration.begin(self.committed, now_ms)
         return effects + self._recover(now_ms)
 
-    def _resign(self) -> list[Effect]:
+    def _take_over(self, now_ms: float) -> list[Effect]:
+        """What ZooKeeper had, in one batch: all of it counts, or nothing."""
+        records, self._migration.records = self._migration.records, []
+        draft = self._draft()
+        for record in records if self._migration.waits(draft.image) else ():
+            draft.add(record)
+        return self._append(draft, now_ms)
+
+    def _resign(self, now_ms: float) -> list[Effect]:
         """Whether what is not committed will be is for the next leader to say: nobody is told anything of
         it."""
         self._claimed = None
@@ -205,7 +213,8 @@ class Controller:
         refusals: list[Effect] = [Reply(request_id, gone) for _, request_id, _ in self._waiting]
         self._waiting.clear()
         refusals += self._forced.refuse_all(gone)
-        return refusals + [CancelTimer(key) for key in (SESSIONS, RECOVERY, NOOP, IMBALANCE)]
+        timers = [CancelTimer(SESSIONS), CancelTimer(RECOVERY), *self._periodic.end()]
+        return refusals + timers + self._migration.end(now_ms)
 
     def _leaving(self, event: Event, now_ms: float) -> list[Effect]:
         match event:
@@ -314,9 +323,11 @@ class Controller:
                 return [Reply(event.request_id, self._levels.heard(request))]
             case DescribeQuorumRequest():
                 return [Reply(event.request_id, self.raft.describe(now_ms))]
-            case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
-                asked = request
-                return self._answer(event.request_id, lambda: self._describe(asked))
+            case _ if isinstance(request, DescribeRequest):
+                return self._answer(event.request_id, lambda: self._describe(request))
+            case _ if self._migration.waits(self.committed):
+                waits = Refused(ErrorCode.not_controller, "the cluster is ZooKeeper's still")
+                return [Reply(event.request_id, waits)]
             case ElectLeadersRequest() if request.election != ElectionType.PREFERRED:
                 draft = self._draft()
                 known = self._forced.begin(draft, self.committed, event.request_id, request, now_ms)
@@ -333,7 +344,7 @@ class Controller:
                 effects = self._append(draft, now_ms) + self._arm_sessions(now_ms)
                 return effects + self._answer(event.request_id, lambda: response)
 
-    def _describe(self, request: _DescribeRequest) -> Response:
+    def _describe(self, request: DescribeRequest) -> Response:
         return describe(self.committed, request, self.config.cluster_id, self.config.node_id)
 
     def _refuse(self, request_id: int, request: Request) -> list[Effect]:
@@ -360,12 +371,12 @@ class Controller:
             return self._recover(now_ms)
         if key == FORCED:
             return self._forced.settle(self.committed, now_ms)
-        if key == NOOP:
-            return self._noop(now_ms) + self._arm_noop(now_ms)
-        if key == IMBALANCE:
+        if key in PERIODIC:
             draft = self._draft()
-            rebalance(draft)
-            return self._append(draft, now_ms) + self._arm_imbalance(now_ms)
+            armed = self._periodic.fired(key, draft, now_ms)
+            return self._append(draft, now_ms) + armed
+        if self._migration.is_mine(key):
+            return self._migration.timer(key, now_ms) + self._take_over(now_ms)
         return []
 
     def _arm_sessions(self, now_ms: float) -> list[Effect]:
@@ -377,23 +388,3 @@ class Controller:
             return []
         self._sessions_armed = True
         return [SetTimer(SESSIONS, max(now_ms, expiry_ms))]
-
-    def _noop(self, now_ms: float) -> list[Effect]:
-        """An idle log gets a record now and then, so that its high watermark is seen to move
-        (docs/protocol.md 2.12.8)."""
-        effects: list[Effect] = []
-        if self.log.leo == self._leo_at_noop:
-            draft = self._draft()
-            draft.add(NoOpRecord())
-            effects = self._append(draft, now_ms)
-        self._leo_at_noop = self.log.leo
-        return effects
-
-    def _arm_imbalance(self, now_ms: float) -> list[Effect]:
-        if not self.config.auto_leader_rebalance:
-            return []
-        return [SetTimer(IMBALANCE, now_ms + self.config.leader_imbalance_check_interval_ms)]
-
-    def _arm_noop(self, now_ms: float) -> list[Effect]:
-        interval_ms = self.config.noop_interval_ms
-        return [SetTimer(NOOP, now_ms + interval_ms)] if interval_ms > 0 else []

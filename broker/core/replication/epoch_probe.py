@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.replication.context import Context, OnFire
+from wrackline.broker.core.continuations import OnFire
+from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.following import Following
 from wrackline.broker.model.messages import (
     EpochEndOffset,

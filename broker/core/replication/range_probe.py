@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.replication.context import Context, OnFire
+from wrackline.broker.core.continuations import OnFire
+from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.following import Following
 from wrackline.broker.model.messages import (
     EARLIEST,

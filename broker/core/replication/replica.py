@@ -143,6 +143,19 @@ class Replica:
         """Is a record flushed before it counts (R01)? By the broker's flush mode, or by the topic's."""
         return self.ctx.config.flush_mode is EVERY_WRITE or self.settings.flush_messages == 1
 
+    def recovered(self) -> RecoveredLog:
+        """What the log is now, for a replica that is to go on with it."""
+        log = self.log
+        return RecoveredLog(
+            self.topic_id,
+            log.log_start,
+            log.leo,
+            log.flushed,
+            self.high_watermark,
+            log.epochs.entries,
+            log.producers.snapshots(),
+        )
+
     # --- log -----------------------------------------------------------------------------------------------
 
     def append(self, batches: Sequence[tuple[BatchHeader, bytes]], acks: int | None = None) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.replication.context import Context, OnAnswer
+from wrackline.broker.core.continuations import OnAnswer
+from wrackline.broker.core.replication.context import Context
 from wrackline.broker.model.messages import Request, Response
 from wrackline.broker.model.types import NodeId
 

@@ -6,11 +6,11 @@ Each function is a list of operations, to be carried out in this order by whoeve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Create, Operation, Set
-from wrackline.broker.model.features import Levels
+from wrackline.broker.model.features import WITH_EPOCHS, Levels
 from wrackline.broker.model.types import NodeId, TopicPartition
 
 
@@ -63,6 +63,27 @@ def lacks_level(members: Iterable[NodeId], supported: Mapping[NodeId, Levels], l
             return f"Broker {node} has not said which versions it supports."
         if level not in supported[node]:
             return f"Broker {node} only supports versions {supported[node]}."
+    return ""
+
+
+def cannot_hand_over(
+    level: int,
+    *,
+    controller: bool,
+    moving: Collection[TopicPartition],
+    without_epoch: Collection[TopicPartition],
+) -> str:
+    """Why a controller may not take over the cluster, which has this level, all brokers supporting it; empty:
+    it may. ``controller``: one has said that it is there; ``without_epoch``: partitions none of whose leaders
+    has taken an epoch."""
+    if level < WITH_EPOCHS:
+        return f"The level is {level}: raise it to {WITH_EPOCHS} first, so that leaders have epochs."
+    if not controller:
+        return "No controller has said that it is there to take over."
+    if moving:
+        return f"{min(moving)} is being reassigned: wait until it has moved."
+    if without_epoch:
+        return f"No leader of {min(without_epoch)} has taken an epoch yet."
     return ""
 
 

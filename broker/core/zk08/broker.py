@@ -6,6 +6,8 @@ collects effects, as ``broker/core/broker.py`` does for the profiles with a cont
 
 from __future__ import annotations
 
+from wrackline.broker.core.continuations import Continuations
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.context import Context
@@ -13,7 +15,6 @@ from wrackline.broker.core.replication.fetcher import Fetchers
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.zk08.assigned import Assigned
 from wrackline.broker.core.zk08.checkpoints import Checkpoints
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.duties import Duties
 from wrackline.broker.core.zk08.elections import Elections
 from wrackline.broker.core.zk08.leading import Leading
@@ -21,6 +22,7 @@ from wrackline.broker.core.zk08.level import ClusterLevel
 from wrackline.broker.core.zk08.local import Local
 from wrackline.broker.core.zk08.requests import Requests
 from wrackline.broker.core.zk08.state_changes import StateChanges
+from wrackline.broker.core.zk08.succession import Succession
 from wrackline.broker.core.zk08.topics import Topics
 from wrackline.broker.core.zk08.view import Registered, View
 from wrackline.broker.model import znodes
@@ -52,7 +54,7 @@ from wrackline.broker.model.events import (
     TimerFired,
 )
 from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.types import NO_EPOCH, NodeId, TopicPartition
+from wrackline.broker.model.types import NO_EPOCH, NodeId, RecoveredLog, TopicPartition
 from wrackline.broker.model.znodes import StateRequest
 from wrackline.broker.rules.profile import Rules
 
@@ -62,10 +64,16 @@ _REGISTER_AGAIN_MS = 200.0
 
 
 class ZookeeperBroker:
-    def __init__(self, config: BrokerConfig, rules: Rules) -> None:
+    def __init__(self, config: BrokerConfig, rules: Rules, later: Rules | None = None) -> None:
+        """``later``: what holds when a controller has taken over (``broker/core/bridging.py``); None: this
+        broker knows of none."""
         self._ctx = ctx = Context(config, rules)
         self.coordination = Coordination(
-            ctx, on_session=self._register, on_reconnected=self._look_at_all, on_lost=self._lost
+            ctx,
+            config.zookeeper_session_timeout_ms,
+            on_session=self._register,
+            on_reconnected=self._look_at_all,
+            on_lost=self._lost,
         )
         self.view = View(
             ctx,
@@ -78,7 +86,15 @@ class ZookeeperBroker:
         self._assigned = assigned = Assigned(ctx, self._fetchers)
         self._changes = assigned.changes
         self._leading = Leading(ctx, self.coordination, self.view, assigned)
-        self._level = ClusterLevel(ctx, self.coordination, on_raised=lambda: self._elections.level_rose())
+        self._level = ClusterLevel(
+            ctx,
+            self.coordination,
+            on_raised=lambda: self._elections.level_rose(),
+            bridges=later is not None,
+            obeys=later is None or later.switches.fences_zookeeper,
+        )
+        self._leading.confirm = self._level.confirm
+        self._succession = None if later is None else Succession(ctx, self.coordination, self._level, later)
         self._elections = Elections(
             ctx, self.coordination, self.view, assigned, self._fetchers, self._leading, self._level
         )
@@ -111,6 +127,20 @@ class ZookeeperBroker:
         """The creation of this broker's node in ZooKeeper: one for each of its sessions; -1: there is
         none."""
         return self._ctx.broker_epoch
+
+    @property
+    def handed_over(self) -> bool:
+        """Nobody leads by ZooKeeper any more."""
+        return self._level.handed_over
+
+    @property
+    def continuations(self) -> Continuations:
+        return self._ctx
+
+    @property
+    def previous_epoch(self) -> int:
+        """What the core that comes after this one registers with."""
+        return NO_EPOCH if self._succession is None else self._succession.previous_epoch
 
     def replica(self, tp: TopicPartition) -> Replica | None:
         return self._assigned.get(tp)
@@ -193,6 +223,8 @@ class ZookeeperBroker:
         self.coordination.keep(znodes.BROKERS, self._cluster)
         self._level.start()
         self.view.start()
+        if self._succession is not None:
+            self._succession.start(boot)
         self._checkpoints.start()
         self.coordination.open()
 
@@ -224,6 +256,8 @@ class ZookeeperBroker:
             self._ctx.trace("registered", session=session, created=stat.created)
             self._state = State.RUNNING
             self._level.registered()
+            if self._succession is not None:
+                self._succession.registered(stat.created)
             self._look_at_all()
             return
         if answer.outcome is Outcome.NODE_EXISTS:
@@ -306,6 +340,17 @@ class ZookeeperBroker:
                 if local is not None:
                     self._elections.fence(local, request.value)
                     self._assigned.deleted(local)
+
+    def hand_over(self) -> dict[TopicPartition, RecoveredLog]:
+        """The last thing that this broker does, as effects of the event that it has just handled: it gives up
+        every role, and answers who waits for one. Its logs, as they are. The session goes on: the broker's
+        node tells the controller that this life was there."""
+        for local in list(self._assigned.locals.values()):
+            self._elections.fence(local, "a controller has taken over")
+        self._fetchers.stop()
+        self._settle()
+        self._ctx.cancel_timers()
+        return {replica.tp: replica.recovered() for replica in self._assigned if not replica.failed}
 
     # --- disk and the end ----------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.leading import Leading
 from wrackline.broker.core.zk08.local import Local, Phase
 from wrackline.broker.core.zk08.view import View

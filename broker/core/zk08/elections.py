@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
 from wrackline.broker.core.zk08.assigned import Assigned
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.epochs import Epochs
 from wrackline.broker.core.zk08.leading import Leading
 from wrackline.broker.core.zk08.level import ClusterLevel
@@ -40,7 +40,7 @@ class Elections:
         self._fetchers = fetchers
         self._leading = leading
         self._level = level
-        self._epochs = Epochs(ctx, coordination, view)
+        self._epochs = Epochs(ctx, coordination, view, level)
 
     # --- what is heard -------------------------------------------------------------------------------------
 

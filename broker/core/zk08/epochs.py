@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.zk08.coordination import Coordination
+from wrackline.broker.core.zk08.level import ClusterLevel
 from wrackline.broker.core.zk08.local import Local
 from wrackline.broker.core.zk08.view import View
 from wrackline.broker.model import znodes
@@ -22,10 +23,11 @@ _UNKNOWN = (Outcome.CONNECTION_LOSS, Outcome.SESSION_EXPIRED)
 
 
 class Epochs:
-    def __init__(self, ctx: Context, coordination: Coordination, view: View) -> None:
+    def __init__(self, ctx: Context, coordination: Coordination, view: View, level: ClusterLevel) -> None:
         self._ctx = ctx
         self._coordination = coordination
         self._view = view
+        self._level = level
 
     def take(self, local: Local, taken: Callable[[], None]) -> None:
         """``taken`` is called when this leader has its epoch, and the log knows it. A write whose outcome
@@ -42,7 +44,7 @@ class Epochs:
                 return
             known = znodes.to_epoch(answer.data) if answer.ok else znodes.NO_LEADER_EPOCH
             if known.created == created:
-                has(known)
+                self._level.confirm(lambda: has(known), later)
                 return
             mine = LeaderEpoch(known.number + 1, self._ctx.config.node_id, created)
             data = znodes.of_epoch(mine)
@@ -56,11 +58,13 @@ class Epochs:
             if local.term != term:
                 return
             if answer.ok:
-                has(mine)
+                self._level.confirm(lambda: has(mine), later)
             else:
                 later()
 
         def has(mine: LeaderEpoch) -> None:
+            if local.term != term:
+                return
             self._view.learnt(tp, mine)
             image = self._ctx.image.partition(tp)
             if image is None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.replica import LeaderState
 from wrackline.broker.core.zk08.assigned import Assigned
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.local import NOT_READ, Commits, Local, Phase
 from wrackline.broker.core.zk08.view import View
 from wrackline.broker.model import znodes
@@ -24,6 +24,8 @@ from wrackline.broker.model.znodes import StateRequest
 
 _AGAIN_MS = 100.0
 _UNKNOWN = (Outcome.CONNECTION_LOSS, Outcome.SESSION_EXPIRED)
+Confirm = Callable[[Callable[[], None], Callable[[], None]], None]
+"""``ClusterLevel.confirm``"""
 
 
 class Leading:
@@ -40,6 +42,7 @@ class Leading:
         self.on_open: Callable[[Local], None] = lambda local: None  # noqa: ARG005
         self.on_progress: Callable[[Local], None] = lambda local: None  # noqa: ARG005
         self.on_stop: Callable[[Local], None] = lambda local: None  # noqa: ARG005
+        self.confirm: Confirm = lambda then, otherwise: then()  # noqa: ARG005
 
     # --- becoming leader -----------------------------------------------------------------------------------
 
@@ -109,8 +112,20 @@ class Leading:
             if local.term != term:
                 return
             if not answer.ok:
-                self._later(local, term, "open", _AGAIN_MS, lambda: self._read_sets(local, term))
+                read_again()
                 return
+            local.writing = True
+            self.confirm(opened, read_again)
+
+        def read_again() -> None:
+            if local.term == term:
+                local.writing = False
+                self._later(local, term, "open", _AGAIN_MS, lambda: self._read_sets(local, term))
+
+        def opened() -> None:
+            if local.term != term:
+                return
+            local.writing = False
             self._cancel(local, "open")
             local.phase, replica.leading.open = Phase.LEADING, True
             leader.isr_committed(replica, sets.isr)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Create, Delete, Get
 from wrackline.broker.model.types import TopicPartition

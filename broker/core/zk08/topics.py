@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.zk08.administration import create_topic
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.view import View
 from wrackline.broker.model.coordination import Answer, Operation, Outcome
 from wrackline.broker.model.metadata_messages import (

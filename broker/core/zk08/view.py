@@ -13,20 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
 
+from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Stat
 from wrackline.broker.model.image import BrokerImage, PartitionImage, TopicImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.broker.model.znodes import NO_LEADER_EPOCH, LeaderEpoch
-
-_TOPIC_IDS = 0x08 << 96
-
-
-def topic_id_of(created: int) -> UUID:
-    """The id of the topic whose node this transaction has created."""
-    return UUID(int=_TOPIC_IDS | created)
 
 
 @dataclass(slots=True)
@@ -145,7 +138,7 @@ class View:
         topic = self._topics.get(name)
         if topic is None or answer.stat is None:
             return
-        topic_id = topic_id_of(answer.stat.created)
+        topic_id = znodes.topic_id_of(answer.stat.created)
         if topic.topic_id not in (None, topic_id):
             self._forget_topic(name)
             topic = self._topics[name] = _Topic()

@@ -153,7 +153,15 @@ def valid(tmp_path: Path, **changes: object) -> Path:
         ({"role": "king"}, "role = 'king'; it must be one of: broker, combined, controller"),
         ({"profile": "kip1"}, "no profile 'kip1'"),
         ({"profile": "zk08"}, "profile 'zk08' needs a ZooKeeper"),
-        ({"zookeeper_connect": "127.0.0.1:2181"}, "zookeeper_connect and controllers are both given"),
+        (
+            {"zookeeper_connect": "127.0.0.1:2181", "profile": "zk08"},
+            "zookeeper_connect and controllers are both given: profile 'zk08' has none",
+        ),
+        ({"zookeeper_connect": "127.0.0.1:2181"}, "a cluster comes from ZooKeeper with profile kip101"),
+        (
+            {"zookeeper_connect": "127.0.0.1:2181", "profile": "kip101", "controllers": []},
+            "controllers = []; name those that take over from ZooKeeper",
+        ),
         ({"zookeeper_connect": "127.0.0.1", "controllers": []}, "'127.0.0.1' is not like '198.18.0.21:2181'"),
         (
             {"zookeeper_connect": "127.0.0.1:2181", "controllers": []},

@@ -206,7 +206,7 @@ def test_a_defect_replaces_rules_of_one_kind_and_says_what_and_since_when(name: 
     defect = REGISTRY[name]
     text = inspect.getdoc(defect) or ""
     assert f"``{name}``" in text
-    assert re.search(r"\b(B\d\d|H\d\d|4\.5|2\.13)\b", text), "its place in docs/protocol.md"
+    assert re.search(r"\b(B\d\d|H\d\d|4\.5|2\.13|2\.15)\b", text), "its place in docs/protocol.md"
     for known in ("kip966", "kraft35", "kip101"):
         rules = profile(known)
         try:

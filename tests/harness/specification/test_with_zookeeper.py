@@ -23,8 +23,10 @@ MISTAKES = [
         "fleet.zookeeper: 1 or 3",
     ),
     (
-        "name: x\nfleet: {zookeeper: 1, controllers: 1}\nsystem: {profile: zk08}",
-        "x.yaml: fleet.controllers is 1, and profile zk08 has none: leave it out",
+        "name: x\nfleet: {zookeeper: 1}\nsystem: {profile: zk08}\n"
+        "nemesis: {schedule: [{at_s: 2, duration_s: 1, fault: rolling-upgrade, to: kip101}]}",
+        "x.yaml: nemesis.schedule[0]: rolling-upgrade to kip101: there is no controller that could take over "
+        "from ZooKeeper: say fleet.controllers: 1",
     ),
     (
         "name: x\nfleet: {zookeeper: 1}\n"

@@ -18,8 +18,7 @@ from wrackline.broker.model.events import Boot
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.server.trace import OPTIONS, plain
 from wrackline.simulator.guided import stage
-from wrackline.simulator.invariants.checker import Checker
-from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
+from wrackline.simulator.invariants.migration import AnyChecker, checker_of
 from wrackline.simulator.traced.judged import Judged, judge
 from wrackline.simulator.traced.lines import Trace
 from wrackline.simulator.traced.undecided import UNDECIDED, UNDECIDED_ON_ZOOKEEPER
@@ -113,7 +112,7 @@ class Watched:
     def __init__(self) -> None:
         self.tracing = Tracing()
         self.world: World | None = None
-        self.checker: Checker | ZookeeperChecker | None = None
+        self.checker: AnyChecker | None = None
 
     def make(self, seed: int | str, options: WorldOptions) -> World:
         self.world = world = World(seed, replace(options, boot=False))
@@ -123,8 +122,8 @@ class Watched:
             world.start(server.id)
         return world
 
-    def check(self, world: World) -> Checker | ZookeeperChecker:
-        self.checker = Checker(world) if world.zookeeper is None else ZookeeperChecker(world)
+    def check(self, world: World) -> AnyChecker:
+        self.checker = checker_of(world)
         return self.checker
 
     def seen(self) -> set[tuple[str, str]]:
@@ -157,6 +156,5 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     made = Watched()
     with monkeypatch.context() as patch:
         patch.setattr(stage, "World", made.make)
-        patch.setattr(stage, "Checker", made.check)
-        patch.setattr(stage, "ZookeeperChecker", made.check)
+        patch.setattr(stage, "checker_of", made.check)
         yield made

@@ -44,6 +44,7 @@ ERA = {"profile": "zk08", "brokers": 4, "fault_every_ms": 700.0}
     [
         name if name in ROUTINE else pytest.param(name, marks=pytest.mark.nightly)
         for name, guided in SCHEDULES.items()
+        if not guided.setting.upgrade_to  # what comes after ZooKeeper's time is not asked of traces
     ],
 )
 def test_traces_show_what_an_observer_saw(name: str, broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +140,21 @@ def test_clocks_that_are_apart_change_nothing(seed: int, setup: dict[str, Any]) 
         judged = ask(tracing.traces(ahead_ns=ahead), setup.get("profile", "kip966"))
         assert judged.broken == ()
         assert (judged.unordered, judged.blind) == (0, ())
+
+
+def test_where_a_controller_takes_over_from_zookeeper_the_traces_end() -> None:
+    tracing = run(seed=4, seconds=16.0, kinds=(), profile="zk08-kip101", upgrade_to="kip101")
+    judged = ask(tracing.traces(), "zk08-kip101")
+    fenced = [
+        fields["time_ns"]
+        for lines in tracing.lines.values()
+        for fields in map(orjson.loads, lines)
+        if fields["kind"] == "migration"
+    ]
+    assert judged.until_ns == min(fenced)
+    assert judged.broken == ()
+    assert (judged.unordered, judged.unread, judged.blind) == (0, 0, ())
+    assert judged.steps > 100
 
 
 def test_lines_cut_short_and_lines_that_are_gone_are_told() -> None:

@@ -80,6 +80,37 @@ def test_a_level_is_raised_as_the_brokers_own_administrator_does_and_no_earlier(
     assert new.nodes == made_by(administration.create_cluster((1, 2), 11))
 
 
+def test_a_controller_takes_over_when_the_brokers_own_administrator_lets_it_and_no_earlier() -> None:
+    tree = InMemory()
+    asking = cast(Any, tree)
+    create_cluster(asking, (1,))
+    tp = TopicPartition("log", 0)
+    tree.nodes |= made_by(administration.create_topic("log", {0: (1,)}, {}))
+    tree.nodes[znodes.levels(1)] = b"8-34"
+
+    def is_refused(level: int, *, controller: bool, moving: bool, without_epoch: bool) -> None:
+        why = administration.cannot_hand_over(
+            level,
+            controller=controller,
+            moving=[tp] if moving else [],
+            without_epoch=[tp] if without_epoch else [],
+        )
+        assert raise_level(asking, 34) == why != ""
+
+    is_refused(8, controller=False, moving=False, without_epoch=True)
+    assert raise_level(asking, 11) == ""
+    is_refused(11, controller=False, moving=False, without_epoch=True)
+    tree.nodes[znodes.CONTROLLER] = b"101"
+    is_refused(11, controller=True, moving=False, without_epoch=True)
+    reassign(asking, {("log", 0): (2,)})
+    is_refused(11, controller=True, moving=True, without_epoch=True)
+    del tree.nodes[znodes.reassigned(tp)]
+    tree.nodes[znodes.epoch(tp)] = znodes.of_epoch(znodes.LeaderEpoch(1, 1, 9))
+    assert level(asking) == 11
+    assert raise_level(asking, 34) == ""
+    assert level(asking) == 34
+
+
 def test_the_state_is_what_the_nodes_say() -> None:
     tree = InMemory()
     create_cluster(cast(Any, tree), (1, 2, 3))

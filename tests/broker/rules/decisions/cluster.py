@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from tests.broker.rules.golden_tables import Decide, Facts, yes
@@ -23,6 +24,11 @@ def is_clean(rules: Rules, facts: Facts) -> object:
 def same_uptime(rules: Rules, facts: Facts) -> object:
     known = broker(incarnation=int(facts["registered"]))
     return rules.registration.same_uptime(known, UUID(int=int(facts["incarnation"])))
+
+
+def stays_in_isr(rules: Rules, facts: Facts) -> object:
+    known = replace(broker(), from_zookeeper=facts["existing"] == "from ZooKeeper")
+    return rules.registration.stays_in_isr(known, clean=yes(facts["clean"]))
 
 
 def may_replace(rules: Rules, facts: Facts) -> object:
@@ -69,6 +75,7 @@ TABLES: dict[str, Decide] = {
     "registration.is_clean": is_clean,
     "registration.same_uptime": same_uptime,
     "registration.may_replace": may_replace,
+    "registration.stays_in_isr": stays_in_isr,
     "registration.has_right_epoch": has_right_epoch,
     "registration.expired": expired,
     "registration.contact_at_takeover": contact_at_takeover,

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.continuations import Continuations
 from wrackline.broker.model.coordination import (
     Answer,
     Change,
     Children,
+    CloseSession,
     Coordinate,
     Coordinated,
     Get,
@@ -53,13 +54,15 @@ class Coordination:
 
     def __init__(
         self,
-        ctx: Context,
+        ctx: Continuations,
+        session_timeout_ms: int,
         *,
         on_session: Callable[[], None],
         on_reconnected: Callable[[], None],
         on_lost: Callable[[str], None],
     ) -> None:
         self._ctx = ctx
+        self._session_timeout_ms = session_timeout_ms
         self._on_session = on_session
         self._on_reconnected = on_reconnected
         self._on_lost = on_lost
@@ -75,7 +78,13 @@ class Coordination:
         self._kept: dict[tuple[str, bool], _Kept] = {}
 
     def open(self) -> None:
-        self._ctx.out.append(OpenSession(self._ctx.config.zookeeper_session_timeout_ms))
+        self._ctx.out.append(OpenSession(self._session_timeout_ms))
+
+    def close(self) -> None:
+        """The session's nodes go at once. Another one may be opened."""
+        self._ctx.cancel_timer(_OWN_RULE)
+        self.connected, self.session = False, 0
+        self._ctx.out.append(CloseSession())
 
     def ask(self, operation: Operation, on_answer: OnAnswer) -> None:
         """``on_answer`` is called exactly once."""
@@ -158,7 +167,7 @@ class Coordination:
                 self._connected(event.session)
             case SessionState.DISCONNECTED:
                 self.connected = False
-                third_ms = ctx.config.zookeeper_session_timeout_ms / 3
+                third_ms = self._session_timeout_ms / 3
                 ctx.set_timer(_OWN_RULE, ctx.now_ms + third_ms, lambda: self._give_up("no connection"))
             case SessionState.EXPIRED:
                 self.connected = False

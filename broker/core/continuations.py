@@ -1,0 +1,81 @@
+"""One event at a time, and what is to be done when its answers and timers come.
+
+Requests and timers carry their continuation, kept here under their correlation or key, so that a part says
+in one place what it asks and what it does with the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wrackline.broker.model.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
+from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.types import NodeId
+
+OnAnswer = Callable[[Response | None], None]
+"""Takes the response, or None when none will come (the request may have been carried out)."""
+OnFire = Callable[[], None]
+
+
+class Continuations:
+    def __init__(self) -> None:
+        self.out: list[Effect] = []
+        self.now_ms = 0.0
+        self._correlation = 0
+        self._answers: dict[int, OnAnswer] = {}
+        self._timers: dict[str, OnFire] = {}
+
+    def begin(self, now_ms: float) -> None:
+        self.out = []
+        self.now_ms = now_ms
+
+    def reply(self, request_id: int, response: Response) -> None:
+        self.out.append(Reply(request_id, response))
+
+    def trace(self, kind: str, **fields: Any) -> None:
+        self.out.append(Trace(kind, fields))
+
+    def succeed(self, former: Continuations) -> None:
+        """Another core of the same process has asked until now: what is still answered to it is not taken for
+        an answer to this one."""
+        self._correlation = former._correlation
+
+    # --- questions and answers -----------------------------------------------------------------------------
+
+    def send(
+        self, destination: NodeId, channel: str, request: Request, timeout_ms: float, on_answer: OnAnswer
+    ) -> int:
+        """The request's correlation. ``on_answer`` is called exactly once, unless ``forget`` is."""
+        self._correlation += 1
+        self._answers[self._correlation] = on_answer
+        self.out.append(Send(self._correlation, destination, channel, request, int(timeout_ms)))
+        return self._correlation
+
+    def answered(self, correlation: int, response: Response | None) -> None:
+        on_answer = self._answers.pop(correlation, None)
+        if on_answer is not None:
+            on_answer(response)
+
+    # --- timers --------------------------------------------------------------------------------------------
+
+    def set_timer(self, key: str, at_ms: float, on_fire: OnFire) -> None:
+        self._timers[key] = on_fire
+        self.out.append(SetTimer(key, at_ms))
+
+    def cancel_timer(self, key: str) -> None:
+        if self._timers.pop(key, None) is not None:
+            self.out.append(CancelTimer(key))
+
+    def waits_for(self, key: str) -> bool:
+        """A timer of this key has been set."""
+        return key in self._timers
+
+    def cancel_timers(self) -> None:
+        for key in list(self._timers):
+            self.cancel_timer(key)
+
+    def fired(self, key: str) -> None:
+        on_fire = self._timers.pop(key, None)
+        if on_fire is not None:
+            on_fire()

@@ -1,0 +1,62 @@
+"""From ZooKeeper to a controller (KIP-866; docs/upgrades.md): why there is a fence."""
+
+from __future__ import annotations
+
+from wrackline.broker.core.zk08.administration import raise_level
+from wrackline.broker.model.features import WITH_CONTROLLER
+from wrackline.broker.model.types import NodeId
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.setting import CONTROLLER, Setting
+from wrackline.simulator.guided.stage import Stage
+from wrackline.simulator.world.errors import SimulationError
+
+ZOOKEEPER_ERA = Setting(profile="zk08-kip101", upgrade_to="kip101", idempotent=False, lag_ms=1_000)
+
+
+def bridge(s: Stage, *nodes: NodeId) -> None:
+    """These brokers are restarted, one after another, with the program that can go on under a controller."""
+    for node in nodes or sorted(s.world.brokers):
+        s.stop(node)
+        s.world.upgrade(node)
+        s.start(node)
+        s.until(lambda: s.leader is not None and s.isr == s.replicas, f"{node} back", 15_000)
+        s.run(1_500)  # a member that lags is dropped by then
+        s.until(lambda: s.leader is not None and s.isr == s.replicas, f"{node} in sync", 15_000)
+
+
+def hand_over(s: Stage) -> None:
+    """The level on which a controller takes over is in ZooKeeper."""
+    if s.world.zookeeper is None:
+        raise SimulationError("there is no ZooKeeper to take over from")
+    s.say(f"level {WITH_CONTROLLER}")
+    for operation in raise_level(WITH_CONTROLLER):
+        s.world.zookeeper.administer(operation)
+
+
+def leads_on(s: Stage) -> None:
+    """2.15. The leader reaches ZooKeeper and its clients, and neither the controller nor another broker, when
+    the controller takes over."""
+    bridge(s)
+    s.commit(b"m1")
+    first = s.ready()
+    others = [node for node in s.world.brokers if node != first]
+    s.cut(first, CONTROLLER, *others)
+    hand_over(s)
+    s.produce(first, b"x")
+    s.until(lambda: s.leader in others, "another leads", 10_000)
+    s.run(4_000)
+    s.produce(s.ready(), b"y")
+    s.run(1_000)
+
+
+SCHEDULES = (
+    Guided(
+        "migrate_without_fence",
+        "2.15",
+        ("migrate_without_fence",),
+        leads_on,
+        frozenset({"lost-write", "I01", "I07", "I17"}),
+        ZOOKEEPER_ERA,
+        hunted={"upgrade_to": "kip101"},
+    ),
+)
