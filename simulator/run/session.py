@@ -190,6 +190,8 @@ class Run:
     def judge(self) -> None:
         self._look()
         if not self.found and self._checker is not None and self.setup.liveness:
+            world = self.world
+            self._go(lambda: all(map(world.adds_up, self._watched)), world.now_ms + HEAL_MS)
             self._checker.at_rest()
             self._take_noticed()
         if not self.found and self.final is not None:

@@ -155,6 +155,15 @@ class World(Processes):
             return False
         return self.zookeeper.tree.data(znodes.reassigned(tp)) is not None
 
+    def adds_up(self, tp: TopicPartition) -> bool:
+        """ISR and CUR in ZooKeeper make the assigned replicas. While a replica comes back or falls behind they
+        do not: it is written into one of them before it is taken out of the other."""
+        image = self.image.partition(tp)
+        if self.zookeeper is None or not self.on_zookeeper or image is None:
+            return True
+        cur = znodes.to_ids(self.zookeeper.tree.data(znodes.cur(tp)) or b"")
+        return sorted((*cur, *image.isr)) == sorted(image.replicas)
+
     def leader(self, tp: TopicPartition) -> NodeId:
         """As the controller has committed it; -1: none."""
         partition = self.image.partition(tp)
