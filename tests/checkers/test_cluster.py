@@ -61,6 +61,7 @@ def _anomalies(night: Path) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(ANALYZE_S + 60)
 def test_workers_that_offer_nothing_are_told_of_in_one_line(cluster: SparkCluster, tmp_path: Path) -> None:
     """Each worker has 1 GiB."""
