@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -34,19 +30,20 @@ from wrackline.checkers.cycles import TRANSACTIONS
 from wrackline.checkers.evidence import finished
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.following import followed
+from wrackline.checkers.gather import gather, parts
 from wrackline.checkers.group_tables import KINDS, duplicates
 from wrackline.checkers.load import loads
 from wrackline.checkers.metrics import Figures, TransactionEnds, metrics
-from wrackline.checkers.plan import Judged, judge, survey_all
+from wrackline.checkers.plan import Judged, judge, survey_all, tasks_of
 from wrackline.checkers.registry import Evidence, checks, like, names
-from wrackline.checkers.runs import NO_HISTORY, AnalysisError, Place, Run, open_run
-from wrackline.checkers.session import MEMORY_VARIABLE, in_one_piece, session
+from wrackline.checkers.runs import NO_HISTORY, AnalysisError, Run, open_run
+from wrackline.checkers.session import MEMORY_VARIABLE, NO_PROPERTIES, in_pieces, session
 from wrackline.checkers.tables import Tables, few
 from wrackline.checkers.transactions import ends
 from wrackline.checkers.verdict import Found, verdict
+from wrackline.history.addresses import remove
 from wrackline.history.files import whole_file
 
-FINDINGS_FILE = "findings.parquet"
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"
 SORTED_BY = ("rank", "topic", "partition", "offset", "value")
@@ -60,16 +57,32 @@ def _silent(_: str) -> None:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What an analysis reads and keeps outside the runs' directories."""
+
+    histories: Mapping[Path, str] = field(default_factory=dict)
+    """Run's directory, resolved -> the address of its history, where that is not in the directory."""
+    scratch: str = ""
+    """The address of a folder that is there for the analysis alone. Empty: beside the first run."""
+
+
+NOTHING_ELSEWHERE = Elsewhere()
+
+
 def analyze(
     run_dirs: Sequence[Path],
     *,
     contract: str | None = None,
     master: str = "local[*]",
+    properties: Mapping[str, str] = NO_PROPERTIES,
+    elsewhere: Elsewhere = NOTHING_ELSEWHERE,
     progress: Callable[[str], None] = _silent,
     status: Callable[[str], None] = _silent,
 ) -> list[dict[str, Any]]:
-    """Judge runs; returns their verdicts, in order, as written to their directories. ``progress`` is told
-    what has come about, ``status`` once a second what Spark is at and how far.
+    """Judge runs; returns their verdicts, in order, as written to their directories. ``properties``: Spark's
+    own, which go before ours. ``progress`` is told what has come about, ``status`` once a second what Spark
+    is at and how far.
 
     Where a run cannot be read the others are still judged. AnalysisError is raised at the end, for the first
     of these, with the verdicts of the others in ``judged``; further ones are told to ``progress``, so that
@@ -84,7 +97,7 @@ def analyze(
         if len(problems) > 1:
             progress(str(what))
 
-    runs = _opened(run_dirs, wrong, progress)
+    runs = _opened(run_dirs, elsewhere, wrong, progress)
     verdicts: dict[Path, dict[str, Any]] = {}
     judged: dict[Path, _Outcome] = {}
     facts = sum(run.facts for run in runs)
@@ -93,11 +106,22 @@ def analyze(
         runs = _surveyed(None, runs, wrong)
     if any(run.files for run in runs):
         progress(f"starting Spark ({master}) for {sum(bool(run.files) for run in runs)} runs")
-        with session(master, brief=facts < BRIEF_FACTS) as spark:
+        with (
+            session(
+                master,
+                brief=facts < BRIEF_FACTS,
+                addresses=elsewhere.histories.values(),
+                properties=properties,
+                progress=progress,
+            ) as spark,
+            _scratch(elsewhere, runs) as scratch,
+        ):
+            if not master.startswith("local"):
+                spark.sparkContext.setCheckpointDir(scratch)
             if not is_local:
                 runs = _surveyed(spark, runs, wrong)
             with followed(spark, status) as at:
-                judged = _judge(spark, [run for run in runs if run.files], progress, at)
+                judged = _judge(spark, [run for run in runs if run.files], _Job(scratch, progress, at))
     nothing = _Outcome(Found(), Figures(), {"spark": "", "seconds": 0.0})
     for run in runs:
         outcome = judged.get(run.directory, nothing)
@@ -118,6 +142,16 @@ def analyze(
 
 
 @dataclass(frozen=True, slots=True)
+class _Job:
+    """What all the halves of an analysis share."""
+
+    scratch: str
+    progress: Callable[[str], None] = _silent
+    at: Callable[[str], None] = _silent
+    """Is told what comes next."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Outcome:
     found: Found
     figures: Figures
@@ -125,14 +159,27 @@ class _Outcome:
     problem: str = ""
 
 
+@contextlib.contextmanager
+def _scratch(elsewhere: Elsewhere, runs: Sequence[Run]) -> Iterator[str]:
+    """A folder that all executors see, gone at the end. Raises OSError."""
+    scratch = elsewhere.scratch or tempfile.mkdtemp(prefix=".analysis-", dir=runs[0].directory.parent)
+    try:
+        yield scratch
+    finally:
+        remove(scratch)
+
+
 def _opened(
-    run_dirs: Sequence[Path], wrong: Callable[[AnalysisError], None], progress: Callable[[str], None]
+    run_dirs: Sequence[Path],
+    elsewhere: Elsewhere,
+    wrong: Callable[[AnalysisError], None],
+    progress: Callable[[str], None],
 ) -> list[Run]:
     runs: dict[str, Run] = {}
     for directory in dict.fromkeys(Path(one).resolve() for one in run_dirs):
         progress(f"reading {directory.name}")
         try:
-            run = open_run(directory)
+            run = open_run(directory, history=elsewhere.histories.get(directory, ""))
             twin = runs.setdefault(run.info.test_id, run)
             if twin is not run:
                 raise AnalysisError(
@@ -155,13 +202,11 @@ def _surveyed(
     return found
 
 
-def _judge(
-    spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None], at: Callable[[str], None]
-) -> dict[Path, _Outcome]:
+def _judge(spark: SparkSession, runs: Sequence[Run], job: _Job) -> dict[Path, _Outcome]:
     """All of them in one go. Where something in one of them breaks that, by halves: so the others are judged,
     and it is known which it is. Raises AnalysisError where it is Spark that breaks, whatever it is given."""
     try:
-        return _judged(spark, runs, progress, at)
+        return _judged(spark, runs, job)
     except (PySparkException, Py4JError, *NO_HISTORY) as wrong:
         cause = _cause(wrong)
         if not isinstance(wrong, NO_HISTORY) and not _of_a_task(wrong):
@@ -170,9 +215,9 @@ def _judge(
     if len(runs) == 1:
         said = f"{runs[0].directory}: {_no_sense(cause)}"
         return {runs[0].directory: _Outcome(Found(), Figures(), {}, said)}
-    progress(f"one of {len(runs)} histories cannot be judged: the others are judged without it")
+    job.progress(f"one of {len(runs)} histories cannot be judged: the others are judged without it")
     half = len(runs) // 2
-    return _judge(spark, runs[:half], progress, at) | _judge(spark, runs[half:], progress, at)
+    return _judge(spark, runs[:half], job) | _judge(spark, runs[half:], job)
 
 
 def _no_sense(why: object) -> str:
@@ -184,23 +229,17 @@ def _of_a_task(wrong: Exception) -> bool:
     return "Traceback (most recent call last)" in str(wrong) and not _OUT_OF_ROOM.search(str(wrong))
 
 
-def _judged(
-    spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None], at: Callable[[str], None]
-) -> dict[Path, _Outcome]:
+def _judged(spark: SparkSession, runs: Sequence[Run], job: _Job) -> dict[Path, _Outcome]:
     began = time.monotonic()
     tables = Tables(spark, runs)
-    progress(f"looking for {len(checks())} anomalies in {sum(run.rows for run in runs):,} events")
-    scratch = Path(tempfile.mkdtemp(prefix=".analysis-", dir=runs[0].directory.parent))
-    try:
-        with in_one_piece(spark) if few(runs) else contextlib.nullcontext():
-            at(f"{_runs(runs)}: reading and judging")
-            judged = judge(tables)
-            at(f"{_runs(runs)}: explaining what was found")
-            found = search(judged.evidence, scratch)
-            _count_groups(tables, judged.figures)
-            _count_transactions(judged)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    job.progress(f"looking for {len(checks())} anomalies in {sum(run.rows for run in runs):,} events")
+    with in_pieces(spark, _pieces(spark, runs)):
+        job.at(f"{_runs(runs)}: reading and judging")
+        judged = judge(tables)
+        job.at(f"{_runs(runs)}: explaining what was found")
+        found = search(judged.evidence, job.scratch)
+        _count_groups(tables, judged.figures)
+        _count_transactions(judged)
     engine = {"spark": spark.version, "seconds": round(time.monotonic() - began, 3)}
     for number, one in enumerate(found):
         one.unproven_read, one.unproven_unseen = judged.unproven.get(number, (0, 0))
@@ -215,6 +254,13 @@ def _judged(
 def _runs(runs: Sequence[Run]) -> str:
     events = f"{sum(run.rows for run in runs):,} events"
     return f"{runs[0].directory.name}, {events}" if len(runs) == 1 else f"{len(runs)} runs, {events}"
+
+
+def _pieces(spark: SparkSession, runs: Sequence[Run]) -> int:
+    """One for few rows; else enough for all processors, and for all rows."""
+    if few(runs):
+        return 1
+    return max(2 * spark.sparkContext.defaultParallelism, min(64, 2 * tasks_of(runs)))
 
 
 def _count_groups(tables: Tables, counted: Sequence[Figures]) -> None:
@@ -255,13 +301,13 @@ def all_findings(evidence: Evidence) -> DataFrame | None:
     return finished(reduce(DataFrame.union, found), evidence.tables) if found else None
 
 
-def search(evidence: Evidence, scratch: Path) -> list[Found]:
+def search(evidence: Evidence, scratch: str) -> list[Found]:
     """Run the checks; each run's findings go to its directory. Only counts come back."""
     order = {name: number for number, name in enumerate(names())}
     runs = evidence.tables.runs
     rows = all_findings(evidence)
     if rows is None:
-        return [_gather((), run) for run in runs]
+        return [gather((), run) for run in runs]
     rows = rows.withColumn("rank", _rank(order))
     if few(runs):
         return _search_here(rows, runs)
@@ -269,10 +315,11 @@ def search(evidence: Evidence, scratch: Path) -> list[Found]:
         rows.repartition(max(1, min(len(runs), 64)), "run")
         .sortWithinPartitions("run", *SORTED_BY)
         .drop("rank")
-        .write.partitionBy("run")
-        .parquet(str(scratch / "findings"))
+        .write.mode("overwrite")
+        .partitionBy("run")
+        .parquet(f"{scratch}/findings")
     )
-    return [_gather(_parts(scratch / "findings" / f"run={number}"), run) for number, run in enumerate(runs)]
+    return [gather(parts(f"{scratch}/findings/run={number}"), run) for number, run in enumerate(runs)]
 
 
 def _search_here(rows: DataFrame, runs: Sequence[Run]) -> list[Found]:
@@ -284,7 +331,7 @@ def _search_here(rows: DataFrame, runs: Sequence[Run]) -> list[Found]:
     ends = np.searchsorted(table["run"].to_numpy(), np.arange(len(runs) + 1))
     found = table.select(FINDINGS.names)
     return [
-        _gather(found.slice(ends[number], ends[number + 1] - ends[number]).to_batches(), run)
+        gather(found.slice(ends[number], ends[number + 1] - ends[number]).to_batches(), run)
         for number, run in enumerate(runs)
     ]
 
@@ -292,36 +339,6 @@ def _search_here(rows: DataFrame, runs: Sequence[Run]) -> list[Found]:
 def _rank(order: dict[str, int]) -> Any:
     pairs = [F.lit(item) for name, number in order.items() for item in (name, number)]
     return F.create_map(*pairs)[F.col("anomaly")]
-
-
-def _parts(folder: Path) -> Iterator[pa.RecordBatch]:
-    """Of Spark's part files."""
-    for file in sorted(folder.glob("*.parquet")) if folder.is_dir() else []:
-        yield from ds.dataset(str(file)).scanner(columns=FINDINGS.names, use_threads=False).to_batches()
-
-
-def _gather(batches: Iterable[pa.RecordBatch], run: Run) -> Found:
-    """One file of findings in the run's directory, batch by batch."""
-    found = Found({name: {} for name in names()})
-    with (
-        whole_file(run.directory / FINDINGS_FILE) as part,
-        pq.ParquetWriter(part, FINDINGS, compression="zstd") as writer,
-    ):
-        for batch in batches:
-            table = pa.Table.from_batches([batch]).cast(FINDINGS)
-            writer.write_table(table)
-            _count(found, table)
-    return found
-
-
-def _count(found: Found, table: pa.Table) -> None:
-    groups = table.group_by(["anomaly", "topic", "partition"], use_threads=False).aggregate(
-        [([], "count_all")]
-    )
-    for row in groups.to_pylist():
-        place: Place | None = None if row["topic"] is None else (row["topic"], row["partition"])
-        by_place = found.counts[row["anomaly"]]
-        by_place[place] = by_place.get(place, 0) + row["count_all"]
 
 
 def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:

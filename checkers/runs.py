@@ -12,8 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from wrackline.checkers.course import Course, Trouble, trouble_of
 from wrackline.checkers.final_reads import FinalRead, ReplicaRead
 from wrackline.checkers.latecomers import Latecomer, latest
@@ -21,6 +19,8 @@ from wrackline.checkers.splits import Split, count_facts, splits_of
 from wrackline.checkers.survey import Partners, Survey, partners, survey
 from wrackline.checkers.validity import Senseless, check_footer
 from wrackline.history import HistoryError, history_files, read_info
+from wrackline.history.addresses import parquet
+from wrackline.history.files import info_in
 from wrackline.history.model import CONTROL, DIED, NEMESIS, PARTITION, REPLICA, RunInfo
 
 NO_HISTORY = (
@@ -116,7 +116,8 @@ Place = tuple[str, int]
 class Run:
     directory: Path
     info: RunInfo
-    files: list[Path]
+    files: list[str]
+    """Paths, or addresses (wrackline.history.addresses)."""
     faults: list[Fault] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
     assignment: dict[Place, tuple[int, ...]] = field(default_factory=dict)
@@ -164,12 +165,13 @@ def load_run(directory: Path) -> Run:
     return surveyed(run, [surveyed_split(split) for split in run.splits])
 
 
-def open_run(directory: Path, number: int = 0) -> Run:
-    """A run as its files' footers tell it; ``surveyed`` adds what its events tell. Raises AnalysisError."""
+def open_run(directory: Path, number: int = 0, history: str = "") -> Run:
+    """A run as its files' footers tell it; ``surveyed`` adds what its events tell. ``history``: its address,
+    where it is not in the directory. Raises AnalysisError."""
     trouble = trouble_of(directory)
     try:
-        files = history_files(directory, check=False)
-        info = read_info(directory)
+        files = [history] if history else [str(file) for file in history_files(directory, check=False)]
+        info = _info_at(history) if history else read_info(directory)
         for file in files:
             _check_footer(file, info.test_id)
         splits = [split for file in files for split in splits_of(number, file)]
@@ -177,20 +179,27 @@ def open_run(directory: Path, number: int = 0) -> Run:
     except (HistoryError, *BROKEN) as wrong:
         if trouble is not None:
             return Run(directory, _info_without_history(directory), [], trouble=trouble)
-        said = str(wrong) if str(directory) in str(wrong) else unreadable(str(directory), wrong)
+        where = history or str(directory)
+        said = str(wrong) if where in str(wrong) else unreadable(where, wrong)
         raise AnalysisError(said) from wrong
     run = Run(directory, info, files, trouble=trouble, splits=splits, facts=facts)
     run.nodes = {int(node): host for node, host in info.nodes.items() if str(node).isdigit()}
     return run
 
 
-def _check_footer(path: Path, test_id: str) -> None:
+def _info_at(address: str) -> RunInfo:
+    """Raises HistoryError, OSError or ValueError."""
+    with parquet(address) as file:
+        return info_in(file, address)
+
+
+def _check_footer(path: str, test_id: str) -> None:
     """Raises OSError or ValueError."""
-    with pq.ParquetFile(path) as file:
+    with parquet(path) as file:
         try:
             check_footer(file, test_id)
         except Senseless as wrong:
-            raise Senseless(unreadable(str(path), wrong)) from wrong
+            raise Senseless(unreadable(path, wrong)) from wrong
 
 
 def surveyed_split(split: Split) -> Survey:

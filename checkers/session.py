@@ -9,21 +9,20 @@ import logging
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 import warnings
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any
 
 from wrackline.checkers.class_archive import Archive, archive_for
-from wrackline.plugins.registry import Group, entries
+from wrackline.checkers.cluster import ExecutorWatch, bundle, storage_settings, wait_s
+from wrackline.checkers.masters import SparkUnavailable, check_master
 
 # Spark takes a second to import. The command line imports this module for its errors alone.
 if TYPE_CHECKING:
@@ -33,12 +32,6 @@ MIN_JAVA = 17
 DEFAULT_MEMORY = "2g"
 MEMORY_VARIABLE = "WRACKLINE_SPARK_MEMORY"
 JAVA_TIMEOUT_S = 30.0
-MASTER_KNOCK_S = 5.0
-_STANDALONE = "spark://"
-_MASTERS = re.compile(
-    r"local|local\[(\*|\d+)(, "
-    r"*\d+)?\]|local-cluster\[.*\]|yarn|k8s://.+|spark://[^,\s]+:\d{1,5}(,[^,\s]+:\d{1,5})*"
-)
 _SCRATCH, _LOCK = "wrackline-spark-", "owner"
 _REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
@@ -46,41 +39,11 @@ _PIECES = "spark.sql.shuffle.partitions"
 _MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-headless) or set JAVA_HOME"
 
 
-class SparkUnavailable(Exception):
-    """Spark cannot be started here. One line: what, where, how to mend. The command line exits with code
-    2."""
+NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
 class JavaMissing(SparkUnavailable):
     """There is no Java, or one that is too old."""
-
-
-def check_master(master: str) -> None:
-    """Is there a master at all? One that does not answer keeps Spark trying for 100 seconds without a word,
-    so this knocks at it first. Raises SparkUnavailable within ``MASTER_KNOCK_S``, and at once for what is no
-    master's name."""
-    if not _MASTERS.fullmatch(master):
-        raise SparkUnavailable(
-            f"{master!r} is no Spark master: give local[*], local[4], spark://HOST:PORT[,HOST:PORT...], yarn "
-            "or k8s://..."
-        )
-    if not master.startswith(_STANDALONE):
-        return
-    deadline, said = time.monotonic() + MASTER_KNOCK_S, []
-    for address in master.removeprefix(_STANDALONE).split(","):
-        host, _, port = address.rpartition(":")
-        try:
-            with socket.create_connection(
-                (host.strip("[]"), int(port)), timeout=max(0.1, deadline - time.monotonic())
-            ):
-                return
-        except OSError as wrong:
-            said.append(f"{address}: {wrong.strerror or wrong}")
-    raise SparkUnavailable(
-        f"no Spark master answers at {master} ({'; '.join(said)}); start it, or give another with --master "
-        "(local[*] needs "
-        "none)"
-    )
 
 
 def java_version() -> str:
@@ -118,39 +81,62 @@ def _java() -> str:
 
 @contextlib.contextmanager
 def session(
-    master: str = "local[*]", *, memory: str | None = None, brief: bool = False
+    master: str = "local[*]",
+    *,
+    memory: str | None = None,
+    brief: bool = False,
+    addresses: Iterable[str] = (),
+    properties: Mapping[str, str] = NO_PROPERTIES,
+    progress: Callable[[str], None] = lambda _line: None,
 ) -> Iterator[SparkSession]:
-    """A Spark session, stopped at the end unless it was there before. ``memory`` is the driver's heap
-    (``2g``), by default from the environment variable WRACKLINE_SPARK_MEMORY. ``brief``: expect a minute's
-    work at most, for which the JVM's optimising compiler costs more than it saves.
+    """A Spark session, stopped at the end unless it was there before. ``memory`` is the driver's heap and
+    each executor's (``2g``), by default from the environment variable WRACKLINE_SPARK_MEMORY. ``brief``:
+    expect a minute's work at most, for which the JVM's optimising compiler costs more than it saves.
+    ``addresses``: of what will be read that is not on this machine. ``properties``: Spark's own, which go
+    before ours. ``progress`` is told when a cluster gives no executors.
 
-    Raises JavaMissing or SparkUnavailable."""
+    Raises JavaMissing or SparkUnavailable; at the end too, where a cluster gave none for long."""
     from pyspark.sql import SparkSession  # late: see the top
 
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running
         return
-    spark = start(master, memory=memory, brief=brief)
+    chosen = {**storage_settings(addresses), **properties}
+    spark = start(master, memory=memory, brief=brief, properties=chosen)
+    watch = None
+    if not master.startswith("local"):
+        offer = f"{master} offers none with {spark.conf.get('spark.executor.memory')} of memory"
+        watch = ExecutorWatch(spark.sparkContext, offer, progress)
     try:
         yield spark
     finally:
+        if watch is not None:
+            watch.end()
         spark.stop()
+        if watch is not None and watch.gone:
+            raise SparkUnavailable(watch.gone)  # goes before what the ended jobs raised
 
 
 @contextlib.contextmanager
-def in_one_piece(spark: SparkSession) -> Iterator[None]:
-    """What is joined and grouped meanwhile is shuffled in one piece, as few rows want it: each piece is a
-    task of its own in a hundred stages."""
+def in_pieces(spark: SparkSession, pieces: int) -> Iterator[None]:
+    """Into so many pieces is cut meanwhile what is joined and grouped: each is a task of its own in a hundred
+    stages."""
     before = str(spark.conf.get(_PIECES))
-    spark.conf.set(_PIECES, 1)
+    spark.conf.set(_PIECES, pieces)
     try:
         yield
     finally:
         spark.conf.set(_PIECES, before)
 
 
-def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = False) -> SparkSession:
+def start(
+    master: str = "local[*]",
+    *,
+    memory: str | None = None,
+    brief: bool = False,
+    properties: Mapping[str, str] = NO_PROPERTIES,
+) -> SparkSession:
     """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable, for a master that is not there
     within 5 s."""
     check_master(master)
@@ -158,7 +144,7 @@ def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever "python3" is
     scratch = _scratch()
     memory = memory or os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
-    chosen = settings(master, memory, scratch, brief=brief)
+    chosen = {**settings(master, memory, scratch, brief=brief), **properties}
     archive = Archive(archive_for(Path(_java()), java_says), scratch) if master.startswith("local") else None
     option = archive.option() if archive is not None else ""
     with (scratch / "jvm.log").open("w+") as jvm_log, warnings.catch_warnings():
@@ -218,9 +204,12 @@ def _start(
             gateway = launch_gateway(conf, {"stderr": jvm_log, "stdout": jvm_log})  # type: ignore[no-untyped-call]
             if archive is not None and archive.is_being_made:
                 atexit.register(archive.keep, gateway.proc)
-        context = SparkContext(conf=conf, gateway=gateway)
-        if not chosen["spark.master"].startswith("local"):
-            context.addPyFile(str(_bundle(scratch)))
+        if chosen["spark.master"].startswith("local"):
+            context = SparkContext(conf=conf, gateway=gateway)
+        else:
+            with _within(wait_s(), SparkContext._gateway or gateway):
+                context = SparkContext(conf=conf, gateway=gateway)
+            context.addPyFile(str(bundle(scratch)))
         return SparkSession(context)
     except (PySparkException, Py4JError) as wrong:
         jvm_log.seek(0)
@@ -233,41 +222,23 @@ def _start(
         ) from wrong
 
 
+@contextlib.contextmanager
+def _within(seconds: float, gateway: Any) -> Iterator[None]:
+    """A cluster that takes the application by then, or no JVM that waits for it any longer: Spark would ask a
+    ResourceManager of YARN for a quarter of an hour."""
+    timer = threading.Timer(seconds, gateway.proc.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _reason(said: Sequence[str]) -> str:
     """The JVM's own reason: its first error, else the first line that is no remark about logging."""
     errors = [line.split(" ERROR ", 1)[1] for line in said if " ERROR " in line]
     plain = [line for line in said if line.strip() and not line.startswith(_REMARKS)]
     return (errors or plain or [""])[0].strip()
-
-
-def _bundle(scratch: Path) -> Path:
-    """What the tasks of a cluster import of ours, and of the packages that checks come from. numpy, pyarrow,
-    pandas and scipy must be there. Raises SparkUnavailable for a check whose package is nowhere."""
-    bundle = scratch / "wrackline.zip"
-    with zipfile.ZipFile(bundle, "w") as archive:
-        for package in ("wrackline", "wrackline.checkers", "wrackline.history", "wrackline.plugins"):
-            folder = Path(str(files(package)))
-            deep = package == "wrackline.checkers"
-            for source in sorted(folder.rglob("*.py") if deep else folder.glob("*.py")):
-                archive.write(source, f"{package.replace('.', '/')}/{source.relative_to(folder)}")
-        for package in dict.fromkeys(one.package for one in entries(Group.CHECKS) if not one.is_ours):
-            for source, name in _sources_of(package):
-                archive.write(source, name)
-    return bundle
-
-
-def _sources_of(package: str) -> Iterator[tuple[Path, str]]:
-    """(file, its name in a bundle) of a package, or of a module that stands alone."""
-    spec = find_spec(package)
-    if spec is None:
-        raise SparkUnavailable(
-            f"the package {package} of a check is nowhere; `wrackline plugins` says whose it is"
-        )
-    if not spec.submodule_search_locations:
-        yield Path(str(spec.origin)), f"{package}.py"
-    for location in spec.submodule_search_locations or ():
-        for source in sorted(Path(location).rglob("*.py")):
-            yield source, f"{package}/{source.relative_to(location)}"
 
 
 def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) -> dict[str, str]:
@@ -294,7 +265,7 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         # there is, and what is looked for together has more sorts than that at once.
         "spark.buffer.pageSize": "1m",
         "spark.sql.session.timeZone": "UTC",
-        _PIECES: str(2 * cores) if local else "64",
+        _PIECES: str(2 * cores),  # of a cluster too, until it is known how much there is to do
         # How the work is cut is known beforehand (wrackline.checkers.plan): what Spark would ask on the way
         # costs more.
         "spark.sql.adaptive.enabled": "false",

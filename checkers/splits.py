@@ -9,8 +9,8 @@ here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from wrackline.checkers.packets import NONE, Bools, Ints
 from wrackline.checkers.validity import check_types
+from wrackline.history.addresses import parquet
 
 SPLIT_EVENTS = 1_000_000
 SPLIT_RECORDS = 4_000_000
@@ -39,14 +40,15 @@ class Split:
     number: int
     """Splits of a run are numbered in the order of its events."""
     path: str
+    """Of the history: a path, or an address (wrackline.history.addresses)."""
     first: int
     last: int
 
 
-def splits_of(run: int, path: Path, events: int = SPLIT_EVENTS, records: int = SPLIT_RECORDS) -> list[Split]:
+def splits_of(run: int, path: str, events: int = SPLIT_EVENTS, records: int = SPLIT_RECORDS) -> list[Split]:
     """Cut a history into stretches of about so many events or records. Raises OSError or ValueError."""
     found: list[Split] = []
-    with pq.ParquetFile(path) as file:
+    with parquet(path) as file:
         metadata = file.metadata
         leaf = _leaf(file)
         first, some_events, some_records = 0, 0, 0
@@ -55,14 +57,14 @@ def splits_of(run: int, path: Path, events: int = SPLIT_EVENTS, records: int = S
             some_events += here.num_rows
             some_records += here.column(leaf).num_values
             if some_events >= events or some_records >= records or group + 1 == metadata.num_row_groups:
-                found.append(Split(run, len(found), str(path), first, group + 1))
+                found.append(Split(run, len(found), path, first, group + 1))
                 first, some_events, some_records = group + 1, 0, 0
     return found
 
 
-def count_facts(path: Path) -> int:
+def count_facts(path: str) -> int:
     """How many records there are, and events without any. Raises OSError or ValueError."""
-    with pq.ParquetFile(path) as file:
+    with parquet(path) as file:
         leaf = _leaf(file)
         groups = range(file.metadata.num_row_groups)
         return sum(file.metadata.row_group(group).column(leaf).num_values for group in groups)
@@ -163,8 +165,8 @@ def ints(column: pa.Array | pa.ChunkedArray, *, null: int = NONE) -> Ints:
     return found
 
 
-def open_file(path: str) -> pq.ParquetFile:
-    return pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=list(_STRINGS))
+def open_file(path: str) -> AbstractContextManager[pq.ParquetFile]:
+    return parquet(path, page_checksum_verification=True, read_dictionary=list(_STRINGS))
 
 
 def read(

@@ -62,7 +62,7 @@ class Tables:
 
         Many small files are read once and kept: forty queries ask, and to open a file takes longer than to
         read a thousand events from it."""
-        paths = [str(file) for run in self.runs for file in run.files]
+        paths = [file for run in self.runs for file in run.files]
         numbers = self.small(
             [(n, run.info.test_id) for n, run in enumerate(self.runs)], "run int, test_id string"
         )
@@ -174,7 +174,11 @@ class Tables:
 
 
 def keep(table: DataFrame) -> DataFrame:
-    """Compute a table now and keep its rows (in memory, on disk where that is short). What is built on it
-    starts from the rows: a plan of twenty queries over one deep plan would take longer to make than to
-    run."""
-    return table.localCheckpoint(eager=True)
+    """Compute a table now and keep its rows. What is built on it starts from the rows: a plan of twenty
+    queries over one deep plan would take longer to make than to run.
+
+    On this machine they are kept in memory, or on disk where that is short. On a cluster they go to the
+    storage (wrackline.checkers.analysis): rows that an executor keeps are gone with it, and the analysis with
+    them."""
+    on_storage = table.sparkSession.sparkContext.getCheckpointDir() is not None
+    return table.checkpoint(eager=True) if on_storage else table.localCheckpoint(eager=True)

@@ -18,6 +18,7 @@ import yaml
 from upath import UPath
 
 from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.history.addresses import folder_at
 
 _DEPTH: Final = 4
 """So far below the folder that was named: ``results/nights/NIGHT/runs/RUN``."""
@@ -276,7 +277,7 @@ def night_of(folder: UPath) -> Night | None:
 def folders(where: str | Path | UPath) -> Iterator[tuple[UPath, Night | None]]:
     """The folder of every run below a place, with its night; nothing of a run is read. Raises OSError as
     above."""
-    yield from _folders(UPath(where), 0, None)
+    yield from _folders(folder_at(where), 0, None)
 
 
 def _folders(place: UPath, depth: int, night: Night | None) -> Iterator[tuple[UPath, Night | None]]:

@@ -47,9 +47,9 @@ class HistoryError(Exception):
 
 def read_info(run_dir: Path) -> RunInfo:
     """What was run, from the history itself. Raises HistoryError."""
-    parquet, wal_file = run_dir / PARQUET, run_dir / WAL
-    if parquet.exists():
-        return _info_of_parquet(parquet)
+    finished, wal_file = run_dir / PARQUET, run_dir / WAL
+    if finished.exists():
+        return _info_of_parquet(finished)
     if wal_file.exists():
         try:
             with wal_file.open("rb") as file:
@@ -93,17 +93,17 @@ def history_files(run_dir: Path, *, check: bool = True) -> list[Path]:
     every page is read once, so that corruption is one clear line here and no stack trace later.
 
     Raises HistoryError."""
-    parquet = run_dir / PARQUET
+    finished = run_dir / PARQUET
     if (run_dir / WAL).exists():
         convert(run_dir)
-    if not parquet.exists():
+    if not finished.exists():
         raise HistoryError(
             f"{run_dir}: no history here (neither {PARQUET} nor {WAL}); is it a run's directory?"
         )
-    _info_of_parquet(parquet)
+    _info_of_parquet(finished)
     if check:
-        _check_pages(parquet)
-    return [parquet]
+        _check_pages(finished)
+    return [finished]
 
 
 def convert(run_dir: Path) -> None:
@@ -245,18 +245,26 @@ def finish(part: Path, final: Path) -> None:
 
 def _info_of_parquet(path: Path) -> RunInfo:
     try:
-        schema = pq.read_schema(path)
+        with pq.ParquetFile(path) as file:
+            return info_in(file, str(path))
+    except (OSError, ValueError) as wrong:
+        raise HistoryError(f"{path}: {_corrupt(wrong)}") from wrong
+
+
+def info_in(file: pq.ParquetFile, where: str) -> RunInfo:
+    """What was run, from an open history; ``where`` it is, for the errors. Raises HistoryError, and OSError
+    and ValueError where the file itself is broken."""
+    schema = file.schema_arrow
+    try:
         info = RunInfo.from_json((schema.metadata or {})[METADATA_KEY])
     except KeyError as missing:
         raise HistoryError(
-            f"{path}: a Parquet file, but no history of ours (no run information in it)"
+            f"{where}: a Parquet file, but no history of ours (no run information in it)"
         ) from missing
-    except (OSError, ValueError) as wrong:
-        raise HistoryError(f"{path}: {_corrupt(wrong)}") from wrong
     missing_columns = [name for name in SCHEMA.names if name not in schema.names]
     if missing_columns:
         raise HistoryError(
-            f"{path}: columns missing: {', '.join(missing_columns)}; was it written by another version?"
+            f"{where}: columns missing: {', '.join(missing_columns)}; was it written by another version?"
         )
     return info
 

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is asked for
     from wrackline.checkers.evidence import Window, apart, findings, having, place, say, seconds, shown
+    from wrackline.checkers.masters import SparkUnavailable
     from wrackline.checkers.packets import NONE, Bools, Rows, bools
     from wrackline.checkers.registry import Check, Evidence, check, mark
     from wrackline.checkers.runs import AnalysisError
-    from wrackline.checkers.session import SparkUnavailable
     from wrackline.checkers.suspects import is_place, least, lt
     from wrackline.fleets.base import (
         FileLoss,
@@ -117,7 +117,7 @@ _HOMES = {
     "wrackline.checkers.packets": "Bools NONE Rows bools",
     "wrackline.checkers.registry": "Check Evidence check mark",
     "wrackline.checkers.runs": "AnalysisError",
-    "wrackline.checkers.session": "SparkUnavailable",
+    "wrackline.checkers.masters": "SparkUnavailable",
     "wrackline.checkers.suspects": "is_place least lt",
     "wrackline.fleets.base": "FileLoss Fleet FleetError Host PowerCut PowerSwitch Remote Result Stream",
     "wrackline.fleets.netns.fleet": "NetnsFleet",

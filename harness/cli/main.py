@@ -41,6 +41,7 @@ COMMANDS = {
     "serve": (f"{_HERE}.index:serve_command", "The same, live while a night runs."),
     "compare": (f"{_HERE}.index:compare_command", "Put two runs, versions or nights side by side."),
     "analyze": (f"{_HERE}.runs:analyze_command", "Judge recorded runs again, many in one Spark session."),
+    "dataset": (f"{_HERE}.dataset:dataset_command", "All nights as tables, for questions in SQL."),
     "report": (f"{_HERE}.runs:report_command", "Write a run's report again from what was found."),
     "demo": (f"{_HERE}.known_answers:demo_command", "Three short runs that show what it is for."),
     "defects": (
@@ -94,6 +95,7 @@ COMMANDS = {
     "check": (f"{_HERE}.jvm:check_command", "Is a history of Jepsen's linearizable, or serializable?"),
     "jvm": (f"{_HERE}.jvm:jvm", "Knossos and Elle: get them, and see that they answer."),
     "kafka": (f"{_HERE}.kafka:kafka", "Versions of Apache Kafka: install, list, remove."),
+    "spark": (f"{_HERE}.spark:spark", "What an analysis on a cluster needs: get it, and try it."),
     "fleet": (f"{_HERE}.fleet:fleet", "Hosts on this machine: make, enter, list, remove."),
     "image": (f"{_HERE}.image:image", "What virtual machines boot: build, list, remove."),
     "doctor": (
@@ -210,15 +212,17 @@ def _wrong_input() -> tuple[type[Exception], ...]:
     """What is raised for input that is wrong. Imported late, as above."""
     from wrackline.checkers.contracts import UnknownContract
     from wrackline.checkers.jvm.classpath import JvmUnavailable
+    from wrackline.checkers.masters import SparkUnavailable
     from wrackline.checkers.runs import AnalysisError
-    from wrackline.checkers.session import SparkUnavailable
     from wrackline.harness.report.files import ReportError
     from wrackline.harness.run.outcome import CannotRecord
     from wrackline.harness.run.results import NoSuchRun
     from wrackline.harness.specification.spec import SpecError
+    from wrackline.history.addresses import Unreachable
     from wrackline.history.files import HistoryError
     from wrackline.history.jepsen.imports import ImportFailed
     from wrackline.history.jepsen.text import TextError
+    from wrackline.maven import MavenFailed
     from wrackline.plugins.registry import PluginError
 
     return (
@@ -234,6 +238,8 @@ def _wrong_input() -> tuple[type[Exception], ...]:
         JvmUnavailable,
         CannotRecord,
         PluginError,
+        Unreachable,
+        MavenFailed,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,7 +70,7 @@ contract_option = click.option(
 
 def _there(_context: click.Context, _option: click.Parameter, given: str) -> str:
     """Refuse a master before a run is made that nobody could judge. Raises SparkUnavailable."""
-    from wrackline.checkers.session import check_master  # late: see `_default_results`
+    from wrackline.checkers.masters import check_master  # late: see `_default_results`
 
     check_master(given)
     return given
@@ -82,6 +83,23 @@ master_option = click.option(
     metavar="URL",
     callback=_there,
     help="Spark master to analyse on.",
+)
+
+
+def _pairs(_context: click.Context, _option: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    wrong = next((one for one in given if not re.fullmatch(r"spark\.[^=]+=.*", one)), None)
+    if wrong is not None:
+        raise click.BadParameter(f"{wrong!r} is no property of Spark; give spark.NAME=VALUE")
+    return {name: value for name, _, value in (one.partition("=") for one in given)}
+
+
+conf_option = click.option(
+    "--conf",
+    "properties",
+    multiple=True,
+    metavar="spark.NAME=VALUE",
+    callback=_pairs,
+    help="A property of Spark's own, e.g. spark.yarn.queue=nightly. May be repeated.",
 )
 
 

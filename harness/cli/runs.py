@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 from rich.console import Console
@@ -14,6 +15,7 @@ from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import (
     WrongInput,
+    conf_option,
     contract_option,
     fleet_option,
     master_option,
@@ -28,9 +30,11 @@ from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.records import in_json, record, records
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run import results as stored
+from wrackline.harness.run.elsewhere import find_runs, judge_elsewhere
 from wrackline.harness.run.judge import broken_down, exit_code, judge
 from wrackline.harness.run.progress import Progress
 from wrackline.harness.specification.check import load_checked
+from wrackline.history.addresses import is_elsewhere
 
 
 @click.command("run")
@@ -104,10 +108,27 @@ def judge_outcomes(outcomes: Sequence[Outcome], *, master: str) -> list[Judged]:
     return [found.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]
 
 
-def judge_shown(runs: Sequence[Path], *, contract: str | None = None, master: str) -> list[Judged]:
+def judge_shown(
+    runs: Sequence[Path],
+    *,
+    contract: str | None = None,
+    master: str,
+    properties: Mapping[str, str] = MappingProxyType({}),
+) -> list[Judged]:
     """Judge, while standard error shows how far it is."""
-    with Progress(Console(stderr=True, highlight=False, soft_wrap=True)) as progress:
-        return judge(runs, contract=contract, master=master, progress=progress.say, status=progress.status)
+    with _shown() as progress:
+        return judge(
+            runs,
+            contract=contract,
+            master=master,
+            properties=properties,
+            progress=progress.say,
+            status=progress.status,
+        )
+
+
+def _shown() -> Progress:
+    return Progress(Console(stderr=True, highlight=False, soft_wrap=True))
 
 
 def show_verdicts(judged: Sequence[Judged]) -> int:
@@ -117,7 +138,7 @@ def show_verdicts(judged: Sequence[Judged]) -> int:
         for reason in each.verdict.get("reasons", ())[:8]:
             click.echo(f"  {reason}")
         if each.report is not None:
-            click.echo(f"  report: {each.report}")
+            click.echo(f"  report: {each.shown_report}")
     return exit_code(each.word for each in judged)
 
 
@@ -160,18 +181,40 @@ def runs_command(results: Path, as_json: bool) -> int:
 @results_option
 @contract_option
 @master_option
-def analyze_command(runs: tuple[str, ...], results: Path, contract: str | None, master: str) -> int:
-    """Judge recorded runs again. RUN is a run's directory, its id, the beginning of its id, or `last`.
+@conf_option
+def analyze_command(
+    runs: tuple[str, ...], results: Path, contract: str | None, master: str, properties: dict[str, str]
+) -> int:
+    """Judge recorded runs again. RUN is a run's directory, its id, the beginning of its id, or `last`; or
+    the address of runs that lie elsewhere, to which verdicts and reports are written back.
 
     \b
       wrackline analyze last
       wrackline analyze last --contract acks-all        what if acks=all had been promised?
       wrackline analyze results/*/                      a whole night in one Spark session
+      wrackline analyze 's3a://bucket/night/*' --master spark://host:7077
+      wrackline analyze hdfs://host:8020/night --master yarn
 
     A run whose harness was killed has a write-ahead file; it is turned into a history first.
     """
-    found = [stored.find(name, results) for name in runs]
-    return show_verdicts(judge_shown(found, contract=contract, master=master))
+    far = [name for name in runs if is_elsewhere(name)]
+    if far and len(far) < len(runs):
+        near = next(name for name in runs if name not in far)
+        raise WrongInput(f"{near} is on this machine and {far[0]} is not; judge them in two calls")
+    if far:
+        with _shown() as progress:
+            judged = judge_elsewhere(
+                find_runs(far),
+                contract=contract,
+                master=master,
+                properties=properties,
+                progress=progress.say,
+                status=progress.status,
+            )
+    else:
+        found = [stored.find(name, results) for name in runs]
+        judged = judge_shown(found, contract=contract, master=master, properties=properties)
+    return show_verdicts(judged)
 
 
 @click.command("report")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -13,6 +15,9 @@ from wrackline.checkers.findings import EXIT_CODES, Verdict
 from wrackline.checkers.runs import AnalysisError
 from wrackline.harness.run.node_words import words_of_loss
 from wrackline.history import read_info
+
+if TYPE_CHECKING:
+    from wrackline.checkers.analysis import Elsewhere
 
 # What judges and what draws import Spark and pandas, some of them by way of others: more than a second of the
 # processor that neither `wrackline --help` nor the start of a run should wait for. They are imported where
@@ -37,6 +42,8 @@ class Judged:
     verdict: Mapping[str, Any]
     """Content of verdict.json."""
     report: Path | None
+    address: str = ""
+    """Of the run, where it is not on this machine; its folder here is gone then."""
 
     @property
     def word(self) -> Verdict:
@@ -46,6 +53,13 @@ class Judged:
     def line(self) -> str:
         """``violation     20260101T...-demo-acks-all-12ab  headline``."""
         return f"{self.word.value:<14} {self.run_dir.name}  {self.verdict.get('headline', '')}"
+
+    @property
+    def shown_report(self) -> str:
+        """Where the report is; empty when there is none."""
+        if self.report is None:
+            return ""
+        return f"{self.address}/{self.report.name}" if self.address else str(self.report)
 
 
 def _silent(_line: str) -> None:
@@ -57,54 +71,48 @@ def judge(
     *,
     contract: str | None = None,
     master: str = "local[*]",
+    properties: Mapping[str, str] = MappingProxyType({}),
+    elsewhere: Elsewhere | None = None,
+    around: Callable[[Path], AbstractContextManager[object]] = nullcontext,
     progress: Callable[[str], None] = _silent,
     status: Callable[[str], None] = _silent,
 ) -> list[Judged]:
     """Analyse runs in one Spark session and write their reports. With a ``contract`` they are judged by that
-    one for once: their own verdicts and reports stay as they are. ``status`` is told what is being judged and
+    one for once: their own verdicts and reports stay as they are. ``properties``: Spark's own. ``elsewhere``:
+    what is not in the runs' directories. ``around`` is entered with each run that was judged, while what
+    others say of its findings is added and its report is written. ``status`` is told what is being judged and
     how far it is, ``progress`` what stays worth knowing.
 
     Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract,
     SparkUnavailable. The verdicts of the others are reported to ``progress`` before, and their reports are
     written."""
-    from wrackline.checkers.analysis import analyze
+    from wrackline.checkers.analysis import NOTHING_ELSEWHERE, analyze
+
+    def reported(run_dir: Path, verdict: dict[str, Any], of: str) -> Judged:
+        with around(run_dir):
+            status(f"judging {run_dir.name} {of}: invariants, the nodes' logs, Knossos")
+            _add_reasons(run_dir, verdict, contract, progress)
+            status(f"writing the report of {run_dir.name} {of}")
+            return Judged(run_dir, verdict, _report(run_dir, progress))
 
     try:
         verdicts = analyze(
-            list(run_dirs), contract=contract, master=master, progress=progress, status=_judging(status)
+            list(run_dirs),
+            contract=contract,
+            master=master,
+            properties=properties,
+            elsewhere=elsewhere or NOTHING_ELSEWHERE,
+            progress=progress,
+            status=lambda line: status(f"judging {line}"),
         )
     except AnalysisError as wrong:
-        for each in _reported(wrong.judged, contract, progress, status):
-            progress(each.line)
+        for number, (run_dir, verdict) in enumerate(wrong.judged.items(), 1):
+            progress(reported(run_dir, verdict, f"({number} of {len(wrong.judged)})").line)
         raise
-    found = dict(zip(run_dirs, verdicts, strict=True))
-    return _reported(found, contract, progress, status)
-
-
-def _judging(status: Callable[[str], None]) -> Callable[[str], None]:
-    return lambda line: status(f"judging {line}")
-
-
-def _reported(
-    verdicts: Mapping[Path, dict[str, Any]],
-    contract: str | None,
-    progress: Callable[[str], None],
-    status: Callable[[str], None],
-) -> list[Judged]:
-    for of, (run_dir, verdict) in _numbered(verdicts):
-        status(f"judging {of}: invariants, the nodes' logs, Knossos")
-        _add_reasons(run_dir, verdict, contract, progress)
-    judged = []
-    for of, (run_dir, verdict) in _numbered(verdicts):
-        status(f"writing the report of {of}")
-        judged.append(Judged(run_dir, verdict, _report(run_dir, progress)))
-    return judged
-
-
-def _numbered(verdicts: Mapping[Path, dict[str, Any]]) -> Iterator[tuple[str, tuple[Path, dict[str, Any]]]]:
-    """Each with ``RUN (2 of 5)``."""
-    for number, (run_dir, verdict) in enumerate(verdicts.items(), 1):
-        yield f"{run_dir.name} ({number} of {len(verdicts)})", (run_dir, verdict)
+    return [
+        reported(run_dir, verdict, f"({number} of {len(run_dirs)})")
+        for number, (run_dir, verdict) in enumerate(zip(run_dirs, verdicts, strict=True), 1)
+    ]
 
 
 def _add_reasons(

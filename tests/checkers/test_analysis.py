@@ -346,15 +346,15 @@ def test_what_spark_says_when_it_fails_becomes_one_line() -> None:
 @pytest.mark.spark
 def test_a_history_that_breaks_under_the_analysis(spark: SparkSession, tmp_path: Path) -> None:
     """The runs judged beside it have their verdicts; this one has a problem, in one line."""
-    from wrackline.checkers.analysis import _judge
+    from wrackline.checkers.analysis import _Job, _judge
 
     runs = [
         load_run(good_run("brittle").write(tmp_path / "brittle")),
         load_run(good_run("whole").write(tmp_path / "whole")),
     ]
-    content = runs[0].files[0].read_bytes()
-    runs[0].files[0].write_bytes(content[:20] + bytes(200) + content[220:])
-    brittle, whole = _judge(spark, runs, lambda _: None).values()
+    content = Path(runs[0].files[0]).read_bytes()
+    Path(runs[0].files[0]).write_bytes(content[:20] + bytes(200) + content[220:])
+    brittle, whole = _judge(spark, runs, _Job(str(tmp_path / "scratch"))).values()
     assert "corrupt or truncated" in brittle.problem
     assert "\n" not in brittle.problem
     assert whole.problem == ""

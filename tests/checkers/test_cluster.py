@@ -1,126 +1,105 @@
-"""On a real cluster: a standalone master and two workers of Spark on this machine find what local mode
-finds."""
+"""On a real cluster: a standalone master and two workers of Spark on this machine, whose Python has never
+heard of us. Histories lie in a folder that all of them see; test_storage.py has them elsewhere."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import shutil
-import subprocess
-import sys
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pyspark
+import orjson
 import pytest
 
-from tests.checkers.cases import all_cases
-from tests.checkers.model import Model
+from tests.checkers.servers import SparkCluster, spark_cluster, wrackline
+from wrackline.checkers.masters import MASTER_KNOCK_S, SparkUnavailable, check_master
+from wrackline.checkers.proving.__main__ import main as proving
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.nightly]
-"""Every night: the day's tests import what a cluster is sent (test_session.py), and judge in local mode."""
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-START_S = 120.0
-ANALYZE_S = 900.0
-CASES = ("lost-write at the tail", "duplicate in the final read", "stale-read", "poll-skip across polls")
-_ENVIRONMENT = {
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_DAEMON_MEMORY": "256m",
-    "PYSPARK_PYTHON": sys.executable,
-    "WRACKLINE_SPARK_MEMORY": "600m",
+ANALYZE_S = 600.0
+STALE = "p: a@0 | p: b@1 | e: end 1 | final a@0 b@1"
+FOUND = {
+    "right": ["unproven-write"],
+    "skip": ["poll-skip", "unproven-write"],
+    "stale": ["stale-read", "not-linearizable"],
 }
+"""Sends whose outcome nobody knows are no violation."""
 
 
-def wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:
-    """The first group of a pattern in a daemon's log."""
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        found = re.search(pattern, log.read_text())
-        if found:
-            return found[1]
-        if process.poll() is not None:
-            break
-        time.sleep(0.2)
-    raise AssertionError(f"{log.name} never said {pattern!r}: {log.read_text()[-2000:]}")
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
 
 
-@contextlib.contextmanager
-def daemon(folder: Path, name: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """One of Spark's daemons in the foreground, ended at the end."""
-    log = folder / f"{name}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(SPARK_CLASS), *arguments],
-            env=os.environ | _ENVIRONMENT,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-        )
-    try:
-        yield process, log
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(30)
+@pytest.mark.timeout(ANALYZE_S + 60)
+def test_workers_without_a_checkout_judge_a_night(cluster: SparkCluster, tmp_path: Path) -> None:
+    night = tmp_path / "night"
+    assert proving(["case", str(night / "stale"), STALE]) == 0
+    assert proving(["mutate", "poll-skip", str(night / "skip")]) == 0
+    assert proving(["make", str(night / "right"), "--operations", "300"]) == 0
+    command = wrackline("analyze", *sorted(night.iterdir()), "--master", cluster.master, cluster=cluster)
+    out, err = command.communicate(timeout=ANALYZE_S)
+    assert command.returncode == 1, err
+    assert _anomalies(night) == FOUND
+    assert len(re.findall(r"report: \S+", out)) == 3
+    executors = [worker for worker in cluster.folder.glob("worker-*") if list(worker.glob("app-*/*/stderr"))]
+    assert len(executors) == 2
+    assert [path for path in night.iterdir() if path.name.startswith(".")] == []
 
 
-@contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """A master and two workers of one core each, on ports of their own choice; gives the master's URL."""
-    local = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    with contextlib.ExitStack() as stack:
-        master, log = stack.enter_context(
-            daemon(folder, "master", "org.apache.spark.deploy.master.Master", *local)
-        )
-        url = wait_for(log, r"Starting Spark master at (spark://\S+)", master)
-        for name in ("worker-1", "worker-2"):
-            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / name))
-            worker, log = stack.enter_context(
-                daemon(folder, name, "org.apache.spark.deploy.worker.Worker", *local, *size, url)
-            )
-            wait_for(log, r"(Successfully registered with master)", worker)
-        yield url
+def _anomalies(night: Path) -> dict[str, list[str]]:
+    return {
+        run.name: [
+            each["anomaly"]
+            for each in orjson.loads((run / "verdict.json").read_bytes())["anomalies"]
+            if each["count"]
+        ]
+        for run in sorted(night.iterdir())
+    }
 
 
-def analyze(runs: list[Path], master: str) -> None:
-    """In a process of its own, since a process has one Spark session."""
-    script = "import sys; from pathlib import Path; from wrackline.checkers.analysis import analyze; "
-    script += "analyze([Path(one) for one in sys.argv[2:]], master=sys.argv[1])"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, master, *map(str, runs)],
-        env=os.environ | _ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=ANALYZE_S,
-        check=False,
+@pytest.mark.nightly
+@pytest.mark.timeout(ANALYZE_S + 60)
+def test_workers_that_offer_nothing_are_told_of_in_one_line(cluster: SparkCluster, tmp_path: Path) -> None:
+    """Each worker has 1 GiB."""
+    assert proving(["case", str(tmp_path / "stale"), STALE]) == 0
+    command = wrackline(
+        *("analyze", tmp_path / "stale", "--master", cluster.master, "--conf", "spark.executor.memory=3g"),
+        cluster=cluster,
+        WRACKLINE_SPARK_WAIT_S="3",
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    _, err = command.communicate(timeout=ANALYZE_S)
+    assert command.returncode == 2, err
+    said = err.splitlines()[-1]
+    assert said.startswith(
+        f"wrackline: no executor within 3 s: {cluster.master} offers none with 3g of memory"
+    )
+    assert "Traceback" not in err
+    assert not (tmp_path / "stale" / "verdict.json").exists()
 
 
-def findings(runs: list[Path]) -> pa.Table:
-    return pa.concat_tables([pq.read_table(run / "findings.parquet") for run in runs])
+def test_a_master_is_known_by_its_answer(cluster: SparkCluster) -> None:
+    check_master(cluster.master)
+    check_master(f"spark://127.0.0.1:7,{cluster.master.removeprefix('spark://')}")  # one of them is enough
+    log = (cluster.folder / "master.log").read_text()
+    assert "ERROR" not in log
+    assert "Connection reset" not in log
 
 
-@pytest.mark.timeout(2 * ANALYZE_S)
-def test_a_cluster_finds_what_local_mode_finds(tmp_path: Path) -> None:
-    histories = [case.history for case in all_cases() if case.name in CASES]
-    histories.append(Model("correct", 7, partitions=3, operations=200).run())
-    runs = [history.write(tmp_path / "cluster" / str(n)) for n, history in enumerate(histories)]
-    alone = [shutil.copytree(run, tmp_path / "local" / run.name) for run in runs]
-    (tmp_path / "daemons").mkdir()
-    with cluster(tmp_path / "daemons") as master:
-        analyze(runs, master)
-    used = [len(list((tmp_path / "daemons" / name).glob("app-*"))) for name in ("worker-1", "worker-2")]
-    assert used == [1, 1]  # each ran an executor
-    analyze(alone, "local[2]")
-    expected = findings(alone)
-    assert findings(runs).equals(expected)
-    assert set(expected["anomaly"].to_pylist()) >= {"lost-write", "duplicate", "stale-read", "poll-skip"}
+def test_who_takes_connections_and_says_nothing_is_no_master() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        began = time.monotonic()
+        with pytest.raises(SparkUnavailable, match=rf"{port}: takes connections and says nothing for 5 s\)"):
+            check_master(f"spark://127.0.0.1:{port}")
+        assert MASTER_KNOCK_S <= time.monotonic() - began < 10
+
+
+def test_the_port_of_the_web_pages_is_told_from_the_master_s(cluster: SparkCluster) -> None:
+    found = re.search(r"MasterWebUI.* at http://\S+:(\d+)", (cluster.folder / "master.log").read_text())
+    assert found is not None
+    with pytest.raises(SparkUnavailable, match="speaks HTTP; that is the port of its web pages"):
+        check_master(f"spark://127.0.0.1:{found[1]}")

@@ -195,13 +195,13 @@ def test_a_single_bad_history_is_reported_once(
 def test_a_run_that_becomes_unreadable_does_not_stop_the_others(spark: SparkSession, tmp_path: Path) -> None:
     """A second look at a history that cannot be read is no news (a phantom makes it look at all sends
     again)."""
-    from wrackline.checkers.analysis import _judge
+    from wrackline.checkers.analysis import _Job, _judge
 
     phantom = History("phantom").send(1, (A, 0)).drain((0, A), (1, B))
     runs = [load_run(good("gone").write(tmp_path / "gone")), load_run(phantom.write(tmp_path / "phantom"))]
-    content = runs[0].files[0].read_bytes()
-    runs[0].files[0].write_bytes(content[:20] + bytes(200) + content[220:])
-    gone, found = _judge(spark, runs, lambda _: None).values()
+    content = Path(runs[0].files[0]).read_bytes()
+    Path(runs[0].files[0]).write_bytes(content[:20] + bytes(200) + content[220:])
+    gone, found = _judge(spark, runs, _Job(str(tmp_path / "scratch"))).values()
     assert "corrupt or truncated" in gone.problem
     assert (found.problem, found.found.total("phantom")) == ("", 1)
 
@@ -223,7 +223,7 @@ def test_an_unexpected_exception_fails_only_the_run_that_raised_it(
 
     monkeypatch.setattr(analysis, "judge", judge)
     told: list[str] = []
-    outcomes = analysis._judge(spark, runs, told.append)
+    outcomes = analysis._judge(spark, runs, analysis._Job(str(tmp_path / "scratch"), told.append))
     problems = {path.name: outcome.problem for path, outcome in outcomes.items() if outcome.problem}
     assert list(problems) == ["run-3"]
     assert "nobody thought of it" in problems["run-3"]

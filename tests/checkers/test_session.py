@@ -10,7 +10,7 @@ from subprocess import PIPE
 
 import pytest
 
-from wrackline.checkers.session import _bundle
+from wrackline.checkers.cluster import bundle
 from wrackline.plugins.registry import Group, entries
 
 
@@ -69,12 +69,12 @@ def test_what_a_killed_analysis_left_goes_with_the_next(tmp_path: Path) -> None:
 
 def test_what_a_cluster_is_sent_imports_without_the_checkout(tmp_path: Path) -> None:
     """Spark's workers have the archive and the libraries, and nothing else of ours."""
-    bundle = _bundle(tmp_path)
+    archive = bundle(tmp_path)
     modules = [one.module for one in entries(Group.CHECKS) if one.is_ours]
     code = "import importlib, sys\nfor name in sys.argv[1:]: print(importlib.import_module(name).__file__)"
     said = subprocess.run(
         [sys.executable, "-P", "-c", code, "wrackline.checkers.stages", *modules],
-        env={**os.environ, "PYTHONPATH": str(bundle)},
+        env={**os.environ, "PYTHONPATH": str(archive)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -82,4 +82,4 @@ def test_what_a_cluster_is_sent_imports_without_the_checkout(tmp_path: Path) -> 
     )
     places = said.stdout.splitlines()
     assert len(places) == len(modules) + 1
-    assert [place for place in places if not place.startswith(str(bundle))] == []
+    assert [place for place in places if not place.startswith(str(archive))] == []
