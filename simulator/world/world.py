@@ -156,7 +156,7 @@ class World(Processes):
         return self.zookeeper.tree.data(znodes.reassigned(tp)) is not None
 
     def adds_up(self, tp: TopicPartition) -> bool:
-        """ISR and CUR in ZooKeeper make the assigned replicas. While a replica comes back or falls behind they
+        """ISR and CUR in ZooKeeper make the assigned replicas. While one comes back or falls behind they
         do not: it is written into one of them before it is taken out of the other."""
         image = self.image.partition(tp)
         if self.zookeeper is None or not self.on_zookeeper or image is None:
