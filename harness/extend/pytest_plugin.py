@@ -178,8 +178,8 @@ def judged(wrackline_scenario: Scenario, history: History, wrackline_spark: _Spa
 
 def _refusing(make: Callable[[], T]) -> T:
     """What is wrong with the input, the hosts, the cluster or Spark is one line, as on the command line."""
+    from wrackline.checkers.masters import SparkUnavailable
     from wrackline.checkers.runs import AnalysisError
-    from wrackline.checkers.session import SparkUnavailable
     from wrackline.fleets.base import FleetError
     from wrackline.harness.extend.scenario import ScenarioFailed
     from wrackline.harness.run.outcome import CannotRecord

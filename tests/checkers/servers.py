@@ -4,6 +4,7 @@ S3-compatible server. What they are made of comes from the registries once and i
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import shutil
@@ -32,6 +33,8 @@ HADOOP = "3.5.0"
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 """An S3 gateway in Go whose objects are files: multipart uploads, listings and signatures are real."""
 BUCKET = "nights"
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
 _SPARK_MEMORY = "600m"
 _ENVIRONMENT = {
     "SPARK_LOCAL_IP": "127.0.0.1",
@@ -58,6 +61,11 @@ def wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:
     raise AssertionError(f"{log.name} never said {pattern!r}: {log.read_text(errors='replace')[-2000:]}")
 
 
+def _end_with_the_tests() -> None:
+    """In the child: it is told to end when the tests are killed too."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 @contextlib.contextmanager
 def daemon(
     folder: Path, name: str, command: Sequence[object], environment: Mapping[str, str] = _ENVIRONMENT
@@ -72,6 +80,7 @@ def daemon(
             stderr=subprocess.STDOUT,
             cwd=folder,
             start_new_session=True,
+            preexec_fn=_end_with_the_tests,
         )
     try:
         yield process, log
