@@ -119,7 +119,7 @@ def test_wrack_check_is_wracklines_own_command_and_wrack_lint_runs_the_linters(s
     assert [line.split("(")[0].split() for line in done.stdout.splitlines()] == [
         ["lint", "ok", *name.split()]
         for name in (
-            *("ruff format", "ruff", "mypy", "mypy of benchmarks"),
+            *("ruff format", "ruff", "mypy", "mypy of benchmarks and website"),
             *("import rules", "playbook", "launcher"),
         )
     ]
@@ -156,11 +156,13 @@ def test_the_closing_line_counts_the_tests_that_were_run(set_up: Path) -> None:
     assert done.returncode == 1
     assert "lint  FAILED  mypy\nno such type\n" in done.stdout
     assert done.stdout.splitlines()[-1].startswith(
-        "wrack test: FAILED: mypy,mypy of benchmarks,pytest (after"
+        "wrack test: FAILED: mypy,mypy of benchmarks and website,pytest (after"
     )
     pytest_is(set_up, 'echo "3 1" >"$WRACK_TALLY"')
     done = call(set_up / "wrack", "test")
-    assert done.stdout.splitlines()[-1].startswith("wrack test: FAILED: mypy,mypy of benchmarks (after")
+    assert done.stdout.splitlines()[-1].startswith(
+        "wrack test: FAILED: mypy,mypy of benchmarks and website (after"
+    )
 
 
 @pytest.mark.fleet
