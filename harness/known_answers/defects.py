@@ -35,6 +35,8 @@ not."""
 UNMET: Mapping[str, str] = {
     "added-needs-epoch": "every fault proved",
     "continue-after-io-error": "final read complete",
+    "hw-passes-joining": "every fault proved",
+    "touch-wipes-elr": "every fault proved",
 }
 """Suites whose run with the defect must fail a condition that is no threshold: its name."""
 _ARMS = {True: "with the defect", False: "the twin"}

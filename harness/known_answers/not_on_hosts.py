@@ -17,7 +17,6 @@ NOT_ON_HOSTS: Mapping[str, str] = {
     "epoch_ckpt_no_fsync": f"{_DISK}; a real broker reads its epochs from the log",
     "zombie_ctl_fenced": "its answers wait for what it has written, and it writes twice a second",
     "raft_commit_old_epoch": "it is masked, in the simulator too",
-    "touch_wipes_elr": "there is no schedule for hosts yet",
     "raft_keep_role": "it leads again with the log that it had; only the quorum itself can tell",
     "raft_no_fsync": "the flush follows at once, and no power cut can be aimed in between",
     "no_check_quorum": "the other voters elect another, and brokers without an answer go over to it",

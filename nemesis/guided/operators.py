@@ -77,6 +77,32 @@ def moved_alone(aim: Aim) -> tuple[GuidedStep, ...]:
     )
 
 
+def touched(aim: Aim) -> tuple[GuidedStep, ...]:
+    """B58 (``touch_wipes_elr``): a change that does not concern the ISR leaves the ELR as it is.
+
+    F1 leaves the ISR, then F2, which is in the ELR: it has all that is committed. A move of F1's replica to a
+    fourth broker begins; the fourth is cut off, so that nothing else changes. L loses its power. F2 is elected
+    at once; with the defect nobody is, until L is back. Needs four brokers.
+    """
+    t = Trio.of(aim)
+    fourth = _free_broker(t)
+    return (
+        t.inject("g1", APART, t.first, fourth, role="first follower, fourth broker"),
+        t.isr_is(t.leader, t.last),
+        Sleep(0.5, "clients go on with L and F2"),
+        t.inject("g2", APART, t.last, role="last replica"),
+        t.isr_is(t.leader),
+        t.inject("g3", Reassign(), t.first, role="first follower"),
+        Sleep(0.5, "the move has begun"),
+        t.inject("g4", PowerCut(), t.leader, role="leader"),
+        t.led_by(t.last),
+        Sleep(1.0, "F2 leads"),
+        Heal(("g1", "g2", "g4")),
+        t.until("L and F2 in the ISR", lambda state: {t.leader, t.last} <= set(state.isr)),
+        Heal(("g3",)),
+    )
+
+
 def moved(aim: Aim) -> tuple[GuidedStep, ...]:
     """B44 (``added_needs_epoch``): F2's replica moves to a fourth broker while nothing is wrong.
 
@@ -96,7 +122,8 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "smaller-min-isr": smaller_min_isr,
     "moved-alone": moved_alone,
     "moved": moved,
+    "touched": touched,
 }
 NEEDS: Mapping[str, Needs] = {
-    name: Needs(replicas=3, apart=True, brokers=4 if name.startswith("moved") else 0) for name in SCHEDULES
+    name: Needs(replicas=3, apart=True, brokers=0 if name == "smaller-min-isr" else 4) for name in SCHEDULES
 }

@@ -27,6 +27,8 @@ LATE_S = 4.0
 EACH_OTHER = Partition(Shape.LINK)
 SLOW_IN = Packets(Shaping(rate_kbit=160), direction=Direction.IN, links=(Link.BROKER_BROKER,))
 """Brokers send the host 20 kB a second."""
+ANSWER_S = 0.4
+"""Many records of clients are written meanwhile, also while the other follower is late by chance."""
 DEAF_TO_IT = Partition(Shape.LINK, direction=Direction.IN)
 """The first host hears nothing of the second."""
 DEAF = Partition(Shape.ISOLATE, controllers=False, direction=Direction.IN)
@@ -228,6 +230,24 @@ def led_meanwhile(aim: Aim) -> tuple[GuidedStep, ...]:
     )
 
 
+def slow_to_join(aim: Aim) -> tuple[GuidedStep, ...]:
+    """B60 (``hw_passes_joining``): records are not committed past a follower that is about to join.
+
+    F2 was killed, and is back, and each answer to its fetches takes its time. With the defect the high
+    watermark is always further on than F2's log when F2 asks again, and F2 never joins while clients write.
+    """
+    t = Trio.of(aim)
+    return (
+        t.inject("g1", Kill(), t.last, role="last replica"),
+        t.isr_is(t.leader, t.first),
+        t.holding("g2", Api.FETCH, What.ANSWER, at=t.aim.host(t.leader), of=t.last, delay_s=ANSWER_S),
+        Heal(("g1",)),
+        t.alive(t.last),
+        t.isr_is(t.leader, t.first, t.last),
+        Heal(("g2",)),
+    )
+
+
 def before_leso(aim: Aim) -> tuple[GuidedStep, ...]:
     """B15 (``isr_no_leso``): a new leader's high watermark is behind what is committed, and a follower that
     has reached it must not join the ISR.
@@ -292,8 +312,9 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "led-meanwhile": led_meanwhile,
     "far-behind": far_behind,
     "before-leso": before_leso,
+    "slow-to-join": slow_to_join,
 }
-_AT_ANY_HOST = ("stale-end", "behind-in-isr", "far-behind", "before-leso")
+_AT_ANY_HOST = ("stale-end", "behind-in-isr", "far-behind", "before-leso", "slow-to-join")
 NEEDS: Mapping[str, Needs] = {
     name: Needs(replicas=3, apart=True, one_controller=name not in _AT_ANY_HOST) for name in SCHEDULES
 }

@@ -80,10 +80,12 @@ class Trio:
         hosts = (self.aim.host(self.leader), self.controller)
         return Inject(fault_id, fault, hosts, f"leader of {self.name}, controller")
 
-    def holding(self, fault_id: str, api: Api, what: What, *, at: str, of: int) -> Inject:
-        """A proxy on the host ``at`` holds these messages of the node ``of``, and lets them go when it is
-        undone."""
-        fault = Messages((api,), what, Act.HOLD, (self.aim.host(of),))
+    def holding(
+        self, fault_id: str, api: Api, what: What, *, at: str, of: int, delay_s: float = 0.0
+    ) -> Inject:
+        """A proxy on the host ``at`` holds each of these messages of the node ``of`` for so long; 0: until it
+        is undone."""
+        fault = Messages((api,), what, Act.HOLD, (self.aim.host(of),), delay_s)
         return Inject(fault_id, fault, (at,), f"{api} {what}s of {self.aim.host(of)}")
 
     def until(

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/stories.md"
 WITHOUT_SCHEDULE = 1
 """Stories that the simulator cannot tell. This number may only fall."""
-NOT_YET_ON_HOSTS = 2
+NOT_YET_ON_HOSTS = 0
 """Stories that hosts could tell and do not. This number may only fall."""
 HEAD = ["code", "story", "simulator", "hosts", "why not on hosts"]
 

@@ -96,7 +96,7 @@ def test_a_night_from_its_first_run_to_its_summary(tmp_path: Path) -> None:
 
 
 def test_as_many_runs_at_a_time_as_there_are_slots(tmp_path: Path) -> None:
-    file = night(tmp_path, *[(f"r{number}", "kill") for number in range(4)], lasts=1.0, slots=2)
+    file = night(tmp_path, *[(f"r{number}", "kill") for number in range(4)], lasts=3.0, slots=2)
     said: list[str] = []
     one = driver(tmp_path, file, said)
     most = 0

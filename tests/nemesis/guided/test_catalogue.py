@@ -185,6 +185,8 @@ L, F1, F2 = "n2", "n1", "n3"
             "before-leso",
             [("partition", F2), ("partition", F1, L), ("kill", L), ("messages", F1), ("kill", F1)],
         ),
+        ("touched", [("partition", F1, "n4"), ("partition", F2), ("reassign", F1), ("power-cut", L)]),
+        ("slow-to-join", [("kill", F2), ("messages", L)]),
         ("far-behind", [("partition", F2), ("partition", F1), ("packets", F2)]),
         ("wiped-disk", [("kill", F1), ("partition", F2), ("power-cut", F2), ("kill", L)]),
         (

@@ -25,9 +25,7 @@ from wrackline.simulator.search.kill_table import (
     text,
 )
 
-WITHOUT_SCHEDULE = {
-    "zombie_ctl_fenced": "masked: a deposed controller's answers wait for a commit that never comes",
-}
+WITHOUT_SCHEDULE = {}
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
