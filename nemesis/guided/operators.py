@@ -81,8 +81,8 @@ def touched(aim: Aim) -> tuple[GuidedStep, ...]:
     """B58 (``touch_wipes_elr``): a change that does not concern the ISR leaves the ELR as it is.
 
     F1 leaves the ISR, then F2, which is in the ELR: it has all that is committed. A move of F1's replica to a
-    fourth broker begins; the fourth is cut off, so that nothing else changes. L loses its power. F2 is elected
-    at once; with the defect nobody is, until L is back. Needs four brokers.
+    fourth broker begins; the fourth is cut off, so that nothing else changes. L loses its power. F2 is
+    elected at once; with the defect nobody is. Needs four brokers.
     """
     t = Trio.of(aim)
     fourth = _free_broker(t)
