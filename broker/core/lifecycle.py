@@ -19,6 +19,7 @@ from wrackline.broker.model.controller_messages import (
     BrokerRegistrationResponse,
 )
 from wrackline.broker.model.effects import Exit
+from wrackline.broker.model.features import Levels
 from wrackline.broker.model.messages import Response
 from wrackline.broker.model.types import NO_EPOCH
 from wrackline.broker.model.values import NO_ERROR
@@ -44,6 +45,21 @@ class State(Enum):
     """Controlled shutdown: the controller moves leaderships away."""
     CLOSED = "closed"
     """Serves nothing any more."""
+
+
+def registration(ctx: Context, previous_epoch: int, levels: Levels) -> BrokerRegistrationRequest:
+    """By which this life of the broker asks a controller for its broker epoch."""
+    config = ctx.config
+    return BrokerRegistrationRequest(
+        broker_id=config.node_id,
+        cluster_id=config.cluster_id,
+        incarnation_id=ctx.incarnation,
+        host=config.host,
+        port=config.port,
+        rack=config.rack,
+        previous_broker_epoch=previous_epoch,
+        levels=levels,
+    )
 
 
 class Lifecycle:
@@ -81,17 +97,7 @@ class Lifecycle:
     def _register(self) -> None:
         if self.state is State.CLOSED:
             return
-        config = self._ctx.config
-        request = BrokerRegistrationRequest(
-            broker_id=config.node_id,
-            cluster_id=config.cluster_id,
-            incarnation_id=self._ctx.incarnation,
-            host=config.host,
-            port=config.port,
-            rack=config.rack,
-            previous_broker_epoch=self._previous_epoch,
-            levels=self._ctx.rules.levels,
-        )
+        request = registration(self._ctx, self._previous_epoch, self._ctx.rules.levels)
         self._uplink.send("controller", request, self._registered)
 
     def _registered(self, response: Response | None) -> None:

@@ -9,10 +9,11 @@ it from then on.
 from __future__ import annotations
 
 from wrackline.broker.core.coordination import Coordination
+from wrackline.broker.core.lifecycle import registration
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.uplink import Uplink
 from wrackline.broker.core.zk08.level import ClusterLevel
-from wrackline.broker.model.controller_messages import BrokerRegistrationRequest, BrokerRegistrationResponse
+from wrackline.broker.model.controller_messages import BrokerRegistrationResponse
 from wrackline.broker.model.events import Boot
 from wrackline.broker.model.messages import Response
 from wrackline.broker.model.types import NO_EPOCH
@@ -54,17 +55,7 @@ class Succession:
         if self._coordination.session and self._later.switches.fences_zookeeper:
             self._again()
             return
-        config = self._ctx.config
-        request = BrokerRegistrationRequest(
-            broker_id=config.node_id,
-            cluster_id=config.cluster_id,
-            incarnation_id=self._ctx.incarnation,
-            host=config.host,
-            port=config.port,
-            rack=config.rack,
-            previous_broker_epoch=self.previous_epoch,
-            levels=self._later.levels,
-        )
+        request = registration(self._ctx, self.previous_epoch, self._later.levels)
         self._uplink.send("controller", request, self._answered)
 
     def _answered(self, response: Response | None) -> None:
