@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, Needs, Sleep
+from wrackline.nemesis.guided.swaps import candidate_with
 from wrackline.nemesis.guided.trio import ALONE, APART, NO_CONTROLLER, NOBODY, ONE_WAY_IN, Trio
 
 
@@ -43,22 +44,7 @@ def unclean_candidate(aim: Aim) -> tuple[GuidedStep, ...]:
     F1 is killed; F2 is cut off and loses its power, so that L is alone in the ISR and F2 in the ELR. F2 comes
     back with what its disk has kept, and cannot fetch. L is killed. With the defect F2 is elected.
     """
-    t = Trio.of(aim)
-    return (
-        t.inject("g1", Kill(), t.first, role="first follower"),
-        t.isr_is(t.leader, t.last),
-        Sleep(1.0, "L and F2 acknowledge what F2 has not synced"),
-        t.inject("g2", APART, t.last, role="last replica"),
-        t.inject("g3", PowerCut(), t.last, role="last replica"),
-        t.isr_is(t.leader),
-        t.fenced(t.last),
-        Heal(("g3",)),
-        t.alive(t.last),
-        t.inject("g4", Kill(), t.leader, role="leader"),
-        t.led_by(t.last, NOBODY),
-        Sleep(1.0, "clients find whoever leads"),
-        *t.healed(("g1", "g2", "g4")),
-    )
+    return candidate_with(Trio.of(aim), PowerCut(), "F2 has not synced")
 
 
 def below_min_isr(aim: Aim) -> tuple[GuidedStep, ...]:

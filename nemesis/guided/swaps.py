@@ -15,13 +15,15 @@ from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, KeepDisk, Need
 from wrackline.nemesis.guided.trio import APART, NOBODY, Trio
 
 
-def _candidate_with(t: Trio, disk: PowerCut) -> tuple[GuidedStep, ...]:
+def candidate_with(
+    t: Trio, disk: PowerCut, lacks: str = "the other disk does not have"
+) -> tuple[GuidedStep, ...]:
     """F1 is killed; F2 is cut off and loses its power, so that L is alone in the ISR and F2 in the ELR. F2
-    comes back with that disk, and cannot fetch. L is killed."""
+    comes back with that disk, which ``lacks`` tells of, and cannot fetch. L is killed."""
     return (
         t.inject("g1", Kill(), t.first, role="first follower"),
         t.isr_is(t.leader, t.last),
-        Sleep(1.0, "L and F2 acknowledge what the other disk does not have"),
+        Sleep(1.0, f"L and F2 acknowledge what {lacks}"),
         t.inject("g2", APART, t.last, role="last replica"),
         t.inject("g3", disk, t.last, role="last replica"),
         t.isr_is(t.leader),
@@ -40,7 +42,7 @@ def wiped_disk(aim: Aim) -> tuple[GuidedStep, ...]:
 
     As ``unclean-candidate``, but what F2 had synced is gone, too. With the defect F2 leads with an empty log.
     """
-    return _candidate_with(Trio.of(aim), PowerCut(Disk.WIPED))
+    return candidate_with(Trio.of(aim), PowerCut(Disk.WIPED))
 
 
 def restored_disk(aim: Aim) -> tuple[GuidedStep, ...]:
@@ -55,7 +57,7 @@ def restored_disk(aim: Aim) -> tuple[GuidedStep, ...]:
         KeepDisk((aim.host(t.last),)),
         Heal(("g0",)),
         t.until("the full ISR", lambda state: state.full_isr),
-        *_candidate_with(t, PowerCut(Disk.STALE, age_s=None)),
+        *candidate_with(t, PowerCut(Disk.STALE, age_s=None)),
     )
 
 
