@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, partition
+from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded
 from tests.nemesis.test_injection import ALL_PHASES
 from wrackline.nemesis.by_hand import NemesisByHand
 from wrackline.nemesis.faults.processes import KillSpec, PauseSpec
@@ -16,23 +16,6 @@ from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
 
 LEADER = KillSpec(fault="kill", target="leader(log-0)")
-
-
-@pytest.fixture
-def fleet() -> FakeFleet:
-    fleet = FakeFleet()
-    fleet.answers["/stat"] = (0, "gone")
-    return fleet
-
-
-@pytest.fixture
-def system(fleet: FakeFleet) -> FakeSystem:
-    return FakeSystem(fleet, cluster(partition(0, leader=2)))
-
-
-@pytest.fixture
-def recorded() -> Recorded:
-    return Recorded()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.nemesis.doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, partition
+from tests.nemesis.doubles import NODES, FakeFleet, FakeSystem, Recorded
 from wrackline.fleets.base import Host
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject
@@ -29,23 +29,6 @@ ALL_PHASES = ["begin", "active", "undo", "ended"]
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inject, "UNDO_PAUSE_S", 0.0)
-
-
-@pytest.fixture
-def fleet() -> FakeFleet:
-    fleet = FakeFleet()
-    fleet.answers["/stat"] = (0, "gone")
-    return fleet
-
-
-@pytest.fixture
-def system(fleet: FakeFleet) -> FakeSystem:
-    return FakeSystem(fleet, cluster(partition(0, leader=2)))
-
-
-@pytest.fixture
-def recorded() -> Recorded:
-    return Recorded()
 
 
 @pytest.fixture
