@@ -24,6 +24,7 @@ from wrackline.simulator.invariants.invariant import Violation
 from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.world import StepRecord, World
+from wrackline.simulator.zookeeper.image import adds_up
 
 NAMES = {
     "I01": "leader completeness",
@@ -268,8 +269,8 @@ class ZookeeperChecker:
             tree = None if zookeeper is None else zookeeper.tree
             if tree is None:
                 continue
-            cur = znodes.to_ids(tree.data(znodes.cur(image.tp)) or b"")
-            if set(cur) & set(image.isr) or {*cur, *image.isr} != set(image.replicas):
+            if not adds_up(tree, image):
+                cur = znodes.to_ids(tree.data(znodes.cur(image.tp)) or b"")
                 text = f"ISR {list(image.isr)} and CUR {list(cur)} of AR {list(image.replicas)}"
                 self._find("I21", image.tp, text)
             if tree.data(znodes.reassigned(image.tp)) is not None:

@@ -58,7 +58,7 @@ from wrackline.simulator.world.nodes import (
     WorldOptions,
 )
 from wrackline.simulator.world.processes import Processes
-from wrackline.simulator.zookeeper.image import TreeImage
+from wrackline.simulator.zookeeper.image import TreeImage, adds_up
 
 __all__ = [
     "FIRST_CLIENT",
@@ -156,13 +156,11 @@ class World(Processes):
         return self.zookeeper.tree.data(znodes.reassigned(tp)) is not None
 
     def adds_up(self, tp: TopicPartition) -> bool:
-        """ISR and CUR in ZooKeeper make the assigned replicas. While one comes back or falls behind they
-        do not: it is written into one of them before it is taken out of the other."""
+        """Nothing is half-written of what ZooKeeper, if it is in charge, has of the partition."""
         image = self.image.partition(tp)
         if self.zookeeper is None or not self.on_zookeeper or image is None:
             return True
-        cur = znodes.to_ids(self.zookeeper.tree.data(znodes.cur(tp)) or b"")
-        return sorted((*cur, *image.isr)) == sorted(image.replicas)
+        return adds_up(self.zookeeper.tree, image)
 
     def leader(self, tp: TopicPartition) -> NodeId:
         """As the controller has committed it; -1: none."""

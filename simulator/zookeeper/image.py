@@ -12,6 +12,13 @@ from wrackline.broker.model.znodes import NO_LEADER_EPOCH
 from wrackline.simulator.zookeeper.tree import Tree
 
 
+def adds_up(tree: Tree, part: PartitionImage) -> bool:
+    """ISR and CUR make the assigned replicas. While one comes back or falls behind they do not: it is written
+    into one of them before it is taken out of the other."""
+    cur = znodes.to_ids(tree.data(znodes.cur(part.tp)) or b"")
+    return not set(cur) & set(part.isr) and {*cur, *part.isr} == set(part.replicas)
+
+
 class TreeImage:
     """``image`` is made anew when the tree has changed; its metadata offset is the last transaction."""
 
