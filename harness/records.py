@@ -19,13 +19,17 @@ from upath import UPath
 
 from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.history.addresses import folder_at
+from wrackline.history.files import PARQUET, RUN_JSON, WAL
 
 _DEPTH: Final = 4
 """So far below the folder that was named: ``results/nights/NIGHT/runs/RUN``."""
-_RUN_FILES: Final = frozenset(
-    {"run.json", "verdict.json", "history.parquet", "history.wal", "infrastructure.json"}
-)
-_JOURNAL: Final = "journal.jsonl"
+_RUN_FILES: Final = frozenset({RUN_JSON, "verdict.json", PARQUET, WAL, "infrastructure.json"})
+JOURNAL: Final = "journal.jsonl"
+
+
+GOOD: Final = (Verdict.PASS, Verdict.REPRODUCED)
+BAD: Final = (Verdict.VIOLATION, Verdict.NOT_REPRODUCED)
+"""Verdicts that say something of the system; the others say nothing."""
 
 
 class State(StrEnum):
@@ -176,7 +180,7 @@ def record(folder: UPath | Path, night: Night | None = None) -> Record:
     folder = UPath(folder)
     trouble: list[str] = []
     run, verdict, metrics = (
-        _json(folder / name, trouble) for name in ("run.json", "verdict.json", "metrics.json")
+        _json(folder / name, trouble) for name in (RUN_JSON, "verdict.json", "metrics.json")
     )
     failure = _json(folder / "infrastructure.json", trouble)
     files = {"run": run, "verdict": verdict, "metrics": metrics}
@@ -260,7 +264,7 @@ class Night:
 def night_of(folder: UPath) -> Night | None:
     """None when the folder is no night's."""
     try:
-        lines = (folder / _JOURNAL).read_bytes().splitlines()
+        lines = (folder / JOURNAL).read_bytes().splitlines()
     except OSError:
         return None
     tasks = {}
@@ -287,7 +291,7 @@ def _folders(place: UPath, depth: int, night: Night | None) -> Iterator[tuple[UP
     if names & _RUN_FILES:
         yield place, night
         return
-    if _JOURNAL in names:
+    if JOURNAL in names:
         night = night_of(place)
     if depth < _DEPTH:
         for entry in entries:
@@ -316,7 +320,7 @@ def _state(folder: UPath, *, judged: bool, failed: bool, trouble: Iterable[str])
         return State.INFRASTRUCTURE
     if any(trouble):
         return State.DAMAGED
-    return State.RECORDING if (folder / "history.wal").exists() else State.NOT_JUDGED
+    return State.RECORDING if (folder / WAL).exists() else State.NOT_JUDGED
 
 
 def _fleet(folder: UPath) -> str:

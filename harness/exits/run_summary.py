@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.records import Record
-
-GOOD = (Verdict.PASS, Verdict.REPRODUCED)
-BAD = (Verdict.VIOLATION, Verdict.NOT_REPRODUCED)
+from wrackline.harness.records import BAD, Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from upath import UPath
+from wrackline.history.addresses import files_below, folder_at, send
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,14 @@ class Copied:
 
 def check(to: str) -> None:
     """Raises ImportError, ValueError or OSError for an address that no library here can reach."""
-    assert UPath(to).fs is not None  # it is made when it is asked for
+    assert folder_at(to).fs is not None  # it is made when it is asked for
 
 
 def upload(folder: Path, to: str) -> Copied:
     """``folder`` becomes ``TO/NAME``. Files below it that are there with the same size are left: so what was
     interrupted is gone on with. Raises OSError, and what the storage's library has for errors of its own."""
-    target = UPath(to) / folder.name
-    there = _sizes(target)
+    target = f"{to.rstrip('/')}/{folder.name}"
+    there = files_below(target)
     files = size = left = 0
     for file in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
         name = file.relative_to(folder).as_posix()
@@ -38,22 +38,6 @@ def upload(folder: Path, to: str) -> Copied:
         if file.parent != folder and there.get(name) == length:
             left += 1
             continue
-        into = target / name
-        into.parent.mkdir(parents=True, exist_ok=True)
-        into.fs.put_file(str(file), into.path)
+        send(file, f"{target}/{name}")
         files, size = files + 1, size + length
     return Copied(files, size, left)
-
-
-def _sizes(target: UPath) -> dict[str, int]:
-    """Path below the target -> bytes."""
-    try:
-        found = target.fs.find(target.path, detail=True)
-    except FileNotFoundError:
-        return {}
-    prefix = target.path.rstrip("/") + "/"
-    return {
-        path.removeprefix(prefix): int(about["size"])
-        for path, about in found.items()
-        if path.startswith(prefix)
-    }

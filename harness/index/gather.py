@@ -5,7 +5,6 @@ A history is read once: what was made of it is kept beside the site, by the size
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -163,6 +162,3 @@ def _latency_of(said: dict[str, Any] | None) -> Latency | None:
         {name: Spread(**of) for name, of in said[key].items()} for key in ("partitions", "nodes")
     )
     return Latency(partitions, nodes)
-
-
-Entries = Sequence[Entry]

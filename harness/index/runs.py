@@ -17,7 +17,7 @@ from upath import UPath
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.index.gather import Entry
 from wrackline.harness.index.latency import Latency
-from wrackline.harness.records import Found, Record, State
+from wrackline.harness.records import BAD, GOOD, Found, Record, State
 
 MARKS: Final = {
     Verdict.PASS.value: "✓",
@@ -31,8 +31,6 @@ MARKS: Final = {
     State.DAMAGED.value: "!",
 }
 """A verdict, or else a state -> a sign for it, so that nobody needs to see colours."""
-_GOOD: Final = (Verdict.PASS, Verdict.REPRODUCED)
-_BAD: Final = (Verdict.VIOLATION, Verdict.NOT_REPRODUCED)
 _IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -68,9 +66,9 @@ class Run:
     @property
     def good(self) -> bool | None:
         """None: it says nothing about the system."""
-        if self.record.verdict in _GOOD:
+        if self.record.verdict in GOOD:
             return True
-        return False if self.record.verdict in _BAD else None
+        return False if self.record.verdict in BAD else None
 
     @property
     def night(self) -> str:

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.journal import JOURNAL, read
+from wrackline.harness.records import GOOD
 
 LATELY = 5
 """So many nights back a failure counts."""
-_GOOD = (Verdict.PASS, Verdict.REPRODUCED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ def before(earlier: Sequence[Path]) -> dict[str, Before]:
     known: dict[str, Before] = {}
     for ago, night in enumerate(reversed(earlier), start=1):
         for name, result in read(night).results.items():
-            failed = ago <= LATELY and result.verdict not in _GOOD
+            failed = ago <= LATELY and result.verdict not in GOOD
             there = known.get(name)
             known[name] = Before(failed or (there is not None and there.failed), there.last if there else ago)
     return known

@@ -17,12 +17,11 @@ from pathlib import Path
 
 import orjson
 
-from wrackline.harness.exits.run_summary import GOOD
 from wrackline.harness.exits.spec import Keeping
 from wrackline.harness.nights.journal import JOURNAL, read
 from wrackline.harness.nights.night import NIGHT_JSON
 from wrackline.harness.nights.order import nights
-from wrackline.harness.records import Record, State, records
+from wrackline.harness.records import GOOD, Record, State, records
 from wrackline.history.files import WAL
 
 SHRUNK = ("nodes", "report.html", "explanations.json", "junit.xml", "harness.log")
