@@ -25,22 +25,22 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from wrackline.checkers.contracts import contract_for, named
-from wrackline.checkers.cycles import TRANSACTIONS
-from wrackline.checkers.evidence import finished
+from wrackline.checkers.anomalies.cycles import TRANSACTIONS
+from wrackline.checkers.anomalies.evidence import finished
+from wrackline.checkers.anomalies.group_tables import KINDS, duplicates
+from wrackline.checkers.anomalies.registry import Evidence, checks, like, names
+from wrackline.checkers.anomalies.transactions import ends
+from wrackline.checkers.engine.spark.following import followed
+from wrackline.checkers.engine.spark.session import MEMORY_VARIABLE, NO_PROPERTIES, in_pieces, session
+from wrackline.checkers.engine.tables import Tables, few
 from wrackline.checkers.findings import FINDINGS
-from wrackline.checkers.following import followed
 from wrackline.checkers.gather import gather, parts
-from wrackline.checkers.group_tables import KINDS, duplicates
-from wrackline.checkers.load import loads
-from wrackline.checkers.metrics import Figures, TransactionEnds, metrics
+from wrackline.checkers.inputs.runs import NO_HISTORY, AnalysisError, Run, open_run
 from wrackline.checkers.plan import Judged, judge, survey_all, tasks_of
-from wrackline.checkers.registry import Evidence, checks, like, names
-from wrackline.checkers.runs import NO_HISTORY, AnalysisError, Run, open_run
-from wrackline.checkers.session import MEMORY_VARIABLE, NO_PROPERTIES, in_pieces, session
-from wrackline.checkers.tables import Tables, few
-from wrackline.checkers.transactions import ends
-from wrackline.checkers.verdict import Found, verdict
+from wrackline.checkers.verdict.contracts import contract_for, named
+from wrackline.checkers.verdict.load import loads
+from wrackline.checkers.verdict.metrics import Figures, TransactionEnds, metrics
+from wrackline.checkers.verdict.verdict import Found, verdict
 from wrackline.history.addresses import remove
 from wrackline.history.files import whole_file
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wrackline.checkers.anomalies.registry import names
 from wrackline.checkers.findings import FINDINGS
-from wrackline.checkers.registry import names
-from wrackline.checkers.runs import Place, Run
-from wrackline.checkers.verdict import Found
+from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.verdict.verdict import Found
 from wrackline.history.addresses import matching, parquet
 from wrackline.history.files import whole_file
 

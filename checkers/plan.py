@@ -1,8 +1,8 @@
 """The plan of an analysis: which Spark jobs there are, and what goes from one to the next (docs/checkers.md).
 
 Spark cuts, shuffles, sorts and spills; what is in the packets is decided by numpy in the tasks
-(wrackline.checkers.stages). Only what is small comes back to the driver: what runner, nemesis and final reads
-wrote down, one short row per chunk of a log, and counts.
+(wrackline.checkers.engine.tasks). Only what is small comes back to the driver: what runner, nemesis and
+final reads wrote down, one short row per chunk of a log, and counts.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from wrackline.checkers import stages
-from wrackline.checkers.carries import below_of, carries
-from wrackline.checkers.chunks import SUMMARY
-from wrackline.checkers.context import Context, context_of, places_of
-from wrackline.checkers.cycles import TRANSACTIONS
-from wrackline.checkers.metrics import Figures, take_counts, take_gaps, take_written
-from wrackline.checkers.moments import DECIDED, SUMMARIES, beyond_of
-from wrackline.checkers.packets import SCHEMA, Kind, Packet, packets, unpack
-from wrackline.checkers.registry import Evidence, marks
-from wrackline.checkers.runs import AnalysisError, Place, Run, surveyed, surveyed_split
-from wrackline.checkers.splits import Split
-from wrackline.checkers.survey import Partners, Survey
-from wrackline.checkers.suspects import SCHEMA as SUSPECT_SCHEMA
-from wrackline.checkers.tables import Tables, keep
+from wrackline.checkers.anomalies.cycles import TRANSACTIONS
+from wrackline.checkers.anomalies.registry import Evidence, marks
+from wrackline.checkers.engine import tasks as stages
+from wrackline.checkers.engine.candidates import SCHEMA as SUSPECT_SCHEMA
+from wrackline.checkers.engine.context import Context, context_of, places_of
+from wrackline.checkers.engine.facts import SCHEMA, Kind, Packet, packets, unpack
+from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, beyond_of
+from wrackline.checkers.engine.offset_ranges import SUMMARY
+from wrackline.checkers.engine.range_bounds import below_of, carries
+from wrackline.checkers.engine.tables import Tables, keep
+from wrackline.checkers.inputs.first_look import Partners, Survey
+from wrackline.checkers.inputs.row_groups import Split
+from wrackline.checkers.inputs.runs import AnalysisError, Place, Run, surveyed, surveyed_split
+from wrackline.checkers.verdict.metrics import Figures, take_counts, take_gaps, take_written
 
 FACTS_PER_TASK = 1_500_000
 """So many records make a task of the shuffles: some 100 MiB."""

@@ -113,7 +113,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests of a process."""
-    from wrackline.checkers.session import session  # late: most workers have no use for Spark
+    from wrackline.checkers.engine.spark.session import session  # late: most workers have no use for Spark
 
     with session("local[2]", memory="1g", brief=True) as spark:
         yield spark

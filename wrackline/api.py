@@ -23,14 +23,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is asked for
-    from wrackline.checkers.evidence import Window, apart, findings, having, place, say, seconds, shown
-    from wrackline.checkers.masters import SparkUnavailable
-    from wrackline.checkers.packets import NONE, Bools, Rows, bools
-    from wrackline.checkers.registry import Check, Evidence, check, mark
-    from wrackline.checkers.runs import AnalysisError
-    from wrackline.checkers.suspects import is_place, least, lt
+    from wrackline.checkers.anomalies.evidence import (
+        Window,
+        apart,
+        findings,
+        having,
+        place,
+        say,
+        seconds,
+        shown,
+    )
+    from wrackline.checkers.anomalies.registry import Check, Evidence, check, mark
+    from wrackline.checkers.engine.candidates import is_place, least, lt
+    from wrackline.checkers.engine.facts import Rows
+    from wrackline.checkers.engine.spark.masters import SparkUnavailable
+    from wrackline.checkers.inputs.arrays import NONE, Bools, bools
+    from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.fleets.base import (
-        FileLoss,
+    "wrackline.checkers.engine.facts": "Rows",
+    "wrackline.checkers.inputs.arrays": "Bools NONE bools",
         Fleet,
         FleetError,
         Host,
@@ -113,12 +124,12 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
 # A name's home is imported when the name is: a fault need not wait for Spark, and the marks of a check run in
 # Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
 _HOMES = {
-    "wrackline.checkers.evidence": "Window apart findings having place say seconds shown",
-    "wrackline.checkers.packets": "Bools NONE Rows bools",
-    "wrackline.checkers.registry": "Check Evidence check mark",
-    "wrackline.checkers.runs": "AnalysisError",
-    "wrackline.checkers.masters": "SparkUnavailable",
-    "wrackline.checkers.suspects": "is_place least lt",
+    "wrackline.checkers.anomalies.evidence": "Window apart findings having place say seconds shown",
+    "wrackline.checkers.engine.facts": "Bools NONE Rows bools",
+    "wrackline.checkers.anomalies.registry": "Check Evidence check mark",
+    "wrackline.checkers.inputs.runs": "AnalysisError",
+    "wrackline.checkers.engine.spark.masters": "SparkUnavailable",
+    "wrackline.checkers.engine.candidates": "is_place least lt",
     "wrackline.fleets.base": "FileLoss Fleet FleetError Host PowerCut PowerSwitch Remote Result Stream",
     "wrackline.fleets.netns.fleet": "NetnsFleet",
     "wrackline.fleets.netns.spec": "NetnsSpec",

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from synthetic import write_history
 
 from wrackline.checkers.analysis import BRIEF_FACTS, analyze
-from wrackline.checkers.session import session
+from wrackline.checkers.engine.spark.session import session
 
 FACTS_PER_OPERATION = 6
 RECORDS_PER_OPERATION = 0.6

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from analysis import Watch
 
 from wrackline.checkers.analysis import BRIEF_FACTS, analyze
-from wrackline.checkers.session import session
+from wrackline.checkers.engine.spark.session import session
 
 
 def write(run: Path, workload: str, operations: int, partitions: int) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from wrackline.checkers.columns import NEVER
+from wrackline.checkers.exact.operations import NEVER
 from wrackline.checkers.jvm.calls import (
     EMPTY,
     MEMOISED,

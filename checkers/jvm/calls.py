@@ -8,7 +8,7 @@ from enum import IntEnum, StrEnum
 
 import numpy as np
 
-from wrackline.checkers.columns import NEVER, NOTHING, Columns, Ints
+from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, Ints
 
 NIL = int(np.iinfo(np.int64).min)
 """``a`` of an operation whose value is not known."""
@@ -18,7 +18,7 @@ EMPTY = NIL + 1
 
 class Model(StrEnum):
     """Sequential objects that Knossos knows. With unique values ``register`` and ``fifo-queue`` have exact
-    checks that need no search (wrackline.checkers.exact_register, wrackline.checkers.exact_queue)."""
+    checks that need no search (wrackline.checkers.exact.register, wrackline.checkers.exact.queue)."""
 
     REGISTER = "register"
     CAS_REGISTER = "cas-register"
@@ -27,7 +27,7 @@ class Model(StrEnum):
     UNORDERED_QUEUE = "unordered-queue"
     FIFO_QUEUE = "fifo-queue"
     LOG = "log"
-    """Append-only, with contiguous offsets (wrackline.checkers.linearizable): all that was ever done to
+    """Append-only, with contiguous offsets (wrackline.checkers.exact.log): all that was ever done to
     it."""
     SOME_OF_LOG = "some-of-log"
     """Some operations of such a log: others may have appended anything, at any time."""

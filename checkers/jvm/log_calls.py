@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from wrackline.checkers.columns import NEVER
+from wrackline.checkers.exact.operations import NEVER
 from wrackline.checkers.jvm.calls import NIL, SHAPES, Calls, Model
 
 _NAMES = list(SHAPES[Model.LOG])

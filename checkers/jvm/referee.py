@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
-from wrackline.checkers.exact_queue import Rule
+from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.exact.queue import Rule
 from wrackline.checkers.jvm.bridge import Answer, Bridge
 from wrackline.checkers.jvm.calls import Calls, Model, calls_of
 from wrackline.checkers.jvm.classpath import JvmUnavailable, available

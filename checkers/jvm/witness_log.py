@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wrackline.checkers.columns import NEVER
+from wrackline.checkers.exact.operations import NEVER
 from wrackline.checkers.jvm.calls import Calls, Model
 from wrackline.checkers.jvm.log_calls import LogCalls
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
@@ -18,7 +18,7 @@ from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
 KINDS = ("send", "poll", "drain", "end")
 HOLE = "hole"
 UNFILLED = "unfilled"
-"""What a finding's ``where`` says (wrackline.checkers.visibility)."""
+"""What a finding's ``where`` says (wrackline.checkers.anomalies.visibility)."""
 Row = Mapping[str, Any]
 Operation = tuple[Row, Row | None]
 """(invocation, completion)."""

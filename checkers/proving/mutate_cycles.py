@@ -1,4 +1,4 @@
-"""Mutations of transactions (wrackline.checkers.cycles)."""
+"""Mutations of transactions (wrackline.checkers.anomalies.cycles)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutations of what groups commit and are told to have committed (wrackline.checkers.groups)."""
+"""Mutations of what groups commit and are told to have committed (wrackline.checkers.anomalies.groups)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutations of what records are and where they lie (wrackline.checkers.integrity)."""
+"""Mutations of what records are and where they lie (wrackline.checkers.anomalies.integrity)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutations that lose records (wrackline.checkers.loss)."""
+"""Mutations that lose records (wrackline.checkers.anomalies.loss)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Mutations of registers and queues: each breaks one rule of wrackline.checkers.exact_register or
-wrackline.checkers.exact_queue once, by changing what gets returned. Logs do not know what gets returned:
+"""Mutations of registers and queues: each breaks one rule of wrackline.checkers.exact.register or
+wrackline.checkers.exact.queue once, by changing what gets returned. Logs do not know what gets returned:
 nothing else may be found, and no second culprit.
 
 Time is the position of an event. Where a mutation looks for a place, the conditions say why nothing else
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from wrackline.checkers.exact_queue import Rule as QueueRule
-from wrackline.checkers.exact_register import Rule as RegisterRule
+from wrackline.checkers.exact.queue import Rule as QueueRule
+from wrackline.checkers.exact.register import Rule as RegisterRule
 from wrackline.checkers.proving.edit import phantom
 from wrackline.checkers.proving.object_events import MadeObjects
 from wrackline.checkers.proving.objects import ObjectKnobs

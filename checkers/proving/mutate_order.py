@@ -1,5 +1,5 @@
 """Mutations of order: of sends against real time and within a process, and of what a consumer is given
-(wrackline.checkers.order)."""
+(wrackline.checkers.anomalies.order)."""
 
 from __future__ import annotations
 

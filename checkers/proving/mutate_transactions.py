@@ -1,4 +1,4 @@
-"""Mutations of what a transaction shows to readers (wrackline.checkers.transactions)."""
+"""Mutations of what a transaction shows to readers (wrackline.checkers.anomalies.transactions)."""
 
 from __future__ import annotations
 

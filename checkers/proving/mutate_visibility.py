@@ -1,4 +1,4 @@
-"""Mutations of what is shown when (wrackline.checkers.visibility)."""
+"""Mutations of what is shown when (wrackline.checkers.anomalies.visibility)."""
 
 from __future__ import annotations
 

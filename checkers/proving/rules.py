@@ -1,5 +1,5 @@
 """A history held against the rules of linearizability without Spark: the exact rules in numpy
-(wrackline.checkers.linearizable), partition by partition, on events that fit in memory. It is the other
+(wrackline.checkers.exact.log), partition by partition, on events that fit in memory. It is the other
 witness of the Spark queries, and quick enough to go over thousands of made histories."""
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from wrackline.checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
-from wrackline.checkers.operations import ROWS_OF_MEMBERS
+from wrackline.checkers.exact.log import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
+from wrackline.checkers.inputs.operations import ROWS_OF_MEMBERS
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, Event, Record, Type
 
 RULES = frozenset({Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED})

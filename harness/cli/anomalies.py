@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 import click
 import orjson
 
-from wrackline.checkers.contracts import promise_of
-from wrackline.checkers.registry import checks
+from wrackline.checkers.anomalies.registry import checks
+from wrackline.checkers.verdict.contracts import promise_of
 from wrackline.harness.report.glossary import METRICS
 
 COUNTED = "counted, never a violation"

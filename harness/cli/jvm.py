@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from wrackline.checkers.columns import RepeatedValue
-from wrackline.checkers.exact_queue import check_queue
-from wrackline.checkers.exact_register import check_register
+from wrackline.checkers.exact.operations import RepeatedValue
+from wrackline.checkers.exact.queue import check_queue
+from wrackline.checkers.exact.register import check_register
 from wrackline.checkers.jvm import install as maven
 from wrackline.checkers.jvm.bridge import DEFAULT_DEADLINE_S, DEFAULT_HEAP, Answer, Bridge, Judgement
 from wrackline.checkers.jvm.calls import Calls, Model

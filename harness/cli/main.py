@@ -210,10 +210,10 @@ def _explained(wrong: Exception) -> int:
 
 def _wrong_input() -> tuple[type[Exception], ...]:
     """What is raised for input that is wrong. Imported late, as above."""
-    from wrackline.checkers.contracts import UnknownContract
+    from wrackline.checkers.engine.spark.masters import SparkUnavailable
+    from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.checkers.jvm.classpath import JvmUnavailable
-    from wrackline.checkers.masters import SparkUnavailable
-    from wrackline.checkers.runs import AnalysisError
+    from wrackline.checkers.verdict.contracts import UnknownContract
     from wrackline.harness.report.files import ReportError
     from wrackline.harness.run.outcome import CannotRecord
     from wrackline.harness.run.results import NoSuchRun

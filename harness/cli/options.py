@@ -54,7 +54,7 @@ state_dir_option = click.option(
 def _known(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
     """Raises UnknownContract."""
     if given is not None:
-        from wrackline.checkers.contracts import named  # late: see `_default_results`
+        from wrackline.checkers.verdict.contracts import named  # late: see `_default_results`
 
         named(given)
     return given
@@ -70,7 +70,7 @@ contract_option = click.option(
 
 def _there(_context: click.Context, _option: click.Parameter, given: str) -> str:
     """Refuse a master before a run is made that nobody could judge. Raises SparkUnavailable."""
-    from wrackline.checkers.masters import check_master  # late: see `_default_results`
+    from wrackline.checkers.engine.spark.masters import check_master  # late: see `_default_results`
 
     check_master(given)
     return given

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from wrackline.checkers import hadoop
+from wrackline.checkers.engine.spark import hadoop
 from wrackline.maven import repository_url
 
 

@@ -99,7 +99,7 @@ class _Spark:
         self._stack, self._started = stack, False
 
     def start(self) -> None:
-        from wrackline.checkers.session import session
+        from wrackline.checkers.engine.spark.session import session
 
         if not self._started:
             self._stack.enter_context(session(brief=True))
@@ -178,8 +178,8 @@ def judged(wrackline_scenario: Scenario, history: History, wrackline_spark: _Spa
 
 def _refusing(make: Callable[[], T]) -> T:
     """What is wrong with the input, the hosts, the cluster or Spark is one line, as on the command line."""
-    from wrackline.checkers.masters import SparkUnavailable
-    from wrackline.checkers.runs import AnalysisError
+    from wrackline.checkers.engine.spark.masters import SparkUnavailable
+    from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.fleets.base import FleetError
     from wrackline.harness.extend.scenario import ScenarioFailed
     from wrackline.harness.run.outcome import CannotRecord

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from wrackline.checkers.columns import NEVER, refuse_repeats
+from wrackline.checkers.exact.log import NOWHERE, Append, End, Read, Rule, Violation, check_log
+from wrackline.checkers.exact.operations import NEVER, refuse_repeats
 from wrackline.checkers.jvm.calls import Calls, Model, Outcome
 from wrackline.checkers.jvm.log_calls import LogCalls
-from wrackline.checkers.linearizable import NOWHERE, Append, End, Read, Rule, Violation, check_log
 from wrackline.harness.jepsen.object_histories import Done, frozen, paired
 from wrackline.history.jepsen.text import Operation, TextError
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.jvm.calls import (
     EMPTY,
     NIL,

@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
+from wrackline.checkers.engine.spark.session import session as judging_session
 from wrackline.checkers.findings import Verdict
-from wrackline.checkers.session import session as judging_session
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run.judge import broken_down, judge
 from wrackline.harness.specification.check import load_checked

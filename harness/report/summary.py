@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wrackline.checkers import system_words
 from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.checkers.verdict import system_words
 from wrackline.harness.report.faults import Fault
 from wrackline.harness.report.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
 from wrackline.harness.report.glossary import Entry, explain, rank

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from wrackline.checkers.course import INFRASTRUCTURE
+from wrackline.checkers.inputs.course import INFRASTRUCTURE
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.files import whole_file
 from wrackline.history.model import CONTROL, Event, Type

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from wrackline.checkers.course import INFRASTRUCTURE
+from wrackline.checkers.inputs.course import INFRASTRUCTURE
 from wrackline.harness.run.judge import Judged, judge
 from wrackline.harness.run.results import NoSuchRun
 from wrackline.history.addresses import check_reachable, fetch, files_below, matching, send

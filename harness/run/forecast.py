@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wrackline.checkers.contracts import contract_for
-from wrackline.checkers.runs import Run
+from wrackline.checkers.inputs.runs import Run
+from wrackline.checkers.verdict.contracts import contract_for
 from wrackline.harness.run.live import GUIDED_S
 from wrackline.harness.run.setup import plan_of, run_info, saved_plan
 from wrackline.harness.specification.build import build_parts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from wrackline.checkers.findings import EXIT_CODES, Verdict
-from wrackline.checkers.runs import AnalysisError
+from wrackline.checkers.inputs.runs import AnalysisError
 from wrackline.harness.run.node_words import words_of_loss
 from wrackline.history import read_info
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wrackline.checkers.contracts import LOSS
-from wrackline.checkers.system_words import is_kafka
+from wrackline.checkers.verdict.contracts import LOSS
+from wrackline.checkers.verdict.system_words import is_kafka
 from wrackline.history import packed
 from wrackline.history.model import RunInfo
 

@@ -74,7 +74,7 @@ class LatencySpec(Strict):
 
 
 class Thresholds(Strict):
-    """Their meanings are in wrackline.checkers.thresholds."""
+    """Their meanings are in wrackline.checkers.verdict.thresholds."""
 
     latency_ms: LatencySpec = LatencySpec()
     """The latency of sends that succeeded is at most this."""
@@ -92,7 +92,7 @@ class Thresholds(Strict):
     """At least so many operations succeed a second."""
 
     def limits(self) -> dict[str, float]:
-        """Those that are set, by their names in wrackline.checkers.thresholds."""
+        """Those that are set, by their names in wrackline.checkers.verdict.thresholds."""
         return dict(_flat(self.model_dump(exclude_none=True)))
 
 
@@ -106,7 +106,7 @@ def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, floa
 
 def _anomalies(schema: JsonSchema) -> None:
     """The names that ``expected`` takes."""
-    from wrackline.checkers.registry import names  # imports every check, which takes a second
+    from wrackline.checkers.anomalies.registry import names  # imports every check, which takes a second
 
     schema["items"]["enum"] = sorted(names())
 
@@ -124,7 +124,9 @@ class ContractSpec(Strict):
     @classmethod
     def _that_are_looked_for(cls, expected: tuple[str, ...]) -> tuple[str, ...]:
         if expected:
-            from wrackline.checkers.registry import names  # imports every check, which takes a second
+            from wrackline.checkers.anomalies.registry import (
+                names,  # imports every check, which takes a second
+            )
 
             for anomaly in expected:
                 if anomaly not in names():

@@ -1,5 +1,6 @@
 """The rows of nemesis and metadata in a simulated run's history: what was done to the cluster, what it cost,
-and who was in the ISR when. The contract a run is judged by rests on them (``wrackline.checkers.contracts``).
+and who was in the ISR when. The contract a run is judged by rests on them
+(``wrackline.checkers.verdict.contracts``).
 
 Unlike a nemesis on real machines the world knows what it did: a fault is proved by its node's disk and life.
 """

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.exact.log import NOWHERE, Append, End, Read, check_log
+from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.jvm.calls import (
     EMPTY,
     NIL,
@@ -31,7 +32,6 @@ from wrackline.checkers.jvm.calls import (
     TransactionsBuilder,
 )
 from wrackline.checkers.jvm.log_calls import LogCalls
-from wrackline.checkers.linearizable import NOWHERE, Append, End, Read, check_log
 
 GOLDEN = Path(__file__).parent / "golden"
 LINEARIZABLE = GOLDEN / "linearizable.jsonl"

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.checkers.histories import NODES, TOPIC, info
-from wrackline.checkers import metrics
-from wrackline.checkers.conditions import Condition, conditions
-from wrackline.checkers.contracts import contract_for
-from wrackline.checkers.course import Course
-from wrackline.checkers.final_reads import FinalRead, ReplicaRead
-from wrackline.checkers.metrics import Figures, Outcomes, Written
-from wrackline.checkers.registry import names
-from wrackline.checkers.runs import Fault, Phase, Run, Sample
-from wrackline.checkers.verdict import Found, verdict
+from wrackline.checkers.anomalies.registry import names
+from wrackline.checkers.inputs import phases
+from wrackline.checkers.inputs.course import Course
+from wrackline.checkers.inputs.final_reads import FinalRead, ReplicaRead
+from wrackline.checkers.inputs.runs import Fault, Phase, Run, Sample
+from wrackline.checkers.verdict.conditions import Condition, conditions
+from wrackline.checkers.verdict.contracts import contract_for
+from wrackline.checkers.verdict.metrics import Figures, Outcomes, Written
+from wrackline.checkers.verdict.verdict import Found, verdict
 from wrackline.history.model import PlanInfo
 
 PLACE = (TOPIC, 0)
@@ -42,7 +42,7 @@ def outcomes(ok: int, fail: int = 0, info: int = 0) -> Outcomes:
 
 def good_figures(run: Run, ok: int = 1_000) -> Figures:
     figures = Figures(acked_records=1_000)
-    for number in range(1, len(metrics.boundaries(run)) + 1):
+    for number in range(1, len(phases.boundaries(run)) + 1):
         for f in ("send", "poll", "end"):
             figures.segments[number, f] = outcomes(ok, 1, 1)
         figures.written[PLACE, number] = Written(ok, ok)

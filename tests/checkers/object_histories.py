@@ -11,12 +11,12 @@ import numpy as np
 
 from tests.checkers.goldens import INITIAL, as_columns, make
 from tests.checkers.histories import TOPIC, History
-from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
-from wrackline.checkers.exact_queue import check_queue
-from wrackline.checkers.exact_register import check_register
+from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.exact.queue import check_queue
+from wrackline.checkers.exact.register import check_register
+from wrackline.checkers.inputs.row_groups import splits_of
+from wrackline.checkers.inputs.runs import Run, open_run, surveyed, surveyed_split
 from wrackline.checkers.jvm.calls import Model
-from wrackline.checkers.runs import Run, open_run, surveyed, surveyed_split
-from wrackline.checkers.splits import splits_of
 from wrackline.history.model import FAILED, UNKNOWN, Record, TopicInfo, Type
 
 Said = set[tuple[Any, ...]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from wrackline.checkers.columns import NEVER, NOTHING, Columns
+from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns
 
 State = TypeVar("State", bound=Hashable)
 Step = Callable[[State, bool, int, bool], "list[State]"]

@@ -13,10 +13,10 @@ import pytest
 
 from tests.checkers.cases.base import A, B, C
 from tests.checkers.histories import TOPIC, History
-from wrackline.checkers.contracts import UnknownContract
 from wrackline.checkers.findings import FINDINGS
-from wrackline.checkers.metrics import isr_under
-from wrackline.checkers.runs import AnalysisError, load_run
+from wrackline.checkers.inputs.runs import AnalysisError, load_run
+from wrackline.checkers.verdict.contracts import UnknownContract
+from wrackline.checkers.verdict.metrics import isr_under
 from wrackline.history.model import UNKNOWN, TopicInfo, Type
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from tests.checkers.cases.base import Case
 from tests.checkers.goldens import check_golden_log, golden_of_log
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.model import Model, completions, copy_of
-from wrackline.checkers.contracts import OF_OBJECTS
+from wrackline.checkers.anomalies.registry import checks, names
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm import referee
 from wrackline.checkers.jvm.bridge import Answer, Bridge
@@ -32,7 +32,7 @@ from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import LOG
 from wrackline.checkers.jvm.witness_log import KINDS, UNFILLED
 from wrackline.checkers.proving.rules import violations
-from wrackline.checkers.registry import checks, names
+from wrackline.checkers.verdict.contracts import OF_OBJECTS
 from wrackline.harness.report import write_report
 from wrackline.history.model import FAILED, Type
 

@@ -14,11 +14,12 @@ from tests.checkers.cases import all_cases
 from tests.checkers.histories import History
 from tests.checkers.model import Model
 from tests.checkers.without_spark import suspects
-from wrackline.checkers.context import run_of
-from wrackline.checkers.packets import NONE, Rows, pack, unpack
-from wrackline.checkers.registry import marks
-from wrackline.checkers.runs import Run, open_run, surveyed, surveyed_split
-from wrackline.checkers.splits import splits_of
+from wrackline.checkers.anomalies.registry import marks
+from wrackline.checkers.engine.context import run_of
+from wrackline.checkers.engine.facts import Rows, pack, unpack
+from wrackline.checkers.inputs.arrays import NONE
+from wrackline.checkers.inputs.row_groups import splits_of
+from wrackline.checkers.inputs.runs import Run, open_run, surveyed, surveyed_split
 
 pytestmark = pytest.mark.slow
 

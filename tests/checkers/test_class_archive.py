@@ -9,7 +9,7 @@ from subprocess import PIPE
 
 import pytest
 
-from wrackline.checkers.class_archive import Archive, archive_for
+from wrackline.checkers.engine.spark.class_archive import Archive, archive_for
 
 
 def jvm_that(does: str) -> subprocess.Popen[bytes]:

@@ -10,13 +10,14 @@ import pytest
 
 from tests.checkers.good_runs import PLACE, SECOND, decided, good_figures, good_run, missing, seen, unmet
 from tests.checkers.histories import TOPIC, History
-from wrackline.checkers import metrics
-from wrackline.checkers.course import Course, Trouble
-from wrackline.checkers.final_reads import FinalRead
 from wrackline.checkers.findings import Verdict
-from wrackline.checkers.metrics import Written
-from wrackline.checkers.runs import Fault, Phase, Run, load_run
-from wrackline.checkers.verdict import ON_THE_FINAL_READ
+from wrackline.checkers.inputs import phases
+from wrackline.checkers.inputs.course import Course, Trouble
+from wrackline.checkers.inputs.final_reads import FinalRead
+from wrackline.checkers.inputs.runs import Fault, Phase, Run, load_run
+from wrackline.checkers.verdict import metrics
+from wrackline.checkers.verdict.metrics import Written
+from wrackline.checkers.verdict.verdict import ON_THE_FINAL_READ
 from wrackline.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
 
 END = "the run went to its end"
@@ -247,7 +248,7 @@ def written(run: Run, before: int, during: int, after: int, tried: int = 100) ->
     """Acknowledged in log-0, of so many tried in each segment."""
     figures = good_figures(run)
     figures.written.clear()
-    edges = metrics.boundaries(run)
+    edges = phases.boundaries(run)
     for number, edge in enumerate(edges, 1):
         acked = before if edge < 20 * SECOND else during if edge < 25 * SECOND else after
         figures.written[PLACE, number] = Written(tried, acked)
@@ -327,7 +328,7 @@ def test_every_partition_needs_acknowledgements_of_its_own() -> None:
     run.replicas[other] = run.replicas[PLACE]
     figures = written(run, 5, 5, 5)
     assert [one.detail for one in unmet(run, figures)] == ["nothing was ever acknowledged in log-1"]
-    last = len(metrics.boundaries(run)) - 1
+    last = len(phases.boundaries(run)) - 1
     figures.written[other, last] = Written(50, 50)
     figures.written[other, 1] = Written(4, 0)
     assert missing(run, figures) == []

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from tests.checkers.histories import NODES, TOPIC, info
-from wrackline.checkers.contracts import (
+from wrackline.checkers.anomalies.registry import names
+from wrackline.checkers.findings import Meaning
+from wrackline.checkers.inputs.runs import Fault, Run, Sample
+from wrackline.checkers.verdict.contracts import (
     Contract,
     UnknownContract,
     contract_for,
     named,
 )
-from wrackline.checkers.findings import Meaning
-from wrackline.checkers.lossy_shutdowns import lossy_shutdowns, worst_losses
-from wrackline.checkers.registry import names
-from wrackline.checkers.runs import Fault, Run, Sample
+from wrackline.checkers.verdict.lossy_shutdowns import lossy_shutdowns, worst_losses
 
 PLACE = (TOPIC, 0)
 V, A, NA = Meaning.VIOLATION, Meaning.ALLOWED, Meaning.NOT_APPLICABLE

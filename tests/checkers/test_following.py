@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from wrackline.checkers import following
-from wrackline.checkers.following import followed
+from wrackline.checkers.engine.spark import following
+from wrackline.checkers.engine.spark.following import followed
 
 
 class Tracker:

@@ -22,8 +22,8 @@ from tests.checkers.goldens import (
     load,
     transactions,
 )
-from wrackline.checkers.exact_queue import check_queue
-from wrackline.checkers.exact_register import check_register
+from wrackline.checkers.exact.queue import check_queue
+from wrackline.checkers.exact.register import check_register
 from wrackline.checkers.jvm.bridge import Answer, Bridge
 from wrackline.checkers.jvm.calls import Model, calls_of
 from wrackline.checkers.jvm.classpath import available
@@ -118,7 +118,7 @@ def test_elle_says_it_again(bridge: Bridge) -> None:
 def test_a_limit_that_is_hit_is_unknown_and_the_bridge_goes_on(bridge: Bridge) -> None:
     # 200 overlapping writes and reads of a value that was overwritten: far beyond any search.
     rows = [(True, n, n, 1000 + n) for n in range(200)] + [(False, 0, 2000, 2001), (False, 1, 2002, 2003)]
-    from wrackline.checkers.columns import columns
+    from wrackline.checkers.exact.operations import columns
 
     hard, easy = columns(rows), columns(rows[:3])
     found = bridge.linearizable(calls_of(hard, Model.REGISTER, initial=INITIAL), deadline_s=1.0)

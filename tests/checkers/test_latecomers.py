@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.checkers.histories import History
-from wrackline.checkers.final_reads import FinalRead
-from wrackline.checkers.runs import Run, load_run, open_run, surveyed, surveyed_split
-from wrackline.checkers.splits import splits_of
+from wrackline.checkers.inputs.final_reads import FinalRead
+from wrackline.checkers.inputs.row_groups import splits_of
+from wrackline.checkers.inputs.runs import Run, load_run, open_run, surveyed, surveyed_split
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, TopicInfo, Type, value_of
 
 A, B, C, D = (value_of(process, 0) for process in (1, 2, 3, 4))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrackline.checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, check_log
+from wrackline.checkers.exact.log import NEVER, NOWHERE, Append, End, Read, Rule, check_log
 
 
 def rules(*args: object, **options: object) -> set[Rule]:

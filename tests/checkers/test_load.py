@@ -9,14 +9,15 @@ import pytest
 from tests.checkers.good_runs import good_figures, good_run, missing, outcomes
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.without_spark import ingested
-from wrackline.checkers import stages
-from wrackline.checkers.context import context_of
-from wrackline.checkers.load import load_of_main
-from wrackline.checkers.metrics import Figures, Outcomes, boundaries, take_counts
-from wrackline.checkers.packets import COLUMNS, Kind, unpack
-from wrackline.checkers.registry import marks
-from wrackline.checkers.runs import load_run
-from wrackline.checkers.tallies import figures_of
+from wrackline.checkers.anomalies.registry import marks
+from wrackline.checkers.engine import tasks as stages
+from wrackline.checkers.engine.context import context_of
+from wrackline.checkers.engine.counts import figures_of
+from wrackline.checkers.engine.facts import COLUMNS, Kind, unpack
+from wrackline.checkers.inputs.phases import boundaries
+from wrackline.checkers.inputs.runs import load_run
+from wrackline.checkers.verdict.load import load_of_main
+from wrackline.checkers.verdict.metrics import Figures, Outcomes, take_counts
 from wrackline.history.model import ABORTED_AS_MEANT, FAILED, Type
 
 RATE = "asked rate reached before the first fault"

@@ -7,9 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
-from wrackline.checkers import registry
-from wrackline.checkers.marks import Alone, Mark, Marks
-from wrackline.checkers.packets import Bools, Rows
+from wrackline.checkers.anomalies import registry
+from wrackline.checkers.engine.facts import Rows
+from wrackline.checkers.engine.marks import Alone, Mark, Marks
+from wrackline.checkers.inputs.arrays import Bools
 
 
 def small(rows: Rows) -> Bools:

@@ -8,20 +8,22 @@ from typing import Any
 
 import pytest
 
-import wrackline.checkers.objects
+import wrackline.checkers.engine.object_values
 from tests.checkers.object_histories import WORKLOADS, Said, expected, loaded, objects, rough
 from tests.checkers.without_spark import breaches
-from wrackline.checkers.columns import Columns, Ints
+from wrackline.checkers.engine.facts import SLOTS, Rows
+from wrackline.checkers.engine.object_values import RULES
+from wrackline.checkers.exact.operations import Columns, Ints
+from wrackline.checkers.inputs.arrays import NONE
+from wrackline.checkers.inputs.runs import open_run, surveyed, surveyed_split
 from wrackline.checkers.jvm.calls import Model
-from wrackline.checkers.objects import RULES
-from wrackline.checkers.packets import NONE, SLOTS, Rows
 from wrackline.checkers.proving.language import parse
 from wrackline.checkers.proving.made import write_events
-from wrackline.checkers.runs import open_run, surveyed, surveyed_split
 
 
 def together(rows: Rows) -> Said:
-    """What stretches of time tell of one culprit, as one: as wrackline.checkers.breaches has it."""
+    """What stretches of time tell of one culprit, as one: as wrackline.checkers.anomalies.object_evidence
+    has it."""
     found: dict[Any, list[dict[str, int]]] = {}
     for at in range(len(rows)):
         row = {name: int(column[at]) for name, column in rows.columns.items()}
@@ -75,15 +77,15 @@ def test_any_number_of_gets_of_one_value_fits(
 ) -> None:
     """Gets that say nothing more are forgotten on the way, in packets of few rows: the same is found."""
     forgotten: list[int] = []
-    essential = wrackline.checkers.objects.essential
+    essential = wrackline.checkers.engine.object_values.essential
 
     def counted(workload: str, table: Columns) -> Ints:
         kept = essential(workload, table)
         forgotten.append(len(table) - len(kept))
         return kept
 
-    monkeypatch.setattr(wrackline.checkers.objects, "_COMPACT_ROWS", 10)
-    monkeypatch.setattr(wrackline.checkers.objects, "essential", counted)
+    monkeypatch.setattr(wrackline.checkers.engine.object_values, "_COMPACT_ROWS", 10)
+    monkeypatch.setattr(wrackline.checkers.engine.object_values, "essential", counted)
     for seed in (20, 21):
         history, tables = objects(model, seed, again=0.5)
         rows = breaches([loaded(history, tmp_path / str(seed), 40)], 1 << 20)

@@ -7,11 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.checkers.search import is_queue, is_register
-from wrackline.checkers import exact_queue as queue
-from wrackline.checkers import exact_register as register
-from wrackline.checkers.columns import NEVER, NOTHING, Columns, RepeatedValue, columns
-from wrackline.checkers.exact_queue import check_queue
-from wrackline.checkers.exact_register import check_register
+from wrackline.checkers.exact import queue, register
+from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, RepeatedValue, columns
+from wrackline.checkers.exact.queue import check_queue
+from wrackline.checkers.exact.register import check_register
 
 Row = tuple[bool, int, int, int, bool]
 WRITE, READ = True, False

@@ -14,13 +14,13 @@ import pytest
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
-from wrackline.checkers.breaches import breaches
+from wrackline.checkers.anomalies.object_evidence import breaches
+from wrackline.checkers.engine.facts import SLOTS
+from wrackline.checkers.engine.tables import Tables
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import MODELS, referee
-from wrackline.checkers.packets import SLOTS
-from wrackline.checkers.tables import Tables
 from wrackline.history.model import MARKER, UNKNOWN, Record, Type, value_of
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ def test_the_bad_case_of_an_anomaly_shows_it_and_the_good_case_does_not(
 
 
 def test_every_check_has_a_mutation_and_a_pair_of_cases() -> None:
-    from wrackline.checkers.registry import names
+    from wrackline.checkers.anomalies.registry import names
 
     of_logs = set(names()) - WITHOUT_A_MODEL
     assert {anomaly_of(name) for name in PAIRS} == of_logs

@@ -16,7 +16,7 @@ import pytest
 
 from tests.checkers.histories import keeps_the_rules
 from tests.checkers.object_pairs import OBJECT_PAIRS
-from wrackline.checkers.objects import RULES
+from wrackline.checkers.engine.object_values import RULES
 from wrackline.checkers.proving.language import CaseError, parse
 from wrackline.checkers.proving.made import write_events
 from wrackline.checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations

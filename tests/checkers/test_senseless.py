@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.checkers.histories import History
-from wrackline.checkers.runs import AnalysisError, load_run
+from wrackline.checkers.inputs.runs import AnalysisError, load_run
 from wrackline.harness.cli.main import main
 from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import RunInfo

@@ -10,7 +10,7 @@ from subprocess import PIPE
 
 import pytest
 
-from wrackline.checkers.cluster import bundle
+from wrackline.checkers.engine.spark.cluster import bundle
 from wrackline.plugins.registry import Group, entries
 
 
@@ -24,7 +24,7 @@ def test_missing_or_old_java_is_one_clear_line(tmp_path: Path, java: str | None,
         script = tmp_path / "bin" / "java"
         script.write_text(f"#!/bin/sh\n{java}\n")
         script.chmod(0o755)
-    code = "from wrackline.checkers.session import JavaMissing, java_version\n"
+    code = "from wrackline.checkers.engine.spark.session import JavaMissing, java_version\n"
     code += "try: java_version()\nexcept JavaMissing as e: print(e)"
     said = subprocess.run(
         [sys.executable, "-c", code],
@@ -40,7 +40,7 @@ def test_missing_or_old_java_is_one_clear_line(tmp_path: Path, java: str | None,
 
 def test_what_a_killed_analysis_left_goes_with_the_next(tmp_path: Path) -> None:
     """And a living one's is left alone, in the other process."""
-    code = "import sys, time\nfrom wrackline.checkers.session import _scratch\n"
+    code = "import sys, time\nfrom wrackline.checkers.engine.spark.session import _scratch\n"
     code += "print(_scratch(), flush=True)\nsys.stdin.read()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
 
@@ -73,7 +73,7 @@ def test_what_a_cluster_is_sent_imports_without_the_checkout(tmp_path: Path) -> 
     modules = [one.module for one in entries(Group.CHECKS) if one.is_ours]
     code = "import importlib, sys\nfor name in sys.argv[1:]: print(importlib.import_module(name).__file__)"
     said = subprocess.run(
-        [sys.executable, "-P", "-c", code, "wrackline.checkers.stages", *modules],
+        [sys.executable, "-P", "-c", code, "wrackline.checkers.engine.tasks", *modules],
         env={**os.environ, "PYTHONPATH": str(archive)},
         cwd=tmp_path,
         capture_output=True,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.checkers.servers import SparkCluster, Storage, hdfs, s3, spark_cluster, wrackline
-from wrackline.checkers import hadoop
+from wrackline.checkers.engine.spark import hadoop
 from wrackline.checkers.proving.__main__ import main as proving
 from wrackline.history.addresses import fetch, files_below, send
 

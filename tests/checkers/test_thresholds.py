@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 
 from tests.checkers.good_runs import PLACE, SECOND, decided, good_figures, good_run, missing, seen
-from wrackline.checkers import metrics
 from wrackline.checkers.findings import Verdict
-from wrackline.checkers.runs import Run, Sample
+from wrackline.checkers.inputs.runs import Run, Sample
+from wrackline.checkers.verdict import metrics
 
 
 def judged_by(name: str, limit: float, run: Run | None = None, figures: metrics.Figures | None = None) -> str:

@@ -9,16 +9,17 @@ import pytest
 
 from tests.checkers.good_runs import PLACE, SECOND, decided, found, good_figures, good_run, missing, outcomes
 from tests.checkers.histories import TOPIC, info
-from wrackline.checkers import metrics
-from wrackline.checkers.conditions import conditions
-from wrackline.checkers.contracts import contract_for
-from wrackline.checkers.course import Trouble
+from wrackline.checkers.anomalies.registry import names
 from wrackline.checkers.findings import Verdict
-from wrackline.checkers.metrics import Figures, TransactionEnds
-from wrackline.checkers.registry import names
-from wrackline.checkers.runs import Fault, Run
-from wrackline.checkers.system_words import pair
-from wrackline.checkers.verdict import verdict
+from wrackline.checkers.inputs import phases
+from wrackline.checkers.inputs.course import Trouble
+from wrackline.checkers.inputs.runs import Fault, Run
+from wrackline.checkers.verdict import metrics
+from wrackline.checkers.verdict.conditions import conditions
+from wrackline.checkers.verdict.contracts import contract_for
+from wrackline.checkers.verdict.metrics import Figures, TransactionEnds
+from wrackline.checkers.verdict.system_words import pair
+from wrackline.checkers.verdict.verdict import verdict
 
 
 def test_pass() -> None:
@@ -138,7 +139,7 @@ def test_healthy_stretches(begin_s: int) -> None:
     run = good_run()
     run.faults[0] = dataclasses.replace(run.faults[0], begin_ns=begin_s * SECOND)
     run.faults.append(Fault("f2", "pause", ("n2",), "", 28 * SECOND, ended_ns=50 * SECOND))
-    stretches = [(one.begin_ns // SECOND, one.end_ns // SECOND) for one in metrics.healthy(run)]
+    stretches = [(one.begin_ns // SECOND, one.end_ns // SECOND) for one in phases.healthy(run)]
     assert stretches == ([(0, 20)] if begin_s else []) + [
         (50, 60)
     ]  # 25 to 28 s is too short to mean anything
@@ -148,7 +149,7 @@ def asked(rate: float, during_faults: int) -> tuple[Run, Figures]:
     """A minute at 100 operations a second, of which from 20 to 25 s only so many were begun in all."""
     run = good_run(rate=rate)
     figures = good_figures(run)
-    edges = metrics.boundaries(run)
+    edges = phases.boundaries(run)
     for number, edge in enumerate(edges, 1):
         stretch = [0, 20, 25, 60, 70]
         seconds = stretch[stretch.index(edge // SECOND) + 1] - edge // SECOND if edge < 70 * SECOND else 0
@@ -163,14 +164,14 @@ def test_a_member_that_crashes_ends_the_time_in_which_the_asked_rate_must_be_rea
     run = good_run(rate=100)
     run.crashes = [8 * SECOND, 30 * SECOND]
     figures = good_figures(run, ok=10_000)
-    assert metrics.boundaries(run) == [at * SECOND for at in (0, 8, 20, 25, 60, 70)]
+    assert phases.boundaries(run) == [at * SECOND for at in (0, 8, 20, 25, 60, 70)]
     for f in ("send", "poll", "end"):
         figures.segments[1, f] = outcomes(300)
         figures.segments[2, f] = outcomes(100)
     assert metrics.rate_before_first_fault(run, figures) == pytest.approx(900 / 8)
     assert missing(run, figures) == []
     run.crashes = [SECOND // 2]
-    assert metrics.boundaries(run) == [at * SECOND for at in (0, 20, 25, 60, 70)]
+    assert phases.boundaries(run) == [at * SECOND for at in (0, 20, 25, 60, 70)]
 
 
 def test_a_load_far_below_the_asked_rate_during_faults_prevents_a_pass() -> None:

@@ -8,17 +8,17 @@ from dataclasses import replace
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers import stages
-from wrackline.checkers.carries import below_of, carries
-from wrackline.checkers.chunks import SUMMARY
-from wrackline.checkers.context import Context, context_of
-from wrackline.checkers.moments import DECIDED, SUMMARIES, beyond_of
-from wrackline.checkers.packets import COLUMNS as COLUMNS_OF
-from wrackline.checkers.packets import Kind, Packet, Rows, Writer, packets, together, unpack
+from wrackline.checkers.anomalies.registry import marks
+from wrackline.checkers.engine import tasks as stages
+from wrackline.checkers.engine.candidates import COLUMNS
+from wrackline.checkers.engine.context import Context, context_of
+from wrackline.checkers.engine.facts import COLUMNS as COLUMNS_OF
+from wrackline.checkers.engine.facts import Kind, Packet, Rows, Writer, packets, together, unpack
+from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, beyond_of
+from wrackline.checkers.engine.offset_ranges import SUMMARY
+from wrackline.checkers.engine.range_bounds import below_of, carries
+from wrackline.checkers.inputs.runs import Run
 from wrackline.checkers.plan import NOBODY
-from wrackline.checkers.registry import marks
-from wrackline.checkers.runs import Run
-from wrackline.checkers.suspects import COLUMNS
 
 Stage = Callable[[stages.Batches], stages.Batches]
 

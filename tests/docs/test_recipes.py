@@ -110,9 +110,9 @@ from tests.checkers.without_spark import suspects
 
 from wrackline.checkers.proving.language import parse
 from wrackline.checkers.proving.made import write_events
-from wrackline.checkers.registry import bit_of, names
-from wrackline.checkers.runs import load_run
-from wrackline.checkers.visibility import EARLY
+from wrackline.checkers.anomalies.registry import bit_of, names
+from wrackline.checkers.inputs.runs import load_run
+from wrackline.checkers.anomalies.visibility import EARLY
 
 
 @pytest.mark.parametrize(("case", "there"), [(0, True), (1, False)])

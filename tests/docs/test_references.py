@@ -216,7 +216,7 @@ def test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is() -> None:
 
 def test_every_contract_and_every_condition_of_a_pass_is_a_row() -> None:
     named = {row[0].strip("`") for row in rows("docs/anomalies.md")}
-    tree = ast.parse((ROOT / "checkers/contracts.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "checkers/verdict/contracts.py").read_text(encoding="utf-8"))
     contracts = set()
     for node in ast.walk(tree):
         match node:
@@ -226,7 +226,7 @@ def test_every_contract_and_every_condition_of_a_pass_is_a_row() -> None:
                 pass
     assert len(contracts) >= 5
     assert contracts <= named
-    source = (ROOT / "checkers/conditions.py").read_text(encoding="utf-8")
+    source = (ROOT / "checkers/verdict/conditions.py").read_text(encoding="utf-8")
     conditions = set(re.findall(r'(?:\bname(?:, \w+)* = |Condition\()"([^"]+)"', source))
     assert len(conditions) >= 13
     assert conditions <= named

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from wrackline.checkers.conditions import conditions
-from wrackline.checkers.metrics import Figures
-from wrackline.checkers.runs import load_run
+from wrackline.checkers.inputs.runs import load_run
+from wrackline.checkers.verdict.conditions import conditions
+from wrackline.checkers.verdict.metrics import Figures
 from wrackline.harness.specification.spec import load
 from wrackline.history import history_files, read_info
 from wrackline.history.model import CONTROL, DIED

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from tests.fleets.machines import made_machines
-from wrackline.checkers.conditions import conditions
-from wrackline.checkers.metrics import Figures
-from wrackline.checkers.runs import load_run
+from wrackline.checkers.inputs.runs import load_run
+from wrackline.checkers.verdict.conditions import conditions
+from wrackline.checkers.verdict.metrics import Figures
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
 

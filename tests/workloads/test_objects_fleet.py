@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.workloads.test_objects_workloads import PARTITIONS, of_partition
-from wrackline.checkers.exact_queue import check_queue
-from wrackline.checkers.exact_register import check_register
+from wrackline.checkers.exact.queue import check_queue
+from wrackline.checkers.exact.register import check_register
 from wrackline.harness.run import Options, run
 from wrackline.harness.specification.spec import parse
 from wrackline.history import history_files

@@ -11,9 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.workloads.driving import Row, driven, recorded
-from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
-from wrackline.checkers.exact_queue import check_queue
-from wrackline.checkers.exact_register import check_register
+from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.exact.queue import check_queue
+from wrackline.checkers.exact.register import check_register
 from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.workloads.log import ClientsSpec
 from wrackline.workloads.log.markers import is_marker

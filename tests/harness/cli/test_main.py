@@ -17,9 +17,9 @@ import orjson
 import pytest
 
 import wrackline.checkers.analysis
-from wrackline.checkers import masters, session
-from wrackline.checkers.masters import SparkUnavailable
-from wrackline.checkers.runs import AnalysisError
+from wrackline.checkers.engine.spark import masters, session
+from wrackline.checkers.engine.spark.masters import SparkUnavailable
+from wrackline.checkers.inputs.runs import AnalysisError
 from wrackline.harness.cli.main import COMMANDS, main
 from wrackline.harness.cli.main import wrackline as command_line
 from wrackline.history import Recorder, read_info

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from tests.harness.doubles import SPEC, Stage, phases
-from wrackline.checkers.contracts import contract_for
-from wrackline.checkers.runs import Run
+from wrackline.checkers.inputs.runs import Run
+from wrackline.checkers.verdict.contracts import contract_for
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.harness.cli.main import main
 from wrackline.harness.run.forecast import forecast

@@ -12,7 +12,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from wrackline.checkers.runs import load_run
+from wrackline.checkers.inputs.runs import load_run
 from wrackline.history import history_files
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]

@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from tests.harness.doubles import Stage, interrupt_when, rows
-from wrackline.checkers.conditions import conditions
-from wrackline.checkers.metrics import Figures
-from wrackline.checkers.runs import Run, load_run
+from wrackline.checkers.inputs.runs import Run, load_run
+from wrackline.checkers.verdict.conditions import conditions
+from wrackline.checkers.verdict.metrics import Figures
 from wrackline.harness.run import CannotRecord, Outcome
 from wrackline.history import read_info
 from wrackline.history.model import DIED, PlanInfo

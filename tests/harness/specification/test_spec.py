@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from wrackline.checkers.thresholds import LEFT_OUT, THRESHOLDS
+from wrackline.checkers.verdict.thresholds import LEFT_OUT, THRESHOLDS
 from wrackline.harness.specification.spec import Spec, SpecError, load, parse
 from wrackline.workloads.log import LogSpec
 

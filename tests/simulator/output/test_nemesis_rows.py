@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.findings import Meaning
-from wrackline.checkers.lossy_shutdowns import lossy_shutdowns, worst_losses
-from wrackline.checkers.runs import Run, load_run
+from wrackline.checkers.inputs.runs import Run, load_run
+from wrackline.checkers.verdict.contracts import contract_for
+from wrackline.checkers.verdict.lossy_shutdowns import lossy_shutdowns, worst_losses
 from wrackline.history.model import NEMESIS
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.output.export import write_run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wrackline.checkers.system_words import elections, features, flushing, recovery
+from wrackline.checkers.verdict.system_words import elections, features, flushing, recovery
 from wrackline.harness.run.forecast import forecast
 from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.history.model import RunInfo, TopicInfo

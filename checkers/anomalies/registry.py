@@ -1,0 +1,156 @@
+"""The register of checks: each anomaly's name, family, nearest Jepsen name and meaning, and how it is found.
+
+A check is told in two parts. *Marks* are tests of columns in numpy that run wherever the rows are: they leave
+the few rows that matter. The check itself is a function from DataFrames to a DataFrame in the common schema,
+which says what those rows mean; it is planned only where one of its marks was seen. A check that reads other
+tables names the kinds of operations (``f``) that it ``needs``, and is left out where no run has them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+
+from pyspark.sql import DataFrame
+
+from wrackline.checkers.engine.marks import Mark, Marks, Test, TestByValue
+from wrackline.checkers.engine.tables import Tables
+from wrackline.checkers.verdict.contracts import speaks_of
+from wrackline.plugins.registry import Group, load_all
+
+
+class Family(StrEnum):
+    """Ours, in the order of docs/anomalies.md; each is a module of checkers. Checks from elsewhere say
+    others, which come after."""
+
+    LOSS = "loss"
+    INTEGRITY = "integrity"
+    ORDER = "order"
+    VISIBILITY = "visibility"
+    CYCLES = "cycles"
+    TRANSACTIONS = "transactions"
+    GROUPS = "groups"
+    REGISTERS = "registers"
+    QUEUES = "queues"
+
+
+@dataclass
+class Evidence:
+    """What the checks read."""
+
+    tables: Tables
+    suspects: DataFrame
+    """Rows of wrackline.checkers.engine.candidates with at least one mark."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Mark -> how many rows have it."""
+    breaches: DataFrame | None = None
+    """Packets: what is wrong with registers and queues (wrackline.checkers.anomalies.object_evidence); None
+    where no run has any."""
+    shared: dict[str, DataFrame] = field(default_factory=dict)
+
+    def once(self, name: str, made: Callable[[], DataFrame]) -> DataFrame:
+        """A table that several checks read."""
+        if name not in self.shared:
+            self.shared[name] = made()
+        return self.shared[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One anomaly. ``find`` gives findings (wrackline.checkers.anomalies.evidence)."""
+
+    name: str
+    family: str
+    jepsen: str
+    meaning: str
+    find: Callable[[Evidence], DataFrame]
+    marks: tuple[str, ...] = ()
+    needs: frozenset[str] = frozenset()
+    like: str | None = None
+    """An anomaly of ours: contracts forbid and allow this one as they do that one. None: no contract speaks
+    of it, unless it is ours."""
+
+    def applies(self, evidence: Evidence) -> bool:
+        """Whether there is anything for it to look at."""
+        return any(evidence.counts.get(mark) for mark in self.marks) or any(
+            self.needs & run.kinds for run in evidence.tables.runs
+        )
+
+
+_CHECKS: dict[str, Check] = {}
+_MARKS: dict[str, Mark] = {}
+
+
+def check(
+    name: str,
+    family: str,
+    jepsen: str,
+    meaning: str,
+    *,
+    marks: Sequence[str] = (),
+    needs: Sequence[str] = (),
+    like: str | None = None,
+) -> Callable[[Callable[[Evidence], DataFrame]], Callable[[Evidence], DataFrame]]:
+    """Registers the decorated function as the check for an anomaly. Raises ValueError for a name that is
+    taken, and for a ``like`` that no contract speaks of."""
+    if like is not None and not speaks_of(like):
+        raise ValueError(f"check {name}: no contract speaks of {like!r}, which it is said to be like")
+
+    def register(find: Callable[[Evidence], DataFrame]) -> Callable[[Evidence], DataFrame]:
+        if name in _CHECKS:
+            raise ValueError(f"two checks are called {name}")
+        _CHECKS[name] = Check(name, family, jepsen, meaning, find, tuple(marks), frozenset(needs), like)
+        return find
+
+    return register
+
+
+def mark(name: str, at_place: Test | None = None, by_value: TestByValue | None = None) -> str:
+    """Registers a mark (wrackline.checkers.engine.marks.Mark); returns its name. Raises ValueError where
+    Spark's workers could not be given it."""
+    if name in _MARKS:
+        raise ValueError(f"two marks are called {name}")
+    found = Mark(name, at_place, by_value)
+    try:
+        pickle.dumps(found)
+    except (pickle.PicklingError, AttributeError, TypeError) as wrong:
+        raise ValueError(
+            f"mark {name}: its tests must be functions at the top of a module ({wrong})"
+        ) from wrong
+    _MARKS[name] = found
+    return name
+
+
+@cache
+def _load() -> None:
+    load_all(Group.CHECKS)  # each module registers its own
+
+
+def checks() -> Sequence[Check]:
+    """All of them, in the order of docs/anomalies.md."""
+    _load()
+    order = {str(family): number for number, family in enumerate(Family)}
+    return tuple(sorted(_CHECKS.values(), key=lambda one: order.get(one.family, len(order))))
+
+
+def like() -> dict[str, str]:
+    """Of the checks that are like one of ours: name -> that one's."""
+    return {one.name: one.like for one in checks() if one.like is not None}
+
+
+def names() -> tuple[str, ...]:
+    return tuple(one.name for one in checks())
+
+
+@cache
+def marks() -> Marks:
+    """The marks of all checks."""
+    _load()
+    return Marks(_MARKS.values())
+
+
+def bit_of(name: str) -> int:
+    return marks().bit(name)

@@ -1,0 +1,292 @@
+"""From events to facts: invocations meet their completions, records become rows of integers, and each row
+goes to the chunk of the log (or the value, or the run) that it speaks of. One split at a time, in bounded
+memory.
+
+What a split cannot know of its neighbours is little: the operations that are open at its edges come with it
+(wrackline.checkers.inputs.first_look), and where consumers and producers stood is sent on as an *edge* to
+whoever sees all splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from wrackline.checkers.engine.candidates import ACKED, REFUSED, UNSURE, bucket_of
+from wrackline.checkers.engine.context import Context
+from wrackline.checkers.engine.counts import Tally
+from wrackline.checkers.engine.facts import SEND, TIMES, VALUES, Kind, Rows, Writer
+from wrackline.checkers.engine.object_values import GETS, put_gets, put_puts
+from wrackline.checkers.engine.per_process import (
+    SENT,
+    Ends,
+    Sequence,
+    put_batch_order,
+    put_sessions,
+)
+from wrackline.checkers.engine.reads import Reads
+from wrackline.checkers.engine.unacknowledged import Mates
+from wrackline.checkers.exact.operations import NOTHING
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.inputs.first_look import Partners
+from wrackline.checkers.inputs.operations import Operations, both, of_clients
+from wrackline.checkers.inputs.row_groups import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
+from wrackline.checkers.inputs.validity import check_answers, check_numbers, check_order
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
+
+
+class Ingest:
+    """Reads one split. ``packets`` gives its facts."""
+
+    def __init__(
+        self, split: Split, partners: Partners, context: Context, *, sends_only: bool = False
+    ) -> None:
+        self.split, self.context, self.sends_only = split, context, sends_only
+        self.names = {"type": Names(), "f": Names(context.kinds), "topic": Names()}
+        self.names |= {"node": Names(), "error": Names()}
+        self.writer = Writer()
+        self.tally = Tally(split.run, context)
+        self._invoked = {process: (index, ns) for process, index, ns in partners["invoked"]}
+        self._completed = {process: tuple(rest) for process, *rest in partners["completed"]}
+        self._open: Batch | None = None
+        self._last_index = NONE
+        self._reads = Reads(context, self.names, self.writer)
+        self._sent = Sequence(SENT)
+        self._bases = np.zeros(0, dtype=np.int64)
+        self._final_ends = Ends(split.run, context)
+        self._mates = Mates(split.number)
+
+    def packets(self) -> Iterator[pa.RecordBatch]:
+        """Raises OSError when the file cannot be read, Senseless when it is no history."""
+        for fresh in read(self.split, self.names, extra=not self.sends_only):
+            self._take(fresh)
+            yield from self.writer.batches()
+        self._leave()
+        yield from self.writer.batches(everything=True)
+
+    def _take(self, fresh: Batch) -> None:
+        self._last_index = check_order(fresh.index, self._last_index)
+        check_numbers(fresh.partition, fresh.record_partition, fresh.record_offset, fresh.record_value)
+        known = self.names["topic"].names
+        bases = [self.context.topics.get((self.split.run, name), NONE) for name in known[len(self._bases) :]]
+        self._bases = np.concatenate([self._bases, np.array(bases, dtype=np.int64)])
+        if not self.sends_only:
+            self._reads.take(fresh, self._base(fresh.topic))
+            self.tally.transactional += int(fresh.txn.sum())
+        batch = joined(self._open, fresh)
+        operations, still_open = self._paired(batch)
+        self._open = picked(batch, still_open)
+        self._operations(batch, operations)
+
+    def _base(self, topic: Ints) -> Ints:
+        """The log of partition 0 of each topic; NONE where there is none."""
+        padded = np.append(self._bases, NONE)
+        return padded[np.where(topic == NONE, len(self._bases), topic)]
+
+    def _paired(self, batch: Batch) -> tuple[Operations, Ints]:
+        """The operations that are whole, and the events that are still open."""
+        clients = np.flatnonzero(of_clients(batch.process, batch.f, self.names["f"]))
+        order = clients[np.argsort(batch.process[clients], kind="stable")]
+        same = np.diff(batch.process[order]) == 0 if len(order) else np.zeros(0, dtype=bool)
+        invoked = batch.kind[order] == INVOKE
+        follows = np.append(same, False)
+        answered = invoked & follows & ~np.append(invoked[1:], True)
+        silent = ~invoked & (batch.f[order] == self._number("send")) & (batch.size[order] == 0)
+        last_of_process = ~follows
+        still_open = invoked & last_of_process
+        at = np.flatnonzero(invoked & ~still_open)
+        has = answered[at]
+        completion = np.where(has, at + 1, at)
+        told_by = np.where(has & ~silent[completion], completion, at)
+        operations = self._assemble(batch, order[at], order[completion], has, order[told_by])
+        # A completion at the beginning of a process here belongs to an invocation in an earlier split.
+        first = np.append(True, ~same)[: len(order)]
+        again = ~invoked & ~first & ~np.append(False, invoked)[: len(order)]
+        heads = np.flatnonzero(~invoked & first)
+        again[heads] = [process not in self._invoked for process in batch.process[order[heads]].tolist()]
+        check_answers(batch.index[order], batch.process[order], again)
+        heads = heads[~silent[heads]]
+        if len(heads) and self._invoked:
+            operations = both(self._headless(batch, order[heads]), operations)
+        return operations, np.sort(order[still_open])
+
+    def _number(self, f: str) -> int:
+        return self.names["f"].number(f)
+
+    def _assemble(self, batch: Batch, invoked: Ints, completed: Ints, has: Bools, tells: Ints) -> Operations:
+        return Operations(
+            process=batch.process[invoked],
+            f=batch.f[invoked],
+            base=self._base(batch.topic[tells]),
+            partition=batch.partition[tells],
+            kind=np.where(has, batch.kind[completed], 3),
+            told=np.where(has, batch.told[completed], NONE),
+            error=np.where(has, batch.error[completed], NONE),
+            tells=tells,
+            invoke_index=batch.index[invoked],
+            invoke_ns=batch.ns[invoked],
+            complete_index=np.where(has, batch.index[completed], NONE),
+            complete_ns=np.where(has, batch.ns[completed], NONE),
+        )
+
+    def _headless(self, batch: Batch, completed: Ints) -> Operations:
+        rows = [
+            (at, *self._invoked.pop(process))
+            for at, process in zip(completed.tolist(), batch.process[completed].tolist(), strict=True)
+            if process in self._invoked
+        ]
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        at = columns[:, 0]
+        found = self._assemble(batch, at, at, np.ones(len(at), dtype=bool), at)
+        found.invoke_index, found.invoke_ns = columns[:, 1], columns[:, 2]
+        return found
+
+    def _leave(self) -> None:
+        """At the end of the split: what is open never completed, or its completion is elsewhere."""
+        if self._open is not None and len(self._open):
+            batch, rows = self._open, np.arange(len(self._open))
+            left = self._assemble(batch, rows, rows, np.zeros(len(rows), dtype=bool), rows)
+            keep = np.ones(len(rows), dtype=bool)
+            for at, process in enumerate(batch.process.tolist()):
+                index, ns, kind, silent = self._completed.get(process, (NONE, NONE, 3, 1))
+                left.complete_index[at], left.complete_ns[at], left.kind[at] = index, ns, kind
+                keep[at] = bool(silent)
+            self._operations(batch, left.take(keep))
+        if not self.sends_only:
+            self._mates.leave(self.writer, self.context, self._sent)
+            self._reads.edges()
+            self._sent.edges(self.writer)
+            self._floors()
+        self.tally.leave(self.writer, self.names, self.sends_only)
+
+    def _floors(self) -> None:
+        if self.split.number:
+            return
+        for log in self.context.logs_of.get(self.split.run, ()):
+            floor = self.context.logs[log].start - 1
+            chunk = max(floor, 0) // self.context.width
+            self.writer.rows(log, chunk, Kind.FLOOR, Rows({"offset": np.array([floor])}))
+
+    # --- operations
+
+    def _operations(self, batch: Batch, operations: Operations) -> None:
+        if not self.sends_only:
+            drain = self._number("drain")
+            some = operations.take(operations.f != drain)
+            self.tally.operations(batch, some, self.names)
+            self._ends(operations)
+            self._shown(operations)
+            if self.split.run in self.context.objects:
+                self._gets(batch, operations)
+        sends = operations.take(operations.f == self._number("send"))
+        if len(sends.process):
+            self._sends(batch, sends)
+
+    def _ends(self, operations: Operations) -> None:
+        told = (operations.f == self._number("end")) & (operations.kind == OK) & (operations.told != NONE)
+        ends = operations.take(told & (operations.base != NONE) & (operations.partition != NONE))
+        log = ends.base + ends.partition
+        times = [ends.process, ends.invoke_index, ends.invoke_ns, ends.complete_index, ends.complete_ns]
+        some = ends.told > 0
+        below = (ends.told - 1)[some]
+        width = self.context.width
+        self.writer.spread(Kind.END, log[some], below // width, [below, *(one[some] for one in times)])
+        self.writer.spread(Kind.ASKED, log, np.maximum(ends.told, 0) // width, [ends.told, *times])
+
+    def _shown(self, operations: Operations) -> None:
+        """How far any operation was told that a log goes: an end offset, or a high watermark beside what it
+        read."""
+        told = (operations.kind == OK) & (operations.told != NONE) & (operations.base != NONE)
+        seen = operations.take(told & (operations.partition != NONE))
+        times = (seen.invoke_index, seen.invoke_ns, seen.complete_index, seen.complete_ns)
+        columns = {"log": seen.base + seen.partition, "told": seen.told, "process": seen.process}
+        rows = Rows(columns | dict(zip(TIMES, times, strict=True)))
+        self._final_ends.put(self.writer, self.context, rows)
+
+    def _gets(self, batch: Batch, operations: Operations) -> None:
+        """Of a register or a queue."""
+        f = self._number(GETS[self.context.objects[self.split.run]])
+        gets = operations.take((operations.f == f) & (operations.kind != FAIL))
+        gets = gets.take((gets.base != NONE) & (gets.partition != NONE))
+        told = batch.size[gets.tells] > 0
+        value = np.full(len(told), NOTHING)
+        value[told] = batch.record_value[batch.begin[gets.tells[told]]]
+        call = (gets.invoke_index, gets.complete_index, gets.invoke_ns, gets.complete_ns, gets.process)
+        log = gets.base + gets.partition
+        put_gets(self.writer, self.context, self.split.run, gets.kind == OK, log, value, call)
+
+    def _sends(self, batch: Batch, sends: Operations) -> None:
+        which, rows = batch.records_of(sends.tells)
+        base = sends.base[which]
+        log = np.where(base == NONE, NONE, base + batch.record_partition[rows])
+        value, told = batch.record_value[rows], batch.record_offset[rows]
+        completed = sends.complete_index[which] != NONE
+        acked = completed & ((told >= 0) | (told == ACKED_WITHOUT_OFFSET))
+        refused = ~acked & completed & ((told == FAILED) | (sends.kind[which] == FAIL))
+        outcome = np.where(acked, ACKED, np.where(refused, REFUSED, UNSURE))
+        offset = np.where(completed & (told >= 0), told, NONE)
+        times = [
+            column[which]
+            for column in (sends.invoke_index, sends.invoke_ns, sends.complete_index, sends.complete_ns)
+        ]
+        process, run = sends.process[which], np.full(len(which), self.split.run)
+        rank = rows - batch.begin[sends.tells[which]]
+        known = log != NONE
+        placed = known & (offset != NONE)
+        if self.sends_only:
+            bucket = bucket_of(run, value, self.context.buckets)
+            self.writer.spread(
+                Kind.SENT,
+                np.full(len(log), VALUES),
+                bucket,
+                [log, value, process, outcome, offset, rank, *times],
+            )
+            return
+        if self.split.run in self.context.objects:
+            put_puts(self.writer, self.context, self.split.run, log, value, outcome, process, times)
+        self.tally.sends(log, outcome, sends.error[which], times[3], acked & known)
+        self.writer.spread(
+            Kind.ACK,
+            log[placed],
+            (offset // self.context.width)[placed],
+            [one[placed] for one in (offset, value, process, *times)],
+        )
+        homeless = known & ~placed
+        bucket = bucket_of(run, value, self.context.buckets)
+        self.writer.spread(
+            Kind.HOMELESS,
+            np.full(int(homeless.sum()), VALUES),
+            bucket[homeless],
+            [one[homeless] for one in (log, value, process, outcome, offset, rank, *times)],
+        )
+        sent = Rows(dict(zip(SEND, (log, value, process, outcome, offset, rank, *times), strict=True)))
+        if self._mates.needed(homeless & ~refused):
+            self._mates.put(self.writer, self.context, sent.take(known & ~refused), self._sent)
+        self._in_order(process, log, offset, value, times, placed)
+
+    def _in_order(
+        self, process: Ints, log: Ints, offset: Ints, value: Ints, times: list[Ints], placed: Bools
+    ) -> None:
+        """Later sends of a process that have the smaller offset, and records of one send in another order."""
+        some = np.flatnonzero(placed)
+        steps = self._sent.steps(
+            Rows(
+                {
+                    "process": process[some],
+                    "log": log[some],
+                    "order": times[0][some],
+                    "offset": offset[some],
+                    "next": offset[some],
+                    "value": value[some],
+                    "index": times[2][some],
+                    "ns": times[3][some],
+                }
+            )
+        )
+        backwards = steps.earlier_next > steps.offset
+        put_sessions(self.writer, steps.take(backwards & (steps.earlier_order < steps.order)), self.context)
+        put_batch_order(
+            self.writer, steps.take(backwards & (steps.earlier_order == steps.order)), self.context
+        )

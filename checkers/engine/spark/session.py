@@ -1,0 +1,287 @@
+"""The Spark session of an analysis: local by default, quiet, bound to loopback, leaving nothing behind."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any
+
+from wrackline.checkers.engine.spark.class_archive import Archive, archive_for
+from wrackline.checkers.engine.spark.cluster import ExecutorWatch, bundle, storage_settings, wait_s
+from wrackline.checkers.engine.spark.masters import SparkUnavailable, check_master
+
+# Spark takes a second to import. The command line imports this module for its errors alone.
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MIN_JAVA = 17
+DEFAULT_MEMORY = "2g"
+MEMORY_VARIABLE = "WRACKLINE_SPARK_MEMORY"
+JAVA_TIMEOUT_S = 30.0
+_SCRATCH, _LOCK = "wrackline-spark-", "owner"
+_REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_PIECES = "spark.sql.shuffle.partitions"
+_MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-headless) or set JAVA_HOME"
+
+
+NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+
+
+class JavaMissing(SparkUnavailable):
+    """There is no Java, or one that is too old."""
+
+
+def java_version() -> str:
+    """What the Java that Spark would run on says of itself. Raises JavaMissing for one that is too old."""
+    java = _java()
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as wrong:
+        raise JavaMissing(f"{java} does not run ({wrong}): {_MENDING}") from wrong
+    text = said.stderr + said.stdout
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    if said.returncode != 0 or found is None:
+        first = (said.stderr.strip() or said.stdout.strip() or f"exit code {said.returncode}").splitlines()[0]
+        raise JavaMissing(f"{java} -version failed ({first}): {_MENDING}")
+    major = int(found[1])
+    if major < MIN_JAVA:
+        raise JavaMissing(f"{java} is Java {major}; the analysis needs {MIN_JAVA} or newer: {_MENDING}")
+    return text
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not java.is_file():
+            raise JavaMissing(f"JAVA_HOME is {home}, but there is no {java}: {_MENDING}")
+        return str(java)
+    java_on_path = shutil.which("java")
+    if java_on_path is None:
+        raise JavaMissing(f"no Java found (neither JAVA_HOME nor java on PATH): {_MENDING}")
+    return java_on_path
+
+
+@contextlib.contextmanager
+def session(
+    master: str = "local[*]",
+    *,
+    memory: str | None = None,
+    brief: bool = False,
+    addresses: Iterable[str] = (),
+    properties: Mapping[str, str] = NO_PROPERTIES,
+    progress: Callable[[str], None] = lambda _line: None,
+) -> Iterator[SparkSession]:
+    """A Spark session, stopped at the end unless it was there before. ``memory`` is the driver's heap and
+    each executor's (``2g``), by default from the environment variable WRACKLINE_SPARK_MEMORY. ``brief``:
+    expect a minute's work at most, for which the JVM's optimising compiler costs more than it saves.
+    ``addresses``: of what will be read that is not on this machine. ``properties``: Spark's own, which go
+    before ours. ``progress`` is told when a cluster gives no executors.
+
+    Raises JavaMissing or SparkUnavailable; at the end too, where a cluster gave none for long."""
+    from pyspark.sql import SparkSession  # late: see the top
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    chosen = {**storage_settings(addresses), **properties}
+    spark = start(master, memory=memory, brief=brief, properties=chosen)
+    watch = None
+    if not master.startswith("local"):
+        offer = f"{master} offers none with {spark.conf.get('spark.executor.memory')} of memory"
+        watch = ExecutorWatch(spark.sparkContext, offer, progress)
+    try:
+        yield spark
+    finally:
+        if watch is not None:
+            watch.end()
+        spark.stop()
+        if watch is not None and watch.gone:
+            raise SparkUnavailable(watch.gone)  # goes before what the ended jobs raised
+
+
+@contextlib.contextmanager
+def in_pieces(spark: SparkSession, pieces: int) -> Iterator[None]:
+    """Into so many pieces is cut meanwhile what is joined and grouped: each is a task of its own in a hundred
+    stages."""
+    before = str(spark.conf.get(_PIECES))
+    spark.conf.set(_PIECES, pieces)
+    try:
+        yield
+    finally:
+        spark.conf.set(_PIECES, before)
+
+
+def start(
+    master: str = "local[*]",
+    *,
+    memory: str | None = None,
+    brief: bool = False,
+    properties: Mapping[str, str] = NO_PROPERTIES,
+) -> SparkSession:
+    """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable, for a master that is not there
+    within 5 s."""
+    check_master(master)
+    java_says = java_version()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever "python3" is
+    scratch = _scratch()
+    memory = memory or os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
+    chosen = {**settings(master, memory, scratch, brief=brief), **properties}
+    archive = Archive(archive_for(Path(_java()), java_says), scratch) if master.startswith("local") else None
+    option = archive.option() if archive is not None else ""
+    with (scratch / "jvm.log").open("w+") as jvm_log, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            return _start({**chosen, _JVM_OPTIONS: chosen[_JVM_OPTIONS] + option}, jvm_log, scratch, archive)
+        except SparkUnavailable:
+            if archive is None or not option or archive.is_being_made:
+                raise
+            jvm_log.seek(0)
+            jvm_log.truncate()
+            spark = _start(chosen, jvm_log, scratch, None)
+            archive.file.unlink(missing_ok=True)  # it was the archive: cut short, or of another build
+            return spark
+
+
+def _scratch() -> Path:
+    """A directory of this process's own, gone with it. What killed processes left of theirs goes now: it is
+    theirs as long as they hold its lock."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        with contextlib.suppress(OSError), (left / _LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+    scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH))
+    fresh = scratch / f"{_LOCK}.new"
+    held = fresh.open("w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    fresh.rename(scratch / _LOCK)  # nobody finds it before it is locked
+
+    def leave() -> None:
+        shutil.rmtree(scratch, ignore_errors=True)
+        held.close()
+
+    atexit.register(leave)
+    return scratch
+
+
+def _start(
+    chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path, archive: Archive | None
+) -> SparkSession:
+    # Late: see the top.
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    # What goes wrong is raised; PySpark would also print it, as one long line of JSON.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    # Says at the interpreter's end, when streams are closed, that it closes its connections too.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
+    try:
+        # The JVM's own words (incubator modules, native libraries) are no concern of whoever reads a verdict.
+        gateway = None
+        if SparkContext._gateway is None:
+            gateway = launch_gateway(conf, {"stderr": jvm_log, "stdout": jvm_log})  # type: ignore[no-untyped-call]
+            if archive is not None and archive.is_being_made:
+                atexit.register(archive.keep, gateway.proc)
+        if chosen["spark.master"].startswith("local"):
+            context = SparkContext(conf=conf, gateway=gateway)
+        else:
+            with _within(wait_s(), SparkContext._gateway or gateway):
+                context = SparkContext(conf=conf, gateway=gateway)
+            context.addPyFile(str(bundle(scratch)))
+        return SparkSession(context)
+    except (PySparkException, Py4JError) as wrong:
+        jvm_log.seek(0)
+        why = _reason(jvm_log.read().splitlines()) or str(wrong).splitlines()[0]
+        raise SparkUnavailable(
+            f"Spark did not start with master {chosen['spark.master']} and {chosen['spark.driver.memory']} "
+            "of memory: "
+            f"{why}; "
+            f"check the master, or set {MEMORY_VARIABLE}"
+        ) from wrong
+
+
+@contextlib.contextmanager
+def _within(seconds: float, gateway: Any) -> Iterator[None]:
+    """A cluster that takes the application by then, or no JVM that waits for it any longer: Spark would ask a
+    ResourceManager of YARN for a quarter of an hour."""
+    timer = threading.Timer(seconds, gateway.proc.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _reason(said: Sequence[str]) -> str:
+    """The JVM's own reason: its first error, else the first line that is no remark about logging."""
+    errors = [line.split(" ERROR ", 1)[1] for line in said if " ERROR " in line]
+    plain = [line for line in said if line.strip() and not line.startswith(_REMARKS)]
+    return (errors or plain or [""])[0].strip()
+
+
+def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) -> dict[str, str]:
+    """Spark's configuration for a small machine; on a cluster (``--master``) addresses are left to Spark."""
+    log_config = files("wrackline.checkers").joinpath("log4j2.properties")
+    local = master.startswith("local")
+    cores = os.cpu_count() or 2
+    chosen = {
+        "spark.master": master,
+        "spark.app.name": "wrackline",
+        "spark.driver.memory": memory,
+        _JVM_OPTIONS: f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseParallelGC "
+        f"{'-XX:TieredStopAtLevel=1 ' if brief else ''}"
+        f"-Dderby.system.home={scratch} -Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/crash.log ",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # A row of the shuffles is a packet of some hundred KiB (wrackline.checkers.engine.facts).
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+        "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
+        # Each sort of a task holds a page. Spark gives a task some twelve by default, however much memory
+        # there is, and what is looked for together has more sorts than that at once.
+        "spark.buffer.pageSize": "1m",
+        "spark.sql.session.timeZone": "UTC",
+        _PIECES: str(2 * cores),  # of a cluster too, until it is known how much there is to do
+        # How the work is cut is known beforehand (wrackline.checkers.plan): what Spark would ask on the way
+        # costs more.
+        "spark.sql.adaptive.enabled": "false",
+        # To look at a thousand files here takes less time than as many tasks of Spark's.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000" if local else "512",
+        "spark.sql.parquet.aggregatePushdown": "false",
+    }
+    if brief:
+        # To compile the code of a hundred stages costs more than small histories gain by it.
+        chosen |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    if not local:
+        chosen["spark.executor.memory"] = memory
+    if local:
+        chosen |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(scratch),
+        }
+    return chosen

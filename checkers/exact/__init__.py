@@ -1,0 +1,1 @@
+"""Exact linearizability checks as pure algorithms: numpy alone, no Spark."""

@@ -1,0 +1,182 @@
+"""Is a read/write register with unique writes linearizable? Gibbons & Korach's zones in numpy, O(n log n).
+
+A value's *cluster* is its write and the reads that returned it; f is the earliest return in it, s the latest
+invocation. Where f < s the register held the value throughout [f, s]: a *forward* zone. Else the whole
+cluster fits at any one point of its *backward* zone [s, f]. The history is linearizable if and only if no two
+forward zones overlap, no backward zone lies strictly inside a forward one, and every value read was written,
+by a write that did not fail and was invoked before the read returned. (Gibbons & Korach, "Testing Shared
+Memories", SIAM J. Comput. 26(4), 1997.)
+
+Hence a history is wrong only where two values, or a read and its write, are wrong by themselves: a witness
+has at most six operations. In Spark the same functions look at some values (``clusters_of``:
+wrackline.checkers.engine.object_values) and at a stretch of time (``overlaps``:
+wrackline.checkers.engine.object_times) at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from wrackline.checkers.exact.operations import (
+    BEFORE,
+    NEVER,
+    NOTHING,
+    Columns,
+    Flags,
+    Ints,
+    find,
+    first_of_each,
+    refuse_repeats,
+)
+
+
+class Rule(StrEnum):
+    GARBAGE = "garbage"
+    """A value was read that nobody wrote."""
+    ABORTED = "aborted"
+    """A value was read whose write had certainly failed."""
+    FUTURE = "future"
+    """A read returned a value before the write of it was invoked."""
+    TWO_AT_ONCE = "two at once"
+    """The register must have held two values at one time."""
+    INSIDE = "inside"
+    """A value came and went while the register must have held another all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """One culprit. ``rows``: the operations that prove it, at most six, in order of invocation."""
+
+    rule: Rule
+    value: int
+    """Of the culprit; for zones, the value whose zone reaches over the other's."""
+    other: int | None
+    """One value that it contradicts."""
+    contradicted: int
+    """How many values it contradicts (0 for the rules about one value)."""
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """One row per value that was held; ``first`` and ``last`` are the rows of the earliest return and the
+    latest invocation, ``write`` that of the write (-1: the initial value's)."""
+
+    value: Ints
+    write: Ints
+    first: Ints
+    last: Ints
+    f: Ints
+    s: Ints
+
+    def witness(self, table: Columns, *which: int) -> tuple[int, ...]:
+        rows = {int(column[at]) for at in which for column in (self.write, self.first, self.last)} - {-1}
+        return tuple(sorted(rows, key=lambda row: (int(table.inv[row]), row)))
+
+
+def check_register(table: Columns, *, initial: int = NOTHING) -> list[Breach]:
+    """What is wrong with a register's history; empty if and only if it is linearizable. One breach per
+    culprit.
+
+    Raises RepeatedValue when two writes that did not fail have the same value, or one has the initial
+    value."""
+    found, clusters = clusters_of(table, initial=initial)
+    return found + _zones(table, clusters)
+
+
+def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Breach], Clusters]:
+    """(what is wrong with one value by itself, what is known of each). Needs the operations of each value
+    together, but not all values. Raises RepeatedValue."""
+    writes = np.flatnonzero(table.puts & ~table.failed)
+    writes = writes[np.argsort(table.value[writes], kind="stable")]
+    refuse_repeats(np.append(table.value[writes], initial))
+    reads = np.flatnonzero(~table.puts & ~table.failed & (table.ret != NEVER))
+    at = find(table.value[writes], table.value[reads])
+    is_initial = table.value[reads] == initial
+    unwritten = (at < 0) & ~is_initial
+    early = np.zeros(len(reads), dtype=bool)
+    early[at >= 0] = table.ret[reads[at >= 0]] < table.inv[writes[at[at >= 0]]]
+    found = _unwritten(table, reads[unwritten]) + _future(table, reads[early], writes[at[early]])
+    clusters = _clusters(table, writes, reads[~unwritten & ~early], at[~unwritten & ~early], initial)
+    return found, clusters
+
+
+def _unwritten(table: Columns, reads: Ints) -> list[Breach]:
+    """One breach per value, with the first read of it."""
+    failed = np.flatnonzero(table.puts & table.failed)
+    failed = first_of_each(table.value[failed], failed, table.inv[failed])
+    firsts = first_of_each(table.value[reads], reads, table.ret[reads])
+    found = []
+    for row, at in zip(firsts.tolist(), find(table.value[failed], table.value[firsts]).tolist(), strict=True):
+        rule = Rule.GARBAGE if at < 0 else Rule.ABORTED
+        rows = (row,) if at < 0 else (int(failed[at]), row)
+        found.append(Breach(rule, int(table.value[row]), None, 0, rows))
+    return found
+
+
+def _future(table: Columns, reads: Ints, writes: Ints) -> list[Breach]:
+    firsts = first_of_each(table.value[reads], np.arange(len(reads)), table.ret[reads])
+    return [
+        Breach(Rule.FUTURE, int(table.value[reads[at]]), None, 0, (int(reads[at]), int(writes[at])))
+        for at in firsts.tolist()
+    ]
+
+
+def _clusters(table: Columns, writes: Ints, reads: Ints, at: Ints, initial: int) -> Clusters:
+    """``at``: of each read, the place of its write in ``writes``; -1 for the initial value."""
+    count = len(writes)
+    place = np.where(at < 0, count, at)
+    # The initial value is one more write, long before everything; without a row of its own.
+    f = np.append(table.ret[writes], BEFORE)
+    s = np.append(table.inv[writes], BEFORE)
+    first, last = np.append(writes, -1), np.append(writes, -1)
+    np.minimum.at(f, place, table.ret[reads])
+    np.maximum.at(s, place, table.inv[reads])
+    is_first = table.ret[reads] == f[place]
+    is_last = table.inv[reads] == s[place]
+    first[place[is_first]] = reads[is_first]
+    last[place[is_last]] = reads[is_last]
+    read = np.zeros(count + 1, dtype=bool)
+    read[place] = True
+    # A write of unknown outcome that nobody read can be left out, and so can an initial value that nobody
+    # read.
+    held = read | np.append(table.ret[writes] != NEVER, False)
+    values = np.append(table.value[writes], initial)
+    return Clusters(values[held], np.append(writes, -1)[held], first[held], last[held], f[held], s[held])
+
+
+def _zones(table: Columns, clusters: Clusters) -> list[Breach]:
+    culprits, victims, counts = overlaps(clusters.f, clusters.s)
+    found = []
+    for one, other, count in zip(culprits.tolist(), victims.tolist(), counts.tolist(), strict=True):
+        rule = Rule.TWO_AT_ONCE if clusters.f[other] < clusters.s[other] else Rule.INSIDE
+        values = int(clusters.value[one]), int(clusters.value[other])
+        found.append(Breach(rule, *values, count, clusters.witness(table, one, other)))
+    return found
+
+
+def overlaps(f: Ints, s: Ints) -> tuple[Ints, Ints, Ints]:
+    """(forward zones that reach over others, the first that each contradicts, how many it does), as rows of
+    ``f`` and ``s``: zones in order of their start, each against the forward zone before it that reaches
+    furthest.
+
+    All that zones must know of those that start earlier is that one zone: put beside them it stands for all
+    of them."""
+    nothing = np.zeros(0, dtype=np.int64)
+    if not len(f):
+        return nothing, nothing, nothing
+    forward: Flags = f < s
+    start, end = np.minimum(f, s), np.maximum(f, s)
+    # Of zones that start together the backward ones first: none is inside.
+    order = np.lexsort((forward, start))
+    reach = np.where(forward[order], end[order], BEFORE)
+    furthest = np.maximum.accumulate(reach)
+    holder = np.maximum.accumulate(np.where(reach == furthest, np.arange(len(order)), 0))
+    before, by = np.append(BEFORE, furthest[:-1]), np.append(0, holder[:-1])
+    limit = np.where(forward[order], start[order], end[order])
+    bad = np.flatnonzero(before > limit)
+    culprits, first, counts = np.unique(by[bad], return_index=True, return_counts=True)
+    return order[culprits], order[bad[first]], counts

@@ -1,0 +1,1 @@
+"""What the findings mean: contracts, the conditions of a pass, and the verdict."""

@@ -1,0 +1,399 @@
+"""Contracts (docs/anomalies.md section 8): what a configuration promises, and so what each anomaly means.
+
+=====================  ======================================================================================
+``acks-all``           no lost-write, vanished-read, lost-committed while the lossy unclean shutdowns of a
+                       partition's replicas between two moments of full ISR are at most MinISR - 1; more than
+                       that: loss is allowed
+``acks-all-flushed``   (fsync before the high watermark) no loss under any number of power cuts
+``acks-all-unclean``   (unclean election or proactive recovery on) loss allowed
+``acks-1``             loss allowed when leadership changed
+``acks-0``             nothing is ever acked: loss has no meaning
+``+idempotence``       no duplicate, session-order, batch-order; without it they are allowed
+``+linearizable``      no stale-read, no watermark-regression, no not-linearizable; without it they are
+                       reported
+always                 no replica-divergence, lost-on-replica, phantom, misrouted, corrupt, aborted-read,
+                       future-read, append-order, epoch-order, commit-regression, zombie-commit,
+                       phantom-commit, double-owner
+=====================  ======================================================================================
+
+``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers;
+where they ask the leader for the end (``read_by: end``) they are a matter of linearizable reads.
+``precommitted-read``, ``read-cycle`` and ``torn-transaction`` are forbidden where consumers read at
+``read_committed`` (the last where records may not be lost, either), and reported elsewhere.
+``unprocessed-input`` is forbidden, as what else consumers were given is, where the application takes its
+consumers back after an abort, and reported elsewhere.
+``forgotten-commit`` follows what consumers were given: committed offsets are records of a log too.
+``inconsistent-offset`` and ``wrong-offset`` in responses to clients follow loss: the offset of a record that
+was lost is used again, and a record that was lost may have been sent twice. ``poll-skip`` and ``poll-rewind``
+of a consumer under ``assign`` are forbidden unless committed records could be lost.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from wrackline.checkers.findings import Meaning
+from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.verdict.lossy_shutdowns import changed_in_place, leadership_changed, worst_losses
+from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing, row
+
+LOSS = ("lost-write", "vanished-read", "lost-committed")
+ALWAYS = (
+    "replica-divergence",
+    "lost-on-replica",
+    "phantom",
+    "misrouted",
+    "corrupt",
+    "aborted-read",
+    "future-read",
+    "append-order",
+    "epoch-order",
+    "commit-regression",
+    "zombie-commit",
+    "phantom-commit",
+    "double-owner",
+)
+OF_CHANGED_FILES = ("replica-divergence", "lost-on-replica", "corrupt")
+"""Of these, what a replica shows whose files were changed under it."""
+OF_AN_OFFSET = ("inconsistent-offset", "wrong-offset")
+OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
+OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "forgotten-commit")
+OF_SEVERAL_RECORDS = ("write-cycle", "write-read-cycle")
+OF_COMMITTED_READS = ("precommitted-read", "read-cycle")
+TORN, UNPROCESSED = "torn-transaction", "unprocessed-input"
+OF_TRANSACTIONS = (*OF_SEVERAL_RECORDS, *OF_COMMITTED_READS, TORN, UNPROCESSED, "aborted-read")
+"""Where a run has transactions, what of it depends on client and system as a pair."""
+OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
+OF_OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
+
+
+class UnknownContract(ValueError):
+    """There is no contract of that name; the message lists those there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """One row of the table."""
+
+    name: str
+    row: str
+    promise: str
+    tolerates_power_loss: bool = False
+    """Loss is forbidden whatever number of hosts lost unsynced bytes."""
+    keeps_acked: bool = True
+    """Loss is forbidden at all (within the tolerated number of lossy shutdowns)."""
+    knows_acks: bool = True
+    keeps_committed: bool = True
+    """What consumers were given stays (within the tolerated number of lossy shutdowns)."""
+    idempotence: bool = False
+    linearizable: bool = False
+
+
+TERMS: dict[str, Terms] = {
+    terms.name: terms
+    for terms in (
+        Terms(
+            "acks-all",
+            "acks=all, unclean election and proactive recovery off",
+            "no acknowledged or read record is lost while, between two moments of full ISR, at most MinISR "
+            "- 1 of a partition's replicas lost unsynced bytes; there may be any number of kills, pauses and "
+            "partitions",
+        ),
+        Terms(
+            "acks-all-flushed",
+            "acks=all, fsync before the high watermark, unclean election and proactive recovery off",
+            "no acknowledged or read record is lost, under any number of power cuts",
+            tolerates_power_loss=True,
+        ),
+        Terms(
+            "acks-all-unclean",
+            "acks=all, unclean election or proactive recovery on",
+            "loss is allowed; replicas never diverge",
+            keeps_acked=False,
+            keeps_committed=False,
+        ),
+        Terms(
+            "acks-1",
+            "acks=1",
+            "acknowledged records may be lost when leadership changes; replicas never diverge",
+            keeps_acked=False,
+        ),
+        Terms(
+            "acks-0",
+            "acks=0",
+            "nothing is ever acknowledged; replicas never diverge",
+            keeps_acked=False,
+            knows_acks=False,
+        ),
+    )
+}
+_SILENCE = "no contract speaks of it"
+MODIFIERS = {"idempotence": "idempotence", "linearizable-reads": "linearizable"}
+"""What may follow the name of a contract after ``+``, and the field it sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    meaning: Meaning
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """Terms applied to a run."""
+
+    terms: Terms
+    run: Run
+    forced: bool = False
+    like: Mapping[str, str] = field(default_factory=dict)
+    """Anomalies that are judged as another is: those of checks from elsewhere."""
+
+    @property
+    def name(self) -> str:
+        return name_of(self.terms)
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        info = self.run.info
+        facts = ["it was asked for with --contract"] if self.forced else []
+        facts += [f"acks={info.acks}", f"idempotence {'on' if info.idempotence else 'off'}"]
+        facts += [
+            f"topic {t.name}: min.insync.replicas={t.min_insync_replicas}, {t.replication_factor} replicas"
+            for t in info.topics
+        ]
+        return (*facts, elections(info), flushing(info), *self._losses())
+
+    def _losses(self) -> list[str]:
+        by_text: dict[str, list[Place]] = {}
+        for place in self.run.places:
+            worst = worst_losses(self.run, place)
+            if worst:
+                by_text.setdefault(", ".join(map(str, worst)), []).append(place)
+        return [
+            f"before the ISR of {_listed(places)} was full again, unsynced bytes were lost by {text}"
+            for text, places in by_text.items()
+        ] or ["no host lost unsynced bytes"]
+
+    def ruling(self, anomaly: str, place: Place | None) -> Ruling:
+        """What a finding in one partition means."""
+        anomaly = self.like.get(anomaly, anomaly)
+        if anomaly in OF_CHANGED_FILES and (hosts := changed_in_place(self.run, place)):
+            return _of_changed_files(hosts)
+        if anomaly in ALWAYS:
+            return Ruling(Meaning.VIOLATION, "forbidden in every configuration")
+        if anomaly in LOSS:
+            return self._loss(place)
+        if anomaly in OF_AN_OFFSET:
+            return self._reused(place)
+        if anomaly in OF_A_PRODUCER:
+            if self.terms.idempotence:
+                return Ruling(Meaning.VIOLATION, "forbidden with idempotence on")
+            return Ruling(Meaning.ALLOWED, "idempotence is off: a retry may be appended again")
+        if anomaly in OF_A_CONSUMER:
+            return self._consumer(place)
+        if anomaly in OF_SEVERAL_RECORDS:
+            return Ruling(
+                Meaning.ALLOWED,
+                "reported: transactions do not isolate their writes from each other (KIP-98)",
+            )
+        if anomaly in OF_COMMITTED_READS:
+            return self._of_committed_reads()
+        if anomaly == TORN:
+            return self._torn(place)
+        if anomaly == UNPROCESSED:
+            return self._unprocessed(place)
+        if anomaly in OF_OBJECTS and self.run.info.reads != "end":
+            return self._object(place)
+        if anomaly in (*OF_READS, *OF_OBJECTS):
+            if self.terms.linearizable:
+                return Ruling(Meaning.VIOLATION, "forbidden where reads must be linearizable")
+            return Ruling(
+                Meaning.ALLOWED,
+                "reported: leaders hold no read lease, so one that was replaced may still answer",
+            )
+        return Ruling(Meaning.NOT_APPLICABLE, "this contract says nothing of it")
+
+    def _loss(self, place: Place | None) -> Ruling:
+        if not self.terms.knows_acks:
+            return Ruling(Meaning.NOT_APPLICABLE, "with acks=0 nothing is ever acknowledged")
+        if self.terms.keeps_acked:
+            return self._within_losses(place)
+        if self.terms.name == "acks-1":
+            if place is not None and not leadership_changed(self.run, place):
+                return Ruling(
+                    Meaning.VIOLATION, "acks=1, but the leader did not change and nothing went wrong"
+                )
+            return Ruling(Meaning.ALLOWED, "acks=1: records that only the leader had may be lost with it")
+        return Ruling(Meaning.ALLOWED, f"{row(self.terms.row, self.run.info)}: loss is allowed")
+
+    def _within_losses(self, place: Place | None) -> Ruling:
+        if hosts := changed_in_place(self.run, place):
+            return _of_changed_files(hosts)
+        worst = worst_losses(self.run, place)
+        if self.terms.tolerates_power_loss:
+            worst = [one for one in worst if one.synced]
+            if not worst:
+                why = "the high watermark passes synced records only, so no loss is allowed"
+                return Ruling(Meaning.VIOLATION, why)
+        lost, tolerated = len(worst), self._tolerated(place)
+        what = "synced" if self.terms.tolerates_power_loss else "unsynced"
+        whose = "a partition's" if place is None else "the partition's"
+        why = (
+            f"{lost or 'none'} of {whose} replicas lost {what} bytes between two moments of full ISR; "
+            f"records may be lost only when more than {tolerated} (MinISR - 1) do"
+        )
+        return Ruling(Meaning.ALLOWED if lost > tolerated else Meaning.VIOLATION, why)
+
+    def _tolerated(self, place: Place | None) -> int:
+        """MinISR - 1 of the partition's topic."""
+        of = [t.min_insync_replicas for t in self.run.info.topics if place is None or t.name == place[0]]
+        return min(of, default=1) - 1
+
+    def _object(self, place: Place | None) -> Ruling:
+        """Reads that rest on an acknowledged marker promise as much as acknowledged writes do."""
+        loss = self._loss(place)
+        if loss.meaning is Meaning.VIOLATION:
+            why = "a read that rests on a marker of its own sees all that was acknowledged before"
+            return Ruling(Meaning.VIOLATION, why)
+        return loss
+
+    def _reused(self, place: Place | None) -> Ruling:
+        loss = self._loss(place)
+        if loss.meaning is Meaning.VIOLATION:
+            why = "records may not be lost, so no offset may be given to another record"
+            return Ruling(Meaning.VIOLATION, why)
+        return Ruling(Meaning.ALLOWED, "where records may be lost, their offsets are used again")
+
+    def _torn(self, place: Place | None) -> Ruling:
+        """Half of it is not visible, or half of it is gone: the contract decides which it must be."""
+        reads = self._of_committed_reads()
+        if reads.meaning is not Meaning.VIOLATION:
+            return reads
+        loss = self._loss(place)
+        if loss.meaning is Meaning.VIOLATION:
+            return Ruling(Meaning.VIOLATION, "a transaction is visible whole or not at all")
+        return loss
+
+    def _unprocessed(self, place: Place | None) -> Ruling:
+        if self.run.info.rewinds:
+            return self._consumer(place)
+        why = (
+            "reported: when a transaction aborts, its consumer stays where it is (KAFKA-17582), and nobody "
+            "said that this application takes it back"
+        )
+        return Ruling(Meaning.ALLOWED, why)
+
+    def _of_committed_reads(self) -> Ruling:
+        match self.run.info.isolation:
+            case "read_committed":
+                return Ruling(
+                    Meaning.VIOLATION, "consumers at read_committed are given committed records only"
+                )
+            case "":
+                why = "reported: it is not known whether consumers read committed records only"
+            case other:
+                why = f"reported: at {other} consumers are given records of open transactions"
+        return Ruling(Meaning.ALLOWED, why)
+
+    def _consumer(self, place: Place | None) -> Ruling:
+        if not self.terms.keeps_committed:
+            return Ruling(
+                Meaning.ALLOWED, "the log may be truncated below the records that consumers have read"
+            )
+        within = self._within_losses(place)
+        if within.meaning is Meaning.VIOLATION:
+            why = (
+                "records that consumers were given must stay, and each consumer must get all of them in order"
+            )
+            return Ruling(Meaning.VIOLATION, why)
+        return within
+
+
+def promise_of(anomaly: str) -> str:
+    """The rules of the contracts on an anomaly, in one line."""
+    if anomaly in ALWAYS:
+        return "forbidden in every configuration"
+    if anomaly in LOSS:
+        return (
+            "forbidden by acks-all (with up to MinISR - 1 lossy shutdowns) and acks-all-flushed (with any "
+            "number); allowed by acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
+        )
+    if anomaly in OF_AN_OFFSET:
+        return "forbidden where loss is forbidden; else offsets of lost records are used again"
+    if anomaly in OF_A_PRODUCER:
+        return "forbidden with +idempotence; allowed without"
+    if anomaly in OF_A_CONSUMER:
+        return "forbidden while committed records must stay; allowed by acks-all-unclean"
+    if anomaly in OF_SEVERAL_RECORDS:
+        return "reported: transactions do not isolate their writes from each other"
+    if anomaly in OF_COMMITTED_READS:
+        return "forbidden where consumers read at read_committed; else reported"
+    if anomaly == TORN:
+        return "forbidden where consumers read at read_committed and loss is forbidden; else reported"
+    if anomaly == UNPROCESSED:
+        return (
+            "forbidden where consumers go back after an abort and committed records must stay; else reported"
+        )
+    if anomaly in OF_READS:
+        return "forbidden with +linearizable-reads; reported without"
+    if anomaly in OF_OBJECTS:
+        return (
+            "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "
+            "with +linearizable-reads"
+        )
+    return _SILENCE
+
+
+def speaks_of(anomaly: str) -> bool:
+    """Whether the contracts say anything of an anomaly."""
+    return promise_of(anomaly) != _SILENCE
+
+
+def _of_changed_files(hosts: Sequence[str]) -> Ruling:
+    why = f"bytes in its files were changed on {', '.join(hosts)}, and no replica promises to find that"
+    return Ruling(Meaning.ALLOWED, why)
+
+
+def _listed(places: Sequence[Place]) -> str:
+    return ", ".join(f"{topic}-{partition}" for topic, partition in places)
+
+
+def name_of(terms: Terms) -> str:
+    return "+".join([terms.name, *(name for name, field in MODIFIERS.items() if getattr(terms, field))])
+
+
+def contract_for(run: Run, forced: str | None = None, *, like: Mapping[str, str] | None = None) -> Contract:
+    """The contract that a run's configuration makes, or the named one. ``like``: anomalies that are judged as
+    another is. Raises UnknownContract."""
+    info = run.info
+    if forced is not None:
+        terms = named(forced)
+        terms = replace(terms, idempotence=terms.idempotence or info.idempotence)
+        return Contract(terms, run, forced=True, like=like or {})
+    unclean = info.unclean_election or info.recovery_strategy == "proactive"
+    if info.acks in ("0", "1"):
+        terms = TERMS[f"acks-{info.acks}"]
+    elif unclean:
+        terms = TERMS["acks-all-unclean"]
+    else:
+        terms = TERMS["acks-all-flushed" if info.flush_mode == FLUSHED else "acks-all"]
+    if terms.name == "acks-1" and unclean:
+        terms = replace(terms, keeps_committed=False)
+    return Contract(replace(terms, idempotence=info.idempotence), run, like=like or {})
+
+
+def named(name: str) -> Terms:
+    """``acks-all``, ``acks-all+idempotence`` and so on. Raises UnknownContract."""
+    base, *modifiers = name.split("+")
+    if base not in TERMS or any(modifier not in MODIFIERS for modifier in modifiers):
+        near = difflib.get_close_matches(base, TERMS, n=1) if base not in TERMS else []
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UnknownContract(
+            f"no contract is called {name!r}; {hint}there are {', '.join(TERMS)}, each also with "
+            f"{' or '.join('+' + modifier for modifier in MODIFIERS)}"
+        )
+    return replace(
+        TERMS[base], idempotence="idempotence" in modifiers, linearizable="linearizable-reads" in modifiers
+    )

@@ -1,0 +1,132 @@
+"""Which hosts lost unsynced bytes of a partition, when, and how many such losses were open at once. What a
+contract tolerates is counted in these (wrackline.checkers.verdict.contracts)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wrackline.checkers.inputs.runs import Fault, Place, Run
+
+TAKE_BYTES = ("power", "drop-page-cache", "read-only", "bit-flip", "truncate", "roll-back")
+"""How the names of faults begin that take bytes from a disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossyShutdown:
+    time_ns: int
+    host: str
+    fault_id: str
+    known: bool = True
+    """False: the fault may have lost bytes, but nobody could look."""
+    synced: bool = False
+    """What had been synced went, too."""
+
+    def __str__(self) -> str:
+        proof = "" if self.known else ", not proved"
+        also = ", synced ones too" if self.synced else ""
+        return f"{self.host} at {self.time_ns / 1e9:.1f} s ({self.fault_id}{proof}{also})"
+
+
+def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:
+    """The most lossy shutdowns of a partition's replicas (of any partition's, for None) that were open at
+    once.
+
+    One is open from when the bytes went until metadata showed the full ISR again, having shown an ISR without
+    that replica in between: metadata that has not noticed yet proves nothing."""
+    if place is None:
+        return max((worst_losses(run, one) for one in run.places), key=len, default=[])
+    shutdowns = lossy_shutdowns(run, place)
+    samples = run.cluster.get(place, [])
+    events: list[tuple[int, int, LossyShutdown | int]] = [(one.time_ns, 1, one) for one in shutdowns]
+    events += [(sample.time_ns, 0, number) for number, sample in enumerate(samples)]
+    open_now: dict[LossyShutdown, bool] = {}
+    worst: list[LossyShutdown] = []
+    for _, _, event in sorted(events, key=lambda one: one[:2]):
+        if isinstance(event, LossyShutdown):
+            open_now[event] = False
+            worst = max(worst, list(open_now), key=len)
+            continue
+        sample = samples[event]
+        if sample.full_isr:
+            open_now = {one: was_out for one, was_out in open_now.items() if not was_out}
+        else:
+            for one in open_now:
+                open_now[one] = open_now[one] or run.node_id(one.host) not in (None, *sample.isr)
+    return worst
+
+
+def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
+    """Of the hosts that held a replica of the partition then, in order of time."""
+    found = []
+    for fault in run.faults:
+        replicas = _replicas_at(run, place, fault.struck_ns)
+        for host, known in _lossy_hosts(fault):
+            if replicas and host not in replicas:
+                continue
+            if not known or _touches(fault, host, place):
+                synced = host in fault.damaged
+                found.append(LossyShutdown(fault.struck_ns, host, fault.id, known, synced))
+    return sorted(found, key=lambda one: (one.time_ns, one.host))
+
+
+def changed_in_place(run: Run, place: Place | None) -> tuple[str, ...]:
+    """Hosts on which bytes in files of the partition (of any, for None) were changed or cut off while the
+    files stayed in use. A replica does not look for that: it may go on with what it has."""
+    if place is None:
+        return tuple(sorted({host for one in run.places for host in changed_in_place(run, one)}))
+    return tuple(
+        sorted(
+            {
+                host
+                for fault in run.faults
+                for host, files in fault.damaged.items()
+                if files and _touches(fault, host, place)
+            }
+        )
+    )
+
+
+def _replicas_at(run: Run, place: Place, time_ns: int) -> set[str]:
+    """Replicas move: the hosts that metadata named last before that moment, and first after it (it may have
+    been asked too early to know). Without metadata those of the assignment that was written down last."""
+    samples = run.cluster.get(place, [])
+    after = bisect_right(samples, time_ns, key=lambda sample: sample.time_ns)
+    around = [node for sample in samples[max(after - 1, 0) : after + 1] for node in sample.replicas]
+    return {run.host(node) for node in around or run.assignment.get(place, ())}
+
+
+def _lossy_hosts(fault: Fault) -> list[tuple[str, bool]]:
+    """Hosts that lost bytes; of a fault that takes some, and that nobody saw the end of, any target may have,
+    and so may a host that died unasked and that nobody could look at."""
+    if fault.unsure:
+        return [(host, host in fault.lossy) for host in sorted({*fault.lossy, *fault.unsure})]
+    if fault.lossy or fault.ended_ns is not None or not fault.name.startswith(TAKE_BYTES):
+        return [(host, True) for host in fault.lossy]
+    return [(host, False) for host in fault.targets]
+
+
+def _touches(fault: Fault, host: str, place: Place) -> bool:
+    """Whether bytes of the partition may be among those lost: files of other partitions alone do not
+    count."""
+    damaged = fault.damaged.get(host)
+    if damaged is not None and not damaged:
+        return True  # the whole disk
+    files = [path for path, size in {**fault.lost.get(host, {}), **(damaged or {})}.items() if size > 0]
+    if not files:
+        return True
+    folder = f"{place[0]}-{place[1]}"
+    return any(folder in path.split("/") or not _of_a_partition(path) for path in files)
+
+
+def _of_a_partition(path: str) -> bool:
+    folders: Sequence[str] = path.split("/")[:-1]
+    return any(part.rpartition("-")[2].isdigit() and "-" in part for part in folders)
+
+
+def leadership_changed(run: Run, place: Place) -> bool:
+    """Whether acks of a single replica may have been lost: the leader changed, or something was done to the
+    cluster."""
+    leaders = {(sample.leader, sample.leader_epoch) for sample in run.cluster.get(place, ())}
+    return len(leaders) > 1 or bool(run.faults)

@@ -1,0 +1,275 @@
+"""Verdicts (docs/anomalies.md section 9): findings under a contract, and the conditions without which nothing
+is proved.
+
+Precedence: violation > infrastructure > inconclusive > pass, except that trouble of hosts before the final
+read was whole outranks findings that rest on that read alone. A run with expected anomalies is judged the
+other way round: reproduced or not reproduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
+from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
+from wrackline.checkers.verdict.contracts import LOSS, OF_TRANSACTIONS, TORN, Contract, Ruling
+from wrackline.checkers.verdict.load import load_during_faults, load_of_main
+from wrackline.checkers.verdict.metrics import Figures, Outcomes
+from wrackline.checkers.verdict.system_words import pair, row
+
+UNPROVEN = "unproven-write"
+ON_REPLICAS = ("replica-divergence", "lost-on-replica")
+"""What only the replicas' own files show."""
+ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica", TORN)
+"""What a final read that differs from what the system holds would show, whatever the system did."""
+NO_EVIDENCE = "no evidence: it rests on the final read, and hosts failed before that read was complete"
+
+
+@dataclass
+class Found:
+    """What the checks found in one run, counted."""
+
+    counts: dict[str, dict[Place | None, int]] = field(default_factory=dict)
+    """Every anomaly that was looked for -> partition -> findings."""
+    unproven_read: int = 0
+    unproven_unseen: int = 0
+
+    def total(self, anomaly: str) -> int:
+        return sum(self.counts.get(anomaly, {}).values())
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An anomaly and what it means here; an anomaly has two rows where partitions differ."""
+
+    anomaly: str
+    meaning: Meaning
+    count: int
+    why: str
+
+
+def rulings(contract: Contract, found: Found) -> list[Judged]:
+    """Every anomaly that was looked for, with what it means under the contract."""
+    rows = []
+    order = list(Meaning)
+    for anomaly, by_place in found.counts.items():
+        by_meaning: dict[Meaning, Judged] = {}
+        for place, count in (by_place or {None: 0}).items():
+            ruling = _ruling(contract, anomaly, place)
+            before = by_meaning.get(ruling.meaning)
+            total, why = (before.count + count, before.why) if before else (count, ruling.why)
+            by_meaning[ruling.meaning] = Judged(anomaly, ruling.meaning, total, why)
+        rows += sorted(by_meaning.values(), key=lambda one: order.index(one.meaning))
+    return [*rows, _unproven(found)]
+
+
+def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
+    """What the contract says, unless the run expects the anomaly, or its own troubles can have made it."""
+    run = contract.run
+    if anomaly in run.info.expected and not contract.forced:
+        return Ruling(Meaning.EXPECTED, "the specification expects this run to show it")
+    if is_spoiled(run, contract.like.get(anomaly, anomaly)):
+        return Ruling(Meaning.NOT_APPLICABLE, NO_EVIDENCE)
+    if anomaly in ON_REPLICAS and (why := run.info.unread.get("replicas")) is not None:
+        return Ruling(Meaning.NOT_APPLICABLE, f"no replica's log was read: {why}")
+    return contract.ruling(anomaly, place)
+
+
+def _unproven(found: Found) -> Judged:
+    count = found.unproven_read + found.unproven_unseen
+    counted = f"{found.unproven_read} were read, {found.unproven_unseen} were never seen"
+    why = f"sends of unknown outcome, counted: {counted}"
+    return Judged(UNPROVEN, Meaning.ALLOWED, count, why)
+
+
+def decide(
+    contract: Contract, anomalies: list[Judged], found: Found, met: list[Condition]
+) -> tuple[Verdict, list[str]]:
+    """(verdict, its reasons)."""
+    run = contract.run
+    missing = [f"{one.name}: no ({one.detail})" for one in met if not one.ok]
+    if run.info.expected and not contract.forced:
+        return _decide_expected(run, found, missing)
+    forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
+    weak = [
+        f"{one.count} {one.anomaly}, {NO_EVIDENCE}"
+        for one in anomalies
+        if one.count and one.why == NO_EVIDENCE
+    ]
+    if forbidden:
+        return Verdict.VIOLATION, [
+            f"{one.count} {one.anomaly}: {one.why}" for one in forbidden
+        ] + weak + missing
+    if run.trouble is not None:
+        return Verdict.INFRASTRUCTURE, [run.trouble.error, *weak, *missing]
+    if missing:
+        return Verdict.INCONCLUSIVE, missing
+    allowed = [f"{one.count} {one.anomaly}, allowed: {one.why}" for one in anomalies if one.count]
+    untested = [f"not tested: {what}" for what in run.info.untested]
+    return Verdict.PASS, ["nothing that the contract forbids was found", *_unread(run), *untested, *allowed]
+
+
+def _unread(run: Run) -> list[str]:
+    """In one line, what a pass does not rest on."""
+    by_why: dict[str, list[str]] = {}
+    for what, why in run.info.unread.items():
+        by_why.setdefault(why, []).append(what)
+    told = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
+    return (
+        [f"not looked at: {told}; the promise is judged by what clients were told and the final read"]
+        if told
+        else []
+    )
+
+
+def is_spoiled(run: Run, anomaly: str) -> bool:
+    return anomaly in ON_THE_FINAL_READ and run.trouble is not None and run.trouble.spoils_final_read
+
+
+def _decide_expected(run: Run, found: Found, missing: list[str]) -> tuple[Verdict, list[str]]:
+    seen = [name for name in run.info.expected if found.total(name)]
+    firm = [name for name in seen if not is_spoiled(run, name)]
+    shown = [f"{found.total(name)} {name} found, as expected" for name in seen]
+    absent = [f"{name} was expected and not found" for name in run.info.expected if name not in seen]
+    if len(firm) == len(run.info.expected):
+        return Verdict.REPRODUCED, shown
+    if run.trouble is not None:
+        return Verdict.INFRASTRUCTURE, [run.trouble.error, *shown, *absent]
+    if missing:
+        return Verdict.INCONCLUSIVE, absent + missing
+    return Verdict.NOT_REPRODUCED, absent + shown
+
+
+def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of verdict.json."""
+    run = contract.run
+    anomalies = rulings(contract, found)
+    met = conditions(run, figures)
+    decided, reasons = decide(contract, anomalies, found, met)
+    of_pair = _of_the_pair(run, anomalies, figures)
+    if of_pair:
+        reasons = [*reasons, f"of transactions client and system decide together: this was {of_pair}"]
+    return {
+        "test_id": run.info.test_id,
+        "name": run.info.name,
+        "verdict": str(decided),
+        "exit_code": EXIT_CODES[decided],
+        "headline": _headline(decided, contract, anomalies, figures, reasons),
+        "reasons": reasons,
+        "contract": {
+            "name": contract.name,
+            "row": _row(contract),
+            "promise": contract.terms.promise,
+            "because": list(contract.because),
+        },
+        "anomalies": [
+            {"anomaly": one.anomaly, "meaning": str(one.meaning), "count": one.count, "why": one.why}
+            for one in anomalies
+        ],
+        "conditions": [{"name": one.name, "ok": one.ok, "detail": one.detail} for one in met],
+        "faults": [_fault(fault) for fault in run.faults],
+        "planned_faults": None if run.info.plan is None else len(planned_faults(run)),
+        "interrupted": run.course.interrupted,
+        "counts": _counts(figures, found),
+        "engine": dict(engine),
+    }
+
+
+def _row(contract: Contract) -> str:
+    topics = contract.run.info.topics
+    least = f", MinISR={min(t.min_insync_replicas for t in topics)}" if topics else ""
+    head, comma, tail = row(contract.terms.row, contract.run.info).partition(",")
+    modifiers = ", idempotence on" if contract.terms.idempotence else ""
+    return f"{head}{least}{comma}{tail}{modifiers}"
+
+
+def _of_the_pair(run: Run, anomalies: list[Judged], figures: Figures) -> str:
+    """Which client it was on which system, where something is wrong with transactions: neither of them is
+    right or wrong alone."""
+    bad = (Meaning.VIOLATION, Meaning.EXPECTED)
+    found = any(one.count and one.meaning in bad and one.anomaly in OF_TRANSACTIONS for one in anomalies)
+    return pair(run.info) if found and figures.transactions else ""
+
+
+def _headline(
+    decided: Verdict, contract: Contract, anomalies: list[Judged], figures: Figures, reasons: list[str]
+) -> str:
+    run = contract.run
+    acked = f"{figures.acked_records:,} acknowledged records"
+    cut = "" if run.course.interrupted is None else f"; {run.course.interrupted}"
+    match decided:
+        case Verdict.VIOLATION:
+            forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
+            what = ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
+            told = _of_the_pair(run, anomalies, figures)
+            of_pair = f", {told}" if told else ""
+            return f"{contract.name} was broken: {what} among {acked} {_under(run, figures)}{of_pair}{cut}"
+        case Verdict.PASS:
+            allowed = [
+                f"{one.count:,} {one.anomaly}" for one in anomalies if one.count and one.anomaly != UNPROVEN
+            ]
+            also = f" (allowed and found: {', '.join(allowed)})" if allowed else ""
+            read = ", by the final read alone" if "replicas" in run.info.unread else ""
+            return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}"
+        case Verdict.INCONCLUSIVE:
+            return f"Nothing forbidden was found, but the run proves nothing either: {reasons[0]}"
+        case Verdict.INFRASTRUCTURE:
+            return f"The run broke down, not the system: {reasons[0]}"
+        case _:
+            return f"{str(decided).capitalize()}: {'; '.join(reasons)}{cut}"
+
+
+def _under(run: Run, figures: Figures) -> str:
+    """``under 2 faults``, ``under 1 of 3 planned faults``, and what was left out of the load."""
+    faults, planned = sum(fault.asked_for for fault in run.faults), len(planned_faults(run))
+    begun = f"{faults} of {planned} planned" if planned > faults else f"{faults}"
+    return f"under {begun} fault{'s' * (max(faults, planned) != 1)}{_left_out(run, figures)}"
+
+
+def _left_out(run: Run, figures: Figures) -> str:
+    load = load_of_main(run, figures)
+    if load is None or load.left_out < 0.005:
+        return ""
+    during = load_during_faults(run, figures)
+    faults = f", {during.left_out:.0%} during faults" if during else ""
+    return f", with {load.left_out:.0%} of the asked operations left out{faults}"
+
+
+def _fault(fault: Fault) -> dict[str, Any]:
+    return {
+        "id": fault.id,
+        "fault": fault.name,
+        "targets": list(fault.targets),
+        "role": fault.role,
+        "begin_ns": fault.begin_ns,
+        "active_ns": fault.active_ns,
+        "undo_ns": fault.undo_ns,
+        "ended_ns": fault.ended_ns,
+        "proved": fault.proved,
+        "proof": fault.proof or fault.error,
+        "asked_for": fault.asked_for,
+        "lossy": list(fault.lossy),
+        "unsure": list(fault.unsure),
+        "lost": {host: dict(files) for host, files in fault.lost.items()},
+        "damaged": {host: dict(files) for host, files in fault.damaged.items()},
+    }
+
+
+def _counts(figures: Figures, found: Found) -> dict[str, Any]:
+    total = Outcomes()
+    for outcomes in figures.segments.values():
+        total.add(outcomes)
+    return {
+        "operations": total.all,
+        "ok": total.ok,
+        "fail": total.fail,
+        "info": total.info,
+        "acked_records": figures.acked_records,
+        "read_records": figures.read_records,
+        "sends_by_error": dict(sorted(figures.errors.items(), key=lambda one: -one[1])),
+        "unproven_read": found.unproven_read,
+        "unproven_unseen": found.unproven_unseen,
+    }
