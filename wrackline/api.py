@@ -40,8 +40,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.checkers.inputs.arrays import NONE, Bools, bools
     from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.fleets.base import (
-    "wrackline.checkers.engine.facts": "Rows",
-    "wrackline.checkers.inputs.arrays": "Bools NONE bools",
+        FileLoss,
         Fleet,
         FleetError,
         Host,
@@ -125,7 +124,8 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
 # Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
 _HOMES = {
     "wrackline.checkers.anomalies.evidence": "Window apart findings having place say seconds shown",
-    "wrackline.checkers.engine.facts": "Bools NONE Rows bools",
+    "wrackline.checkers.engine.facts": "Rows",
+    "wrackline.checkers.inputs.arrays": "Bools NONE bools",
     "wrackline.checkers.anomalies.registry": "Check Evidence check mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",
     "wrackline.checkers.engine.spark.masters": "SparkUnavailable",
