@@ -214,7 +214,7 @@ def _wrong_input() -> tuple[type[Exception], ...]:
     from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.checkers.jvm.classpath import JvmUnavailable
     from wrackline.checkers.verdict.contracts import UnknownContract
-    from wrackline.harness.report.files import ReportError
+    from wrackline.harness.report.read.files import ReportError
     from wrackline.harness.run.outcome import CannotRecord
     from wrackline.harness.run.results import NoSuchRun
     from wrackline.harness.specification.spec import SpecError

@@ -1,8 +1,8 @@
 """How long acknowledged sends took, by partition and by the node that led it when they were begun.
 
 Clients do not say which node answered them. Who led a partition is in the history: what the system wrote down
-of every change, or else what brokers answered when they were asked (harness/report/cluster.py). A send that
-began while no leader is known counts for its partition alone.
+of every change, or else what brokers answered when they were asked (harness/report/read/cluster.py). A send
+that began while no leader is known counts for its partition alone.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from upath import UPath
 
-from wrackline.harness.report.cluster import LeaderSpan, cluster_of
-from wrackline.harness.report.excerpts import decode_extra
+from wrackline.harness.report.read.cluster import LeaderSpan, cluster_of
+from wrackline.harness.report.read.excerpts import decode_extra
 from wrackline.harness.report.text import partition_label
 from wrackline.history.files import PARQUET
 from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, Type

@@ -24,8 +24,8 @@ from wrackline.harness.nights.agenda import (
 from wrackline.harness.nights.journal import Result, Signature, State
 from wrackline.harness.nights.spec import Night
 from wrackline.harness.records import night_of, record
-from wrackline.harness.report.files import replace_file
 from wrackline.harness.report.junit import junit
+from wrackline.harness.report.read.files import replace_file
 
 
 @dataclass(frozen=True, slots=True)

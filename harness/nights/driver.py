@@ -21,7 +21,7 @@ from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.children import Child
 from wrackline.harness.nights.journal import Did, Journal, State
-from wrackline.harness.report.files import replace_file
+from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.run.judge import read_verdict
 from wrackline.history.files import PARQUET, WAL
 

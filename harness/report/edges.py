@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any, Literal
 
-from wrackline.harness.report.files import Finding
+from wrackline.harness.report.read.files import Finding
 from wrackline.harness.report.testimony import ACROSS_PARTITIONS, EVERYTHING, Witness, held
 from wrackline.harness.report.text import apart, number, partition_label, value_label
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Record

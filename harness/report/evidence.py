@@ -14,16 +14,16 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.cluster import LeaderSpan
-from wrackline.harness.report.excerpts import Excerpt, History, Sightings
+from wrackline.harness.report.draw.explanation_drawing import explanation_drawing, version_strip
+from wrackline.harness.report.draw.process_lanes import Timeline, Window, process_timeline
 from wrackline.harness.report.explanation import Explanation, explanation
-from wrackline.harness.report.faults import Fault, active_between
-from wrackline.harness.report.files import Finding, FindingGroup
 from wrackline.harness.report.neighbourhood import Grid, grid, reach, with_readings
-from wrackline.harness.report.operations import Operation, operation, pair
+from wrackline.harness.report.read.cluster import LeaderSpan
+from wrackline.harness.report.read.excerpts import Excerpt, History, Sightings
+from wrackline.harness.report.read.faults import Fault, active_between
+from wrackline.harness.report.read.files import Finding, FindingGroup
+from wrackline.harness.report.read.operations import Operation, operation, pair
 from wrackline.harness.report.text import partition_label
-from wrackline.harness.report.timeline import Timeline, Window, process_timeline
-from wrackline.harness.report.witness import version_strip, witness_drawing
 from wrackline.history.model import Record, Type
 
 DETAILED: Final = 60
@@ -136,7 +136,7 @@ def evidence(
             for window in windows[id(finding)]
         )
         strip = version_strip(item.grid) if item.grid is not None else None
-        witness = witness_drawing(whys[id(finding)]) if whys[id(finding)].edges else None
+        witness = explanation_drawing(whys[id(finding)]) if whys[id(finding)].edges else None
         made[id(finding)] = replace(item, timelines=drawn, witness=witness, strip=strip)
     for finding, earlier in _repeated(groups):
         if made[id(earlier)].timelines:

@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from wrackline.harness.report.edges import Edge, edges_among, shortest_cycle
-from wrackline.harness.report.excerpts import Excerpt
-from wrackline.harness.report.files import Finding
 from wrackline.harness.report.neighbourhood import Reading
 from wrackline.harness.report.objects import QUEUE, REGISTER, cycle_of_object
-from wrackline.harness.report.operations import Operation
+from wrackline.harness.report.read.excerpts import Excerpt
+from wrackline.harness.report.read.files import Finding
+from wrackline.harness.report.read.operations import Operation
 from wrackline.harness.report.testified import facts_of
 from wrackline.harness.report.testimony import witness_of
 from wrackline.history.model import Record

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wrackline.harness.report.files import mapping, rows, texts, whole
+from wrackline.harness.report.read.files import mapping, rows, texts, whole
 from wrackline.harness.report.text import plural, seconds
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from wrackline.checkers.findings import Meaning, Verdict
-from wrackline.harness.report.files import (
+from wrackline.harness.report.read.files import (
     RunFiles,
     mapping,
     numeric,

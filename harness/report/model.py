@@ -14,23 +14,24 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from markupsafe import Markup
 
-from wrackline.harness.report.chart import buckets, run_chart
-from wrackline.harness.report.cluster import (
+from wrackline.harness.report.draw.cluster_chart import cluster_chart
+from wrackline.harness.report.draw.run_chart import buckets, run_chart
+from wrackline.harness.report.evidence import EvidenceGroup, Surroundings, evidence
+from wrackline.harness.report.invariants import Invariants, invariants_of
+from wrackline.harness.report.read.cluster import (
     CONTROLLER,
     Cluster,
     LeaderSpan,
     cluster_of,
     controller_spans,
 )
-from wrackline.harness.report.cluster_chart import cluster_chart
-from wrackline.harness.report.evidence import EvidenceGroup, Surroundings, evidence
-from wrackline.harness.report.excerpts import History
-from wrackline.harness.report.faults import (
+from wrackline.harness.report.read.excerpts import History
+from wrackline.harness.report.read.faults import (
     Fault,
     faults_of,
     phases_of,
 )
-from wrackline.harness.report.files import (
+from wrackline.harness.report.read.files import (
     FindingGroup,
     Gap,
     RunFiles,
@@ -43,7 +44,6 @@ from wrackline.harness.report.files import (
     texts,
     whole,
 )
-from wrackline.harness.report.invariants import Invariants, invariants_of
 from wrackline.harness.report.reproduce import Replay, replay_of
 from wrackline.harness.report.summary import (
     Anomaly,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from wrackline.harness.report.excerpts import LogEnd, Sighting, Sightings
+from wrackline.harness.report.read.excerpts import LogEnd, Sighting, Sightings
 from wrackline.harness.report.text import number, value_label
 from wrackline.history.model import Record
 

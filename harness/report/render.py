@@ -10,10 +10,10 @@ import orjson
 from markupsafe import Markup
 
 from wrackline.harness.report import text
-from wrackline.harness.report.faults import Fault
-from wrackline.harness.report.files import replace_file
 from wrackline.harness.report.junit import junit
 from wrackline.harness.report.model import Report, build
+from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.report.summary import verdict_class
 from wrackline.pages import policy
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.checkers.verdict import system_words
-from wrackline.harness.report.faults import Fault
-from wrackline.harness.report.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
 from wrackline.harness.report.glossary import Entry, explain, rank
+from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
 from wrackline.harness.report.text import duration, milliseconds, number, partition_label, plural, size
 
 _WEIGHT: Final[Mapping[str, int]] = {

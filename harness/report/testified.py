@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from wrackline.harness.report.files import Finding
 from wrackline.harness.report.objects import QUEUE, REGISTER
-from wrackline.harness.report.operations import Operation
+from wrackline.harness.report.read.files import Finding
+from wrackline.harness.report.read.operations import Operation
 from wrackline.harness.report.testimony import TAKES, Witness, held, is_marker
 from wrackline.harness.report.text import number, partition_label, value_label
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, Record

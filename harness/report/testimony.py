@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wrackline.harness.report.excerpts import Excerpt
-from wrackline.harness.report.files import Finding
-from wrackline.harness.report.operations import Operation
+from wrackline.harness.report.read.excerpts import Excerpt
+from wrackline.harness.report.read.files import Finding
+from wrackline.harness.report.read.operations import Operation
 from wrackline.harness.report.text import value_label
 from wrackline.history.model import CORRUPT, FOREIGN, MARKER, Event, Record, Type, parts_of
 

@@ -121,7 +121,7 @@ def _add_reasons(
     """What others say of the findings becomes part of the verdict: Knossos, where it is installed, of each
     witness; the logs of the nodes, of what was lost; the invariants, of the nodes' traces."""
     from wrackline.checkers.jvm.referee import lines, referee, summary
-    from wrackline.harness.report.files import replace_file
+    from wrackline.harness.report.read.files import replace_file
     from wrackline.harness.run.invariants import invariants_of, reasons
 
     info = read_info(run_dir)

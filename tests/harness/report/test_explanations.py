@@ -15,7 +15,7 @@ import pytest
 from wrackline.checkers.findings import FINDINGS
 from wrackline.harness.report import write_report
 from wrackline.harness.report.evidence import GROUPS, detailed, fair
-from wrackline.harness.report.files import Finding, FindingGroup
+from wrackline.harness.report.read.files import Finding, FindingGroup
 from wrackline.history.files import write_history
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
 

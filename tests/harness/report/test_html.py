@@ -17,7 +17,7 @@ import pytest
 
 from tests.harness.report import synthetic_run
 from wrackline.harness.report import ReportError, write_report
-from wrackline.harness.report.files import PER_PARTITION
+from wrackline.harness.report.read.files import PER_PARTITION
 from wrackline.harness.report.reproduce import replay_of
 from wrackline.history.model import value_of
 

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from tests.harness.report import synthetic_run
 from wrackline.harness.report import text
-from wrackline.harness.report.chart import (
+from wrackline.harness.report.draw.cluster_chart import cluster_chart, span_tip
+from wrackline.harness.report.draw.process_lanes import merge_bars
+from wrackline.harness.report.draw.run_chart import (
     BUCKETS,
     LEFT,
     RIGHT,
@@ -24,18 +26,16 @@ from wrackline.harness.report.chart import (
     place_label,
     run_chart,
 )
-from wrackline.harness.report.cluster import controller_spans, polled_spans
-from wrackline.harness.report.cluster_chart import cluster_chart, span_tip
+from wrackline.harness.report.draw.svg import Scale, ticks
 from wrackline.harness.report.evidence import EvidenceGroup
-from wrackline.harness.report.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
-from wrackline.harness.report.faults import Fault
-from wrackline.harness.report.files import read_run
 from wrackline.harness.report.model import Report, build
 from wrackline.harness.report.neighbourhood import grid
-from wrackline.harness.report.operations import OPEN, pair
+from wrackline.harness.report.read.cluster import controller_spans, polled_spans
+from wrackline.harness.report.read.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
+from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.files import read_run
+from wrackline.harness.report.read.operations import OPEN, pair
 from wrackline.harness.report.summary import tiles_of
-from wrackline.harness.report.svg import Scale, ticks
-from wrackline.harness.report.timeline import merge_bars
 from wrackline.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
 
 S = synthetic_run.S

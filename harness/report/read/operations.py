@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from wrackline.harness.report.excerpts import KEPT_RECORDS, Excerpt
+from wrackline.harness.report.read.excerpts import KEPT_RECORDS, Excerpt
 from wrackline.harness.report.text import (
     number,
     outcome_label,

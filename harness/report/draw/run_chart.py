@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.faults import Fault, Phase
-from wrackline.harness.report.files import numeric, rows, whole
-from wrackline.harness.report.svg import Scale, Svg, text_width, ticks
+from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
+from wrackline.harness.report.read.faults import Fault, Phase
+from wrackline.harness.report.read.files import numeric, rows, whole
 from wrackline.harness.report.text import milliseconds, number, seconds, shorten
 
 WIDTH: Final = 1120

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from wrackline.harness.report.files import mapping, rows, texts, whole
+from wrackline.harness.report.read.files import mapping, rows, texts, whole
 from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, UNCLEAN_RECOVERY, Event
 
 CONTROLLER: Final = "controller"

@@ -14,11 +14,11 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.chart import LEFT, RIGHT, WIDTH, fault_tip
-from wrackline.harness.report.cluster import LeaderSpan
-from wrackline.harness.report.faults import Fault
-from wrackline.harness.report.operations import OPEN, Operation
-from wrackline.harness.report.svg import Scale, Svg, text_width, ticks
+from wrackline.harness.report.draw.run_chart import LEFT, RIGHT, WIDTH, fault_tip
+from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
+from wrackline.harness.report.read.cluster import LeaderSpan
+from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.operations import OPEN, Operation
 from wrackline.harness.report.text import duration, lane_label, seconds, shorten
 
 LANES: Final = 12

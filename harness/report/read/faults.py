@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wrackline.harness.report.files import mapping, rows, texts, whole
+from wrackline.harness.report.read.files import mapping, rows, texts, whole
 from wrackline.history.model import CONTROL, DIED, NEMESIS, Event
 
 _NETWORK: Final = (

@@ -8,7 +8,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.chart import (
+from wrackline.harness.report.draw.run_chart import (
     FAULTS_DRAWN,
     LANE,
     LEFT,
@@ -19,9 +19,9 @@ from wrackline.harness.report.chart import (
     draw_time_axis,
     pack_faults,
 )
-from wrackline.harness.report.cluster import CONTROLLER, LeaderSpan, Recovery
-from wrackline.harness.report.faults import Fault
-from wrackline.harness.report.svg import Scale, Svg, text_width
+from wrackline.harness.report.draw.svg import Scale, Svg, text_width
+from wrackline.harness.report.read.cluster import CONTROLLER, LeaderSpan, Recovery
+from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.text import seconds, shorten
 
 _PARTITIONS_DRAWN: Final = 24

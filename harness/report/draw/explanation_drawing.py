@@ -13,12 +13,12 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.chart import WIDTH
+from wrackline.harness.report.draw.run_chart import WIDTH
+from wrackline.harness.report.draw.svg import Svg
 from wrackline.harness.report.edges import Edge
 from wrackline.harness.report.explanation import Explanation
 from wrackline.harness.report.neighbourhood import Cell, Grid, Held
-from wrackline.harness.report.operations import Operation
-from wrackline.harness.report.svg import Svg
+from wrackline.harness.report.read.operations import Operation
 from wrackline.harness.report.text import number, seconds, shorten
 
 _LEFT: Final = 300
@@ -34,7 +34,7 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
-def witness_drawing(explained: Explanation) -> Markup | None:
+def explanation_drawing(explained: Explanation) -> Markup | None:
     """Bars and arrows of the operations that the edges join; None when there is none."""
     joined = sorted({number for edge in explained.edges for number in (edge.before, edge.after)})
     operations = {at: explained.operations[at - 1] for at in joined}
