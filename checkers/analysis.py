@@ -49,6 +49,7 @@ METRICS_FILE = "metrics.json"
 SORTED_BY = ("rank", "topic", "partition", "offset", "value")
 """A run's findings; ``rank`` is the place of the anomaly among the checks."""
 _OUT_OF_ROOM = re.compile("No space left|OutOfMemory|MemoryError|enough memory")
+_LACKING = re.compile("ModuleNotFoundError: No module named '([^']+)'")
 BRIEF_FACTS = 5_000_000
 """Below so many records and events the JVM's optimising compiler costs more than it saves."""
 
@@ -209,6 +210,10 @@ def _judge(spark: SparkSession, runs: Sequence[Run], job: _Job) -> dict[Path, _O
         return _judged(spark, runs, job)
     except (PySparkException, Py4JError, *NO_HISTORY) as wrong:
         cause = _cause(wrong)
+        if lacking := _LACKING.search(str(wrong)):
+            raise AnalysisError(
+                f"a worker of Spark has no Python module {lacking[1]}: install there what docs/spark.md names"
+            ) from wrong
         if not isinstance(wrong, NO_HISTORY) and not _of_a_task(wrong):
             which = ", ".join(run.directory.name for run in runs[:3]) + (", ..." if len(runs) > 3 else "")
             raise AnalysisError(f"Spark failed on {which}: {cause}") from wrong

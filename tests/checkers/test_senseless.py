@@ -228,3 +228,21 @@ def test_an_unexpected_exception_fails_only_the_run_that_raised_it(
     assert list(problems) == ["run-3"]
     assert "nobody thought of it" in problems["run-3"]
     assert sorted(one.name for one in outcomes) == [f"run-{n}" for n in range(5)]
+
+
+@pytest.mark.spark
+def test_a_worker_that_lacks_a_library_is_no_fault_of_the_history(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wrackline.checkers import analysis
+
+    def judge(tables: Any) -> Any:
+        def lacking(_batches: Any) -> Any:
+            __import__("a_library_that_no_worker_has")
+
+        tables.spark.range(1).mapInArrow(lacking, "id bigint").collect()
+
+    monkeypatch.setattr(analysis, "judge", judge)
+    run = load_run(good("run").write(tmp_path / "run"))
+    with pytest.raises(AnalysisError, match="has no Python module a_library_that_no_worker_has: install"):
+        analysis._judge(spark, [run], analysis._Job(str(tmp_path / "scratch")))
