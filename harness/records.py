@@ -25,6 +25,7 @@ _DEPTH: Final = 4
 """So far below the folder that was named: ``results/nights/NIGHT/runs/RUN``."""
 _RUN_FILES: Final = frozenset({RUN_JSON, "verdict.json", PARQUET, WAL, "infrastructure.json"})
 JOURNAL: Final = "journal.jsonl"
+"""What a night did, line by line (wrackline.harness.nights.journal)."""
 
 
 GOOD: Final = (Verdict.PASS, Verdict.REPRODUCED)

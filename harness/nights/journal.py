@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from wrackline.checkers.findings import Verdict
+from wrackline.harness.records import JOURNAL
 
-JOURNAL = "journal.jsonl"
 Signature = tuple[str, str, str, str]
 """`harness.records.Record.signature`."""
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrackline.harness.nights.journal import JOURNAL, read
-from wrackline.harness.records import GOOD
+from wrackline.harness.nights.journal import read
+from wrackline.harness.records import GOOD, JOURNAL
 
 LATELY = 5
 """So many nights back a failure counts."""

@@ -18,10 +18,10 @@ from pathlib import Path
 import orjson
 
 from wrackline.harness.exits.spec import Keeping
-from wrackline.harness.nights.journal import JOURNAL, read
+from wrackline.harness.nights.journal import read
 from wrackline.harness.nights.night import NIGHT_JSON
 from wrackline.harness.nights.order import nights
-from wrackline.harness.records import GOOD, Record, State, records
+from wrackline.harness.records import GOOD, JOURNAL, Record, State, records
 from wrackline.history.files import WAL
 
 SHRUNK = ("nodes", "report.html", "explanations.json", "junit.xml", "harness.log")

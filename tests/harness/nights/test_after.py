@@ -20,7 +20,8 @@ from tests.harness.nights.test_night import STAND_IN, night
 from wrackline.harness.cli.nights import STAMP, suite_command
 from wrackline.harness.exits import webhook
 from wrackline.harness.nights import children
-from wrackline.harness.nights.journal import JOURNAL, Did, read
+from wrackline.harness.nights.journal import Did, read
+from wrackline.harness.records import JOURNAL
 from wrackline.harness.specification.spec import SpecError
 
 SECRET = "x7secretx7"

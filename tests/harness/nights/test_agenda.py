@@ -12,9 +12,10 @@ import yaml
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.accounts import accounts
 from wrackline.harness.nights.agenda import Saved, Task, agenda, smallest
-from wrackline.harness.nights.journal import JOURNAL, Did, Journal, State, read
+from wrackline.harness.nights.journal import Did, Journal, State, read
 from wrackline.harness.nights.order import Before, before, nights, ordered
 from wrackline.harness.nights.spec import Night
+from wrackline.harness.records import JOURNAL
 
 FAULTS = [
     {"at_s": 4.0 * number, "duration_s": 2.0, "fault": fault, "target": "one"}

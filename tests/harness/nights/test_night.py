@@ -23,9 +23,10 @@ from wrackline.harness.cli.nights import suite_command
 from wrackline.harness.cli.options import WrongInput
 from wrackline.harness.nights import children
 from wrackline.harness.nights.driver import DiskFull, Stopped
-from wrackline.harness.nights.journal import JOURNAL, Journal, read
+from wrackline.harness.nights.journal import Journal, read
 from wrackline.harness.nights.night import NightDriver, begin
 from wrackline.harness.nights.spec import cases, load_night
+from wrackline.harness.records import JOURNAL
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 SPEC = """
