@@ -24,10 +24,10 @@ from typing import Any
 
 from wrackline.checkers.analysis import analyze
 from wrackline.checkers.engine.spark.session import session
-from wrackline.checkers.proving.knobs import drawn
-from wrackline.checkers.proving.made import Made, make
-from wrackline.checkers.proving.object_events import MadeObjects, make_objects
-from wrackline.checkers.proving.objects import drawn_objects
+from wrackline.checkers.proving.model.knobs import drawn
+from wrackline.checkers.proving.model.made import Made, make
+from wrackline.checkers.proving.model.object_events import MadeObjects, make_objects
+from wrackline.checkers.proving.model.objects import drawn_objects
 
 
 @dataclass

@@ -4,8 +4,8 @@ histories of any size in any number of partitions (markers and final reads come 
     nice -n 10 python benchmarks/checkers/objects.py --workload register --operations 1000000 --partitions 1
     nice -n 10 python benchmarks/checkers/objects.py --workload queue --operations 1000000 --partitions 16
 
-A history is made by wrackline.checkers.proving.objects and kept where ``--keep`` says, so that two versions
-of the checkers can be asked about the same one.
+A history is made by wrackline.checkers.proving.model.objects and kept where ``--keep`` says, so that two
+versions of the checkers can be asked about the same one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from wrackline.checkers.engine.spark.session import session
 
 
 def write(run: Path, workload: str, operations: int, partitions: int) -> None:
-    from wrackline.checkers.proving.object_events import write_objects
-    from wrackline.checkers.proving.objects import ObjectKnobs
+    from wrackline.checkers.proving.model.object_events import write_objects
+    from wrackline.checkers.proving.model.objects import ObjectKnobs
 
     knobs = ObjectKnobs(workload, operations=operations, partitions=partitions, putters=8, getters=8)
     write_objects(run, 1, knobs)

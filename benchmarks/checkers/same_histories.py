@@ -23,15 +23,15 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.checkers.cases import all_cases
 from tests.checkers.goldens import LINEARIZABLE, load
 from tests.checkers.histories import TOPIC, History
-from tests.checkers.object_pairs import OBJECT_PAIRS
-from tests.checkers.pairs import PAIRS
-from wrackline.checkers.proving.knobs import TO_MUTATE, drawn
-from wrackline.checkers.proving.language import parse
-from wrackline.checkers.proving.made import make, write_events
-from wrackline.checkers.proving.mutate_objects import KNOBS, mutate_objects, object_mutations
-from wrackline.checkers.proving.mutations import mutate, mutations
-from wrackline.checkers.proving.object_events import make_objects
-from wrackline.checkers.proving.objects import drawn_objects
+from wrackline.checkers.proving.cases.language import parse
+from wrackline.checkers.proving.cases.object_pairs import OBJECT_PAIRS
+from wrackline.checkers.proving.cases.pairs import PAIRS
+from wrackline.checkers.proving.model.knobs import TO_MUTATE, drawn
+from wrackline.checkers.proving.model.made import make, write_events
+from wrackline.checkers.proving.model.object_events import make_objects
+from wrackline.checkers.proving.model.objects import drawn_objects
+from wrackline.checkers.proving.mutations.catalogue import mutate, mutations
+from wrackline.checkers.proving.mutations.objects import KNOBS, mutate_objects, object_mutations
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Record, TopicInfo, Type
 
 GROUP = 250

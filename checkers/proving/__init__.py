@@ -1,17 +1,17 @@
-"""What proves the checkers: correct histories of any size, each anomaly put into them alone, and a language
-of cases.
+"""What proves the checkers: correct histories of any size, each anomaly put into them alone, and cases
+written by hand.
 
-==================  ========================================================================================
-``knobs``           what the correct histories vary in, and how a seed draws them
-``log_server``      a model of a correct replicated log under load, in numpy: sends, transactions, failovers
-``readers``         its consumers and those who ask for ends; ``group_server``: its groups of members that
-                    commit
-``made``            such a run as a history: events in the harness' own format
-``mutations``       one change per anomaly of the registry; what else follows from it: ``mutation``
-``objects``         a model of correct registers and queues, as histories: ``object_events``
-``mutate_objects``  one change per rule of registers and queues
-``language``        cases written by hand, in a line
-==================  ========================================================================================
+=============  =============================================================================================
+``model``      correct histories. ``knobs`` says what they vary in, and how a seed draws them. ``log_server``
+               is a replicated log under load, in numpy: sends, transactions, failovers. ``readers`` has its
+               consumers and those who ask for ends, ``group_server`` its groups. ``made`` is such a run in
+               the harness' own format. ``objects`` has registers and queues, ``object_events`` their runs
+``mutations``  one change of a correct history per anomaly, and per rule of registers and queues;
+               ``catalogue`` lists those of logs, ``mutation`` says what else follows from each
+``cases``      a ``language`` in which a history is a line, and a pair of lines per anomaly: one that has it,
+               and its nearest neighbour that has not
+``rules``      the rules of linearizability in numpy, on events: the second witness
+=============  =============================================================================================
 
 ::
 

@@ -9,14 +9,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from wrackline.checkers.proving.knobs import TO_MUTATE, Knobs, drawn
-from wrackline.checkers.proving.language import CaseError, parse
-from wrackline.checkers.proving.made import make, write_events
-from wrackline.checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
-from wrackline.checkers.proving.mutation import Mutation
-from wrackline.checkers.proving.mutations import mutate, mutations
-from wrackline.checkers.proving.object_events import make_objects, write_objects
-from wrackline.checkers.proving.objects import ObjectKnobs, drawn_objects
+from wrackline.checkers.proving.cases.language import CaseError, parse
+from wrackline.checkers.proving.model.knobs import TO_MUTATE, Knobs, drawn
+from wrackline.checkers.proving.model.made import make, write_events
+from wrackline.checkers.proving.model.object_events import make_objects, write_objects
+from wrackline.checkers.proving.model.objects import ObjectKnobs, drawn_objects
+from wrackline.checkers.proving.mutations.catalogue import mutate, mutations
+from wrackline.checkers.proving.mutations.mutation import Mutation
+from wrackline.checkers.proving.mutations.objects import (
+    KNOBS,
+    ObjectMutation,
+    mutate_objects,
+    object_mutations,
+)
 
 _TRIES = 200
 _EXAMPLES = """examples:
@@ -51,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("anomaly", help="an anomaly, or the name of a mutation: see list")
     sub.add_argument("directory", type=Path)
     sub.add_argument("--seed", type=int, default=1, help="of the first history that is tried")
-    sub = commands.add_parser("case", help="write a history given in a line (checkers/proving/language.py)")
+    sub = commands.add_parser("case", help="write a history given in a line (proving/cases/language.py)")
     sub.add_argument("directory", type=Path)
     sub.add_argument("text")
     return top

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from confluent_kafka import Producer
 
 from wrackline.checkers.analysis import analyze
-from wrackline.checkers.proving.language import parse
-from wrackline.checkers.proving.made import write_events
+from wrackline.checkers.proving.cases.language import parse
+from wrackline.checkers.proving.model.made import write_events
 from wrackline.history import Recorder, history_files
 from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.workloads.log import ClientsSpec, workload_for
@@ -95,7 +95,7 @@ def _mock_cluster() -> Iterator[str]:
 
 
 def anomalies_in(*histories: str, step_s: float = 0.001) -> list[dict[str, int]]:
-    """Judge histories in the language of wrackline.checkers.proving.language, where ``p: (a`` is an
+    """Judge histories in the language of wrackline.checkers.proving.cases.language, where ``p: (a`` is an
     invocation and ``p: a@0)`` its completion, all in one Spark session. ``step_s``: from one event to the
     next. Returns for each the anomalies found, with how many times. Raises ValueError for a history that
     cannot be read; SparkUnavailable."""

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from wrackline.checkers.proving.language import CaseError, parse
+from wrackline.checkers.proving.cases.language import CaseError, parse
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
 
 

@@ -17,8 +17,8 @@ from wrackline.checkers.exact.operations import Columns, Ints
 from wrackline.checkers.inputs.arrays import NONE
 from wrackline.checkers.inputs.runs import open_run, surveyed, surveyed_split
 from wrackline.checkers.jvm.calls import Model
-from wrackline.checkers.proving.language import parse
-from wrackline.checkers.proving.made import write_events
+from wrackline.checkers.proving.cases.language import parse
+from wrackline.checkers.proving.model.made import write_events
 
 
 def together(rows: Rows) -> Said:

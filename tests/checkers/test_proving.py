@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from tests.checkers.histories import keeps_the_rules
-from tests.checkers.pairs import PAIRS, anomaly_of
-from wrackline.checkers.proving.edit import Edit
-from wrackline.checkers.proving.edit_groups import acked, highest, operations
-from wrackline.checkers.proving.knobs import TO_MUTATE, Knobs, drawn
-from wrackline.checkers.proving.language import parse
-from wrackline.checkers.proving.made import Made, make, write_events
-from wrackline.checkers.proving.mutation import IMPLIED, Mutation, closure
-from wrackline.checkers.proving.mutations import mutate, mutations
+from wrackline.checkers.proving.cases.language import parse
+from wrackline.checkers.proving.cases.pairs import PAIRS, anomaly_of
+from wrackline.checkers.proving.model.knobs import TO_MUTATE, Knobs, drawn
+from wrackline.checkers.proving.model.made import Made, make, write_events
+from wrackline.checkers.proving.mutations.catalogue import mutate, mutations
+from wrackline.checkers.proving.mutations.edit import Edit
+from wrackline.checkers.proving.mutations.edit_groups import acked, highest, operations
+from wrackline.checkers.proving.mutations.mutation import IMPLIED, Mutation, closure
 from wrackline.checkers.proving.rules import violations
 from wrackline.history.model import UNKNOWN, Event, Type
 from wrackline.history.schema import SCHEMA

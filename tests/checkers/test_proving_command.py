@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from wrackline.checkers.proving.__main__ import main
-from wrackline.checkers.proving.mutate_objects import object_mutations
-from wrackline.checkers.proving.mutations import mutations
+from wrackline.checkers.proving.mutations.catalogue import mutations
+from wrackline.checkers.proving.mutations.objects import object_mutations
 from wrackline.history import history_files, read_info
 from wrackline.history.schema import SCHEMA
 

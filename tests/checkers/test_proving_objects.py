@@ -15,13 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.checkers.histories import keeps_the_rules
-from tests.checkers.object_pairs import OBJECT_PAIRS
 from wrackline.checkers.engine.object_values import RULES
-from wrackline.checkers.proving.language import CaseError, parse
-from wrackline.checkers.proving.made import write_events
-from wrackline.checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
-from wrackline.checkers.proving.object_events import MadeObjects, info_of, make_objects, write_objects
-from wrackline.checkers.proving.objects import ObjectKnobs, drawn_objects
+from wrackline.checkers.proving.cases.language import CaseError, parse
+from wrackline.checkers.proving.cases.object_pairs import OBJECT_PAIRS
+from wrackline.checkers.proving.model.made import write_events
+from wrackline.checkers.proving.model.object_events import MadeObjects, info_of, make_objects, write_objects
+from wrackline.checkers.proving.model.objects import ObjectKnobs, drawn_objects
+from wrackline.checkers.proving.mutations.objects import (
+    KNOBS,
+    ObjectMutation,
+    mutate_objects,
+    object_mutations,
+)
 from wrackline.history import history_files
 from wrackline.history.model import MARKER, UNKNOWN, Event, Type
 from wrackline.history.schema import SCHEMA

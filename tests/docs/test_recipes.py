@@ -105,11 +105,11 @@ def test_its_commands_do_undo_and_prove_it_on_a_process_of_ours():
 
 ANOMALY = """
 import pytest
-from tests.checkers.pairs import PAIRS
+from wrackline.checkers.proving.cases.pairs import PAIRS
 from tests.checkers.without_spark import suspects
 
-from wrackline.checkers.proving.language import parse
-from wrackline.checkers.proving.made import write_events
+from wrackline.checkers.proving.cases.language import parse
+from wrackline.checkers.proving.model.made import write_events
 from wrackline.checkers.anomalies.registry import bit_of, names
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.anomalies.visibility import EARLY

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from wrackline.checkers.proving.columns import TOPIC
-from wrackline.checkers.proving.edit import Edit
-from wrackline.checkers.proving.edit_groups import end_of_clients
-from wrackline.checkers.proving.readers import CONSUMERS
+from wrackline.checkers.proving.model.columns import TOPIC
+from wrackline.checkers.proving.model.readers import CONSUMERS
+from wrackline.checkers.proving.mutations.edit import Edit
+from wrackline.checkers.proving.mutations.edit_groups import end_of_clients
 from wrackline.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
 
 _ERRORS = {Type.FAIL: "aborted", Type.INFO: "_TIMED_OUT"}

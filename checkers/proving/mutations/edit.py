@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from wrackline.checkers.proving.columns import TOPIC
-from wrackline.checkers.proving.made import Made
+from wrackline.checkers.proving.model.columns import TOPIC
+from wrackline.checkers.proving.model.made import Made
 from wrackline.history.model import FAILED, REPLICA, UNKNOWN, Event, Record, Type, value_of
 
 NOBODY = 1_999_999

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wrackline.checkers.proving.log_server import Outcome
+from wrackline.checkers.proving.model.log_server import Outcome
 from wrackline.history.schema import RECORD, SCHEMA
 
 Ints = NDArray[np.int64]

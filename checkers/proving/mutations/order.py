@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from wrackline.checkers.proving.edit import Edit, Sent
-from wrackline.checkers.proving.edit_groups import committing, members
-from wrackline.checkers.proving.mutation import mutation
+from wrackline.checkers.proving.mutations.edit import Edit, Sent
+from wrackline.checkers.proving.mutations.edit_groups import committing, members
+from wrackline.checkers.proving.mutations.mutation import mutation
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, Record
 
 

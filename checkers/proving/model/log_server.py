@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from wrackline.checkers.proving.drawing import (
+from wrackline.checkers.proving.model.drawing import (
     BEGIN_NS,
     MARKER,
     Bools,
@@ -29,9 +29,16 @@ from wrackline.checkers.proving.drawing import (
     Sends,
     loop_of,
 )
-from wrackline.checkers.proving.group_server import Group, groups
-from wrackline.checkers.proving.knobs import Knobs
-from wrackline.checkers.proving.readers import Ends, Reads, TransactionReads, ends, reads, transaction_reads
+from wrackline.checkers.proving.model.group_server import Group, groups
+from wrackline.checkers.proving.model.knobs import Knobs
+from wrackline.checkers.proving.model.readers import (
+    Ends,
+    Reads,
+    TransactionReads,
+    ends,
+    reads,
+    transaction_reads,
+)
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN
 
 ACKED = 0

@@ -1,31 +1,31 @@
-"""All mutations (wrackline.checkers.proving.mutation), and how one is put into a history."""
+"""All mutations (wrackline.checkers.proving.mutations.mutation), and how one is put into a history."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wrackline.checkers.proving import (
-    mutate_cycles,
-    mutate_groups,
-    mutate_integrity,
-    mutate_loss,
-    mutate_order,
-    mutate_transactions,
-    mutate_visibility,
+from wrackline.checkers.proving.model.made import Made
+from wrackline.checkers.proving.mutations import (
+    cycles,
+    groups,
+    integrity,
+    loss,
+    order,
+    transactions,
+    visibility,
 )
-from wrackline.checkers.proving.edit import Edit
-from wrackline.checkers.proving.made import Made
-from wrackline.checkers.proving.mutation import MUTATIONS, Mutation
+from wrackline.checkers.proving.mutations.edit import Edit
+from wrackline.checkers.proving.mutations.mutation import MUTATIONS, Mutation
 from wrackline.history.model import Event
 
 _MODULES = (
-    mutate_loss,
-    mutate_integrity,
-    mutate_order,
-    mutate_visibility,
-    mutate_cycles,
-    mutate_transactions,
-    mutate_groups,
+    loss,
+    integrity,
+    order,
+    visibility,
+    cycles,
+    transactions,
+    groups,
 )
 """In the order of the anomalies' families."""
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wrackline.checkers.proving.columns import TOPIC, Block, given, positions
-from wrackline.checkers.proving.log_server import Outcome
-from wrackline.checkers.proving.readers import CONSUMERS
+from wrackline.checkers.proving.model.columns import TOPIC, Block, given, positions
+from wrackline.checkers.proving.model.log_server import Outcome
+from wrackline.checkers.proving.model.readers import CONSUMERS
 
 
 def polls(outcome: Outcome) -> Iterator[Block]:

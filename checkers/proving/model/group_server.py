@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.checkers.proving.drawing import BEGIN_NS, Bools, Draw, Ints, PartitionLog, Times
-from wrackline.checkers.proving.knobs import Knobs
+from wrackline.checkers.proving.model.drawing import BEGIN_NS, Bools, Draw, Ints, PartitionLog, Times
+from wrackline.checkers.proving.model.knobs import Knobs
 
 POLL, COMMIT, COMMITTED, NOTHING = 0, 1, 2, 3
 """What a member does; NOTHING: it is gone."""

@@ -1,5 +1,5 @@
-"""Cases in a line (wrackline.checkers.proving.language) of registers and queues: for every rule one that
-breaks it, and its nearest neighbour that does not."""
+"""Cases in a line (see ``language``) of registers and queues: for every rule one that breaks it, and its
+nearest neighbour that does not."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ operation an interval in which it takes effect at one moment.
 What lands in a partition (writes or enqueues, and the markers of gets) has the order of those moments for its
 offsets. A read returns the last write before its own, a dequeue the record at the head; so nothing is wrong
 with the history, whatever else happens: outcomes that nobody knows, records that land long after their sender
-gave up, refusals, gets that fail or never come back. wrackline.checkers.proving.object_events writes it down
-as the recorder would have.
+gave up, refusals, gets that fail or never come back. ``object_events`` writes it down as the recorder would
+have.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Cases in a line (wrackline.checkers.proving.language): for every anomaly one that has it, and its nearest
-neighbour that has not."""
+"""Cases in a line (see ``language``): for every anomaly one that has it, and its nearest neighbour that has
+not."""
 
 from __future__ import annotations
 

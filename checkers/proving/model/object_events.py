@@ -1,4 +1,4 @@
-"""Histories of registers and queues (wrackline.checkers.proving.objects) in the harness' own format."""
+"""Histories of registers and queues (wrackline.checkers.proving.model.objects) in the harness' own format."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.proving.columns import TOPIC, Block, Ints, join, records
-from wrackline.checkers.proving.made import LOST_ERROR, REFUSED_ERROR, MadeTable, numbered
-from wrackline.checkers.proving.made_final import CHUNK, HOSTS
-from wrackline.checkers.proving.objects import (
+from wrackline.checkers.proving.model.columns import TOPIC, Block, Ints, join, records
+from wrackline.checkers.proving.model.final_reads import CHUNK, HOSTS
+from wrackline.checkers.proving.model.made import LOST_ERROR, REFUSED_ERROR, MadeTable, numbered
+from wrackline.checkers.proving.model.objects import (
     ACKED,
     GET_FAILED,
     GOT,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wrackline.checkers.proving.columns import TOPIC
-from wrackline.checkers.proving.edit import Edit
-from wrackline.checkers.proving.edit_groups import (
+from wrackline.checkers.proving.model.columns import TOPIC
+from wrackline.checkers.proving.mutations.edit import Edit
+from wrackline.checkers.proving.mutations.edit_groups import (
     Told,
     acked,
     committing,
@@ -16,7 +16,7 @@ from wrackline.checkers.proving.edit_groups import (
     operations,
     rebalances,
 )
-from wrackline.checkers.proving.mutation import mutation
+from wrackline.checkers.proving.mutations.mutation import mutation
 from wrackline.history.model import Event, Type
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.checkers.proving.drawing import Bools, Draw, Ints, PartitionLog, Sends, Times
-from wrackline.checkers.proving.knobs import Knobs
+from wrackline.checkers.proving.model.drawing import Bools, Draw, Ints, PartitionLog, Sends, Times
+from wrackline.checkers.proving.model.knobs import Knobs
 from wrackline.history.model import FAILED, UNKNOWN
 
 CONSUMERS = 1 << 24

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wrackline.checkers.proving.columns import TOPIC
-from wrackline.checkers.proving.edit import Edit
-from wrackline.checkers.proving.edit_groups import end_of_clients, operation
-from wrackline.checkers.proving.edit_transactions import Fresh, append, land, two_logs
-from wrackline.checkers.proving.mutation import mutation
+from wrackline.checkers.proving.model.columns import TOPIC
+from wrackline.checkers.proving.mutations.edit import Edit
+from wrackline.checkers.proving.mutations.edit_groups import end_of_clients, operation
+from wrackline.checkers.proving.mutations.edit_transactions import Fresh, append, land, two_logs
+from wrackline.checkers.proving.mutations.mutation import mutation
 from wrackline.history.model import Event, Record, Type
 
 

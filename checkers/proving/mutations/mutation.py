@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from wrackline.checkers.proving.edit import Edit
-from wrackline.checkers.proving.knobs import Final, Knobs
+from wrackline.checkers.proving.model.knobs import Final, Knobs
+from wrackline.checkers.proving.mutations.edit import Edit
 
 IMPLIED: Mapping[str, Mapping[str, str]] = {
     "inconsistent-offset": {"not-linearizable": "no order gives one offset two values"},

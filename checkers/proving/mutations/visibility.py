@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wrackline.checkers.proving.edit import Edit, end_events
-from wrackline.checkers.proving.mutation import mutation
+from wrackline.checkers.proving.mutations.edit import Edit, end_events
+from wrackline.checkers.proving.mutations.mutation import mutation
 from wrackline.history.model import Event, Type
 
 

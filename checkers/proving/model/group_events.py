@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from wrackline.checkers.proving.columns import TOPIC, Block, Ints, given, positions
-from wrackline.checkers.proving.group_server import (
+from wrackline.checkers.proving.model.columns import TOPIC, Block, Ints, given, positions
+from wrackline.checkers.proving.model.group_server import (
     COMMIT,
     COMMITTED,
     LOST,
@@ -20,7 +20,7 @@ from wrackline.checkers.proving.group_server import (
     REFUSED,
     Group,
 )
-from wrackline.checkers.proving.log_server import Outcome
+from wrackline.checkers.proving.model.log_server import Outcome
 
 _TYPES = {OK: "ok", REFUSED: "fail", LOST: "info"}
 LOST_ERROR, FENCED_ERROR = "_TIMED_OUT", "ILLEGAL_GENERATION"

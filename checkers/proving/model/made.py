@@ -17,12 +17,12 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.proving import made_groups, made_transactions
-from wrackline.checkers.proving.columns import TOPIC, Block, Ints, given, join, positions, records
-from wrackline.checkers.proving.drawing import Bools
-from wrackline.checkers.proving.knobs import Knobs
-from wrackline.checkers.proving.log_server import Outcome, serve
-from wrackline.checkers.proving.made_final import HOSTS, final_read, replicas
+from wrackline.checkers.proving.model import group_events, transaction_events
+from wrackline.checkers.proving.model.columns import TOPIC, Block, Ints, given, join, positions, records
+from wrackline.checkers.proving.model.drawing import Bools
+from wrackline.checkers.proving.model.final_reads import HOSTS, final_read, replicas
+from wrackline.checkers.proving.model.knobs import Knobs
+from wrackline.checkers.proving.model.log_server import Outcome, serve
 from wrackline.history.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
 from wrackline.history.model import (
     CONTROL,
@@ -135,9 +135,9 @@ def _clients(outcome: Outcome) -> Iterator[Block]:
     yield from _sends(outcome)
     yield from _ends(outcome)
     yield from _reads(outcome)
-    yield from made_transactions.polls(outcome)
+    yield from transaction_events.polls(outcome)
     for group in outcome.groups:
-        yield from made_groups.members(outcome, group)
+        yield from group_events.members(outcome, group)
     yield from _control(outcome)
 
 

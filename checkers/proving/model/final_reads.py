@@ -8,10 +8,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.proving.columns import TOPIC, Block, records
-from wrackline.checkers.proving.drawing import MARKER, Bools, PartitionLog
-from wrackline.checkers.proving.knobs import Final
-from wrackline.checkers.proving.log_server import Outcome
+from wrackline.checkers.proving.model.columns import TOPIC, Block, records
+from wrackline.checkers.proving.model.drawing import MARKER, Bools, PartitionLog
+from wrackline.checkers.proving.model.knobs import Final
+from wrackline.checkers.proving.model.log_server import Outcome
 from wrackline.history.model import REPLICA, UNKNOWN
 
 HOSTS = {1: "n1", 2: "n2", 3: "n3"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from wrackline.checkers.proving.edit import Edit
-from wrackline.checkers.proving.edit_groups import Transaction, transactions
-from wrackline.checkers.proving.edit_transactions import Fresh, append, two_logs
-from wrackline.checkers.proving.mutation import mutation
+from wrackline.checkers.proving.mutations.edit import Edit
+from wrackline.checkers.proving.mutations.edit_groups import Transaction, transactions
+from wrackline.checkers.proving.mutations.edit_transactions import Fresh, append, two_logs
+from wrackline.checkers.proving.mutations.mutation import mutation
 from wrackline.history.model import Record
 
 

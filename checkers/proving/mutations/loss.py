@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wrackline.checkers.proving.edit import Edit, end_events
-from wrackline.checkers.proving.edit_groups import end_of_clients
-from wrackline.checkers.proving.mutation import mutation
+from wrackline.checkers.proving.mutations.edit import Edit, end_events
+from wrackline.checkers.proving.mutations.edit_groups import end_of_clients
+from wrackline.checkers.proving.mutations.mutation import mutation
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Type
 
 

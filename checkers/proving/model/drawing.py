@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wrackline.checkers.proving.knobs import Knobs
+from wrackline.checkers.proving.model.knobs import Knobs
 from wrackline.history.model import FAILED, UNKNOWN
 
 Ints = NDArray[np.int64]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wrackline.checkers.proving.columns import TOPIC
-from wrackline.checkers.proving.edit import Edit, Sent
+from wrackline.checkers.proving.model.columns import TOPIC
+from wrackline.checkers.proving.mutations.edit import Edit, Sent
 from wrackline.history.model import Event, Type
 
 

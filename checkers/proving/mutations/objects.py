@@ -14,9 +14,9 @@ from itertools import pairwise
 
 from wrackline.checkers.exact.queue import Rule as QueueRule
 from wrackline.checkers.exact.register import Rule as RegisterRule
-from wrackline.checkers.proving.edit import phantom
-from wrackline.checkers.proving.object_events import MadeObjects
-from wrackline.checkers.proving.objects import ObjectKnobs
+from wrackline.checkers.proving.model.object_events import MadeObjects
+from wrackline.checkers.proving.model.objects import ObjectKnobs
+from wrackline.checkers.proving.mutations.edit import phantom
 from wrackline.history.model import FAILED, MARKER, Event, Record, Type
 
 NEVER = 1 << 62

@@ -1,5 +1,4 @@
-"""The words of a case (wrackline.checkers.proving.language): records, offsets, places, and what stands beside
-them."""
+"""The words of a case (see ``language``): records, offsets, places, and what stands beside them."""
 
 from __future__ import annotations
 

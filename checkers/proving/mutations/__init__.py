@@ -1,0 +1,1 @@
+"""Mutations: each puts one anomaly into a correct history."""
