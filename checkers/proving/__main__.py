@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from wrackline.checkers.proving.cases.language import CaseError, parse
+from wrackline.checkers.proving.cases.pairs import PAIRS, anomaly_of
 from wrackline.checkers.proving.model.knobs import TO_MUTATE, Knobs, drawn
 from wrackline.checkers.proving.model.made import make, write_events
 from wrackline.checkers.proving.model.object_events import make_objects, write_objects
@@ -22,6 +23,7 @@ from wrackline.checkers.proving.mutations.objects import (
     mutate_objects,
     object_mutations,
 )
+from wrackline.checkers.proving.mutations.spliced import spliced
 
 _TRIES = 200
 _EXAMPLES = """examples:
@@ -114,6 +116,9 @@ def _made(options: argparse.Namespace) -> str:
 def _mutated(wanted: str, directory: Path, seed: int) -> str:
     every: list[Mutation | ObjectMutation] = [*mutations(), *object_mutations()]
     chosen = [one for one in every if wanted in (one.name, one.anomaly)]
+    pairs = [texts for name, texts in PAIRS.items() if anomaly_of(name) == wanted]
+    if not chosen and pairs:
+        return _spliced(pairs[0][0], directory, seed)
     if not chosen:
         raise ValueError(
             f"no mutation and no anomaly is called {wanted!r}: see python -m wrackline.checkers.proving list"
@@ -128,6 +133,13 @@ def _mutated(wanted: str, directory: Path, seed: int) -> str:
         if said is not None:
             return f"{directory}: seed {number}, {one.what}: {said} and nothing else"
     raise ValueError(f"none of the seeds {seed} to {seed + _TRIES - 1} has a place for {one.name}")
+
+
+def _spliced(text: str, directory: Path, seed: int) -> str:
+    """Of an anomaly that no mutation is of: its case, in a correct history."""
+    info, events = spliced(parse(text), make(directory.name, seed, TO_MUTATE), seed)
+    write_events(directory, info, events)
+    return f"{directory}: seed {seed}, the case {text!r} among others, and nothing else"
 
 
 def _log(one: Mutation, directory: Path, seed: int) -> str | None:

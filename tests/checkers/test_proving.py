@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from wrackline.checkers.proving.mutations.catalogue import mutate, mutations
 from wrackline.checkers.proving.mutations.edit import Edit
 from wrackline.checkers.proving.mutations.edit_groups import acked, highest, operations
 from wrackline.checkers.proving.mutations.mutation import IMPLIED, Mutation, closure
+from wrackline.checkers.proving.mutations.spliced import spliced
 from wrackline.checkers.proving.rules import violations
 from wrackline.history.model import UNKNOWN, Event, Type
 from wrackline.history.schema import SCHEMA
@@ -69,6 +71,9 @@ def write_runs(folder: Path) -> list[Path]:
         for name, text in zip(("bad", "good"), texts, strict=True):
             case = parse(text, f"{name} {anomaly}")
             runs.append(write_events(folder / case.test_id, case.info, case.events))
+            info, events = spliced(case, base(len(anomaly), TO_MUTATE), seed=len(text))
+            test_id = f"among others, {case.test_id}"
+            runs.append(write_events(folder / test_id, replace(info, test_id=test_id), events))
     for seed in CORRECT:
         made = make(f"correct-{seed}", seed, drawn(seed))
         runs.append(made.write(folder / made.info.test_id))
@@ -112,12 +117,25 @@ def test_the_bad_case_of_an_anomaly_shows_it_and_the_good_case_does_not(
     assert set(anomalies[f"good {anomaly}"]) - {"unproven-write"} == set()
 
 
-def test_every_check_has_a_mutation_and_a_pair_of_cases() -> None:
+@pytest.mark.spark
+@pytest.mark.parametrize("anomaly", PAIRS)
+def test_a_case_among_the_events_of_others_shows_what_it_shows_alone(
+    anomaly: str, anomalies: dict[str, Counter[str]]
+) -> None:
+    for case in (f"bad {anomaly}", f"good {anomaly}"):
+        alone, among_others = (
+            {name: count for name, count in anomalies[run].items() if name != "unproven-write"}
+            for run in (case, f"among others, {case}")
+        )
+        assert alone == among_others
+
+
+def test_every_check_has_a_pair_of_cases() -> None:
     from wrackline.checkers.anomalies.registry import names
 
     of_logs = set(names()) - WITHOUT_A_MODEL
     assert {anomaly_of(name) for name in PAIRS} == of_logs
-    assert of_logs == {one.anomaly for one in MUTATIONS}
+    assert {one.anomaly for one in MUTATIONS} <= of_logs
     assert IMPLIED.keys() <= set(names())
 
 
