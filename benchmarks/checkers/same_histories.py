@@ -65,7 +65,7 @@ def _groups(seeds: range) -> Iterator[range]:
 
 def _cases(folder: Path) -> None:
     for number, case in enumerate(all_cases()):
-        case.history.write(folder / f"case-{number:03}")
+        case.write(folder / f"case-{number:03}")
     pairs = [*PAIRS.items(), *((name, texts) for name, (_, *texts) in OBJECT_PAIRS.items())]
     for number, (name, texts) in enumerate(pairs):
         for kind, text in zip(("bad", "good"), texts, strict=True):

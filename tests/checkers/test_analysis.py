@@ -11,7 +11,6 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from tests.checkers.cases.base import A, B, C
 from tests.checkers.histories import TOPIC, History
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.runs import AnalysisError, load_run
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 S = 1_000_000_000
+A, B, C = 160, 176, 192
+"""Values."""
 ONE = (TopicInfo(TOPIC, 1, 3, 2),)
 
 

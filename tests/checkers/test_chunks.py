@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.checkers.cases import all_cases
-from tests.checkers.histories import History
-from tests.checkers.model import Model
+from tests.checkers.cases import Case, all_cases
 from tests.checkers.without_spark import suspects
 from wrackline.checkers.anomalies.registry import marks
 from wrackline.checkers.engine.context import run_of
@@ -20,10 +19,11 @@ from wrackline.checkers.engine.facts import Rows, pack, unpack
 from wrackline.checkers.inputs.arrays import NONE
 from wrackline.checkers.inputs.row_groups import splits_of
 from wrackline.checkers.inputs.runs import Run, open_run, surveyed, surveyed_split
+from wrackline.checkers.proving.model.knobs import drawn
+from wrackline.checkers.proving.model.made import make
 
 pytestmark = pytest.mark.slow
 
-CASES = all_cases()
 WHOLE = 131_072
 
 
@@ -57,12 +57,11 @@ def uncut(tmp_path_factory: pytest.TempPathFactory) -> list[Counter[str]]:
     return counts
 
 
-def histories() -> list[History]:
+@cache
+def histories() -> tuple[Case, ...]:
     """All hand-written ones, and correct ones of the model."""
-    return [case.history for case in CASES] + [
-        Model(f"cut {seed}", seed, partitions=2, operations=60, final=seed % 2 == 0).run()
-        for seed in range(6)
-    ]
+    made = [make(f"cut {seed}", seed, drawn(seed, operations=60)) for seed in range(6)]
+    return (*all_cases(), *(Case(one.info.test_id, one.info, list(one.events), {}) for one in made))
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,14 @@ def test_outcomes_make_the_type_of_an_operation() -> None:
     assert codes == {0: 1, 1: 1, ACKED_WITHOUT_OFFSET: 1, FAILED: 3, UNKNOWN: 1}
 
 
+def test_what_nobody_told_is_left_out() -> None:
+    case = parse("p: (a | p: ) | final a@0^- b@1 | n2 holds b@1 from 1")
+    invoked, completed, _, final, held = case.events
+    assert (completed.process, completed.type, completed.records) == (invoked.process, Type.INFO, ())
+    assert [record.leader_epoch for record in final.records] == [-1, 0]
+    assert (held.offset, held.high_watermark) == (1, 2)
+
+
 def test_groups_and_transactions() -> None:
     case = parse(
         "c: gen 2 from 1 1/? | c: commit 3 1/5 gen 1 ! | d: (commit 4 in h | o: committed 3 1/none "

@@ -5,7 +5,8 @@ parts steps.
 ``p: a@0 b@1``              process p sends a and b; both acked, at offsets 0 and 1
 ``p: a? b! c+``             outcome unknown, certainly failed, acked without an offset
 ``p: (a b``                 only the invocation ...
-``p: a@0 b@1)``             ... and its completion, later; without one the send never completes
+``p: a@0 b@1)``             ... and its completion, later; without one the send never completes; ``p: )``:
+                            of unknown outcome, without its records
 ``p: a@1/0``                partition 1, offset 0 (also below); ``a@1/?``: of unknown outcome, sent to
                             partition 1
 ``c: from 3``               consumer c is assigned partition 0 at offset 3; ``from 0 1/5``: both partitions;
@@ -36,12 +37,13 @@ parts steps.
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached;
                             ``final 1/``
 ``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR;
-                            ``part``
+                            ``part``: not read whole; ``from 3``: the log begins there
 ==========================  ==================================================================================
 
 Commits are those of group g; ``in h`` (also after ``gen ... from ...``) is another. Values are letters or
 words, unique in the run; ``#`` is a payload with a wrong checksum, ``~`` one of another run. ``^4`` after an
-offset is the leader epoch of a record read (0 when not said). Processes are words, numbered as they come.
+offset is the leader epoch of a record read (0 when not said), ``^-`` one that the client does not tell.
+Processes are words, numbered as they come.
 """
 
 from __future__ import annotations
@@ -138,6 +140,8 @@ class Case(Words):
             self._event(process, Type.OK, "crash", extra={"group": "g"})
         elif words:
             self._send(process, words, invoke, complete, step)
+        elif rest == ")":
+            self._event(process, Type.INFO, "send", partition=0, error="_TIMED_OUT")
         else:
             raise CaseError(f"{step!r}: {who} does nothing")
 
@@ -302,16 +306,17 @@ class Case(Words):
         )
 
     def _holds(self, host: str, words: list[str], step: str) -> None:
-        words, flags = self._flags(words, ("hw",), ("out", "part"), step)
+        words, flags = self._flags(words, ("hw", "from"), ("out", "part"), step)
         held = tuple(self._record(word, step) for word in words)
-        leo = held[-1].offset + 1 if held else 0
+        start = flags.get("from", 0)
+        leo = held[-1].offset + 1 if held else start
         self._event(
             REPLICA,
             Type.OK,
             "replica",
             partition=held[0].partition if held else 0,
             node=host,
-            offset=0,
+            offset=start,
             high_watermark=leo,
             records=held,
             extra={"in_isr": "out" not in flags, "complete": "part" not in flags, "hw": flags.get("hw", leo)},

@@ -20,7 +20,7 @@ from wrackline.history.model import (
 TOPIC = "log"
 STEP_NS = 1_000_000
 _RECORD = re.compile(
-    r"(?P<value>\w+|#|~)(?:@(?:(?P<part>\d+)/)?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+))?)?(?P<mark>[?!+]?)\Z"
+    r"(?P<value>\w+|#|~)(?:@(?:(?P<part>\d+)/)?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+|-))?)?(?P<mark>[?!+]?)\Z"
 )
 _OFFSET = re.compile(r"(?:(\d+)/)?(\d+|\?|none)\Z")
 _CODES = {"?": UNKNOWN, "!": FAILED, "+": ACKED_WITHOUT_OFFSET}
@@ -89,7 +89,8 @@ class Words:
             offset = _CODES.get(found["mark"], UNKNOWN)
         else:
             raise CaseError(f"{step!r}: {word!r} was read, so it has an offset")
-        return Record(partition, offset, self._value(found["value"]), int(found["epoch"] or epoch))
+        told = -1 if found["epoch"] == "-" else int(found["epoch"] or epoch)
+        return Record(partition, offset, self._value(found["value"]), told)
 
     def _value(self, name: str) -> int:
         if name in ("#", "~"):
