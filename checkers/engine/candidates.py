@@ -6,11 +6,15 @@ row is; rows at one offset are in the order of their steps.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import IntEnum
+
 import numpy as np
 import pyarrow as pa
 
 from wrackline.checkers.engine.context import Context, run_of
 from wrackline.checkers.engine.facts import AGAIN, BELOW, VALUES, Kind, Rows, Writer
+from wrackline.checkers.engine.table import C, Table
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 
 END_TOLD, IN_FINAL, TOLD, IN_REPLICAS, UNREAD, END_ASKED, JUMP, FLOOR, NOWHERE = (
@@ -150,3 +154,221 @@ def table_of(rows: Rows) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array(column, pa.int64(), mask=column == NONE) for column in columns], schema=ARROW
     )
+
+
+class Step(IntEnum):
+    """What a row is. Places at one offset are in the order of these numbers."""
+
+    IN_FINAL = 10
+    """A place that the final read has."""
+    GIVEN = 11
+    """A place that the final read does not have: an ack named it, or a poll gave it to a consumer."""
+    IN_REPLICAS = 12
+    """A place that was only seen in the logs of replicas."""
+    UNREAD = 13
+    """A place that an ack named, at or above the end of a final read that was derived from polls: as far as
+    anybody knows the record is there."""
+    END_ASKED = 20
+    """A client was told that the log ends at ``offset``: nothing at or above it had been appended when the
+    operation was invoked."""
+    JUMP = 30
+    """A consumer stood at ``offset`` and was given ``other_offset`` next, which is above it."""
+    NOWHERE = 50
+    """A send that was told no offset, and whose value is in no place (``offset`` is NONE)."""
+    REWIND = 60
+    """A consumer stood at ``offset`` and was given ``other_offset`` next, which is below it."""
+    BATCH = 61
+    """A record that is stored below one that its process sent earlier (``earlier``)."""
+    EPOCH = 62
+    """A leader epoch (``epoch_high``) begins at ``offset``, before a smaller one (``epoch_low``) ends at
+    ``other_offset``. ``process`` is the number of the replica, or -1 for the final read."""
+    HOLE = 63
+    """The final read has nothing right above ``offset``, though the log goes on at ``other_offset``."""
+    GAP = 64
+    """Nobody saw what is at the ``unseen`` offsets between ``offset`` and the next offset that is known to be
+    taken."""
+    SHOWN = 65
+    """Somebody was shown that the log goes on to ``other_offset``, though the final read ends at
+    ``offset``."""
+
+
+class Outcome(IntEnum):
+    """What became of a record sent."""
+
+    ACKED = 0
+    """It was acknowledged."""
+    REFUSED = 1
+    """It certainly failed: it must not be in the log."""
+    UNSURE = 2
+    """Nobody knows: it may be in the log, or come there later."""
+
+    @property
+    def word(self) -> str:
+        """As verdicts write it where the client gave no error."""
+        return ("acked", "failed", "unknown")[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof(Table[C]):
+    """The earliest event that showed that a log had grown to an offset or beyond; all NONE where no event
+    did. Whoever invoked an operation after it can know of that offset."""
+
+    index: C
+    """Index of the event."""
+    ns: C
+    """Its time, from the start of the run."""
+    offset: C
+    """The largest offset that it showed."""
+    value: C
+    """The value there; NONE for an end offset, which shows none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Table[C]):
+    """Another record of the same log; all NONE where there is none."""
+
+    offset: C
+    value: C
+    index: C
+    """Index of the event that showed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentBelow(Table[C]):
+    """Of the acknowledged records that lie below one in the final read that which was sent last; all NONE
+    where there is none."""
+
+    invoke_index: C
+    invoke_ns: C
+    complete_index: C
+    complete_ns: C
+    offset: C
+    value: C
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Table[C]):
+    """``Candidate[Ints]`` are rows in numpy, ``Candidate[Column]`` expressions in Spark, where NONE is null.
+
+    Indexes (``index``, ``*_index``) are those of events of the history; a smaller one was earlier. Times
+    (``*_ns``) are nanoseconds from the start of the run. Columns that answer yes or no are 1 or 0. What a
+    ``step`` does not use is NONE."""
+
+    log: C
+    """The number of the run, topic and partition (wrackline.checkers.engine.context.log_of)."""
+    step: C
+    """A ``Step``."""
+    marks: C
+    """A bit for each mark that the row has (wrackline.checkers.engine.marks)."""
+    index: C
+    """Of a place: the first event that gave it to a client, an ack, a poll or the final read."""
+    offset: C
+    value: C
+    """Below 0: a record that is none of the run's."""
+
+    # The send that the value came from.
+    acked: C
+    """1: an ack named this place. Other places find their sends by value."""
+    process: C
+    outcome: C
+    """An ``Outcome``."""
+    sent_offset: C
+    """Where the ack says that the record is; NONE where it did not say so."""
+    sent_log: C
+    """The log that it was sent to."""
+    rank: C
+    """The number of the record in its send, from 0."""
+    invoke_index: C
+    invoke_ns: C
+    complete_index: C
+    complete_ns: C
+
+    # Who saw the place: the first event of each kind.
+    poll_index: C
+    poll_ns: C
+    final_index: C
+    replica_index: C
+    hw_index: C
+    """The first event that showed the place in a replica's log, below that replica's high watermark."""
+    held: C
+    """A bit for each replica whose log has the place."""
+    owed: C
+    """A bit for each replica that must have it."""
+    epoch_low: C
+    epoch_high: C
+    """Leader epochs under which replicas have the place below their high watermarks: the smallest and the
+    largest."""
+
+    # What else is there.
+    other_offset: C
+    """The second offset that this row is about, as its ``step`` says."""
+    rival: Entry[C]
+    """A record with another value that clients were given at the same offset."""
+    stored: Entry[C]
+    """What the final read has at this offset, or next above it where it has nothing there."""
+    committed: Entry[C]
+    """A record with another value that a replica has at the same offset below its high watermark."""
+    committed_epoch: C
+    """The largest leader epoch of that."""
+    known_offset: C
+    """Of a JUMP: the first record that it passed over."""
+    unseen: C
+    """Of a GAP: how many offsets nobody saw."""
+    earlier: Entry[C]
+    """The record that the same process sent before this one, and that is stored above it."""
+
+    # The earliest proofs that the log had grown to this offset.
+    by_ack: Proof[C]
+    by_settled_ack: Proof[C]
+    """Of acks of records that are in the final read."""
+    by_poll: Proof[C]
+    by_final: Proof[C]
+    by_end: Proof[C]
+    above: Proof[C]
+    """Of a GAP: the earliest proof of any kind that the log had grown over it."""
+
+    # What the other places of the value say (wrackline.checkers.engine.by_value).
+    in_final: C
+    """1: the final read has the value somewhere."""
+    was_polled: C
+    """1: a consumer was given the value somewhere."""
+    first: C
+    """1 in one row of each value, which speaks for it."""
+    stands: C
+    """1: the final read has this place, or nothing says that it has it not."""
+    home: C
+    """1: the place is in the log that the value was sent to."""
+    original_offset: C
+    original_index: C
+    """The lowest place of the value that stands in its own log."""
+    kept_offset: C
+    kept_index: C
+    """The lowest place of the value that the final read has in its own log."""
+    astray: C
+    """1: an ack named a place of this value that the complete final read does not have."""
+    below: SentBelow[C]
+
+    # The log.
+    complete: C
+    """1: the final read reached the end of the log."""
+    log_end: C
+    """The end of the log when the final read was made; NONE without one."""
+    idempotent: C
+    """1: producers were idempotent."""
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(_NAMES_IN_CHECKS.get(name, name) for name in super(Candidate, cls).names())
+
+
+_NAMES_IN_CHECKS = {
+    "other_offset": "told",
+    **{f"rival_{part}": f"told_{part}" for part in ("offset", "value", "index")},
+    **{f"stored_{part}": f"final_{part}" for part in ("offset", "value")},
+    "stored_index": "final_at",
+    **{f"committed_{part}": f"hw_{part}" for part in ("offset", "value", "epoch")},
+    "committed_index": "hw_at",
+    **{f"{proof}_index": proof for proof in ("by_ack", "by_settled_ack", "by_poll", "by_final", "by_end")},
+    "above_index": "above",
+}
+"""Names of columns in Spark for as long as checks name them by strings."""

@@ -1,0 +1,214 @@
+"""Tables of named, typed columns, which all have the same length.
+
+A table is a frozen dataclass whose fields are columns, or again such tables (the parts of one thing, as of a
+proof: its index, its time). ``Table`` is generic in what a column is: numpy's integers (``Final``,
+``Candidate[Ints]``) or Spark's expressions (``Candidate[Column]``). One definition serves both, and a
+misspelt column is an error in mypy.
+
+In numpy ``NONE`` is the null. A column that says the same in every row is a view of one number
+(``constant``): it needs no memory however long it is, and stays one when rows are taken from it. Columns must
+not be written to: ``dataclasses.replace`` makes a table with other columns.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Generic, Self, TypeVar, get_origin, get_type_hints
+
+import numpy as np
+
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+
+C = TypeVar("C")
+"""What a column is: ``Ints``, or Spark's ``Column``."""
+Named = TypeVar("Named", bound="Table[Any]")
+T = TypeVar("T", bound="Table[Ints]")
+_COLUMN = struct.Struct("<qB")
+_TYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_HAS_NONE = 16
+
+
+class Table(Generic[C]):
+    """The base of all tables. Subclasses are frozen dataclasses with slots."""
+
+    __slots__ = ()
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of all columns in order. Those of a part have its name before theirs: ``by_ack_ns``."""
+        return _layout(cls).names
+
+    @classmethod
+    def of_names(cls, column: Callable[[str], C]) -> Self:
+        """The table whose every column is what ``column`` gives for its name."""
+        return _built(cls, [column(name) for name in cls.names()])
+
+    def columns(self) -> Sequence[C]:
+        """All columns, in the order of ``names``."""
+        return _layout(type(self)).read(self)
+
+    # --- tables of numpy's columns
+
+    @classmethod
+    def of_columns(cls: type[T], columns: Sequence[Ints]) -> T:
+        """``columns``: in the order of ``names``."""
+        return _built(cls, columns)
+
+    @classmethod
+    def unknown(cls: type[T], size: int) -> T:
+        """So many rows of which nothing is known."""
+        return _built(cls, [constant(NONE, size)] * len(cls.names()))
+
+    def __len__(self: Table[Ints]) -> int:
+        return len(self.columns()[0])
+
+    def take(self: T, rows: Ints | Bools) -> T:
+        """The rows at these positions, or those where a mask is true."""
+        size = int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows)
+        return _built(type(self), [_taken(column, rows, size) for column in self.columns()])
+
+    def with_columns(self: T, columns: Mapping[str, Ints]) -> T:
+        """With other columns of these ``names``. Where the names are known ``dataclasses.replace`` is better:
+        mypy knows it."""
+        old = zip(self.names(), self.columns(), strict=True)
+        return _built(type(self), [columns.get(name, column) for name, column in old])
+
+
+class _Layout:
+    """How a class of tables is read as one row of columns, and made from it."""
+
+    def __init__(self, cls: type[Table[Any]]) -> None:
+        hints = get_type_hints(cls)
+        self.parts: list[type[Table[Any]] | None] = []
+        paths: list[str] = []
+        for one in fields(cls):  # type: ignore[arg-type]
+            kind = get_origin(hints[one.name]) or hints[one.name]
+            part = kind if isinstance(kind, type) and issubclass(kind, Table) else None
+            self.parts.append(part)
+            paths += [one.name] if part is None else [f"{one.name}.{path}" for path in _layout(part).paths]
+        self.paths: tuple[str, ...] = tuple(paths)
+        self.names = tuple(path.replace(".", "_") for path in paths)
+        get = attrgetter(*paths)
+        self.read: Callable[[Any], Sequence[Any]] = get if len(paths) > 1 else lambda table: (get(table),)
+
+
+_LAYOUTS: dict[Any, _Layout] = {}
+
+
+def _layout(cls: Any) -> _Layout:
+    found = _LAYOUTS.get(cls)
+    if found is None:
+        found = _LAYOUTS[cls] = _Layout(cls)
+    return found
+
+
+def _built(cls: type[Named], columns: Sequence[Any]) -> Named:
+    layout = _layout(cls)
+    if len(columns) != len(layout.names):
+        raise ValueError(f"{cls.__name__} has {len(layout.names)} columns, not {len(columns)}")
+    return _filled(cls, iter(columns))
+
+
+def _filled(cls: type[Named], columns: Iterator[Any]) -> Named:
+    parts = _layout(cls).parts
+    return cls(*(next(columns) if part is None else _filled(part, columns) for part in parts))
+
+
+# --- columns
+
+
+def constant(value: int, size: int) -> Ints:
+    """The same in every row."""
+    found: Ints = np.broadcast_to(np.int64(value), size)
+    return found
+
+
+def _is_constant(column: Ints) -> bool:
+    return column.strides == (0,)
+
+
+def _taken(column: Ints, rows: Ints | Bools, size: int) -> Ints:
+    if _is_constant(column) and len(column):
+        found: Ints = np.broadcast_to(column[0], size)
+        return found
+    return column[rows]
+
+
+def _joined(columns: Sequence[Ints], size: int) -> Ints:
+    some = [column for column in columns if len(column)]
+    if len(some) == 1:
+        return some[0]
+    if not some:
+        return constant(NONE, 0)
+    if all(map(_is_constant, some)) and len({int(column[0]) for column in some}) == 1:
+        found: Ints = np.broadcast_to(some[0][0], size)
+        return found
+    return np.concatenate(some)
+
+
+def concatenated(kind: type[T], parts: Sequence[T]) -> T:
+    """One after another. ``parts`` may be none: then no rows of this kind."""
+    if len(parts) == 1 and type(parts[0]) is kind:
+        return parts[0]
+    size = sum(map(len, parts))
+    columns = [part.columns() for part in parts]
+    return _built(kind, [_joined([one[at] for one in columns], size) for at in range(len(kind.names()))])
+
+
+def spelled(column: Ints, at: Ints | Bools, values: Ints | int) -> Ints:
+    """The column with other values at some rows."""
+    found = np.array(column)
+    found[at] = values
+    return found
+
+
+# --- few bytes
+
+
+def pack(columns: Sequence[Ints]) -> bytes:
+    """Each column as its distance from its smallest value, in as few bytes as that needs: what is the same in
+    every row needs nine bytes."""
+    parts = []
+    for column in columns:
+        if not len(column):
+            parts.append(_COLUMN.pack(0, 0))
+            continue
+        if _is_constant(column):
+            parts.append(_COLUMN.pack(int(column[0]), 0))
+            continue
+        low, high = int(column.min()), int(column.max())
+        flag = 0
+        if low == NONE:
+            known = column[column != NONE]
+            if not len(known):
+                parts.append(_COLUMN.pack(NONE, 0))
+                continue
+            flag, low, high = _HAS_NONE, int(known.min()) - 1, int(known.max())
+            column = np.where(column == NONE, low, column)
+        width = next(w for w in (0, 1, 2, 4, 8) if high - low < 1 << (8 * w))
+        parts.append(_COLUMN.pack(low, width | flag))
+        if width:
+            parts.append((column - low).astype(_TYPES[width]).tobytes())
+    return b"".join(parts)
+
+
+def unpack(data: bytes, size: int, kind: type[T]) -> T:
+    """The table of ``size`` rows that ``pack`` wrote the columns of."""
+    found, at = [], 0
+    for _ in kind.names():
+        low, flags = _COLUMN.unpack_from(data, at)
+        at += _COLUMN.size
+        width = flags & ~_HAS_NONE
+        if not width:
+            column = constant(low, size)
+        else:
+            raw = np.frombuffer(data, _TYPES[width], size, at)
+            at += size * width
+            column = raw.astype(np.int64) + low
+            if flags & _HAS_NONE:
+                column[raw == 0] = NONE
+        found.append(column)
+    return kind.of_columns(found)
