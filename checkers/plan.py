@@ -1,8 +1,8 @@
 """The plan of an analysis: which Spark jobs there are, and what goes from one to the next (docs/checkers.md).
 
-Spark cuts, shuffles, sorts and spills; what is in the packets is decided by numpy in the tasks
+Spark cuts, shuffles, sorts and spills; what the facts say is decided by numpy in the tasks
 (wrackline.checkers.engine.tasks). Only what is small comes back to the driver: what runner, nemesis and
-final reads wrote down, one short row per chunk of a log, and counts.
+final reads wrote down, one short row per range of a log, and counts.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.cycles import TRANSACTIONS
 from wrackline.checkers.anomalies.registry import Evidence, marks
 from wrackline.checkers.engine import tasks as stages
-from wrackline.checkers.engine.candidates import SCHEMA as SUSPECT_SCHEMA
+from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.context import Context, context_of, places_of
-from wrackline.checkers.engine.facts import SCHEMA, Kind, Packet, packets, unpack
+from wrackline.checkers.engine.facts import Kind, Summary
 from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, beyond_of
-from wrackline.checkers.engine.offset_ranges import SUMMARY
-from wrackline.checkers.engine.range_bounds import below_of, carries
+from wrackline.checkers.engine.packed import SCHEMA, Packed, read
+from wrackline.checkers.engine.range_bounds import below_of, bounds, row_of
 from wrackline.checkers.engine.tables import Tables, keep
 from wrackline.checkers.inputs.first_look import Partners, Survey
 from wrackline.checkers.inputs.row_groups import Split
@@ -58,7 +58,7 @@ def survey_all(spark: SparkSession | None, runs: Sequence[Run]) -> Iterator[tupl
         rows = _table_of_splits(spark, splits, {}, sum(run.facts for run in runs)).mapInArrow(
             stages.surveys, SCHEMA
         )
-        local = (Survey.from_json(data) for *_, data in _collected(rows))
+        local = (Survey.from_json(packed.data) for packed in _collected(rows))
     for one in local:
         found[one.run].append(one)
     for number, run in enumerate(runs):
@@ -86,47 +86,47 @@ def judge(tables: Tables, **cuts: int) -> Judged:
             source.mapInArrow(_ingested(spark, context, stages.EVERYTHING), SCHEMA), spark, context, tasks
         )
     )
-    few = (Kind.META, Kind.SUMMARY, Kind.JUMP, Kind.SESSION, *SUMMARIES)
+    few = (Kind.NOTE, Kind.SUMMARY, Kind.JUMP, Kind.SESSION, *SUMMARIES)
     small = first.filter(F.col("kind").isin(*map(int, few)))
     found = Judged(Evidence(tables, first), [Figures() for _ in runs])
-    told = _take(found, _collected(small), tables)
+    said = _take(found, _collected(small), tables)
     if context.objects:
-        _objects(found, first, replace(context, beyond=beyond_of(told.stretches)), tasks)
-    above, again, gaps = carries(told.summaries, context)
-    again |= told.late
-    if not (again or told.by_value):
+        _objects(found, first, replace(context, beyond=beyond_of(said.intervals)), tasks)
+    above, again, gaps = bounds(said.summaries, context)
+    again |= said.late
+    if not (again or said.by_value):
         return found
     context = replace(
         context,
-        carry=above,
-        below=below_of(told.summaries),
+        above=above,
+        below=below_of(said.summaries),
         again=frozenset(again),
         unfilled=frozenset(gaps),
     )
-    values = first.filter(F.col("kind").isin(int(Kind.SUSPECT), int(Kind.HOMELESS)))
+    values = first.filter(F.col("kind").isin(int(Kind.CANDIDATE), int(Kind.UNPLACED)))
     if again:
         affected = sorted({log >> 32 for log, _ in again})
         facts = source.filter(F.col("run").isin(affected)).mapInArrow(
-            _ingested(spark, context, stages.CHUNKS), SCHEMA
+            _ingested(spark, context, stages.RANGES), SCHEMA
         )
         late = first.filter(F.col("kind").isin(int(Kind.JUMP), int(Kind.SESSION)))
-        second = _judged(facts.union(late) if told.late else facts, spark, context, tasks)
-        values = keep(values.union(second.filter(F.col("kind") == int(Kind.SUSPECT))))
-    mates = first.filter(F.col("kind") == int(Kind.UNTOLD))
-    _by_value(found, source, values, mates, context, tasks)
+        second = _judged(facts.union(late) if said.late else facts, spark, context, tasks)
+        values = keep(values.union(second.filter(F.col("kind") == int(Kind.CANDIDATE))))
+    in_final = first.filter(F.col("kind") == int(Kind.IN_FINAL))
+    _by_value(found, source, values, in_final, context, tasks)
     return found
 
 
 def _objects(found: Judged, first: DataFrame, context: Context, tasks: int) -> None:
-    """Registers and queues: stretches of their time, each with what it must know of the others."""
+    """Registers and queues: intervals of their time, each with what it must know of the others."""
     spark = found.evidence.tables.spark
     decided = first.filter(F.col("kind").isin(*map(int, DECIDED)))
     second = keep(
-        _sorted(decided, tasks, "owner", "chunk").mapInArrow(stages.moments(_told(spark, context)), SCHEMA)
+        _sorted(decided, tasks, "owner", "part").mapInArrow(stages.intervals(_given(spark, context)), SCHEMA)
     )
-    for *_, data in _collected(second.filter(F.col("kind") == int(Kind.META))):
-        _count(found, orjson.loads(data)["breaches"])
-    found.evidence.breaches = first.union(second).filter(F.col("kind") == int(Kind.BREACH))
+    for note in _notes(second):
+        _count(found, note["contradictions"])
+    found.evidence.contradictions = first.union(second).filter(F.col("kind") == int(Kind.CONTRADICTION))
 
 
 def tasks_of(runs: Sequence[Run]) -> int:
@@ -135,31 +135,31 @@ def tasks_of(runs: Sequence[Run]) -> int:
 
 
 def _by_value(
-    found: Judged, source: DataFrame, values: DataFrame, mates: DataFrame, context: Context, tasks: int
+    found: Judged, source: DataFrame, values: DataFrame, in_final: DataFrame, context: Context, tasks: int
 ) -> None:
     """Values with all their places. Where some place's value was sent with another place acked, all sends are
     looked at, which few histories need."""
     spark = found.evidence.tables.spark
-    wanted = keep(_sorted(values, tasks, "chunk").mapInArrow(stages.by_value(_told(spark, context)), SCHEMA))
-    said = [orjson.loads(data) for *_, data in _collected(wanted.filter(F.col("kind") == int(Kind.META)))]
+    wanted = keep(_sorted(values, tasks, "part").mapInArrow(stages.by_value(_given(spark, context)), SCHEMA))
+    said = _notes(wanted)
     if sum(one["unmatched"] for one in said):
         sends = source.mapInArrow(_ingested(spark, context, stages.SENDS), SCHEMA)
-        both = _sorted(values.union(sends), tasks, "chunk")
-        wanted = keep(both.mapInArrow(stages.by_value(_told(spark, context)), SCHEMA))
-        said = [orjson.loads(data) for *_, data in _collected(wanted.filter(F.col("kind") == int(Kind.META)))]
+        both = _sorted(values.union(sends), tasks, "part")
+        wanted = keep(both.mapInArrow(stages.by_value(_given(spark, context)), SCHEMA))
+        said = _notes(wanted)
     for one in said:
-        for run, read, unseen in one["unproven"]:
+        for run, seen, unseen in one["unproven"]:
             before = found.unproven.get(run, (0, 0))
-            found.unproven[run] = (before[0] + read, before[1] + unseen)
+            found.unproven[run] = (before[0] + seen, before[1] + unseen)
         _count(found, one["marks"])
-    if any(one["untold"] for one in said):
-        untold = wanted.filter(F.col("kind") == int(Kind.UNTOLD)).union(mates)
-        by_owner = untold.repartition(tasks, "owner").sortWithinPartitions("owner", "chunk")
-        order = keep(by_owner.mapInArrow(stages.in_order(_told(spark, context)), SCHEMA))
-        for *_, data in _collected(order.filter(F.col("kind") == int(Kind.META))):
-            _count(found, orjson.loads(data)["marks"])
+    if any(one["unplaced"] for one in said):
+        records = wanted.filter(F.col("kind") == int(Kind.IN_FINAL)).union(in_final)
+        by_owner = records.repartition(tasks, "owner").sortWithinPartitions("owner", "part")
+        order = keep(by_owner.mapInArrow(stages.in_order(_given(spark, context)), SCHEMA))
+        for note in _notes(order):
+            _count(found, note["marks"])
         wanted = wanted.union(order)
-    found.evidence.suspects = _named(wanted, found.evidence.tables)
+    found.evidence.candidates = _named(wanted, found.evidence.tables)
 
 
 def _count(found: Judged, marks: Mapping[str, int]) -> None:
@@ -169,8 +169,9 @@ def _count(found: Judged, marks: Mapping[str, int]) -> None:
 
 
 def _named(wanted: DataFrame, tables: Tables) -> DataFrame:
-    """Suspects as rows, with what their logs are."""
-    rows = wanted.mapInArrow(stages.unpacked, SUSPECT_SCHEMA).join(F.broadcast(tables.logs), "log", "left")
+    """Candidates as rows, with what their logs are."""
+    rows = wanted.mapInArrow(stages.candidates, stages.schema_of(Candidate))
+    rows = rows.join(F.broadcast(tables.logs), "log", "left")
     return (
         rows.withColumn("acked", F.col("acked") == 1)
         .withColumn("partition", F.coalesce("partition", F.col("log").bitwiseAND((1 << 20) - 1).cast("int")))
@@ -179,21 +180,21 @@ def _named(wanted: DataFrame, tables: Tables) -> DataFrame:
 
 
 def _judged(facts: DataFrame, spark: SparkSession, context: Context, tasks: int) -> DataFrame:
-    return _sorted(facts, tasks, "owner", "chunk").mapInArrow(stages.judged(_told(spark, context)), SCHEMA)
+    return _sorted(facts, tasks, "owner", "part").mapInArrow(stages.judged(_given(spark, context)), SCHEMA)
 
 
 def _sorted(rows: DataFrame, tasks: int, *by: str) -> DataFrame:
-    """Each task gets whole buckets, one after another, and within one kind after kind."""
+    """Each task gets whole places, one after another, and within one kind after kind."""
     return rows.repartition(tasks, *by).sortWithinPartitions(*by, "kind")
 
 
-def _told(spark: SparkSession, context: Context) -> Callable[[], Context]:
-    told = spark.sparkContext.broadcast(context)
-    return lambda: told.value
+def _given(spark: SparkSession, context: Context) -> Callable[[], Context]:
+    given = spark.sparkContext.broadcast(context)
+    return lambda: given.value
 
 
 def _ingested(spark: SparkSession, context: Context, what: str) -> Any:
-    return stages.ingested(_told(spark, context), what)
+    return stages.ingested(_given(spark, context), what)
 
 
 def _table_of_splits(
@@ -220,48 +221,53 @@ def _table_of_splits(
 NOBODY: Partners = {"invoked": [], "completed": []}
 
 
-def _collected(rows: DataFrame) -> Iterable[tuple[int, int, Kind, int, bytes]]:
-    table = rows.toArrow()
-    return packets(table.to_batches())
+def _collected(rows: DataFrame) -> Iterable[Packed]:
+    return read(rows.toArrow().to_batches())
+
+
+def _notes(rows: DataFrame) -> list[dict[str, Any]]:
+    """What the notes among these rows say."""
+    return [packed.note() for packed in _collected(rows.filter(F.col("kind") == int(Kind.NOTE)))]
 
 
 @dataclass
-class _Told:
-    summaries: list[dict[str, int]] = field(default_factory=list)
-    """Of chunks."""
+class _Said:
+    """What the first round says to the driver."""
+
+    summaries: list[Summary[int]] = field(default_factory=list)
+    """Of ranges."""
     late: set[tuple[int, int]] = field(default_factory=set)
-    """Chunks with reads or sends that follow on ones in an earlier split."""
-    stretches: list[Packet] = field(default_factory=list)
-    """Summaries of stretches of objects' time."""
+    """(log, number) of ranges with reads or sends that follow on ones in an earlier split."""
+    intervals: list[Packed] = field(default_factory=list)
+    """Summaries of intervals of objects' time."""
     by_value: int = 0
     """How many rows are to be looked at by value."""
 
 
-def _take(found: Judged, rows: Iterable[tuple[int, int, Kind, int, bytes]], tables: Tables) -> _Told:
+def _take(found: Judged, rows: Iterable[Packed], tables: Tables) -> _Said:
     """Counts to their runs; returns what the plan goes on from."""
     places = [
         {tables.log(number, place): place for place in places_of(run)}
         for number, run in enumerate(tables.runs)
     ]
-    told = _Told()
-    for owner, chunk, kind, n, data in rows:
-        match kind:
+    said = _Said()
+    for packed in rows:
+        match packed.kind:
             case Kind.SUMMARY:
-                columns = unpack(data, n, SUMMARY).columns
-                told.summaries.append({name: int(column[0]) for name, column in columns.items()})
-            case Kind.META:
-                said = orjson.loads(data)
-                told.by_value += said.get("by_value", 0)
-                _count(found, said.get("breaches", {}))
-                if "run" in said:
-                    _take_counts(found, said, tables, places[said["run"]])
+                said.summaries.append(row_of(packed.rows_of(Summary)))
+            case Kind.NOTE:
+                note = packed.note()
+                said.by_value += note.get("by_value", 0)
+                _count(found, note.get("contradictions", {}))
+                if "run" in note:
+                    _take_counts(found, note, tables, places[note["run"]])
             case Kind.JUMP | Kind.SESSION:
-                told.late.add((owner, chunk))
+                said.late.add((packed.owner, packed.part))
             case _:
-                told.stretches.append((owner, chunk, kind, n, data))
+                said.intervals.append(packed)
     for figures in found.figures:
         figures.seconds.sort(key=lambda second: (second["t"], second["f"]))
-    return told
+    return said
 
 
 def _take_counts(found: Judged, said: Mapping[str, Any], tables: Tables, places: Mapping[int, Place]) -> None:

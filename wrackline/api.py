@@ -34,10 +34,9 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
         shown,
     )
     from wrackline.checkers.anomalies.registry import Check, Evidence, check, mark
-    from wrackline.checkers.engine.candidates import is_place, least, lt
-    from wrackline.checkers.engine.facts import Rows
+    from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_place, least, lt
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
-    from wrackline.checkers.inputs.arrays import NONE, Bools, bools
+    from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
     from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.fleets.base import (
         FileLoss,
@@ -124,12 +123,11 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
 # Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
 _HOMES = {
     "wrackline.checkers.anomalies.evidence": "Window apart findings having place say seconds shown",
-    "wrackline.checkers.engine.facts": "Rows",
-    "wrackline.checkers.inputs.arrays": "Bools NONE bools",
+    "wrackline.checkers.inputs.arrays": "Bools Ints NONE bools",
     "wrackline.checkers.anomalies.registry": "Check Evidence check mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",
     "wrackline.checkers.engine.spark.masters": "SparkUnavailable",
-    "wrackline.checkers.engine.candidates": "is_place least lt",
+    "wrackline.checkers.engine.candidates": "Candidate Outcome Step is_place least lt",
     "wrackline.fleets.base": "FileLoss Fleet FleetError Host PowerCut PowerSwitch Remote Result Stream",
     "wrackline.fleets.netns.fleet": "NetnsFleet",
     "wrackline.fleets.netns.spec": "NetnsSpec",
@@ -184,9 +182,10 @@ _PLACES = {
 }
 CONSTANTS = {
     "Bools": "A column of truths, which a mark's test returns: a numpy array with an element for each row.",
+    "Ints": "A column of integers: a numpy array with an element for each row; NONE where nothing is known.",
     "Lax": "For a field that is a tuple or an enum: YAML can only write something that becomes one.",
     "MILLISECONDS": "Annotation of a number of milliseconds: the field takes ``3s`` too.",
-    "NONE": "What stands in a column of `Rows` where nothing is known; `lt` and `least` know it.",
+    "NONE": "What stands in a column of a `Candidate` where nothing is known; `lt` and `least` know it.",
     "Place": "A partition: (topic, number).",
     "SECONDS": "Annotation of a number of seconds: the field takes ``3m`` too.",
 }
@@ -209,6 +208,7 @@ __all__ = [
     "AddBrokerSpec",
     "AnalysisError",
     "Bools",
+    "Candidate",
     "CannotRecord",
     "Capability",
     "Check",
@@ -240,6 +240,7 @@ __all__ = [
     "History",
     "Host",
     "Interrupted",
+    "Ints",
     "Judge",
     "Judged",
     "KafkaSpec",
@@ -257,6 +258,7 @@ __all__ = [
     "NetnsSpec",
     "NoFleetSpec",
     "Node",
+    "Outcome",
     "PartitionSpec",
     "PartitionState",
     "PauseSpec",
@@ -282,7 +284,6 @@ __all__ = [
     "ReplicaLog",
     "RestartSpec",
     "Result",
-    "Rows",
     "ScenarioFailed",
     "Scene",
     "ScheduledSpec",
@@ -294,6 +295,7 @@ __all__ = [
     "Spec",
     "SpecError",
     "StartNode",
+    "Step",
     "StopNode",
     "StoredRecord",
     "Stream",

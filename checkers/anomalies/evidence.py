@@ -10,7 +10,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.registry import Evidence, bit_of
-from wrackline.checkers.engine.candidates import OF_A_PROOF
 from wrackline.checkers.engine.tables import Tables, few
 from wrackline.checkers.findings import FINDINGS
 
@@ -110,8 +109,8 @@ def _faults() -> Column:
 
 
 def having(evidence: Evidence, mark: str) -> DataFrame:
-    """The suspects that have a mark."""
-    return evidence.suspects.filter(F.col("marks").bitwiseAND(F.lit(bit_of(mark))) != 0)
+    """The candidates that have a mark."""
+    return evidence.candidates.filter(F.col("marks").bitwiseAND(F.lit(bit_of(mark))) != 0)
 
 
 def shown(rows: DataFrame, *proofs: str) -> DataFrame:
@@ -122,7 +121,8 @@ def shown(rows: DataFrame, *proofs: str) -> DataFrame:
         F.when(
             F.col(proof).isNotNull(),
             F.struct(
-                *(F.col(proof + part).alias(name) for part, name in zip(OF_A_PROOF, names, strict=True)),
+                F.col(proof).alias("index"),
+                *(F.col(f"{proof}_{name}").alias(name) for name in names[1:]),
                 F.lit("end" if proof == "by_end" else "").alias("f"),
             ),
         )

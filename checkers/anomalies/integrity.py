@@ -13,8 +13,7 @@ from wrackline.checkers.anomalies.cycles import TRANSACTIONS
 from wrackline.checkers.anomalies.evidence import Window, events_of, findings, having, place, say, seconds
 from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
 from wrackline.checkers.anomalies.transactions import READ_UNCOMMITTED, readers, visible_though_aborted
-from wrackline.checkers.engine.candidates import REFUSED, is_held, is_place
-from wrackline.checkers.engine.facts import Rows
+from wrackline.checkers.engine.candidates import Candidate, Outcome, is_held, is_place
 from wrackline.checkers.engine.marks import Unfilled
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 from wrackline.history.model import CORRUPT
@@ -22,44 +21,44 @@ from wrackline.history.model import CORRUPT
 _DETAIL = "array<struct<partition:int,offset:bigint,detail:string>>"
 
 
-def two_values(rows: Rows) -> Bools:
+def two_values(rows: Candidate[Ints]) -> Bools:
     """Another value was told for this offset."""
-    return bools(is_place(rows) & (rows.value >= 0) & (rows.told_offset != NONE))
+    return bools(is_place(rows) & (rows.value >= 0) & (rows.rival.offset != NONE))
 
 
-def _diverging(rows: Rows) -> Bools:
+def _diverging(rows: Candidate[Ints]) -> Bools:
     """Another value or another leader epoch is here, below the high watermarks of the replicas that hold
     them."""
-    differs = (rows.hw_offset != NONE) | (rows.epoch_low != rows.epoch_high)
+    differs = (rows.committed.offset != NONE) | (rows.epoch_low != rows.epoch_high)
     return bools(is_held(rows) & (rows.hw_index != NONE) & differs)
 
 
-def _own_offset(rows: Rows) -> Ints:
+def _own_offset(rows: Candidate[Ints]) -> Ints:
     """The offset that counts as the value's own: what its ack told, if it is there, else the lowest."""
     told = (rows.sent_offset != NONE) & (rows.astray == 0)
     return np.where(told, rows.sent_offset, rows.original_offset)
 
 
-def _second_copy(rows: Rows, _: Unfilled) -> Bools:
+def _second_copy(rows: Candidate[Ints], _: Unfilled) -> Bools:
     copy = is_place(rows) & (rows.acked == 0) & (rows.stands == 1) & (rows.home == 1)
     own = _own_offset(rows)
     return bools(copy & (own != NONE) & (own != rows.offset))
 
 
-def _aborted(rows: Rows, _: Unfilled) -> Bools:
+def _aborted(rows: Candidate[Ints], _: Unfilled) -> Bools:
     read = is_place(rows) & ((rows.poll_index != NONE) | (rows.final_index != NONE))
-    return bools(read & (rows.outcome == REFUSED))
+    return bools(read & (rows.outcome == Outcome.REFUSED))
 
 
-def _nobodys(rows: Rows, _: Unfilled) -> Bools:
+def _nobodys(rows: Candidate[Ints], _: Unfilled) -> Bools:
     return bools(is_held(rows) & (rows.outcome == NONE) & (rows.value != CORRUPT))
 
 
-def _elsewhere(rows: Rows, _: Unfilled) -> Bools:
+def _elsewhere(rows: Candidate[Ints], _: Unfilled) -> Bools:
     return bools(is_held(rows) & (rows.sent_log != NONE) & (rows.sent_log != rows.log))
 
 
-def _spoiled(rows: Rows, _: Unfilled) -> Bools:
+def _spoiled(rows: Candidate[Ints], _: Unfilled) -> Bools:
     return bools(is_held(rows) & (rows.value == CORRUPT))
 
 

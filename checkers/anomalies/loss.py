@@ -21,10 +21,9 @@ from wrackline.checkers.anomalies.evidence import (
 )
 from wrackline.checkers.anomalies.keys import lasting
 from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
-from wrackline.checkers.engine.candidates import ACKED, IN_FINAL, NOWHERE, TOLD, UNREAD, is_astray, is_place
-from wrackline.checkers.engine.facts import Rows
+from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_astray, is_place
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, bools
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 
 
 def _by_ack() -> Column:
@@ -51,32 +50,34 @@ def _final_there() -> Column:
     )
 
 
-def _maybe_lost(rows: Rows) -> Bools:
+def _maybe_lost(rows: Candidate[Ints]) -> Bools:
     """An ack named this place, and the final read does not have it here."""
-    return bools((rows.step == TOLD) & (rows.acked == 1) & (rows.complete == 1))
+    return bools((rows.step == Step.GIVEN) & (rows.acked == 1) & (rows.complete == 1))
 
 
-def _lost(rows: Rows, _: Unfilled) -> Bools:
+def _lost(rows: Candidate[Ints], _: Unfilled) -> Bools:
     place = is_place(rows)
-    told_where = place & (rows.acked == 1) & (rows.step != UNREAD)
-    told_nothing = (rows.sent_offset == NONE) & (rows.first == 1) & (place | (rows.step == NOWHERE))
-    absent = (rows.outcome == ACKED) & (rows.complete == 1) & (rows.in_final == 0)
+    told_where = place & (rows.acked == 1) & (rows.step != Step.UNREAD)
+    told_nothing = (rows.sent_offset == NONE) & (rows.first == 1) & (place | (rows.step == Step.NOWHERE))
+    absent = (rows.outcome == Outcome.ACKED) & (rows.complete == 1) & (rows.in_final == 0)
     return bools(absent & (told_where | told_nothing))
 
 
-def _maybe_vanished(rows: Rows) -> Bools:
-    return bools((rows.step == TOLD) & (rows.poll_index != NONE) & (rows.complete == 1) & (rows.value >= 0))
+def _maybe_vanished(rows: Candidate[Ints]) -> Bools:
+    return bools(
+        (rows.step == Step.GIVEN) & (rows.poll_index != NONE) & (rows.complete == 1) & (rows.value >= 0)
+    )
 
 
-def _vanished(rows: Rows, _: Unfilled) -> Bools:
+def _vanished(rows: Candidate[Ints], _: Unfilled) -> Bools:
     """This place was given to somebody, and is gone; where its log has the value elsewhere, the poll named a
     wrong offset."""
     return bools(_maybe_vanished(rows) & ~is_astray(rows))
 
 
-def _missing(rows: Rows) -> Bools:
+def _missing(rows: Candidate[Ints]) -> Bools:
     """``owed``: a bit for each replica that must have it (wrackline.checkers.engine.offset_ranges)."""
-    return bools((rows.step == IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
+    return bools((rows.step == Step.IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
 
 
 LOST = mark("lost", _maybe_lost, _lost)
@@ -205,7 +206,7 @@ def lost_on_replica(evidence: Evidence) -> DataFrame:
     held = F.coalesce(F.col("held"), F.lit(0))
     missing = F.filter("replicas", lambda _, bit: F.getbit(held, bit) == 0)
     rows = lasting(having(evidence, MISSING), evidence).withColumn("missing", F.array_join(missing, " and "))
-    acked = say(" (acked at %s)", seconds("complete_ns"))
+    acked = F.when(F.col("outcome") == Outcome.ACKED, say(" (acked at %s)", seconds("complete_ns")))
     return findings(
         rows,
         "lost-on-replica",
@@ -214,7 +215,13 @@ def lost_on_replica(evidence: Evidence) -> DataFrame:
         sentence=say(
             "value %d%s is in the final read at offset %d of %s, but not in the log of %s, which is in the "
             "ISR",
-            *("value", F.when(F.col("outcome") == ACKED, acked).otherwise(""), "offset", place(), "missing"),
+            *(
+                "value",
+                F.when(F.col("outcome") == Outcome.ACKED, acked).otherwise(""),
+                "offset",
+                place(),
+                "missing",
+            ),
         ),
         around=Window(F.coalesce("complete_ns", "invoke_ns", F.lit(0))),
     )

@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.evidence import MAX_OPERATIONS, Window, seconds
 from wrackline.checkers.anomalies.registry import Evidence
-from wrackline.checkers.engine.context import run_of
-from wrackline.checkers.engine.facts import CALL, COLUMNS, SLOTS, Kind, packets, unpack
+from wrackline.checkers.engine import tasks
+from wrackline.checkers.engine.object_facts import SLOTS, Call, Contradiction
 from wrackline.checkers.engine.object_values import REGISTER, RULES
 from wrackline.checkers.exact.register import Rule
-from wrackline.checkers.inputs.arrays import NONE
 
-_NAMES = ("run", *COLUMNS[Kind.BREACH])
-_SCHEMA = ", ".join(f"{name} bigint" for name in _NAMES)
 _TWO_VALUES = RULES.index((REGISTER, Rule.TWO_AT_ONCE)), RULES.index((REGISTER, Rule.INSIDE))
 _CALL = "struct<inv:bigint,ret:bigint,inv_ns:bigint,ret_ns:bigint,process:bigint>"
 
 
-def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Packets of breaches to rows; NONE becomes null."""
-    for _, _, kind, n, data in packets(batches):
-        if kind is Kind.BREACH:
-            rows = unpack(data, n, COLUMNS[kind])
-            columns = [run_of(rows.log), *(rows.columns[name] for name in COLUMNS[kind])]
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(column, pa.int64(), mask=column == NONE) for column in columns], list(_NAMES)
-            )
-
-
-def breaches(evidence: Evidence, workload: str) -> DataFrame:
+def contradictions(evidence: Evidence, workload: str) -> DataFrame:
     """A row per culprit: run, log, topic, partition, offset (none), rule, value, other, contradicted and its
     operations ``c0`` to ``c7`` (null where there is none; ``ret`` and ``ret_ns`` are null where one did not
     return)."""
-    assert evidence.breaches is not None
+    assert evidence.contradictions is not None
     numbers = [number for number, (of, _) in enumerate(RULES) if of == workload]
-    rows = evidence.breaches.mapInArrow(unpacked, _SCHEMA).filter(F.col("rule").isin(numbers))
+    rows = evidence.contradictions.mapInArrow(tasks.contradictions, tasks.schema_of(Contradiction))
+    rows = rows.filter(F.col("rule").isin(numbers))
     told = ["value", "other", *(_call(slot).alias(f"c{slot}") for slot in range(SLOTS))]
     first, second = _TWO_VALUES
-    # What stretches of time know of one culprit, together; which of the two rules it is called by says the
+    # What intervals of time know of one culprit, together; which of the two rules it is called by says the
     # first.
     family = F.when(F.col("rule") == second, first).otherwise(F.col("rule"))
     names = F.array(*(F.lit(str(rule)) for _, rule in RULES))
@@ -63,12 +47,12 @@ def breaches(evidence: Evidence, workload: str) -> DataFrame:
 
 
 def _call(slot: int) -> Column:
-    told = F.struct(*(F.col(f"c{slot}_{part}").alias(part) for part in CALL)).cast(_CALL)
+    told = F.struct(*(F.col(f"c{slot}_{part}").alias(part) for part in Call.names())).cast(_CALL)
     return F.when(F.col(f"c{slot}_inv").isNotNull(), told)
 
 
 def every_call() -> Column:
-    """All operations of a breach, as an array."""
+    """All operations of a contradiction, as an array."""
     return F.array_distinct(F.array_compact(F.array(*(F.col(f"c{slot}") for slot in range(SLOTS)))))
 
 

@@ -13,23 +13,22 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.evidence import Window, findings, having, place, say, seconds, shown
 from wrackline.checkers.anomalies.keys import uncompacted_only
 from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
-from wrackline.checkers.engine.candidates import ACKED, is_astray, is_kept, lt
-from wrackline.checkers.engine.facts import Rows
+from wrackline.checkers.engine.candidates import Candidate, Outcome, is_astray, is_kept, lt
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import Bools, bools
+from wrackline.checkers.inputs.arrays import Bools, Ints, bools
 
 
-def out_of_order(rows: Rows) -> Bools:
-    return bools(is_kept(rows) & lt(rows.by_settled_ack, rows.invoke_index))
+def out_of_order(rows: Candidate[Ints]) -> Bools:
+    return bools(is_kept(rows) & lt(rows.by_settled_ack.index, rows.invoke_index))
 
 
-def _process_out_of_order(rows: Rows) -> Bools:
-    return bools(out_of_order(rows) & (rows.acked == 1) & lt(rows.offset, rows.earlier_offset))
+def _process_out_of_order(rows: Candidate[Ints]) -> Bools:
+    return bools(out_of_order(rows) & (rows.acked == 1) & lt(rows.offset, rows.earlier.offset))
 
 
-def _before_what_was_acked(rows: Rows, _: Unfilled) -> Bools:
+def _before_what_was_acked(rows: Candidate[Ints], _: Unfilled) -> Bools:
     """At the very offset that had been acked it is an inconsistent-offset."""
-    return bools(out_of_order(rows) & (rows.by_settled_ack_offset != rows.offset))
+    return bools(out_of_order(rows) & (rows.by_settled_ack.offset != rows.offset))
 
 
 OUT_OF_ORDER = mark("out of order", out_of_order, _before_what_was_acked)
@@ -43,7 +42,7 @@ REWOUND = mark("rewound")
 def _acked_at() -> Column:
     """ ", acked at 1.234 s", where it was."""
     told = say(", acked at %s", seconds("complete_ns"))
-    unsure = F.col("outcome").isNotNull() & (F.col("outcome") != ACKED)
+    unsure = F.col("outcome").isNotNull() & (F.col("outcome") != Outcome.ACKED)
     return F.when(unsure | F.col("complete_ns").isNull(), ", of unknown outcome").otherwise(told)
 
 

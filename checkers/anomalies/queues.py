@@ -9,12 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.evidence import findings, place, say
-from wrackline.checkers.anomalies.object_evidence import around, breaches, every_call, indexes, moment
+from wrackline.checkers.anomalies.object_evidence import around, contradictions, every_call, indexes, moment
 from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
 from wrackline.checkers.engine.object_values import QUEUE
 from wrackline.checkers.exact.queue import Rule
 
-mark(QUEUE)  # set where breaches are found (wrackline.checkers.engine.object_values.put_breaches)
+mark(QUEUE)  # set where they are found (wrackline.checkers.engine.object_values.put_contradictions)
 
 
 @check(
@@ -27,7 +27,7 @@ mark(QUEUE)  # set where breaches are found (wrackline.checkers.engine.object_va
 def queue_not_linearizable(evidence: Evidence) -> DataFrame:
     """One per culprit: a value that came out wrongly or never, or an empty answer that was not true."""
     # Slots: enqueue and dequeue of one value, and those of another; the answer "empty" first.
-    rows = breaches(evidence, QUEUE).withColumn("calls", every_call())
+    rows = contradictions(evidence, QUEUE).withColumn("calls", every_call())
 
     def did(what: str, call: str, when: str) -> Column:
         return say(f"{what} by process %d at %s", f"{call}.process", moment(call, when))

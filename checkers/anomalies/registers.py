@@ -10,13 +10,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.evidence import findings, place, say, seconds
-from wrackline.checkers.anomalies.object_evidence import around, breaches, every_call, indexes, moment
+from wrackline.checkers.anomalies.object_evidence import around, contradictions, every_call, indexes, moment
 from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
 from wrackline.checkers.engine.object_values import REGISTER
 from wrackline.checkers.exact.operations import NOTHING
 from wrackline.checkers.exact.register import Rule
 
-mark(REGISTER)  # set where breaches are found (wrackline.checkers.engine.object_values.put_breaches)
+mark(REGISTER)  # set where they are found (wrackline.checkers.engine.object_values.put_contradictions)
 
 
 def value_text(column: str) -> Column:
@@ -39,7 +39,10 @@ def register_not_linearizable(evidence: Evidence) -> DataFrame:
         for first, last in (("c1", "c2"), ("c4", "c5"))
     )
     found = (
-        breaches(evidence, REGISTER).withColumn("calls", every_call()).withColumn("a", a).withColumn("b", b)
+        contradictions(evidence, REGISTER)
+        .withColumn("calls", every_call())
+        .withColumn("a", a)
+        .withColumn("b", b)
     )
     one, other = value_text("value"), value_text("other")
     read = say("%s was read at %s by process %d", one, moment("a.first", "ret"), "a.first.process")

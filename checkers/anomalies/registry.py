@@ -1,6 +1,6 @@
 """The register of checks: each anomaly's name, family, nearest Jepsen name and meaning, and how it is found.
 
-A check is told in two parts. *Marks* are tests of columns in numpy that run wherever the rows are: they leave
+A check has two parts. *Marks* are tests of candidates in numpy that run wherever the rows are: they leave
 the few rows that matter. The check itself is a function from DataFrames to a DataFrame in the common schema,
 which says what those rows mean; it is planned only where one of its marks was seen. A check that reads other
 tables names the kinds of operations (``f``) that it ``needs``, and is left out where no run has them.
@@ -42,13 +42,13 @@ class Evidence:
     """What the checks read."""
 
     tables: Tables
-    suspects: DataFrame
+    candidates: DataFrame
     """Rows of wrackline.checkers.engine.candidates with at least one mark."""
     counts: dict[str, int] = field(default_factory=dict)
     """Mark -> how many rows have it."""
-    breaches: DataFrame | None = None
-    """Packets: what is wrong with registers and queues (wrackline.checkers.anomalies.object_evidence); None
-    where no run has any."""
+    contradictions: DataFrame | None = None
+    """As they travel: what is wrong with registers and queues (wrackline.checkers.anomalies.object_evidence);
+    None where no run has any."""
     shared: dict[str, DataFrame] = field(default_factory=dict)
 
     def once(self, name: str, made: Callable[[], DataFrame]) -> DataFrame:

@@ -19,45 +19,39 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.evidence import Window, apart, findings, having, place, say, seconds, shown
 from wrackline.checkers.anomalies.integrity import TWO_VALUES
 from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
-from wrackline.checkers.engine.candidates import (
-    ACKED,
-    END_ASKED,
-    IN_REPLICAS,
-    NOWHERE,
-    UNSURE,
-    is_place,
-    least,
-    lt,
-)
-from wrackline.checkers.engine.facts import Rows
+from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_place, least, lt
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, bools
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 
 
-def _stale(rows: Rows) -> Bools:
-    return bools((rows.step == END_ASKED) & lt(rows.by_ack, rows.invoke_index))
+def _stale(rows: Candidate[Ints]) -> Bools:
+    return bools((rows.step == Step.END_ASKED) & lt(rows.by_ack.index, rows.invoke_index))
 
 
-def _future(rows: Rows) -> Bools:
+def _future(rows: Candidate[Ints]) -> Bools:
     return bools(is_place(rows) & lt(least(rows.poll_index, rows.final_index), rows.invoke_index))
 
 
-def _regressed(rows: Rows) -> Bools:
-    return bools((rows.step == END_ASKED) & lt(least(rows.by_end, rows.by_poll), rows.invoke_index))
+def _regressed(rows: Candidate[Ints]) -> Bools:
+    return bools(
+        (rows.step == Step.END_ASKED) & lt(least(rows.by_end.index, rows.by_poll.index), rows.invoke_index)
+    )
 
 
-def too_late(rows: Rows) -> Bools:
+def too_late(rows: Candidate[Ints]) -> Bools:
     """Invoked after the log was known to have grown past here (rule 3)."""
-    proof = least(rows.by_ack, rows.by_poll, rows.by_final, rows.by_end)
-    return bools((is_place(rows) | (rows.step == END_ASKED)) & lt(proof, rows.invoke_index))
+    proof = least(rows.by_ack.index, rows.by_poll.index, rows.by_final.index, rows.by_end.index)
+    return bools((is_place(rows) | (rows.step == Step.END_ASKED)) & lt(proof, rows.invoke_index))
 
 
-def _placeless(rows: Rows, unfilled: Unfilled) -> Bools:
+def _placeless(rows: Candidate[Ints], unfilled: Unfilled) -> Bools:
     """A send that may be anywhere (its place was told to no client, at most a replica's own log has it), in a
     log with offsets that nobody saw the content of."""
     told = (rows.sent_offset != NONE) | (rows.in_final == 1) | (rows.was_polled == 1)
-    only_held = (rows.step == IN_REPLICAS) & (rows.home == 1) & (rows.first == 1) & ~told
-    free = ((rows.step == NOWHERE) | only_held) & ((rows.outcome == ACKED) | (rows.outcome == UNSURE))
+    only_held = (rows.step == Step.IN_REPLICAS) & (rows.home == 1) & (rows.first == 1) & ~told
+    free = ((rows.step == Step.NOWHERE) | only_held) & (
+        (rows.outcome == Outcome.ACKED) | (rows.outcome == Outcome.UNSURE)
+    )
     return bools(free & np.isin(rows.log, np.array(sorted(unfilled), dtype=np.int64)))
 
 
@@ -186,7 +180,7 @@ def _witness(
 
 
 def _late(evidence: Evidence) -> DataFrame:
-    asked = F.col("step") == END_ASKED
+    asked = F.col("step") == Step.END_ASKED
     read = F.when(~asked, F.least("poll_index", "final_index"))
     rows = shown(having(evidence, LATE), "by_ack", "by_poll", "by_final", "by_end").withColumn("read", read)
     before, after = apart("shown_ns", "invoke_ns")

@@ -1,4 +1,4 @@
-"""What every task of an analysis is told beforehand: numbers for partitions and kinds of operations, how far
+"""What every task of an analysis knows beforehand: numbers for partitions and kinds of operations, how far
 each final read came, which replicas count, and when faults struck. It is built on the driver from runs alone
 and broadcast; its size depends on the number of partitions and faults, not on that of operations.
 """
@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from wrackline.checkers.engine.facts import Rows
+from wrackline.checkers.engine.candidates import SentBelow
 from wrackline.checkers.engine.marks import Marks, Unfilled
+from wrackline.checkers.engine.object_facts import Left, LifeReach, Soonest, ZoneReach
+from wrackline.checkers.engine.proofs import KnownAbove
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
 from wrackline.checkers.inputs.final_reads import ReplicaRead
 from wrackline.checkers.inputs.phases import (
@@ -26,7 +28,7 @@ from wrackline.checkers.inputs.runs import Place, Run
 
 PARTITION_BITS = 20
 TOPIC_BITS = 12
-CHUNK_OFFSETS = 131_072
+RANGE_OFFSETS = 131_072
 """Offsets of one partition that are judged together: about 50 MiB with three replicas."""
 SPAN_EVENTS = 1 << 20
 """Events of a run whose objects are judged together, and events that make a part of its values: about 100
@@ -65,15 +67,17 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What a stretch of one object's time must know of the others (wrackline.checkers.engine.object_times).
-    Rows are in order of ``chunk``."""
+    """What an interval of one object's time must know of the others (wrackline.checkers.engine.object_times).
+    Rows are in order of ``part``, the number of the interval."""
 
-    reach: Rows
-    """Of the zones or lives that start in or before a stretch the one that lasts longest."""
-    soonest: Rows
-    """Of the lives that start in or after a stretch the one that comes out first."""
-    left: Rows
-    """``count``: values that went in in or before a stretch, and that nobody got; and the last of them."""
+    zones: ZoneReach
+    """Of the zones that start in or before an interval the one that lasts longest."""
+    lives: LifeReach
+    """Of the lives that start in or before an interval the one that was in longest."""
+    soonest: Soonest
+    """Of the lives that start in or after an interval the one that comes out first."""
+    left: Left
+    """``count``: values that went in in or before an interval, and that nobody got; and the last of them."""
     unsure: Ints
     """Invocations of dequeues of unknown outcome, ascending."""
 
@@ -94,7 +98,7 @@ class Context:
     edges: Mapping[int, Ints]
     """Run -> where its segments of time begin (wrackline.checkers.inputs.phases.boundaries)."""
     spans: Mapping[int, Ints]
-    """Run -> [struck, until) of each fault, in which a gap in acks is told with it."""
+    """Run -> [struck, until) of each fault, in which a gap in acks is reported with it."""
     bounds: Mapping[int, tuple[int, int]]
     """Run -> the time in which clients were at work."""
     trouble: Mapping[int, tuple[int, int]]
@@ -103,22 +107,22 @@ class Context:
     """Run -> the segments of its main phase's healthy stretches."""
     faulty: Mapping[int, Ints] = field(default_factory=dict)
     """Run -> the segments in which a fault was in force."""
-    width: int = CHUNK_OFFSETS
+    width: int = RANGE_OFFSETS
     span: int = SPAN_EVENTS
     objects: Mapping[int, str] = field(default_factory=dict)
     """Run -> its workload, where that is ``register`` or ``queue``."""
     parts: Mapping[int, int] = field(default_factory=dict)
     """Run -> into how many parts the values of its objects are divided."""
     beyond: Mapping[int, Beyond] = field(default_factory=dict)
-    """Log -> what stretches of its time must know of each other."""
+    """Log -> what intervals of its time must know of each other."""
     buckets: int = 1
-    """Into how many parts what is found by value is divided."""
-    carry: Mapping[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
-    """(log, chunk) -> what the chunks above it know; empty in the first round."""
-    below: Mapping[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
-    """The same of what the chunks below it know."""
+    """Into how many parts what is looked at by value is divided."""
+    above: Mapping[tuple[int, int], KnownAbove] = field(default_factory=dict)
+    """(log, number of a range) -> what the ranges above it know; empty in the first round."""
+    below: Mapping[tuple[int, int], SentBelow[int]] = field(default_factory=dict)
+    """(log, number of a range) -> what the ranges below it know."""
     again: frozenset[tuple[int, int]] = frozenset()
-    """Chunks that are judged a second time, with what those above them know."""
+    """(log, number) of the ranges that are judged a second time, with what those above them know."""
     unfilled: Unfilled = field(default_factory=frozenset)
 
 
@@ -158,7 +162,7 @@ def context_of(
     runs: Sequence[Run],
     marks: Marks,
     *,
-    width: int = CHUNK_OFFSETS,
+    width: int = RANGE_OFFSETS,
     span: int = SPAN_EVENTS,
     buckets: int = 1,
 ) -> Context:

@@ -1,8 +1,8 @@
 """Counting operations (docs/anomalies.md section 6) in numpy: finely enough for all that is said of them, and
 few rows.
 
-A split counts (``Tally``); whoever sees all counts of a run sums them up (``figures_of``), and gaps between
-acks are put together per partition (``longest_gaps``).
+Each part of a history that is read at once is counted (``Counts``); whoever sees all counts of a run sums
+them up (``figures_of``), and gaps between acks are put together per partition (``longest_gaps``).
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import orjson
 
-from wrackline.checkers.engine.candidates import ACKED, OUTCOMES
+from wrackline.checkers.engine.candidates import Outcome
 from wrackline.checkers.engine.context import Context, owner_of_run
-from wrackline.checkers.engine.facts import Kind, Rows, Writer, grouped
+from wrackline.checkers.engine.facts import Count, Gap, grouped
+from wrackline.checkers.engine.packed import AS_A_WHOLE, Writer
+from wrackline.checkers.engine.table import C, Table, concatenated, constant
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.operations import Operations
 from wrackline.checkers.inputs.row_groups import FAIL, INFO, OK, Batch, Names
@@ -27,37 +29,59 @@ BUCKETS = 50.0
 """Latencies are counted in buckets of this many to a factor of e: quantiles are right to 1 %."""
 _SHIFT = 512
 """Added to buckets, so that none is negative; 0 stands for no latency."""
-_BITS = (("bucket", 12), ("spans", 1), ("segment", 14), ("second", 24), ("kind", 2), ("asked", 1), ("f", 8))
 ABORTED = 0
 """The kind of an operation that failed as it was meant to: no operation has that of an invocation."""
 _COUNTED = {"ok": OK, "fail": FAIL, "info": INFO}
 PERCENTS = (50, 95, 99)
 """Of the latencies of a whole period."""
-FIRST_ACK, LAST_ACK = -2, -3
-"""What a gap's ``fault`` may be besides a fault's number and -1, which is any: the edges of a split."""
+ANY_FAULT, FIRST_ACK, LAST_ACK = -1, -2, -3
+"""What a gap's ``fault`` may be besides a fault's number: a gap under any or none, and the edges of a part of
+the history that was read at once."""
 
 
-def _key(**parts: Ints) -> Ints:
-    key: Ints = np.zeros(len(parts["f"]), dtype=np.int64)
-    for name, bits in reversed(_BITS):
-        key = key << bits | np.minimum(parts[name], (1 << bits) - 1)
-    return key
+@dataclass(frozen=True, slots=True)
+class Key(Table[C]):
+    """What is the same of operations that are counted together."""
+
+    bucket: C
+    """Of the latency; 0 where there is none."""
+    spans: C
+    """1: it was invoked in one segment of time and completed in another."""
+    segment: C
+    """Where it was invoked."""
+    second: C
+    """When it was done, or invoked where it was not."""
+    kind: C
+    """OK, FAIL or INFO; ABORTED."""
+    asked: C
+    """1: a client was asked to do it, apart from a transaction."""
+    f: C
+
+    def packed(self: Key[Ints]) -> Ints:
+        """One number for each; what has no room is the largest that has."""
+        key: Ints = np.zeros(len(self), dtype=np.int64)
+        for column, bits in reversed(list(zip(self.columns(), _BITS.columns(), strict=True))):
+            key = key << bits | np.minimum(column, (1 << bits) - 1)
+        return key
 
 
-def _parts(key: Ints) -> dict[str, Ints]:
-    found = {}
-    for name, bits in _BITS:
-        found[name] = key & ((1 << bits) - 1)
+_BITS = Key(bucket=12, spans=1, segment=14, second=24, kind=2, asked=1, f=8)
+
+
+def _unpacked(key: Ints) -> Key[Ints]:
+    found = []
+    for bits in _BITS.columns():
+        found.append(key & ((1 << bits) - 1))
         key = key >> bits
-    return found
+    return Key.of_columns(found)
 
 
-class Tally:
-    """What one split counts."""
+class Counts:
+    """Of one part of a history that is read at once."""
 
     def __init__(self, run: int, context: Context) -> None:
         self.run, self.context = run, context
-        self._keys: list[Rows] = []
+        self._counted: list[Count] = []
         self._errors: Counter[tuple[int, int]] = Counter()
         self._acked = 0
         self._read = 0
@@ -80,7 +104,7 @@ class Tally:
         aborted = (operations.kind == FAIL) & (operations.error == names["error"].number(ABORTED_AS_MEANT))
         asked = ~np.isin(operations.f, [f.number(name) for name in UNASKED])
         asked &= (operations.f == f.number("send")) | (batch.txn[operations.tells] == 0)
-        key = _key(
+        key = Key(
             f=operations.f,
             asked=asked.astype(np.int64),
             kind=np.where(aborted, ABORTED, operations.kind),
@@ -89,13 +113,13 @@ class Tally:
             spans=(segment != np.searchsorted(edges, done, "right")).astype(np.int64),
             bucket=bucket.astype(np.int64),
         )
-        self._keys.append(_summed(Rows({"key": key, "n": np.ones(len(key), np.int64), "slowest": taken})))
-        if len(self._keys) > 16:
-            self._keys = [_all(self._keys)]
+        self._counted.append(_summed(Count(key.packed(), constant(1, len(key)), taken)))
+        if len(self._counted) > 16:
+            self._counted = [_all(self._counted)]
 
     def sends(self, log: Ints, outcome: Ints, error: Ints, complete_ns: Ints, acked: Bools) -> None:
-        self._acked += int((outcome == ACKED).sum())
-        bad = outcome != ACKED
+        self._acked += int((outcome == Outcome.ACKED).sum())
+        bad = outcome != Outcome.ACKED
         if bad.any():
             pairs, counts = np.unique(np.stack([outcome[bad], error[bad]]), axis=1, return_counts=True)
             self._errors.update(dict(zip(map(tuple, pairs.T.tolist()), counts.tolist(), strict=True)))
@@ -109,40 +133,50 @@ class Tally:
                 self._written[key[0], key[1], bool(key[2])] += count
 
     def leave(self, writer: Writer, names: Mapping[str, Names], quiet: bool) -> None:
-        """The counts leave as packets of the run, the gaps as packets of the logs."""
+        """The counts go to where those of the run are summed up, the gaps to their logs."""
         if quiet:
             return
         errors: Counter[str] = Counter()
         for (outcome, error), count in self._errors.items():
-            errors[names["error"].names[error] if error != NONE else OUTCOMES[outcome]] += count
+            errors[names["error"].names[error] if error != NONE else Outcome(outcome).word] += count
         said: dict[str, Any] = {"run": self.run, "errors": errors, "acked": self._acked, "read": self._read}
         said["written"] = [[*key, count] for key, count in self._written.items()]
         said["marks"] = {"transactions": self.transactional} if self.transactional else {}
         owner = owner_of_run(self.run)
-        writer.put(owner, 0, Kind.META, 1, orjson.dumps(said))
-        if self._keys:
-            writer.rows(owner, 0, Kind.TALLY, _all(self._keys))
+        writer.note(owner, 0, said)
+        if self._counted:
+            writer.rows(owner, 0, _all(self._counted))
         self._gaps.leave(writer)
 
 
-def _all(parts: list[Rows]) -> Rows:
-    names = ("key", "n", "slowest")
-    return _summed(Rows({name: np.concatenate([part.columns[name] for part in parts]) for name in names}))
+def _all(parts: Sequence[Count]) -> Count:
+    return _summed(concatenated(Count, parts))
 
 
-def _summed(rows: Rows) -> Rows:
+def _summed(rows: Count) -> Count:
     if not len(rows):
         return rows
     order = np.argsort(rows.key, kind="stable")
     key = rows.key[order]
     starts = np.append(0, np.flatnonzero(np.diff(key)) + 1)
-    return Rows(
-        {
-            "key": key[starts],
-            "n": np.add.reduceat(rows.n[order], starts),
-            "slowest": np.maximum.reduceat(rows.slowest[order], starts),
-        }
+    return Count(
+        key=key[starts],
+        n=np.add.reduceat(rows.n[order], starts),
+        slowest=np.maximum.reduceat(rows.slowest[order], starts),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ack(Table[Ints]):
+    log: Ints
+    at: Ints
+    """Its time (ns)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _GapOfLog(Table[Ints]):
+    log: Ints
+    gap: Gap
 
 
 class _Gaps:
@@ -150,8 +184,8 @@ class _Gaps:
 
     def __init__(self, spans: Ints) -> None:
         self.spans = spans
-        self._last = Rows({name: np.zeros(0, np.int64) for name in ("log", "at")}, 0)
-        self._found: list[tuple[Ints, Ints, Ints, Ints]] = []
+        self._last = _Ack.unknown(0)
+        self._found: list[_GapOfLog] = []
 
     def acks(self, log: Ints, at: Ints) -> None:
         if not len(log):
@@ -160,11 +194,11 @@ class _Gaps:
         both_log = np.concatenate([self._last.log, log[order]])
         both_at = np.concatenate([self._last.at, at[order]])
         order, starts, ends = grouped(both_log, both_at * 0)
-        # Within a log the order is that of time, what was carried over first.
+        # Within a log the order is that of time, what came in earlier batches first.
         log, at = both_log[order], both_at[order]
         fresh = starts & (order >= len(self._last))
-        self._put(log[fresh], np.full(int(fresh.sum()), FIRST_ACK), at[fresh], at[fresh])
-        self._last = Rows({"log": log[ends], "at": at[ends]})
+        self._put(log[fresh], FIRST_ACK, at[fresh], at[fresh])
+        self._last = _Ack(log[ends], at[ends])
         later = np.flatnonzero(~starts)
         if len(later):
             self._longest(log[later], at[later - 1], at[later])
@@ -172,20 +206,19 @@ class _Gaps:
     def _longest(self, log: Ints, before: Ints, at: Ints) -> None:
         whole = [np.ones(len(log), dtype=bool)]
         touched = [(at > struck) & (before < until) for struck, until in self.spans.tolist()]
-        for fault, some in zip((-1, *range(len(touched))), whole + touched, strict=True):
+        for fault, some in zip((ANY_FAULT, *range(len(touched))), whole + touched, strict=True):
             some &= at > before
             if some.any():
                 chosen = _maximal(log[some], before[some], at[some])
-                self._put(chosen[0], np.full(len(chosen[0]), fault), chosen[1], chosen[2])
+                self._put(chosen[0], fault, chosen[1], chosen[2])
 
-    def _put(self, log: Ints, fault: Ints, before: Ints, at: Ints) -> None:
-        self._found.append((log, fault, before, at))
+    def _put(self, log: Ints, fault: int, before: Ints, at: Ints) -> None:
+        self._found.append(_GapOfLog(log, Gap(constant(fault, len(log)), before, at)))
 
     def leave(self, writer: Writer) -> None:
-        last = self._last
-        self._put(last.log, np.full(len(last), LAST_ACK), last.at, last.at)
-        log, *rest = (np.concatenate(parts) for parts in zip(*self._found, strict=True))
-        writer.spread(Kind.GAP, log, np.full(len(log), -1), rest)
+        self._put(self._last.log, LAST_ACK, self._last.at, self._last.at)
+        found = concatenated(_GapOfLog, self._found)
+        writer.spread(found.log, AS_A_WHOLE, found.gap)
 
 
 def _maximal(log: Ints, before: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
@@ -197,18 +230,19 @@ def _maximal(log: Ints, before: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
     return log[ends], before[chosen], at[chosen]
 
 
-def longest_gaps(log: int, gaps: Rows, context: Context) -> list[dict[str, Any]]:
-    """Everything the splits said of one log: [{log, fault (-1: any), last_ns, first_ns, gap_ns}]; an end that
+def longest_gaps(log: int, gaps: Gap, context: Context) -> list[dict[str, Any]]:
+    """Everything that was said of one log: [{log, fault (-1: any), last_ns, first_ns, gap_ns}]; an end that
     is no ack is None: the time in which clients were driven ends there."""
     run = log >> 32
     begin, end = context.bounds[run]
     edges = gaps.take((gaps.fault == FIRST_ACK) | (gaps.fault == LAST_ACK))
-    inner = gaps.take(gaps.fault >= -1)
+    inner = gaps.take(gaps.fault >= ANY_FAULT)
     times = np.concatenate([[begin, end], edges.at])
     is_ack = np.concatenate([[False, False], np.ones(len(edges), dtype=bool)])
     order = np.lexsort((is_ack, times))
     times, is_ack = times[order], is_ack[order]
-    # Between the first and the last ack of one split others lie: those gaps were measured there.
+    # Between the first and the last ack of one part of the history lie others: those gaps were measured
+    # there.
     opened = np.concatenate([[False, False], edges.fault == FIRST_ACK])[order]
     closed = np.concatenate([[False, False], edges.fault == LAST_ACK])[order]
     inside = np.cumsum(opened.astype(np.int64)) - np.cumsum(closed.astype(np.int64))
@@ -225,7 +259,7 @@ def longest_gaps(log: int, gaps: Rows, context: Context) -> list[dict[str, Any]]
             continue
         last, first = (before if is_ack[n - 1] else None), (at if is_ack[n] else None)
         if last is not None and first is not None:
-            consider(-1, before, at, last, first)
+            consider(ANY_FAULT, before, at, last, first)
         for fault, (struck, until) in enumerate(context.spans[run].tolist()):
             if at > struck and before < until:
                 consider(fault, before, at, last, first)
@@ -237,40 +271,40 @@ def longest_gaps(log: int, gaps: Rows, context: Context) -> list[dict[str, Any]]
     ]
 
 
-def figures_of(run: int, tallies: list[Rows], context: Context) -> dict[str, Any]:
+def figures_of(run: int, counts: Sequence[Count], context: Context) -> dict[str, Any]:
     """All counts of one run, summed up: seconds, segments, sends before, during and after faults."""
-    rows = _all(tallies)
-    parts = _parts(rows.key)
+    rows = _all(counts)
+    keys = _unpacked(rows.key)
     seconds = [
-        {"t": keys[1], "f": context.kinds[keys[0]], **told}
-        for keys, told in _grouped(rows, parts, ("f", "second"), maximum=True)
+        {"t": second, "f": context.kinds[f], **said}
+        for f, second, said in _grouped(rows, keys, keys.second, maximum=True)
     ]
     segments = [
-        {"segment": keys[1], "f": context.kinds[keys[0]], **told}
-        for keys, told in _grouped(rows, parts, ("f", "segment"))
+        {"segment": segment, "f": context.kinds[f], **said}
+        for f, segment, said in _grouped(rows, keys, keys.segment)
     ]
     return {
         "run": run,
         "seconds": seconds,
         "segments": segments,
-        "latency": _periods(run, rows, parts, context),
+        "latency": _periods(run, rows, keys, context),
     }
 
 
-def _periods(run: int, rows: Rows, parts: Mapping[str, Ints], context: Context) -> dict[str, Any]:
+def _periods(run: int, rows: Count, keys: Key[Ints], context: Context) -> dict[str, Any]:
     """Latencies of sends: ``during`` is from the first fault's begin to the last one's end; ``healthy`` in
-    the main phase's healthy stretches, from invocation to completion; ``faults`` under a fault, or into
+    the healthy segments of the main phase, from invocation to completion; ``faults`` under a fault, or into
     one."""
     if "send" not in context.kinds:
         return {}
-    sent = (parts["f"] == context.kinds.index("send")) & (parts["kind"] == OK)
+    sent = (keys.f == context.kinds.index("send")) & (keys.kind == OK)
     first, last = context.trouble.get(run, (NONE, NONE))
-    segment = parts["segment"]
-    before = np.ones(len(rows), dtype=bool) if first == NONE else (segment <= first) & (parts["spans"] == 0)
+    segment = keys.segment
+    before = np.ones(len(rows), dtype=bool) if first == NONE else (segment <= first) & (keys.spans == 0)
     after = ~before & (segment > last)
     faulty = np.isin(segment, context.faulty[run])
-    faulty |= (parts["spans"] == 1) & np.isin(segment + 1, context.faulty[run])
-    healthy = np.isin(segment, context.healthy[run]) & (parts["spans"] == 0)
+    faulty |= (keys.spans == 1) & np.isin(segment + 1, context.faulty[run])
+    healthy = np.isin(segment, context.healthy[run]) & (keys.spans == 0)
     found = {}
     for name, some in (
         ("before", before),
@@ -281,32 +315,33 @@ def _periods(run: int, rows: Rows, parts: Mapping[str, Ints], context: Context) 
     ):
         chosen = np.flatnonzero(sent & some)
         if len(chosen):
-            found[name] = _quantiles(parts["bucket"][chosen], rows.n[chosen], PERCENTS)
+            found[name] = _quantiles(keys.bucket[chosen], rows.n[chosen], PERCENTS)
     return found
 
 
 def _grouped(
-    rows: Rows, parts: Mapping[str, Ints], by: tuple[str, ...], *, maximum: bool = False
-) -> list[tuple[list[int], dict[str, Any]]]:
+    rows: Count, keys: Key[Ints], by: Ints, *, maximum: bool = False
+) -> list[tuple[int, int, dict[str, Any]]]:
+    """(f, ``by``, what is counted of them)."""
     if not len(rows):
         return []
-    order, starts, _ = grouped(*(parts[name] for name in by))
+    order, starts, _ = grouped(keys.f, by)
     bounds = [*np.flatnonzero(starts).tolist(), len(order)]
     found = []
     for lo, hi in itertools.pairwise(bounds):
         some = order[lo:hi]
-        kinds, n = parts["kind"][some], rows.n[some]
-        told: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
-        told["fail"] += int(n[kinds == ABORTED].sum())
+        kinds, n = keys.kind[some], rows.n[some]
+        said: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
+        said["fail"] += int(n[kinds == ABORTED].sum())
         if maximum:
-            told |= _quantiles(parts["bucket"][some], n)
+            said |= _quantiles(keys.bucket[some], n)
             ok = kinds == OK
-            told["max_ms"] = round(float(rows.slowest[some][ok].max()) / 1e6, 3) if ok.any() else None
+            said["max_ms"] = round(float(rows.slowest[some][ok].max()) / 1e6, 3) if ok.any() else None
         else:
-            asked = parts["asked"][some] == 1
-            told["begun"] = int(n[asked].sum())
-            told["done"] = int(n[asked & ((kinds == OK) | (kinds == ABORTED))].sum())
-        found.append(([int(parts[name][some[0]]) for name in by], told))
+            asked = keys.asked[some] == 1
+            said["begun"] = int(n[asked].sum())
+            said["done"] = int(n[asked & ((kinds == OK) | (kinds == ABORTED))].sum())
+        found.append((int(keys.f[some[0]]), int(by[some[0]]), said))
     return found
 
 

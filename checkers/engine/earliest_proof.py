@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from wrackline.checkers.engine.candidates import IN_FINAL, least
-from wrackline.checkers.engine.facts import BELOW, Rows, grouped
+from wrackline.checkers.engine.candidates import Candidate, Proof, SentBelow, Step, least
+from wrackline.checkers.engine.facts import Ack, Held, Placed, Poll, Read, Session, grouped
+from wrackline.checkers.engine.proofs import KnownAbove, OfEach
+from wrackline.checkers.engine.table import constant
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
+
+Claim = Read | Held | Ack
+"""Facts that say that a value is at an offset."""
 
 
 def first_of(column: Ints) -> int:
@@ -32,6 +37,7 @@ def right_before(offset: Ints, where: Bools) -> Ints:
 
 
 def smallest(size: int, at: Ints, values: Ints) -> Ints:
+    """Of each row the smallest of the values that are at it; NONE where none is."""
     found = np.full(size, NEVER)
     np.minimum.at(found, at, values)
     return np.where(found == NEVER, NONE, found)
@@ -43,7 +49,14 @@ def largest(size: int, at: Ints, values: Ints) -> Ints:
     return found
 
 
-def earliest_polls(polls: Rows) -> Rows:
+def first_at(size: int, at: Ints, values: Ints) -> Ints:
+    """Of each row the first of the values that are at it; NONE where none is."""
+    found = np.full(size, NONE)
+    found[at[::-1]] = values[::-1]
+    return found
+
+
+def earliest_polls(polls: Poll) -> Poll:
     """Each place polled once, by the first that was given it."""
     order, starts, _ = grouped(polls.offset, polls.value, polls.index)
     kept = polls.take(order)
@@ -52,11 +65,11 @@ def earliest_polls(polls: Rows) -> Rows:
 
 
 class Slots:
-    """A number for each (offset, value): that of the offset for the first value told of it, a later one for
-    others."""
+    """A number for each (offset, value): that of the offset for the first value that is said to be there, a
+    later one for others."""
 
-    def __init__(self, base: int, width: int, facts: Sequence[Rows]) -> None:
-        # A log shorter than a chunk needs no room for more.
+    def __init__(self, base: int, width: int, facts: Sequence[Claim]) -> None:
+        # A log shorter than a range needs no room for more.
         highest = max((int(rows.offset.max()) for rows in facts if len(rows)), default=base - 1)
         self.base, self.width = base, min(width, highest + 1 - base)
         width = self.width
@@ -65,19 +78,18 @@ class Slots:
             at = rows.offset - base
             empty = self._value[at] == NONE
             self._value[at[empty]] = rows.value[empty]
-        others = [rows.take(self._value[rows.offset - base] != rows.value) for rows in facts]
-        offset = np.concatenate([rows.offset for rows in others])
-        value = np.concatenate([rows.value for rows in others])
+        others = [self._value[rows.offset - base] != rows.value for rows in facts]
+        offset = np.concatenate([rows.offset[other] for rows, other in zip(facts, others, strict=True)])
+        value = np.concatenate([rows.value[other] for rows, other in zip(facts, others, strict=True)])
         order, starts, _ = grouped(offset, value)
         self._other_offset, self._other_value = offset[order][starts], value[order][starts]
         self.crowded = len(offset) > 0
         self.size = width + len(self._other_offset)
         self.offset = np.concatenate([np.arange(base, base + width), self._other_offset])
         self.value = np.concatenate([self._value, self._other_value])
-        self.of = [self.find(rows) for rows in facts]
 
-    def find(self, rows: Rows) -> Ints:
-        """-1 where nobody told of the place."""
+    def find(self, rows: Claim | Session | Placed) -> Ints:
+        """-1 where nobody said so."""
         at = rows.offset - self.base
         wrong = np.flatnonzero(np.append(self._value, NONE)[np.minimum(at, self.width)] != rows.value)
         if len(wrong):
@@ -95,14 +107,14 @@ class Slots:
 
 
 @dataclass(slots=True)
-class Proof:
-    """Events that showed offsets, in ascending order; ``index`` is NEVER where there is none."""
+class Series:
+    """Events that showed offsets, in ascending order of these; ``index`` is NEVER where there is none."""
 
     offset: Ints
     index: Ints
     ns: Ints
     value: Ints
-    _who: Ints | None = None
+    _who: Ints | None = field(default=None, init=False)
 
     def who(self) -> Ints:
         """For each row the one at or above it with the earliest index: the highest, where they are
@@ -125,66 +137,86 @@ class Proof:
         found: Ints = np.where(np.append(self.index, NEVER)[who] == NEVER, -1, who)
         return found
 
-    def at(self, offset: Ints) -> dict[str, Ints]:
-        """The event as columns: its index (""), "_ns", "_offset" and "_value"."""
-        rows = self.rows(offset if len(self.index) == 0 else np.minimum(offset, self.offset[0]))
-        return self.columns(rows)
+    def first(self) -> Proof[int]:
+        """The earliest of all events."""
+        found = self.at(self.rows(self.offset[:1]))
+        return Proof.of_columns([first_of(column) for column in found.columns()])
 
-    def columns(self, rows: Ints) -> dict[str, Ints]:
-        return {
-            "": at_rows(self.index, rows),
-            "_ns": at_rows(self.ns, rows),
-            "_offset": at_rows(self.offset, rows),
-            "_value": at_rows(self.value, rows),
-        }
+    def at(self, rows: Ints) -> Proof[Ints]:
+        """The events of these rows; NONE where a row is negative."""
+        return Proof(
+            index=at_rows(self.index, rows),
+            ns=at_rows(self.ns, rows),
+            offset=at_rows(self.offset, rows),
+            value=at_rows(self.value, rows),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of one kind of proof: here, and above."""
+
+    series: Series
+    rows: Ints
+    above: Proof[int]
+
+    def index(self) -> Ints:
+        here = at_rows(self.series.index, self.rows)
+        return here if self.above.index == NONE else least(here, constant(self.above.index, len(here)))
+
+    def at(self, rows: Ints) -> Proof[Ints]:
+        found = self.series.at(self.rows[rows])
+        if self.above.index == NONE:
+            return found
+        elsewhere = (found.index == NONE) | (self.above.index <= found.index)
+        pairs = zip(self.above.columns(), found.columns(), strict=True)
+        return Proof.of_columns([np.where(elsewhere, above, here) for above, here in pairs])
 
 
 class Known:
-    """What is known at or above each row, in this chunk and in those above it."""
+    """What is known at or above each offset, in this range and in those above it."""
 
-    def __init__(self, rows: Rows, proofs: dict[str, Proof], carry: Mapping[str, int]) -> None:
-        self.proofs, self.carry = proofs, carry
-        self._rows = {name: proof.rows(rows.offset) for name, proof in proofs.items()}
+    def __init__(self, offset: Ints, series: OfEach[Series], above: KnownAbove) -> None:
+        self._of = series.with_other(above.proofs, lambda one, up: _Known(one, one.rows(offset), up))
+        self._nothing = Proof[Ints].unknown(len(offset))
 
-    def index(self, name: str) -> Ints:
-        here = at_rows(self.proofs[name].index, self._rows[name])
-        above = self.carry.get(name.removeprefix("by_"), NONE)
-        return here if above == NONE else least(here, np.full(len(here), above))
+    def indexes(self) -> OfEach[Proof[Ints]]:
+        """The proofs, without all but their indexes."""
+        return self._of.map(lambda one: replace(self._nothing, index=one.index()))
 
-    def told(self, name: str, rows: Ints) -> dict[str, Ints]:
-        """The event's columns, for some rows."""
-        kind = name.removeprefix("by_")
-        found = self.proofs[name].columns(self._rows[name][rows])
-        above = self.carry.get(kind, NONE)
-        if above != NONE:
-            elsewhere = (found[""] == NONE) | (above <= found[""])
-            for part in found:
-                found[part] = np.where(elsewhere, self.carry.get(kind + part, NONE), found[part])
-        return {name + part: column for part, column in found.items()}
+    def at(self, rows: Ints) -> OfEach[Proof[Ints]]:
+        """The proofs, for some rows."""
+        return self._of.map(lambda one: one.at(rows))
 
 
-class Below:
+class LastSent:
     """The other way round: of the acknowledged records of the final read the one below an offset that was
     sent last."""
 
-    _OF = ("invoke_index", "invoke_ns", "complete_index", "complete_ns", "offset", "value")
-
-    def __init__(self, places: Rows) -> None:
-        self._rows = places.take((places.step == IN_FINAL) & (places.acked == 1))
+    def __init__(self, places: Candidate[Ints]) -> None:
+        some = (places.step == Step.IN_FINAL) & (places.acked == 1)
+        self._rows = SentBelow(
+            invoke_index=places.invoke_index[some],
+            invoke_ns=places.invoke_ns[some],
+            complete_index=places.complete_index[some],
+            complete_ns=places.complete_ns[some],
+            offset=places.offset[some],
+            value=places.value[some],
+        )
         index = self._rows.invoke_index
         latest = np.maximum.accumulate(index)
         fresh = np.append(True, index[1:] > latest[:-1])[: len(index)]
         self._who = np.maximum.accumulate(np.where(fresh, np.arange(len(index)), 0))
 
-    def _columns(self, rows: Ints) -> dict[str, Ints]:
-        return {name: at_rows(self._rows.columns[of], rows) for name, of in zip(BELOW, self._OF, strict=True)}
+    def _at(self, rows: Ints) -> SentBelow[Ints]:
+        return SentBelow.of_columns([at_rows(column, rows) for column in self._rows.columns()])
 
-    def of(self, offset: Ints, where: Bools) -> dict[str, Ints]:
+    def below(self, offset: Ints, where: Bools) -> SentBelow[Ints]:
+        """NONE where ``where`` is false."""
         at = np.searchsorted(self._rows.offset, offset, "left")
         found = np.append(-1, self._who)[at]
-        return self._columns(np.where(where, found, -1))
+        return self._at(np.where(where, found, -1))
 
-    def last(self) -> dict[str, int]:
-        """Of the whole chunk."""
-        found = self._columns(self._who[-1:])
-        return {name: first_of(column) for name, column in found.items()}
+    def of_all(self) -> SentBelow[int]:
+        """Of the whole range."""
+        return SentBelow.of_columns([first_of(column) for column in self._at(self._who[-1:]).columns()])

@@ -1,288 +1,390 @@
-"""Columns of integers in few bytes: how facts travel through Spark's shuffles.
+"""Facts: what one event says of an offset, a value, a log or a run. Each kind is a table of its own.
 
-A row of a shuffle is a *packet*: some hundred to some hundred thousand facts of one kind about one place of a
-log, as one binary value. Spark sorts, spills and moves packets; what is in them only numpy looks at. A column
-is stored as its distance from its smallest value, in as few bytes as that needs, so that a column that says
-nothing costs nothing. ``NONE`` is the null.
+Indexes (``index``, ``*_index``) are those of events of the history; a smaller one was earlier. Times
+(``*_ns``) are nanoseconds from the start of the run. NONE stands for what is not known. Facts of one place of
+a log travel together (wrackline.checkers.engine.packed), so that few of them name their log.
 """
 
 from __future__ import annotations
 
-import itertools
-import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import cast
 
 import numpy as np
-import pyarrow as pa
 
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.engine import object_facts
+from wrackline.checkers.engine.candidates import Candidate, Entry, Proof, SentBelow
+from wrackline.checkers.engine.table import C, T, Table, concatenated, plain
+from wrackline.checkers.inputs.arrays import Bools, Ints
 
-VALUES, AGAIN = -(1 << 60), 1 - (1 << 60)
-"""Owners of what is found by value; of what was found in a second round."""
-SENDERS = -(1 << 59)
-"""Owners from here down: of what each process sent (wrackline.checkers.engine.unacknowledged)."""
 
-SCHEMA = "owner bigint, chunk bigint, kind int, n bigint, data binary"
-ARROW = pa.schema(
-    [
-        ("owner", pa.int64()),
-        ("chunk", pa.int64()),
-        ("kind", pa.int32()),
-        ("n", pa.int64()),
-        ("data", pa.binary()),
-    ]
-)
-_COLUMN = struct.Struct("<qB")
-_TYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-_HAS_NONE = 16
+@dataclass(frozen=True, slots=True)
+class Timed(Table[Ints]):
+    """Operations: when they were invoked, and when they completed (NONE where they did not)."""
+
+    invoke_index: Ints
+    invoke_ns: Ints
+    complete_index: Ints
+    complete_ns: Ints
+
+
+# --- of one range of offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Table[Ints]):
+    """Records that somebody was given."""
+
+    offset: Ints
+    value: Ints
+    index: Ints
+    """The event that gave it."""
+    ns: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Final(Read):
+    """Records of the final read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll(Read):
+    """Records that consumers were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Table[Ints]):
+    """Records in the log of a replica."""
+
+    offset: Ints
+    value: Ints
+    index: Ints
+    """The event that showed it."""
+    epoch: Ints
+    """The leader epoch that it was written in."""
+    bit: Ints
+    """The replica's bit among those that must have what was committed; 0 for another one."""
+    committed: Ints
+    """1: it is below the replica's high watermark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ack(Timed):
+    """Sends that were acknowledged with an offset."""
+
+    offset: Ints
+    value: Ints
+    process: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class EndOffset(Timed):
+    """End offsets that clients were told."""
+
+    offset: Ints
+    process: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class End(EndOffset):
+    """``offset`` is the one below the end: the record there existed when the operation returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndAsked(EndOffset):
+    """``offset`` is the end: nothing there existed when the operation was invoked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jump(Table[Ints]):
+    """Consumers that stood at ``offset`` and were given ``next_offset`` next, which is above it."""
+
+    offset: Ints
+    next_offset: Ints
+    process: Ints
+    invoke_index: Ints
+    """The event that brought the consumer to ``offset``."""
+    complete_index: Ints
+    complete_ns: Ints
+    """The event that gave it ``next_offset``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session(Table[Ints]):
+    """Acknowledged records that lie below one that their process had sent before."""
+
+    offset: Ints
+    value: Ints
+    earlier: Entry[Ints]
+    """That one; ``index`` is that of its ack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor(Table[Ints]):
+    """The offset right below the start of a log."""
+
+    offset: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Timed):
+    """Records that were acknowledged with an offset, and whose process sent one without an offset right
+    before or after them (wrackline.checkers.engine.unacknowledged)."""
+
+    log: Ints
+    offset: Ints
+    value: Ints
+    process: Ints
+    rank: Ints
+    """The number of the record in its send, from 0; FIRST or LAST where nobody knows it any more."""
+
+
+# --- of a log as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch(Table[Ints]):
+    """Where leader epochs begin and end in the final read or in the log of a replica."""
+
+    node: Ints
+    """The number of the replica; -1 for the final read."""
+    epoch: Ints
+    first: Ints
+    last: Ints
+    """The smallest and the largest offset seen in it."""
+    index: Ints
+    last_index: Ints
+    """The first and the last event that showed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position(Table[Ints]):
+    """Steps of a process through a log: records that it was given, or sent."""
+
+    process: Ints
+    log: Ints
+    order: Ints
+    """Index by which steps of a process are in order: of a read its event, of a record its send's
+    invocation."""
+    offset: Ints
+    """NONE where a consumer came to a partition."""
+    next: Ints
+    """What must not be above the ``offset`` of the next step; NONE where nothing is known."""
+    value: Ints
+    index: Ints
+    ns: Ints
+    """The event that told of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge(Table[Ints]):
+    """Where a process stood in a log at the edges of a part of the history that was read at once."""
+
+    what: Ints
+    """A ``wrackline.checkers.engine.per_process.Walk``."""
+    last: Ints
+    """1: at the end of the part; 0: at its beginning."""
+    at: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Gap(Table[Ints]):
+    """Times without an acknowledgement in a log."""
+
+    fault: Ints
+    """The number of a fault that touches it, or a constant of wrackline.checkers.engine.counts."""
+    before: Ints
+    at: Ints
+    """The times (ns) of the acknowledgements at both ends."""
+
+
+# --- of a run, or of a value
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Table[Ints]):
+    """Operations that are the same in all that verdicts say of them (wrackline.checkers.engine.counts)."""
+
+    key: Ints
+    n: Ints
+    slowest: Ints
+    """The longest latency (ns)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send(Timed):
+    """Records sent."""
+
+    log: Ints
+    value: Ints
+    process: Ints
+    outcome: Ints
+    """A ``wrackline.checkers.engine.candidates.Outcome``."""
+    sent_offset: Ints
+    """Where the ack says that it is; NONE where nobody was told."""
+    rank: Ints
+    """The number of the record in its send, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced(Send):
+    """Records sent whose sender was told no offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(Send):
+    """All records sent, where all are looked at by value."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFinal(Timed):
+    """Records in the final read whose order is held against that of their sends
+    (wrackline.checkers.engine.unacknowledged)."""
+
+    log: Ints
+    offset: Ints
+    value: Ints
+    process: Ints
+    outcome: Ints
+    rank: Ints
+    final_index: Ints
+    placed: Ints
+    """1: an ack named its offset; 0: its sender was told none."""
+    late: Ints
+    """1: the place where all of its range is known finds that it came too late."""
+    below: SentBelow[Ints]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Table[C]):
+    """What one range of offsets says to the driver. ``Summary[Ints]`` travels, ``Summary[int]`` is one
+    row."""
+
+    log: C
+    part: C
+    """The number of the range."""
+    by_ack: Proof[C]
+    by_settled_ack: Proof[C]
+    by_poll: Proof[C]
+    by_final: Proof[C]
+    by_end: Proof[C]
+    """Its earliest proofs."""
+    last_claim: C
+    """The latest invocation that claims a place in it."""
+    low_final: Entry[C]
+    high_final: C
+    """The lowest and the highest record of the final read."""
+    low_place: C
+    """The lowest place that clients were told of."""
+    low_point: C
+    low_is_place: C
+    high_point: C
+    """The lowest and the highest offset that was told to be taken, by a place or by an end."""
+    floor: C
+    """The offset below the log's start, where that is in this range."""
+    jump_need: C
+    """How far up one must look to decide about jumps that begin here."""
+    gaps: C
+    """How many gaps it has."""
+    below: SentBelow[C]
+    """Of its acknowledged records in the final read that which was sent last."""
+
+
+# --- all kinds
 
 
 class Kind(IntEnum):
-    """What a packet holds. ``COLUMNS`` says which columns."""
+    """What travels together; ``ROWS`` names the table of each, where its meaning is said."""
 
-    META = 0
+    NOTE = 0
+    """Not a table: counts and problems as JSON."""
     FINAL = 1
     POLL = 2
-    REPLICA = 3
+    HELD = 3
     ACK = 4
     END = 5
-    ASKED = 6
+    END_ASKED = 6
     JUMP = 7
     SESSION = 8
     FLOOR = 9
     EPOCH = 10
     EDGE = 11
     GAP = 12
-    TALLY = 13
-    HOMELESS = 14
+    COUNT = 13
+    UNPLACED = 14
     SENT = 15
-    SUSPECT = 16
+    CANDIDATE = 16
     SUMMARY = 17
     PUT = 18
-    """Kinds from here on are of registers and queues (wrackline.checkers.engine.object_values,
-    wrackline.checkers.engine.object_times)."""
     GET = 19
-    UNSURE = 20
+    UNSURE_GET = 20
     EMPTY = 21
     ZONE = 22
     LIFE = 23
-    REACH = 24
-    SOONEST = 25
-    LEFT = 26
-    BREACH = 27
-    MATE = 28
-    """Records in the order of their sends (wrackline.checkers.engine.unacknowledged)."""
-    UNTOLD = 29
+    ZONE_REACH = 24
+    LIFE_REACH = 25
+    SOONEST = 26
+    LEFT = 27
+    CONTRADICTION = 28
+    PLACED = 29
+    IN_FINAL = 30
 
 
-TIMES = ("invoke_index", "invoke_ns", "complete_index", "complete_ns")
-SEND = ("log", "value", "process", "outcome", "sent_offset", "rank", *TIMES)
-"""``rank``: the place of a record in its send."""
-CALL = ("inv", "ret", "inv_ns", "ret_ns", "process")
-"""An operation on an object. ``ret`` and ``ret_ns`` are NONE where it did not return, or nobody knows whether
-it happened."""
-
-
-def calls(*names: str) -> tuple[str, ...]:
-    """The columns of several operations: ``put_inv``, ..."""
-    return tuple(f"{name}_{part}" for name in names for part in CALL)
-
-
-BELOW = ("below", "below_ns", "below_done", "below_done_ns", "below_offset", "below_value")
-"""Of the acknowledged records that lie below one in the final read that which was sent last: when it was
-invoked, when it was acknowledged, and its place."""
-SLOTS = 8
-"""Operations that a breach tells."""
-_ZONE = ("value", *calls("write", "first", "last"))
-_LIFE = ("value", "role", *calls("put", "got"))
-COLUMNS: Mapping[Kind, tuple[str, ...]] = {
-    Kind.FINAL: ("offset", "value", "index", "ns"),
-    Kind.POLL: ("offset", "value", "index", "ns"),
-    Kind.REPLICA: ("offset", "value", "index", "epoch", "bit", "committed"),
-    Kind.ACK: ("offset", "value", "process", *TIMES),
-    Kind.END: ("offset", "process", *TIMES),
-    Kind.ASKED: ("offset", "process", *TIMES),
-    Kind.JUMP: ("offset", "told", "process", "invoke_index", "complete_index", "complete_ns"),
-    Kind.SESSION: ("offset", "value", "earlier_offset", "earlier_value", "earlier_index"),
-    Kind.FLOOR: ("offset",),
-    Kind.EPOCH: ("node", "epoch", "first", "last", "index", "last_index"),
-    Kind.EDGE: ("what", "last", "process", "order", "offset", "next", "value", "index", "ns"),
-    Kind.GAP: ("fault", "before", "at"),
-    Kind.TALLY: ("key", "n", "slowest"),
-    Kind.HOMELESS: SEND,
-    Kind.SENT: SEND,
-    Kind.MATE: ("log", "offset", "value", "process", "rank", *TIMES),
-    Kind.UNTOLD: (
-        *("log", "offset", "value", "process", "outcome", "rank", *TIMES, "final_index", "told", "late"),
-        *BELOW,
-    ),
-    Kind.PUT: ("log", "value", "failed", *CALL),
-    Kind.GET: ("log", "value", *CALL),
-    Kind.UNSURE: ("inv",),
-    Kind.EMPTY: ("pieces", *CALL),
-    Kind.ZONE: _ZONE,
-    Kind.LIFE: _LIFE,
-    Kind.REACH: ("chunk", *dict.fromkeys((*_ZONE, *_LIFE))),
-    Kind.SOONEST: ("chunk", *_LIFE),
-    Kind.LEFT: ("chunk", "count", *_LIFE),
-    Kind.BREACH: (
-        *("log", "rule", "value", "other", "contradicted", "key", "order", "pieces"),
-        *calls(*(f"c{slot}" for slot in range(SLOTS))),
-    ),
+ROWS: Mapping[Kind, type[Table[Ints]]] = {
+    Kind.FINAL: Final,
+    Kind.POLL: Poll,
+    Kind.HELD: Held,
+    Kind.ACK: Ack,
+    Kind.END: End,
+    Kind.END_ASKED: EndAsked,
+    Kind.JUMP: Jump,
+    Kind.SESSION: Session,
+    Kind.FLOOR: Floor,
+    Kind.EPOCH: Epoch,
+    Kind.EDGE: Edge,
+    Kind.GAP: Gap,
+    Kind.COUNT: Count,
+    Kind.UNPLACED: Unplaced,
+    Kind.SENT: Sent,
+    Kind.CANDIDATE: Candidate,
+    Kind.SUMMARY: Summary,
+    Kind.PUT: object_facts.Put,
+    Kind.GET: object_facts.Get,
+    Kind.UNSURE_GET: object_facts.UnsureGet,
+    Kind.EMPTY: object_facts.Empty,
+    Kind.ZONE: object_facts.Zone,
+    Kind.LIFE: object_facts.Life,
+    Kind.ZONE_REACH: object_facts.ZoneReach,
+    Kind.LIFE_REACH: object_facts.LifeReach,
+    Kind.SOONEST: object_facts.Soonest,
+    Kind.LEFT: object_facts.Left,
+    Kind.CONTRADICTION: object_facts.Contradiction,
+    Kind.PLACED: Placed,
+    Kind.IN_FINAL: InFinal,
 }
+KIND_OF: Mapping[type[Table[Ints]], Kind] = {rows: kind for kind, rows in ROWS.items()}
 
 
-class Rows:
-    """Columns of one length, by name."""
+class Facts:
+    """Tables of several kinds, as they come."""
 
-    def __init__(self, columns: Mapping[str, Ints], size: int | None = None) -> None:
-        self.columns = dict(columns)
-        self.size = size if size is not None else len(next(iter(self.columns.values())))
+    def __init__(self) -> None:
+        self._parts: dict[type[Table[Ints]], list[Table[Ints]]] = {}
 
-    def __getattr__(self, name: str) -> Ints:
-        if name == "columns":
-            raise AttributeError(name)  # pickle asks before they are there
-        try:
-            return self.columns[name]
-        except KeyError:
-            raise AttributeError(name) from None
+    def take(self, rows: Table[Ints]) -> None:
+        self._parts.setdefault(type(rows), []).append(rows)
 
-    def __len__(self) -> int:
-        return self.size
+    def of(self, kind: type[T]) -> T:
+        """All of one kind, in the order in which they came."""
+        found = concatenated(kind, cast("list[T]", self._parts.get(plain(kind), [])))
+        self._parts[plain(kind)] = [found]
+        return found
 
-    def take(self, rows: Ints | Bools) -> Rows:
-        return Rows(
-            {name: column[rows] for name, column in self.columns.items()},
-            int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows),
-        )
-
-    def completed(self, names: Sequence[str]) -> Rows:
-        """With all the columns named, in their order; those that are not there are NONE."""
-        there = {
-            name: self.columns[name] if name in self.columns else np.full(self.size, NONE) for name in names
-        }
-        return Rows(there, self.size)
-
-
-def together(parts: Sequence[Rows], names: Sequence[str]) -> Rows:
-    """One after another; columns that a part lacks are NONE."""
-    if not parts:
-        return Rows({name: np.zeros(0, dtype=np.int64) for name in names}, 0)
-    whole = [part.completed(names) for part in parts]
-    return Rows({name: np.concatenate([part.columns[name] for part in whole]) for name in names})
-
-
-def pack(columns: Sequence[Ints]) -> bytes:
-    parts = []
-    for column in columns:
-        if not len(column):
-            parts.append(_COLUMN.pack(0, 0))
-            continue
-        low, high = int(column.min()), int(column.max())
-        flag = 0
-        if low == NONE:
-            known = column[column != NONE]
-            if not len(known):
-                parts.append(_COLUMN.pack(NONE, 0))
-                continue
-            flag, low, high = _HAS_NONE, int(known.min()) - 1, int(known.max())
-            column = np.where(column == NONE, low, column)
-        width = next(w for w in (0, 1, 2, 4, 8) if high - low < 1 << (8 * w))
-        parts.append(_COLUMN.pack(low, width | flag))
-        if width:
-            parts.append((column - low).astype(_TYPES[width]).tobytes())
-    return b"".join(parts)
-
-
-def unpack(data: bytes, n: int, names: Sequence[str]) -> Rows:
-    found, at = {}, 0
-    for name in names:
-        low, flags = _COLUMN.unpack_from(data, at)
-        at += _COLUMN.size
-        width = flags & ~_HAS_NONE
-        if not width:
-            column = np.full(n, low, dtype=np.int64)
-        else:
-            raw = np.frombuffer(data, _TYPES[width], n, at)
-            at += n * width
-            column = raw.astype(np.int64) + low
-            if flags & _HAS_NONE:
-                column[raw == 0] = NONE
-        found[name] = column
-    return Rows(found, n)
-
-
-class Writer:
-    """Gathers packets and gives them as Arrow batches of a bounded size."""
-
-    def __init__(self, limit_bytes: int = 4 << 20) -> None:
-        self.limit = limit_bytes
-        self._rows: list[tuple[int, int, int, int, bytes]] = []
-        self._bytes = 0
-
-    def put(self, owner: int, chunk: int, kind: Kind, n: int, data: bytes) -> None:
-        self._rows.append((owner, chunk, int(kind), n, data))
-        self._bytes += len(data) + 64
-
-    def rows(
-        self, owner: int, chunk: int, kind: Kind, rows: Rows, names: Sequence[str] | None = None
-    ) -> None:
-        """One packet of rows that all belong to one chunk."""
-        if len(rows):
-            wanted = names if names is not None else COLUMNS[kind]
-            self.put(owner, chunk, kind, len(rows), pack([rows.columns[name] for name in wanted]))
-
-    def spread(self, kind: Kind, owner: Ints, chunk: Ints, columns: Sequence[Ints]) -> None:
-        """A packet for each (owner, chunk) that occurs; within one the order of rows stays."""
-        if not len(owner):
-            return
-        order = np.lexsort((chunk, owner))
-        owner, chunk = owner[order], chunk[order]
-        new = np.flatnonzero(np.diff(owner).astype(bool) | np.diff(chunk).astype(bool)) + 1
-        bounds = [0, *new.tolist(), len(order)]
-        straight = len(bounds) == 2
-        data = [column if straight else column[order] for column in columns]
-        for lo, hi in itertools.pairwise(bounds):
-            self.put(int(owner[lo]), int(chunk[lo]), kind, hi - lo, pack([column[lo:hi] for column in data]))
-
-    def batches(self, *, everything: bool = False) -> Iterator[pa.RecordBatch]:
-        if self._rows and (everything or self._bytes >= self.limit):
-            for rows in _portions(self._rows, self.limit):
-                columns = list(zip(*rows, strict=True))
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)],
-                    schema=ARROW,
-                )
-            self._rows, self._bytes = [], 0
-
-
-def _portions(
-    rows: Sequence[tuple[int, int, int, int, bytes]], limit: int
-) -> Iterator[list[tuple[int, int, int, int, bytes]]]:
-    portion, size = [], 0
-    for row in rows:
-        portion.append(row)
-        size += len(row[-1])
-        if size >= limit:
-            yield portion
-            portion, size = [], 0
-    if portion:
-        yield portion
-
-
-Packet = tuple[int, int, Kind, int, bytes]
-
-
-def packets(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
-    """(owner, chunk, kind, n, data) of each packet, one batch at a time."""
-    for batch in batches:
-        owners, chunks, kinds, sizes = (
-            batch.column(at).to_numpy(zero_copy_only=False).tolist() for at in range(4)
-        )
-        data = batch.column(4)
-        for at, (owner, chunk, kind, n) in enumerate(zip(owners, chunks, kinds, sizes, strict=True)):
-            yield owner, chunk, Kind(kind), n, data[at].as_buffer().to_pybytes()
+    def replace(self, rows: Table[Ints]) -> None:
+        """These instead of all of their kind."""
+        self._parts[type(rows)] = [rows]
 
 
 def grouped(*keys: Ints) -> tuple[Ints, Bools, Bools]:

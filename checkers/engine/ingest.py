@@ -1,10 +1,10 @@
 """From events to facts: invocations meet their completions, records become rows of integers, and each row
-goes to the chunk of the log (or the value, or the run) that it speaks of. One split at a time, in bounded
-memory.
+goes to the range of the log (or the value, or the run) that it speaks of. One part of a history at a time (a
+``Split``), in bounded memory.
 
-What a split cannot know of its neighbours is little: the operations that are open at its edges come with it
-(wrackline.checkers.inputs.first_look), and where consumers and producers stood is sent on as an *edge* to
-whoever sees all splits.
+What a part cannot know of its neighbours is little: the operations that are open at its edges come with it
+(wrackline.checkers.inputs.first_look), and where consumers and producers stood is sent on to whoever sees all
+parts.
 """
 
 from __future__ import annotations
@@ -14,20 +14,35 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from wrackline.checkers.engine.candidates import ACKED, REFUSED, UNSURE, bucket_of
+from wrackline.checkers.engine.candidates import Outcome
 from wrackline.checkers.engine.context import Context
-from wrackline.checkers.engine.counts import Tally
-from wrackline.checkers.engine.facts import SEND, TIMES, VALUES, Kind, Rows, Writer
+from wrackline.checkers.engine.counts import Counts
+from wrackline.checkers.engine.facts import (
+    Ack,
+    End,
+    EndAsked,
+    EndOffset,
+    Floor,
+    Position,
+    Send,
+    Sent,
+    Unplaced,
+)
+from wrackline.checkers.engine.object_facts import Call
 from wrackline.checkers.engine.object_values import GETS, put_gets, put_puts
+from wrackline.checkers.engine.packed import VALUES, Writer
 from wrackline.checkers.engine.per_process import (
-    SENT,
     Ends,
     Sequence,
+    ShownEnd,
+    Walk,
     put_batch_order,
     put_sessions,
 )
 from wrackline.checkers.engine.reads import Reads
-from wrackline.checkers.engine.unacknowledged import Mates
+from wrackline.checkers.engine.routing import bucket_of
+from wrackline.checkers.engine.table import constant
+from wrackline.checkers.engine.unacknowledged import Neighbours
 from wrackline.checkers.exact.operations import NOTHING
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.first_look import Partners
@@ -38,7 +53,7 @@ from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
 
 
 class Ingest:
-    """Reads one split. ``packets`` gives its facts."""
+    """Reads one part of a history. ``facts`` gives its facts."""
 
     def __init__(
         self, split: Split, partners: Partners, context: Context, *, sends_only: bool = False
@@ -47,18 +62,18 @@ class Ingest:
         self.names = {"type": Names(), "f": Names(context.kinds), "topic": Names()}
         self.names |= {"node": Names(), "error": Names()}
         self.writer = Writer()
-        self.tally = Tally(split.run, context)
+        self.counts = Counts(split.run, context)
         self._invoked = {process: (index, ns) for process, index, ns in partners["invoked"]}
         self._completed = {process: tuple(rest) for process, *rest in partners["completed"]}
         self._open: Batch | None = None
         self._last_index = NONE
         self._reads = Reads(context, self.names, self.writer)
-        self._sent = Sequence(SENT)
+        self._sent = Sequence(Walk.SENT)
         self._bases = np.zeros(0, dtype=np.int64)
         self._final_ends = Ends(split.run, context)
-        self._mates = Mates(split.number)
+        self._neighbours = Neighbours(split.number)
 
-    def packets(self) -> Iterator[pa.RecordBatch]:
+    def facts(self) -> Iterator[pa.RecordBatch]:
         """Raises OSError when the file cannot be read, Senseless when it is no history."""
         for fresh in read(self.split, self.names, extra=not self.sends_only):
             self._take(fresh)
@@ -74,7 +89,7 @@ class Ingest:
         self._bases = np.concatenate([self._bases, np.array(bases, dtype=np.int64)])
         if not self.sends_only:
             self._reads.take(fresh, self._base(fresh.topic))
-            self.tally.transactional += int(fresh.txn.sum())
+            self.counts.transactional += int(fresh.txn.sum())
         batch = joined(self._open, fresh)
         operations, still_open = self._paired(batch)
         self._open = picked(batch, still_open)
@@ -155,19 +170,18 @@ class Ingest:
                 keep[at] = bool(silent)
             self._operations(batch, left.take(keep))
         if not self.sends_only:
-            self._mates.leave(self.writer, self.context, self._sent)
+            self._neighbours.leave(self.writer, self.context, self._sent)
             self._reads.edges()
             self._sent.edges(self.writer)
             self._floors()
-        self.tally.leave(self.writer, self.names, self.sends_only)
+        self.counts.leave(self.writer, self.names, self.sends_only)
 
     def _floors(self) -> None:
         if self.split.number:
             return
         for log in self.context.logs_of.get(self.split.run, ()):
             floor = self.context.logs[log].start - 1
-            chunk = max(floor, 0) // self.context.width
-            self.writer.rows(log, chunk, Kind.FLOOR, Rows({"offset": np.array([floor])}))
+            self.writer.rows(log, max(floor, 0) // self.context.width, Floor(np.array([floor])))
 
     # --- operations
 
@@ -175,7 +189,7 @@ class Ingest:
         if not self.sends_only:
             drain = self._number("drain")
             some = operations.take(operations.f != drain)
-            self.tally.operations(batch, some, self.names)
+            self.counts.operations(batch, some, self.names)
             self._ends(operations)
             self._shown(operations)
             if self.split.run in self.context.objects:
@@ -185,25 +199,40 @@ class Ingest:
             self._sends(batch, sends)
 
     def _ends(self, operations: Operations) -> None:
-        told = (operations.f == self._number("end")) & (operations.kind == OK) & (operations.told != NONE)
-        ends = operations.take(told & (operations.base != NONE) & (operations.partition != NONE))
-        log = ends.base + ends.partition
-        times = [ends.process, ends.invoke_index, ends.invoke_ns, ends.complete_index, ends.complete_ns]
+        answered = (operations.f == self._number("end")) & (operations.kind == OK) & (operations.told != NONE)
+        ends = operations.take(answered & (operations.base != NONE) & (operations.partition != NONE))
+        log, width = ends.base + ends.partition, self.context.width
+
+        def told(kind: type[EndOffset], offset: Ints) -> EndOffset:
+            return kind(
+                offset=offset,
+                process=ends.process,
+                invoke_index=ends.invoke_index,
+                invoke_ns=ends.invoke_ns,
+                complete_index=ends.complete_index,
+                complete_ns=ends.complete_ns,
+            )
+
         some = ends.told > 0
-        below = (ends.told - 1)[some]
-        width = self.context.width
-        self.writer.spread(Kind.END, log[some], below // width, [below, *(one[some] for one in times)])
-        self.writer.spread(Kind.ASKED, log, np.maximum(ends.told, 0) // width, [ends.told, *times])
+        last = told(End, ends.told - 1).take(some)
+        self.writer.spread(log[some], last.offset // width, last)
+        self.writer.spread(log, np.maximum(ends.told, 0) // width, told(EndAsked, ends.told))
 
     def _shown(self, operations: Operations) -> None:
-        """How far any operation was told that a log goes: an end offset, or a high watermark beside what it
-        read."""
+        """How far any operation was told that a log goes: by an end offset, or by the high watermark of what
+        it read."""
         told = (operations.kind == OK) & (operations.told != NONE) & (operations.base != NONE)
         seen = operations.take(told & (operations.partition != NONE))
-        times = (seen.invoke_index, seen.invoke_ns, seen.complete_index, seen.complete_ns)
-        columns = {"log": seen.base + seen.partition, "told": seen.told, "process": seen.process}
-        rows = Rows(columns | dict(zip(TIMES, times, strict=True)))
-        self._final_ends.put(self.writer, self.context, rows)
+        shown = ShownEnd(
+            log=seen.base + seen.partition,
+            end=seen.told,
+            process=seen.process,
+            invoke_index=seen.invoke_index,
+            invoke_ns=seen.invoke_ns,
+            complete_index=seen.complete_index,
+            complete_ns=seen.complete_ns,
+        )
+        self._final_ends.put(self.writer, self.context, shown)
 
     def _gets(self, batch: Batch, operations: Operations) -> None:
         """Of a register or a queue."""
@@ -213,7 +242,13 @@ class Ingest:
         told = batch.size[gets.tells] > 0
         value = np.full(len(told), NOTHING)
         value[told] = batch.record_value[batch.begin[gets.tells[told]]]
-        call = (gets.invoke_index, gets.complete_index, gets.invoke_ns, gets.complete_ns, gets.process)
+        call = Call(
+            inv=gets.invoke_index,
+            ret=gets.complete_index,
+            inv_ns=gets.invoke_ns,
+            ret_ns=gets.complete_ns,
+            process=gets.process,
+        )
         log = gets.base + gets.partition
         put_gets(self.writer, self.context, self.split.run, gets.kind == OK, log, value, call)
 
@@ -225,68 +260,65 @@ class Ingest:
         completed = sends.complete_index[which] != NONE
         acked = completed & ((told >= 0) | (told == ACKED_WITHOUT_OFFSET))
         refused = ~acked & completed & ((told == FAILED) | (sends.kind[which] == FAIL))
-        outcome = np.where(acked, ACKED, np.where(refused, REFUSED, UNSURE))
-        offset = np.where(completed & (told >= 0), told, NONE)
-        times = [
-            column[which]
-            for column in (sends.invoke_index, sends.invoke_ns, sends.complete_index, sends.complete_ns)
-        ]
-        process, run = sends.process[which], np.full(len(which), self.split.run)
-        rank = rows - batch.begin[sends.tells[which]]
-        known = log != NONE
-        placed = known & (offset != NONE)
+        outcome = np.where(acked, Outcome.ACKED, np.where(refused, Outcome.REFUSED, Outcome.UNSURE))
+        found = Sent(
+            log=log,
+            value=value,
+            process=sends.process[which],
+            outcome=outcome,
+            sent_offset=np.where(completed & (told >= 0), told, NONE),
+            rank=rows - batch.begin[sends.tells[which]],
+            invoke_index=sends.invoke_index[which],
+            invoke_ns=sends.invoke_ns[which],
+            complete_index=sends.complete_index[which],
+            complete_ns=sends.complete_ns[which],
+        )
         if self.sends_only:
-            bucket = bucket_of(run, value, self.context.buckets)
-            self.writer.spread(
-                Kind.SENT,
-                np.full(len(log), VALUES),
-                bucket,
-                [log, value, process, outcome, offset, rank, *times],
-            )
+            self.writer.spread(VALUES, self._bucket(value), found)
             return
         if self.split.run in self.context.objects:
-            put_puts(self.writer, self.context, self.split.run, log, value, outcome, process, times)
-        self.tally.sends(log, outcome, sends.error[which], times[3], acked & known)
-        self.writer.spread(
-            Kind.ACK,
-            log[placed],
-            (offset // self.context.width)[placed],
-            [one[placed] for one in (offset, value, process, *times)],
-        )
-        homeless = known & ~placed
-        bucket = bucket_of(run, value, self.context.buckets)
-        self.writer.spread(
-            Kind.HOMELESS,
-            np.full(int(homeless.sum()), VALUES),
-            bucket[homeless],
-            [one[homeless] for one in (log, value, process, outcome, offset, rank, *times)],
-        )
-        sent = Rows(dict(zip(SEND, (log, value, process, outcome, offset, rank, *times), strict=True)))
-        if self._mates.needed(homeless & ~refused):
-            self._mates.put(self.writer, self.context, sent.take(known & ~refused), self._sent)
-        self._in_order(process, log, offset, value, times, placed)
+            put_puts(self.writer, self.context, self.split.run, found)
+        known = log != NONE
+        self.counts.sends(log, outcome, sends.error[which], found.complete_ns, acked & known)
+        placed = found.sent_offset != NONE
+        acks = found.take(known & placed)
+        self._acks(acks)
+        unplaced = Unplaced.of_columns(found.take(known & ~placed).columns())
+        self.writer.spread(VALUES, self._bucket(unplaced.value), unplaced)
+        if self._neighbours.needed(known & ~placed & ~refused):
+            self._neighbours.put(self.writer, self.context, found.take(known & ~refused), self._sent)
+        self._in_order(acks)
 
-    def _in_order(
-        self, process: Ints, log: Ints, offset: Ints, value: Ints, times: list[Ints], placed: Bools
-    ) -> None:
+    def _bucket(self, value: Ints) -> Ints:
+        return bucket_of(constant(self.split.run, len(value)), value, self.context.buckets)
+
+    def _acks(self, sends: Send) -> None:
+        acks = Ack(
+            offset=sends.sent_offset,
+            value=sends.value,
+            process=sends.process,
+            invoke_index=sends.invoke_index,
+            invoke_ns=sends.invoke_ns,
+            complete_index=sends.complete_index,
+            complete_ns=sends.complete_ns,
+        )
+        self.writer.spread(sends.log, acks.offset // self.context.width, acks)
+
+    def _in_order(self, sends: Send) -> None:
         """Later sends of a process that have the smaller offset, and records of one send in another order."""
-        some = np.flatnonzero(placed)
         steps = self._sent.steps(
-            Rows(
-                {
-                    "process": process[some],
-                    "log": log[some],
-                    "order": times[0][some],
-                    "offset": offset[some],
-                    "next": offset[some],
-                    "value": value[some],
-                    "index": times[2][some],
-                    "ns": times[3][some],
-                }
+            Position(
+                process=sends.process,
+                log=sends.log,
+                order=sends.invoke_index,
+                offset=sends.sent_offset,
+                next=sends.sent_offset,
+                value=sends.value,
+                index=sends.complete_index,
+                ns=sends.complete_ns,
             )
         )
-        backwards = steps.earlier_next > steps.offset
-        put_sessions(self.writer, steps.take(backwards & (steps.earlier_order < steps.order)), self.context)
-        put_batch_order(
-            self.writer, steps.take(backwards & (steps.earlier_order == steps.order)), self.context
-        )
+        steps = steps.take(steps.earlier.next > steps.later.offset)
+        apart = steps.earlier.order < steps.later.order
+        put_sessions(self.writer, steps.take(apart), self.context)
+        put_batch_order(self.writer, steps.take(steps.earlier.order == steps.later.order), self.context)

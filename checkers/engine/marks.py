@@ -1,4 +1,4 @@
-"""Marks: tests of columns in numpy that leave the few rows which some check wants to see.
+"""Marks: tests of candidates in numpy that leave the few rows which some check wants to see.
 
 The checks bring their marks (wrackline.checkers.anomalies.registry). The engine is handed all of them with
 its context, on the driver and in every task of Spark, and looks none of them up.
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.checkers.engine.facts import Rows
+from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.inputs.arrays import Bools, Ints
 
-Test = Callable[[Rows], Bools]
+Test = Callable[[Candidate[Ints]], Bools]
 Unfilled = frozenset[int]
 """Logs with offsets that nobody saw the content of."""
-TestByValue = Callable[[Rows, Unfilled], Bools]
+TestByValue = Callable[[Candidate[Ints], Unfilled], Bools]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,15 @@ class Alone:
 
     test: Test
 
-    def __call__(self, rows: Rows, _: Unfilled) -> Bools:
+    def __call__(self, rows: Candidate[Ints], _: Unfilled) -> Bools:
         return self.test(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A test of suspects. ``at_place``: where places are judged; ``by_value``: where all places of a value
-    are, which then has the last word. A mark without either is set by whoever makes the row.
+    """A test of candidates. ``at_place``: where the places of one range are judged; ``by_value``: where all
+    places of a value are, which then has the last word. A mark without either is set by whoever makes the
+    row.
 
     Both are functions at the top of a module: they go to Spark's workers by their names."""
 
@@ -43,7 +44,7 @@ class Mark:
 
 
 class Marks:
-    """All marks of an analysis. Each is one bit of the column ``marks`` of suspects; the bits are in the
+    """All marks of an analysis. Each is one bit of the column ``marks`` of candidates; the bits are in the
     order of the names."""
 
     def __init__(self, every: Iterable[Mark]) -> None:
@@ -54,7 +55,7 @@ class Marks:
         """Raises KeyError where no check brings this mark."""
         return self._bits[name]
 
-    def at_places(self, rows: Rows) -> Ints:
+    def at_places(self, rows: Candidate[Ints]) -> Ints:
         """The marks of claims: places, and end offsets asked for."""
         found = np.zeros(len(rows), dtype=np.int64)
         for mark in self._every:
@@ -62,7 +63,7 @@ class Marks:
                 found |= np.where(mark.at_place(rows), self.bit(mark.name), 0)
         return found
 
-    def by_value(self, rows: Rows, unfilled: Unfilled) -> Ints:
+    def by_value(self, rows: Candidate[Ints], unfilled: Unfilled) -> Ints:
         """The marks, now that all is known of each value."""
         found = rows.marks.copy()
         for mark in self._every:
@@ -71,7 +72,7 @@ class Marks:
                 found = np.where(mark.by_value(rows, unfilled), found | bit, found & ~bit)
         return found
 
-    def counted(self, rows: Rows) -> dict[str, int]:
+    def counted(self, rows: Candidate[Ints]) -> dict[str, int]:
         """Mark -> how many rows have it, where any has."""
         counts = {name: int((rows.marks & bit != 0).sum()) for name, bit in self._bits.items()}
         return {name: count for name, count in counts.items() if count}

@@ -1,123 +1,155 @@
-"""What follows on what: the records a consumer is given, and those a producer sends, in each partition.
+"""What follows on what: the records that a consumer is given, and those that a producer sends, in each
+partition.
 
-Within a split every row is held against the one before it in its process and log. Where a process stood at
-the edges of a split is sent on, to be put together by whoever sees all splits
-(wrackline.checkers.engine.tasks).
+Within a part of the history that is read at once every step is held against the one before it in its process
+and log. Where a process stood at the edges of the part is sent on, to be put together by whoever sees all
+parts (wrackline.checkers.engine.tasks).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
 import numpy as np
 
-from wrackline.checkers.engine.candidates import BATCH, REWIND, SHOWN, put_suspects
+from wrackline.checkers.engine.candidates import Candidate, Entry, Step
 from wrackline.checkers.engine.context import Context
-from wrackline.checkers.engine.facts import Kind, Rows, Writer, grouped, together
-from wrackline.checkers.inputs.arrays import NEVER, NONE
+from wrackline.checkers.engine.facts import Edge, Jump, Placed, Position, Session, Timed, grouped
+from wrackline.checkers.engine.packed import AS_A_WHOLE, Writer
+from wrackline.checkers.engine.routing import put_found
+from wrackline.checkers.engine.table import Table, concatenated, constant
+from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
 
-POLLED, SENT = 0, 1
-"""What an edge is of."""
-_STEP = ("process", "log", "order", "offset", "next", "value", "index", "ns")
+
+class Walk(IntEnum):
+    """What the steps of a process through a log are."""
+
+    POLLED = 0
+    """Records that a consumer was given."""
+    SENT = 1
+    """Records that a producer sent, and that were acknowledged with an offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Table[Ints]):
+    """Steps that have one before them in their process and log."""
+
+    earlier: Position
+    later: Position
 
 
 class Sequence:
     """Where each process stood in each log, from batch to batch."""
 
-    def __init__(self, what: int) -> None:
+    def __init__(self, what: Walk) -> None:
         self.what = what
-        self._stood = Rows({name: np.zeros(0, dtype=np.int64) for name in _STEP}, 0)
-        self._first: list[Rows] = []
+        self._stood = Position.unknown(0)
+        self._first: list[Position] = []
 
-    def steps(self, rows: Rows) -> Rows:
-        """The rows that have one before them in their process and log, with what that said
-        (``earlier_*``)."""
-        both = Rows({n: np.concatenate([self._stood.columns[n], rows.columns[n]]) for n in _STEP})
+    def steps(self, rows: Position) -> Pair:
+        """The rows that have one before them, here or in an earlier batch."""
+        both = concatenated(Position, [self._stood, rows])
         order, starts, ends = grouped(both.process, both.log)
         whole = both.take(order)
-        carried = order < len(self._stood)
-        # What has nothing before it in this split may have something in an earlier one.
-        self._first.append(whole.take(starts & ~carried))
+        known = order < len(self._stood)
+        # What has nothing before it in this part of the history may have something in an earlier one.
+        self._first.append(whole.take(starts & ~known))
         self._stood = whole.take(ends)
         at = np.flatnonzero(~starts)
-        found = whole.take(at)
-        for name in ("order", "next", "value", "index"):
-            found.columns[f"earlier_{name}"] = whole.columns[name][at - 1]
-        return found
+        return Pair(whole.take(at - 1), whole.take(at))
 
-    def stood(self, rank: int) -> Rows:
-        """The last record of each process and log so far, as mates
-        (wrackline.checkers.engine.unacknowledged)."""
-        return _mates(self._stood, rank)
+    def stood(self, rank: int) -> Placed:
+        """The last record of each process and log so far."""
+        return _placed(self._stood, rank)
 
-    def begun(self, rank: int) -> Rows:
+    def begun(self, rank: int) -> Placed:
         """The first ones."""
-        return _mates(together(self._first, _STEP), rank)
+        return _placed(concatenated(Position, self._first), rank)
 
     def edges(self, writer: Writer) -> None:
+        """Sends on where each process began and stopped."""
         for last, parts in ((0, self._first), (1, [self._stood])):
             for rows in parts:
-                columns = [np.full(len(rows), self.what), np.full(len(rows), last), rows.process, rows.order]
-                columns += [rows.offset, rows.next, rows.value, rows.index, rows.ns]
-                writer.spread(Kind.EDGE, rows.log, np.full(len(rows), -1), columns)
+                edge = Edge(constant(self.what, len(rows)), constant(last, len(rows)), rows)
+                writer.spread(rows.log, AS_A_WHOLE, edge)
 
 
-def _mates(rows: Rows, rank: int) -> Rows:
-    nothing = np.full(len(rows), NONE)
-    columns = {name: rows.columns[name] for name in ("process", "log", "offset", "value")}
-    columns |= {"invoke_index": rows.order, "complete_index": rows.index, "complete_ns": rows.ns}
-    return Rows({**columns, "invoke_ns": nothing, "rank": np.full(len(rows), rank)}, len(rows))
+def _placed(rows: Position, rank: int) -> Placed:
+    return Placed(
+        log=rows.log,
+        offset=rows.offset,
+        value=rows.value,
+        process=rows.process,
+        rank=constant(rank, len(rows)),
+        invoke_index=rows.order,
+        invoke_ns=constant(NONE, len(rows)),
+        complete_index=rows.index,
+        complete_ns=rows.ns,
+    )
 
 
-def put_steps(writer: Writer, steps: Rows, context: Context) -> None:
-    """Reads that went on elsewhere than the one before ended: jumps go to where they began, rewinds are
-    findings."""
-    jumps = steps.take(steps.offset > steps.earlier_next)
+def put_steps(writer: Writer, steps: Pair, context: Context) -> None:
+    """Reads that went on elsewhere than the one before ended: jumps go to the range that they began in,
+    rewinds are findings."""
+    jumps = steps.take(steps.later.offset > steps.earlier.next)
     writer.spread(
-        Kind.JUMP,
-        jumps.log,
-        jumps.earlier_next // context.width,
-        [jumps.earlier_next, jumps.offset, jumps.process, jumps.earlier_index, jumps.index, jumps.ns],
+        jumps.later.log,
+        jumps.earlier.next // context.width,
+        Jump(
+            offset=jumps.earlier.next,
+            next_offset=jumps.later.offset,
+            process=jumps.later.process,
+            invoke_index=jumps.earlier.index,
+            complete_index=jumps.later.index,
+            complete_ns=jumps.later.ns,
+        ),
     )
-    back = steps.take(steps.offset < steps.earlier_next)
-    put_suspects(
-        writer,
-        context,
-        REWIND,
-        "rewound",
-        log=back.log,
-        offset=back.earlier_next,
-        told=back.offset,
-        process=back.process,
-        invoke_index=back.earlier_index,
-        complete_index=back.index,
-        complete_ns=back.ns,
+    back = steps.take(steps.later.offset < steps.earlier.next)
+    rows = replace(
+        Candidate[Ints].unknown(len(back)),
+        log=back.later.log,
+        offset=back.earlier.next,
+        other_offset=back.later.offset,
+        process=back.later.process,
+        invoke_index=back.earlier.index,
+        complete_index=back.later.index,
+        complete_ns=back.later.ns,
     )
+    put_found(writer, context, Step.REWIND, "rewound", rows)
 
 
-def put_sessions(writer: Writer, steps: Rows, context: Context) -> None:
-    writer.spread(
-        Kind.SESSION,
-        steps.log,
-        steps.offset // context.width,
-        [steps.offset, steps.value, steps.earlier_next, steps.earlier_value, steps.earlier_index],
-    )
+def put_sessions(writer: Writer, steps: Pair, context: Context) -> None:
+    """Records that lie below one that their process had sent before go to their range."""
+    earlier, later = steps.earlier, steps.later
+    rows = Session(later.offset, later.value, Entry(earlier.next, earlier.value, earlier.index))
+    writer.spread(later.log, later.offset // context.width, rows)
 
 
-def put_batch_order(writer: Writer, steps: Rows, context: Context) -> None:
-    put_suspects(
-        writer,
-        context,
-        BATCH,
-        "shuffled",
-        log=steps.log,
-        offset=steps.offset,
-        value=steps.value,
-        process=steps.process,
-        earlier_offset=steps.earlier_next,
-        earlier_value=steps.earlier_value,
-        invoke_index=steps.order,
-        complete_index=steps.index,
-        complete_ns=steps.ns,
+def put_batch_order(writer: Writer, steps: Pair, context: Context) -> None:
+    """Records of one send that lie below one before them in the send: these are findings."""
+    earlier, later = steps.earlier, steps.later
+    rows = replace(
+        Candidate[Ints].unknown(len(steps)),
+        log=later.log,
+        offset=later.offset,
+        value=later.value,
+        process=later.process,
+        earlier=Entry(earlier.next, earlier.value, constant(NONE, len(steps))),
+        invoke_index=later.order,
+        complete_index=later.index,
+        complete_ns=later.ns,
     )
+    put_found(writer, context, Step.BATCH, "shuffled", rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEnd(Timed):
+    """How far operations were told that a log goes."""
+
+    log: Ints
+    end: Ints
+    process: Ints
 
 
 class Ends:
@@ -130,22 +162,25 @@ class Ends:
         self._end = np.array([*(one.end for one in about), NEVER], dtype=np.int64)
         self._asked = np.array([*(one.asked for one in about), NONE], dtype=np.int64)
 
-    def put(self, writer: Writer, context: Context, shown: Rows) -> None:
-        """``shown``: log, told, process and times. What was shown once the final read had asked for the end
-        says nothing of it."""
+    def put(self, writer: Writer, context: Context, shown: ShownEnd) -> None:
+        """What was shown once the final read had asked for the end says nothing of it."""
         at = np.searchsorted(self._log[:-1], shown.log)
         at = np.where(self._log[at] == shown.log, at, len(self._log) - 1)
-        beyond = (shown.told > self._end[at]) & (shown.complete_index < self._asked[at])
+        beyond = (shown.end > self._end[at]) & (shown.complete_index < self._asked[at])
         if not beyond.any():
             return
         rows, end = shown.take(beyond), self._end[at][beyond]
-        put_suspects(
-            writer,
-            context,
-            SHOWN,
-            "beyond",
+        found = replace(
+            Candidate[Ints].unknown(len(rows)),
+            log=rows.log,
             offset=end,
+            other_offset=rows.end,
+            process=rows.process,
+            invoke_index=rows.invoke_index,
+            invoke_ns=rows.invoke_ns,
+            complete_index=rows.complete_index,
+            complete_ns=rows.complete_ns,
             log_end=end,
-            complete=np.ones(len(rows), dtype=np.int64),
-            **rows.columns,
+            complete=constant(1, len(rows)),
         )
+        put_found(writer, context, Step.SHOWN, "beyond", found)

@@ -1,7 +1,8 @@
 """What was read, from events to facts: polls, final reads and replicas' own logs.
 
-Each record goes to the chunk of the log that it was in. Where a consumer went on elsewhere than it stood is
-found here within a split, and sent on as an *edge* to whoever sees all splits.
+Each record goes to the range of the log that it was in. Where a consumer went on elsewhere than it stood is
+found here within a part of the history that is read at once; where it stood at the edges of the part is sent
+on to whoever sees all parts.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import numpy as np
 import orjson
 
 from wrackline.checkers.engine.context import Context
-from wrackline.checkers.engine.facts import Kind, Rows, Writer
-from wrackline.checkers.engine.per_process import POLLED, Sequence, put_steps
+from wrackline.checkers.engine.facts import Epoch, Final, Held, Poll, Position, Read
+from wrackline.checkers.engine.packed import AS_A_WHOLE, Writer
+from wrackline.checkers.engine.per_process import Sequence, Walk, put_steps
+from wrackline.checkers.engine.table import concatenated, constant
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.row_groups import OK, Batch, Names
 from wrackline.history.model import REPLICA
@@ -24,7 +27,7 @@ class Reads:
 
     def __init__(self, context: Context, names: Mapping[str, Names], writer: Writer) -> None:
         self._context, self._names, self._writer = context, names, writer
-        self._polled = Sequence(POLLED)
+        self._polled = Sequence(Walk.POLLED)
 
     def take(self, batch: Batch, base: Ints) -> None:
         """``base``: to each event the log of its topic's partition 0, NONE where it has none."""
@@ -39,31 +42,37 @@ class Reads:
         return self._names["f"].number(f)
 
     def _seen(self, batch: Batch, base: Ints) -> None:
-        ok = batch.kind == OK
-        for f, kind in (("poll", Kind.POLL), ("drain", Kind.FINAL), ("replica", Kind.REPLICA)):
-            of = ok & (batch.f == self._number(f)) & (base != NONE) & (batch.size > 0)
-            if kind is Kind.REPLICA:
-                of &= batch.process == REPLICA
-            events = np.flatnonzero(of)
-            if not len(events):
-                continue
-            which, rows = batch.records_of(events)
-            offset = batch.record_offset[rows]
-            real = offset >= 0
-            if not real.all():
-                which, rows, offset = which[real], rows[real], offset[real]
-            event = events[which]
-            log = base[event] + batch.record_partition[rows]
-            columns = [offset, batch.record_value[rows], batch.index[event]]
-            if kind is Kind.REPLICA:
-                number, hw, bit = self._replicas(batch, events, base)
-                columns += [batch.record_epoch[rows], bit[which], (offset < hw[which]).astype(np.int64)]
-            else:
-                number = np.full(len(events), -1)
-                columns.append(batch.ns[event])
-            self._writer.spread(kind, log, offset // self._context.width, columns)
-            if kind is not Kind.POLL:
-                self._epochs(log, number[which], batch.record_epoch[rows], offset, batch.index[event])
+        answered = (batch.kind == OK) & (base != NONE) & (batch.size > 0)
+        self._given(batch, base, answered & (batch.f == self._number("poll")), Poll)
+        self._given(batch, base, answered & (batch.f == self._number("drain")), Final)
+        of_replicas = answered & (batch.f == self._number("replica")) & (batch.process == REPLICA)
+        self._held(batch, base, of_replicas)
+
+    def _given(self, batch: Batch, base: Ints, of: Bools, kind: type[Read]) -> None:
+        """Records that clients were given by these events."""
+        event, _, rows = _records(batch, np.flatnonzero(of))
+        if not len(rows):
+            return
+        log = base[event] + batch.record_partition[rows]
+        offset, index = batch.record_offset[rows], batch.index[event]
+        found = kind(offset, batch.record_value[rows], index, batch.ns[event])
+        self._writer.spread(log, offset // self._context.width, found)
+        if kind is Final:
+            self._epochs(log, constant(-1, len(rows)), batch.record_epoch[rows], offset, index)
+
+    def _held(self, batch: Batch, base: Ints, of: Bools) -> None:
+        """Records that replicas have."""
+        events = np.flatnonzero(of)
+        event, which, rows = _records(batch, events)
+        if not len(rows):
+            return
+        log = base[event] + batch.record_partition[rows]
+        offset, index, epoch = batch.record_offset[rows], batch.index[event], batch.record_epoch[rows]
+        number, hw, bit = self._replicas(batch, events, base)
+        committed = (offset < hw[which]).astype(np.int64)
+        found = Held(offset, batch.record_value[rows], index, epoch, bit[which], committed)
+        self._writer.spread(log, offset // self._context.width, found)
+        self._epochs(log, number[which], epoch, offset, index)
 
     def _replicas(self, batch: Batch, events: Ints, base: Ints) -> tuple[Ints, Ints, Ints]:
         """(number, high watermark, bit) of the replica that each event is of."""
@@ -83,15 +92,15 @@ class Reads:
         log, node, epoch, offset, index = (one[told] for one in (log, node, epoch, offset, index))
         change = (np.diff(log) != 0) | (np.diff(node) != 0) | (np.diff(epoch) != 0)
         starts = np.append(0, np.flatnonzero(change) + 1)
-        columns = [
-            node[starts],
-            epoch[starts],
-            np.minimum.reduceat(offset, starts),
-            np.maximum.reduceat(offset, starts),
-            np.minimum.reduceat(index, starts),
-            np.maximum.reduceat(index, starts),
-        ]
-        self._writer.spread(Kind.EPOCH, log[starts], np.full(len(starts), -1), columns)
+        found = Epoch(
+            node=node[starts],
+            epoch=epoch[starts],
+            first=np.minimum.reduceat(offset, starts),
+            last=np.maximum.reduceat(offset, starts),
+            index=np.minimum.reduceat(index, starts),
+            last_index=np.maximum.reduceat(index, starts),
+        )
+        self._writer.spread(log[starts], AS_A_WHOLE, found)
 
     def _followed_on(self, batch: Batch, base: Ints) -> None:
         """Reads that do not follow on the one before in their process and partition."""
@@ -100,31 +109,36 @@ class Reads:
         which, rows = batch.records_of(events)
         event = events[which]
         offset = batch.record_offset[rows]
-        reads = {
-            "process": batch.process[event],
-            "log": base[event] + batch.record_partition[rows],
-            "order": batch.index[event],
-            "offset": offset,
-            "next": offset + 1,
-            "value": np.full(len(rows), NONE),
-            "index": batch.index[event],
-            "ns": batch.ns[event],
-        }
+        reads = Position(
+            process=batch.process[event],
+            log=base[event] + batch.record_partition[rows],
+            order=batch.index[event],
+            offset=offset,
+            next=offset + 1,
+            value=constant(NONE, len(rows)),
+            index=batch.index[event],
+            ns=batch.ns[event],
+        )
         moved = np.array(self._moves(batch, base, ok), dtype=np.int64).reshape(-1, 5)
         if len(moved):
             process, log, start, index, ns = moved.T
-            nothing = np.full(len(moved), NONE)
-            start = np.where(start >= 0, start, NONE)
-            told = (process, log, index, nothing, start, nothing, index, ns)
-            reads = {
-                name: np.concatenate([column, more])
-                for (name, column), more in zip(reads.items(), told, strict=True)
-            }
-            order = np.argsort(reads["index"], kind="stable")
-            reads = {name: column[order] for name, column in reads.items()}
-        steps = self._polled.steps(Rows(reads))
-        known = (steps.earlier_next != NONE) & (steps.offset != NONE)
-        put_steps(self._writer, steps.take(known & (steps.offset != steps.earlier_next)), self._context)
+            nothing = constant(NONE, len(moved))
+            moves = Position(
+                process=process,
+                log=log,
+                order=index,
+                offset=nothing,
+                next=np.where(start >= 0, start, NONE),
+                value=nothing,
+                index=index,
+                ns=ns,
+            )
+            reads = concatenated(Position, [reads, moves])
+            reads = reads.take(np.argsort(reads.index, kind="stable"))
+        steps = self._polled.steps(reads)
+        known = (steps.earlier.next != NONE) & (steps.later.offset != NONE)
+        elsewhere = known & (steps.later.offset != steps.earlier.next)
+        put_steps(self._writer, steps.take(elsewhere), self._context)
 
     def _moves(self, batch: Batch, base: Ints, ok: Bools) -> list[tuple[int, int, int, int, int]]:
         """(process, log, start, index, ns) for each partition that a consumer takes or moves in, or loses
@@ -143,3 +157,12 @@ class Reads:
                 if str(partition).isdigit()
             ]
         return found
+
+
+def _records(batch: Batch, events: Ints) -> tuple[Ints, Ints, Ints]:
+    """(event, which of ``events``, row) of each record of the events that has an offset."""
+    which, rows = batch.records_of(events)
+    real = batch.record_offset[rows] >= 0
+    if not real.all():
+        which, rows = which[real], rows[real]
+    return events[which], which, rows

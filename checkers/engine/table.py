@@ -13,7 +13,7 @@ not be written to: ``dataclasses.replace`` makes a table with other columns.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar, get_origin, get_type_hints
@@ -46,6 +46,16 @@ class Table(Generic[C]):
         """The table whose every column is what ``column`` gives for its name."""
         return _built(cls, [column(name) for name in cls.names()])
 
+    @classmethod
+    def of_columns(cls, columns: Sequence[C]) -> Self:
+        """``columns``: in the order of ``names``. Raises ValueError where they are not as many."""
+        return _built(cls, columns)
+
+    @classmethod
+    def all(cls, column: C) -> Self:
+        """The table whose every column is this one."""
+        return _built(cls, [column] * len(_layout(cls).names))
+
     def columns(self) -> Sequence[C]:
         """All columns, in the order of ``names``."""
         return _layout(type(self)).read(self)
@@ -53,28 +63,17 @@ class Table(Generic[C]):
     # --- tables of numpy's columns
 
     @classmethod
-    def of_columns(cls: type[T], columns: Sequence[Ints]) -> T:
-        """``columns``: in the order of ``names``."""
-        return _built(cls, columns)
-
-    @classmethod
     def unknown(cls: type[T], size: int) -> T:
         """So many rows of which nothing is known."""
-        return _built(cls, [constant(NONE, size)] * len(cls.names()))
+        return cls.all(constant(NONE, size))
 
     def __len__(self: Table[Ints]) -> int:
-        return len(self.columns()[0])
+        return len(_layout(type(self)).first(self))
 
     def take(self: T, rows: Ints | Bools) -> T:
         """The rows at these positions, or those where a mask is true."""
         size = int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows)
         return _built(type(self), [_taken(column, rows, size) for column in self.columns()])
-
-    def with_columns(self: T, columns: Mapping[str, Ints]) -> T:
-        """With other columns of these ``names``. Where the names are known ``dataclasses.replace`` is better:
-        mypy knows it."""
-        old = zip(self.names(), self.columns(), strict=True)
-        return _built(type(self), [columns.get(name, column) for name, column in old])
 
 
 class _Layout:
@@ -92,6 +91,7 @@ class _Layout:
         self.paths: tuple[str, ...] = tuple(paths)
         self.names = tuple(path.replace(".", "_") for path in paths)
         get = attrgetter(*paths)
+        self.first: Callable[[Any], Any] = attrgetter(paths[0])
         self.read: Callable[[Any], Sequence[Any]] = get if len(paths) > 1 else lambda table: (get(table),)
 
 
@@ -105,7 +105,14 @@ def _layout(cls: Any) -> _Layout:
     return found
 
 
-def _built(cls: type[Named], columns: Sequence[Any]) -> Named:
+def plain(kind: type[Named]) -> type[Named]:
+    """The class itself, of ``Candidate[Ints]`` ``Candidate``."""
+    found: type[Named] = get_origin(kind) or kind
+    return found
+
+
+def _built(kind: type[Named], columns: Sequence[Any]) -> Named:
+    cls = plain(kind)
     layout = _layout(cls)
     if len(columns) != len(layout.names):
         raise ValueError(f"{cls.__name__} has {len(layout.names)} columns, not {len(columns)}")
@@ -151,14 +158,16 @@ def _joined(columns: Sequence[Ints], size: int) -> Ints:
 
 def concatenated(kind: type[T], parts: Sequence[T]) -> T:
     """One after another. ``parts`` may be none: then no rows of this kind."""
-    if len(parts) == 1 and type(parts[0]) is kind:
+    if len(parts) == 1 and type(parts[0]) is plain(kind):
         return parts[0]
     size = sum(map(len, parts))
     columns = [part.columns() for part in parts]
-    return _built(kind, [_joined([one[at] for one in columns], size) for at in range(len(kind.names()))])
+    return _built(
+        kind, [_joined([one[at] for one in columns], size) for at in range(len(_layout(plain(kind)).names))]
+    )
 
 
-def spelled(column: Ints, at: Ints | Bools, values: Ints | int) -> Ints:
+def assigned(column: Ints, at: Ints | Bools, values: Ints | int) -> Ints:
     """The column with other values at some rows."""
     found = np.array(column)
     found[at] = values
@@ -198,7 +207,7 @@ def pack(columns: Sequence[Ints]) -> bytes:
 def unpack(data: bytes, size: int, kind: type[T]) -> T:
     """The table of ``size`` rows that ``pack`` wrote the columns of."""
     found, at = [], 0
-    for _ in kind.names():
+    for _ in range(len(_layout(plain(kind)).names)):
         low, flags = _COLUMN.unpack_from(data, at)
         at += _COLUMN.size
         width = flags & ~_HAS_NONE

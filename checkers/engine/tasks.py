@@ -1,49 +1,53 @@
-"""The functions that Spark's tasks run: packets in, packets out, one bucket of a shuffle after another.
+"""The functions that Spark's tasks run: facts in, facts out, one place of a shuffle after another.
 
-A task gets its rows sorted by bucket, so that only one bucket is in memory at a time, whatever the size of
-the partition; Spark's sort spills what does not fit.
+A task gets its rows sorted by place (owner and part), so that only one is in memory at a time, whatever the
+size of the partition; Spark's sort spills what does not fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
 from wrackline.checkers.engine.by_value import Bucket
-from wrackline.checkers.engine.candidates import COLUMNS as SUSPECT_COLUMNS
-from wrackline.checkers.engine.candidates import EPOCH, put, put_suspects, table_of
-from wrackline.checkers.engine.context import Context, owner_of_run
+from wrackline.checkers.engine.candidates import Candidate, Entry, Step
+from wrackline.checkers.engine.context import Context, owner_of_run, run_of
 from wrackline.checkers.engine.counts import figures_of, longest_gaps
 from wrackline.checkers.engine.facts import (
-    COLUMNS,
-    VALUES,
+    KIND_OF,
+    Count,
+    Edge,
+    Epoch,
+    Facts,
+    Gap,
+    InFinal,
     Kind,
-    Rows,
-    Writer,
+    Summary,
     grouped,
-    packets,
-    together,
-    unpack,
 )
 from wrackline.checkers.engine.ingest import Ingest
-from wrackline.checkers.engine.object_times import DECIDED, Moments
-from wrackline.checkers.engine.object_times import SUMMARIES as OF_STRETCHES
+from wrackline.checkers.engine.object_facts import Contradiction
+from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, Interval
 from wrackline.checkers.engine.object_values import Values
-from wrackline.checkers.engine.offset_ranges import SUMMARY, Chunk
-from wrackline.checkers.engine.per_process import POLLED, SENT, put_sessions, put_steps
-from wrackline.checkers.engine.unacknowledged import LogOrder, of_senders, put_mates, put_untold
-from wrackline.checkers.inputs.arrays import NONE
+from wrackline.checkers.engine.offset_ranges import Range
+from wrackline.checkers.engine.packed import AS_A_WHOLE, VALUES, Packed, Writer, read
+from wrackline.checkers.engine.per_process import Pair, Walk, put_sessions, put_steps
+from wrackline.checkers.engine.routing import put_candidates, put_found
+from wrackline.checkers.engine.table import Table, concatenated, constant
+from wrackline.checkers.engine.unacknowledged import LogOrder, of_senders, put_to_senders, put_unplaced
+from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.row_groups import Split
 from wrackline.checkers.inputs.runs import BROKEN, surveyed_split, unreadable
 
 Batches = Iterator[pa.RecordBatch]
-Told = Callable[[], Context]
+GivesContext = Callable[[], Context]
 """Gives the context of an analysis, out of a broadcast."""
 SPLIT_SCHEMA = "run bigint, number bigint, path string, first bigint, last bigint, partners binary"
-EVERYTHING, SENDS, CHUNKS = "everything", "sends", "chunks"
+EVERYTHING, SENDS, RANGES = "everything", "sends", "ranges"
 
 
 def _splits(batches: Batches) -> Iterator[tuple[Split, bytes]]:
@@ -54,30 +58,30 @@ def _splits(batches: Batches) -> Iterator[tuple[Split, bytes]]:
 
 
 def surveys(batches: Batches) -> Batches:
-    """Splits to packets of one ``Survey`` each."""
+    """Splits to notes of one ``Survey`` each."""
     writer = Writer()
     for split, _ in _splits(batches):
-        writer.put(split.run, split.number, Kind.META, 1, surveyed_split(split).to_json())
+        writer.put(Packed(split.run, split.number, Kind.NOTE, 1, surveyed_split(split).to_json()))
         yield from writer.batches()
     yield from writer.batches(everything=True)
 
 
-def ingested(told: Told, what: str) -> Callable[[Batches], Batches]:
-    """Splits to facts. ``what``: everything, sends alone, or what concerns chunks that are judged again."""
+def ingested(context_of: GivesContext, what: str) -> Callable[[Batches], Batches]:
+    """Splits to facts. ``what``: everything, sends alone, or what concerns ranges that are judged again."""
 
     def run(batches: Batches) -> Batches:
-        context = told()
+        context = context_of()
         for split, partners in _splits(batches):
             ingest = Ingest(split, orjson.loads(partners), context, sends_only=what == SENDS)
             try:
-                yield from ingest.packets() if what != CHUNKS else _of_chunks(ingest.packets(), context)
+                yield from ingest.facts() if what != RANGES else _of_ranges(ingest.facts(), context)
             except BROKEN as wrong:
                 yield from _problem(split, wrong)
 
     return run
 
 
-def _of_chunks(batches: Batches, context: Context) -> Batches:
+def _of_ranges(batches: Batches, context: Context) -> Batches:
     for batch in batches:
         keys = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
         mask = pa.array([key in context.again for key in keys], pa.bool_())
@@ -86,8 +90,7 @@ def _of_chunks(batches: Batches, context: Context) -> Batches:
 
 def _problem(split: Split, wrong: Exception) -> Batches:
     writer = Writer()
-    said = {"run": split.run, "problem": unreadable(split.path, wrong)}
-    writer.put(owner_of_run(split.run), 0, Kind.META, 1, orjson.dumps(said))
+    writer.note(owner_of_run(split.run), 0, {"run": split.run, "problem": unreadable(split.path, wrong)})
     yield from writer.batches(everything=True)
 
 
@@ -97,71 +100,78 @@ class _Log:
 
     def __init__(self, log: int, context: Context) -> None:
         self.log, self.context = log, context
-        self._facts: dict[Kind, list[Rows]] = {}
+        self._facts = Facts()
 
-    def take(self, kind: Kind, rows: Rows) -> None:
-        self._facts.setdefault(kind, []).append(rows)
-
-    def _rows(self, kind: Kind) -> Rows:
-        return together(self._facts.get(kind, []), COLUMNS[kind])
+    def take(self, rows: Table[Ints]) -> None:
+        self._facts.take(rows)
 
     def put(self, writer: Writer) -> int:
         found = self._edges(writer) + self._epochs(writer)
-        gaps = self._rows(Kind.GAP)
+        gaps = self._facts.of(Gap)
         if len(gaps):
             said = {"run": self.log >> 32, "gaps": longest_gaps(self.log, gaps, self.context)}
-            writer.put(self.log, -1, Kind.META, 1, orjson.dumps(said))
+            writer.note(self.log, AS_A_WHOLE, said)
         return found
 
     def _edges(self, writer: Writer) -> int:
         """How many findings there may be."""
-        edges = self._rows(Kind.EDGE)
-        order = np.lexsort((edges.last, edges.order, edges.process, edges.what))
-        rows = edges.take(order)
-        for name in ("order", "next", "value", "index", "last", "process", "what"):
-            rows.columns[f"earlier_{name}"] = np.append(NONE, rows.columns[name])[:-1]
-        rows.columns["log"] = np.full(len(rows), self.log)
-        same = (rows.earlier_what == rows.what) & (rows.earlier_process == rows.process)
-        pairs = rows.take(same & (rows.last == 0) & (rows.earlier_last == 1))
-        read = pairs.take((pairs.what == POLLED) & (pairs.earlier_next != NONE) & (pairs.offset != NONE))
-        read = read.take(read.offset != read.earlier_next)
+        edges = self._facts.of(Edge)
+        edges = edges.take(np.lexsort((edges.last, edges.at.order, edges.at.process, edges.what)))
+        earlier, later = edges.take(np.arange(len(edges) - 1)), edges.take(np.arange(1, len(edges)))
+        same = (earlier.what == later.what) & (earlier.at.process == later.at.process)
+        follows = same & (earlier.last == 1) & (later.last == 0)
+        pairs = Pair(earlier.at, later.at)
+        known = (earlier.at.next != NONE) & (later.at.offset != NONE)
+        elsewhere = known & (later.at.offset != earlier.at.next)
+        read = pairs.take(follows & (later.what == Walk.POLLED) & elsewhere)
         put_steps(writer, read, self.context)
-        sent = pairs.take(pairs.what == SENT)
-        sent = sent.take(sent.earlier_next > sent.offset)
+        sent = pairs.take(follows & (later.what == Walk.SENT) & (earlier.at.next > later.at.offset))
         put_sessions(writer, sent, self.context)
         return len(read) + len(sent)
 
     def _epochs(self, writer: Writer) -> int:
         """An epoch that begins before a smaller one ends."""
-        epochs = self._rows(Kind.EPOCH)
-        found = 0
+        epochs = self._facts.of(Epoch)
+        pairs: list[tuple[int, int]] = []
         if not len(epochs):
-            return found
+            return 0
         order, starts, _ = grouped(epochs.node, epochs.epoch)
         rows, at = epochs.take(order), np.flatnonzero(starts)
-        node, epoch = rows.node[at], rows.epoch[at]
-        first, index = np.minimum.reduceat(rows.first, at), np.minimum.reduceat(rows.index, at)
-        last, last_index = np.maximum.reduceat(rows.last, at), np.maximum.reduceat(rows.last_index, at)
+        whole = Epoch(
+            node=rows.node[at],
+            epoch=rows.epoch[at],
+            first=np.minimum.reduceat(rows.first, at),
+            last=np.maximum.reduceat(rows.last, at),
+            index=np.minimum.reduceat(rows.index, at),
+            last_index=np.maximum.reduceat(rows.last_index, at),
+        )
         for n in range(1, len(at)):
-            smaller = np.flatnonzero(node[:n] == node[n])
+            smaller = np.flatnonzero(whole.node[:n] == whole.node[n])
             if not len(smaller):
                 continue
-            highest = smaller[np.lexsort((epoch[smaller], last_index[smaller], last[smaller]))[-1]]
-            if last[highest] > first[n]:
-                told = {
-                    "offset": first[n],
-                    "index": index[n],
-                    "epoch_high": epoch[n],
-                    "told": last[highest],
-                    "told_index": last_index[highest],
-                    "epoch_low": epoch[highest],
-                    "process": node[n],
-                    "log": self.log,
-                }
-                columns = {name: np.array([value], dtype=np.int64) for name, value in told.items()}
-                put_suspects(writer, self.context, EPOCH, "disordered epochs", **columns)
-                found += 1
-        return found
+            last = whole.last[smaller]
+            highest = smaller[np.lexsort((whole.epoch[smaller], whole.last_index[smaller], last))[-1]]
+            if whole.last[highest] > whole.first[n]:
+                pairs.append((int(highest), n))
+        if pairs:
+            below, above = (whole.take(np.array(rows)) for rows in zip(*pairs, strict=True))
+            put_found(writer, self.context, Step.EPOCH, "disordered epochs", self._disordered(below, above))
+        return len(pairs)
+
+    def _disordered(self, smaller: Epoch, larger: Epoch) -> Candidate[Ints]:
+        """The larger epoch begins before the smaller one ends."""
+        size = len(larger)
+        return replace(
+            Candidate[Ints].unknown(size),
+            log=constant(self.log, size),
+            offset=larger.first,
+            index=larger.index,
+            epoch_high=larger.epoch,
+            other_offset=smaller.last,
+            rival=replace(Entry[Ints].unknown(size), index=smaller.last_index),
+            epoch_low=smaller.epoch,
+            process=larger.node,
+        )
 
 
 class _Run:
@@ -169,83 +179,83 @@ class _Run:
 
     def __init__(self, run: int, context: Context) -> None:
         self.run, self.context = run, context
-        self._tallies: list[Rows] = []
+        self._counts: list[Count] = []
 
-    def take(self, kind: Kind, rows: Rows) -> None:
-        assert kind is Kind.TALLY
-        self._tallies.append(rows)
+    def take(self, rows: Table[Ints]) -> None:
+        assert isinstance(rows, Count)
+        self._counts.append(rows)
 
     def put(self, writer: Writer) -> int:
-        if self._tallies:
-            said = figures_of(self.run, self._tallies, self.context)
-            writer.put(owner_of_run(self.run), 0, Kind.META, 1, orjson.dumps(said))
+        if self._counts:
+            writer.note(owner_of_run(self.run), 0, figures_of(self.run, self._counts, self.context))
         return 0
 
 
-_BY_VALUE = frozenset({Kind.HOMELESS, Kind.SUSPECT})
-_PASSING = frozenset({Kind.META, Kind.BREACH, Kind.UNTOLD, *_BY_VALUE, *DECIDED, *OF_STRETCHES})
+_BY_VALUE = frozenset({Kind.UNPLACED, Kind.CANDIDATE})
+_PASSING = frozenset({Kind.NOTE, Kind.CONTRADICTION, Kind.IN_FINAL, *_BY_VALUE, *DECIDED, *SUMMARIES})
 
 
-def judged(told: Told) -> Callable[[Batches], Batches]:
-    """Facts, sorted by (owner, chunk, kind), to suspects, summaries of chunks and counts. What is found by
-    value passes, and what is of stretches of objects' time."""
+def judged(context_of: GivesContext) -> Callable[[Batches], Batches]:
+    """Facts, sorted by (owner, part, kind), to candidates, summaries of ranges and counts. What is looked at
+    by value passes, and what is of intervals of objects' time."""
 
     def run(batches: Batches) -> Batches:
-        context = told()
+        context = context_of()
         writer = Writer()
         found = 0
         here: tuple[int, int] | None = None
-        bucket: Chunk | Values | _Log | _Run | None = None
-        for owner, chunk, kind, n, data in packets(batches):
-            if kind in _PASSING:
-                found += n if kind in _BY_VALUE else 0
-                writer.put(owner, chunk, kind, n, data)
+        place: Range | Values | _Log | _Run | None = None
+        for packed in read(batches):
+            if packed.kind in _PASSING:
+                found += packed.size if packed.kind in _BY_VALUE else 0
+                writer.put(packed)
                 yield from writer.batches()
                 continue
-            if (owner, chunk) != here:
-                found += _leave(bucket, writer, context)
+            if (packed.owner, packed.part) != here:
+                found += _leave(place, writer, context)
                 yield from writer.batches()
-                here, bucket = (owner, chunk), _bucket(owner, chunk, context)
-            assert bucket is not None
-            bucket.take(kind, unpack(data, n, COLUMNS[kind]))
-        found += _leave(bucket, writer, context)
-        writer.put(VALUES, 0, Kind.META, 1, orjson.dumps({"by_value": found}))
+                here, place = (packed.owner, packed.part), _place(packed.owner, packed.part, context)
+            assert place is not None
+            place.take(packed.rows())
+        found += _leave(place, writer, context)
+        writer.note(VALUES, 0, {"by_value": found})
         yield from writer.batches(everything=True)
 
     return run
 
 
-def _bucket(owner: int, chunk: int, context: Context) -> Chunk | Values | _Log | _Run:
+def _place(owner: int, part: int, context: Context) -> Range | Values | _Log | _Run:
     if owner < 0:
-        return _Run(-1 - owner, context) if chunk == 0 else Values(-1 - owner, context)
-    return _Log(owner, context) if chunk < 0 else Chunk(owner, chunk, context)
+        return _Run(-1 - owner, context) if part == 0 else Values(-1 - owner, context)
+    return _Log(owner, context) if part == AS_A_WHOLE else Range(owner, part, context)
 
 
-def _leave(bucket: Chunk | Values | _Log | _Run | None, writer: Writer, context: Context) -> int:
+def _leave(place: Range | Values | _Log | _Run | None, writer: Writer, context: Context) -> int:
     """How much there may be to be looked at by value."""
-    if isinstance(bucket, Chunk):
-        suspects, summary = bucket.judged()
-        put(writer, context, suspects, again=bool(context.again))
-        writer.rows(bucket.log, bucket.number, Kind.SUMMARY, summary, SUMMARY)
-        put_mates(writer, context, bucket.mates)
-        return len(suspects)
-    return 0 if bucket is None else bucket.put(writer)
+    if isinstance(place, Range):
+        candidates, summary = place.judged()
+        put_candidates(writer, context, candidates, again=bool(context.again))
+        row: Summary[Ints] = Summary.of_columns([constant(value, 1) for value in summary.columns()])
+        writer.rows(place.log, place.number, row)
+        put_to_senders(writer, context, place.settled)
+        return len(candidates)
+    return 0 if place is None else place.put(writer)
 
 
-def moments(told: Told) -> Callable[[Batches], Batches]:
-    """What stretches of objects' time hold, sorted by (owner, chunk), to breaches."""
+def intervals(context_of: GivesContext) -> Callable[[Batches], Batches]:
+    """What intervals of objects' time hold, sorted by (owner, part), to contradictions."""
 
     def run(batches: Batches) -> Batches:
-        context = told()
+        context = context_of()
         writer = Writer()
-        here: Moments | None = None
-        for owner, chunk, kind, n, data in packets(batches):
-            if here is None or (owner, chunk) != (here.log, here.number):
+        here: Interval | None = None
+        for packed in read(batches):
+            if here is None or (packed.owner, packed.part) != (here.log, here.number):
                 if here is not None:
                     here.put(writer)
                     yield from writer.batches()
-                here = Moments(owner, chunk, context)
-            here.take(kind, unpack(data, n, COLUMNS[kind]))
+                here = Interval(packed.owner, packed.part, context)
+            here.take(packed.rows())
         if here is not None:
             here.put(writer)
         yield from writer.batches(everything=True)
@@ -253,25 +263,24 @@ def moments(told: Told) -> Callable[[Batches], Batches]:
     return run
 
 
-def by_value(told: Told) -> Callable[[Batches], Batches]:
-    """Suspects and sends, sorted by bucket of their value, to the suspects that some check wants, and
+def by_value(context_of: GivesContext) -> Callable[[Batches], Batches]:
+    """Candidates and sends, sorted by bucket of their value, to the candidates that some check wants, and
     counts."""
 
     def run(batches: Batches) -> Batches:
-        context = told()
+        context = context_of()
         writer = Writer()
         here: int | None = None
         bucket = Bucket(context)
-        for owner, chunk, kind, n, data in packets(batches):
-            if kind is Kind.META:  # a history that cannot be read says so again
+        for packed in read(batches):
+            if packed.kind is Kind.NOTE:  # a history that cannot be read says so again
                 continue
-            if chunk != here:
+            if packed.part != here:
                 if here is not None:
                     _leave_values(bucket, writer)
                     yield from writer.batches()
-                here, bucket = chunk, Bucket(context)
-            names = SUSPECT_COLUMNS if kind is Kind.SUSPECT else COLUMNS[kind]
-            bucket.take(owner, kind, unpack(data, n, names))
+                here, bucket = packed.part, Bucket(context)
+            bucket.take(packed.owner, packed.rows())
         if here is not None:
             _leave_values(bucket, writer)
         yield from writer.batches(everything=True)
@@ -284,31 +293,31 @@ def _leave_values(bucket: Bucket, writer: Writer) -> None:
     said = {
         "unproven": [[run, *both] for run, both in unproven.items()],
         "unmatched": unmatched,
-        "untold": len(bucket.untold),
+        "unplaced": len(bucket.unplaced),
         "marks": bucket.context.marks.counted(rows),
     }
-    writer.put(VALUES, 0, Kind.META, 1, orjson.dumps(said))
-    writer.rows(VALUES, 0, Kind.SUSPECT, rows, SUSPECT_COLUMNS)
-    put_untold(writer, bucket.context, bucket.untold)
+    writer.note(VALUES, 0, said)
+    writer.rows(VALUES, 0, rows)
+    put_unplaced(writer, bucket.context, bucket.unplaced)
 
 
-def in_order(told: Told) -> Callable[[Batches], Batches]:
-    """Records of Kind.UNTOLD, sorted by (owner, chunk), to the suspects among them, and counts."""
+def in_order(context_of: GivesContext) -> Callable[[Batches], Batches]:
+    """Records in the final read, sorted by (owner, part), to the candidates among them, and counts."""
 
     def run(batches: Batches) -> Batches:
-        context = told()
+        context = context_of()
         writer = Writer()
         here: tuple[int, int] | None = None
-        parts: list[Rows] = []
+        parts: list[InFinal] = []
         log = LogOrder(context.marks)
-        for owner, chunk, kind, n, data in packets(batches):
-            if here is not None and (owner, chunk) != here:
+        for packed in read(batches):
+            if here is not None and (packed.owner, packed.part) != here:
                 _leave_order(here[0], parts, log, writer, context)
                 yield from writer.batches()
-                log = log if owner == here[0] else LogOrder(context.marks)
+                log = log if packed.owner == here[0] else LogOrder(context.marks)
                 parts = []
-            here = owner, chunk
-            parts.append(unpack(data, n, COLUMNS[kind]))
+            here = packed.owner, packed.part
+            parts.append(packed.rows_of(InFinal))
         if here is not None:
             _leave_order(here[0], parts, log, writer, context)
         yield from writer.batches(everything=True)
@@ -316,17 +325,36 @@ def in_order(told: Told) -> Callable[[Batches], Batches]:
     return run
 
 
-def _leave_order(owner: int, parts: list[Rows], log: LogOrder, writer: Writer, context: Context) -> None:
-    rows = together(parts, COLUMNS[Kind.UNTOLD])
+def _leave_order(owner: int, parts: list[InFinal], log: LogOrder, writer: Writer, context: Context) -> None:
+    rows = concatenated(InFinal, parts)
     found = log.judged(rows) if owner >= 0 else of_senders(rows, context.marks)
     if len(found):
-        whole = found.completed(SUSPECT_COLUMNS)
-        writer.put(VALUES, 0, Kind.META, 1, orjson.dumps({"marks": context.marks.counted(whole)}))
-        writer.rows(VALUES, 0, Kind.SUSPECT, whole, SUSPECT_COLUMNS)
+        writer.note(VALUES, 0, {"marks": context.marks.counted(found)})
+        writer.rows(VALUES, 0, found)
 
 
-def unpacked(batches: Batches) -> Batches:
-    """Packets of suspects to rows that Spark can read."""
-    for _, _, kind, n, data in packets(batches):
-        if kind is Kind.SUSPECT:
-            yield table_of(unpack(data, n, SUSPECT_COLUMNS))
+def candidates(batches: Batches) -> Batches:
+    """Candidates to rows that Spark can read."""
+    return _for_spark(batches, Candidate)
+
+
+def contradictions(batches: Batches) -> Batches:
+    """Contradictions to rows that Spark can read."""
+    return _for_spark(batches, Contradiction)
+
+
+def _for_spark(batches: Batches, kind: type[Candidate[Ints]] | type[Contradiction[Ints]]) -> Batches:
+    """``run`` and the columns of the table; NONE becomes null."""
+    names = ["run", *kind.names()]
+    for packed in read(batches):
+        if packed.kind is KIND_OF[kind]:
+            rows = packed.rows_of(kind)
+            columns = [run_of(rows.log), *rows.columns()]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(column, pa.int64(), mask=column == NONE) for column in columns], names
+            )
+
+
+def schema_of(kind: type[Candidate[Ints]] | type[Contradiction[Ints]]) -> str:
+    """Of these rows in Spark."""
+    return ", ".join(f"{name} bigint" for name in ("run", *kind.names()))

@@ -1,16 +1,15 @@
-"""The order of records whose senders were told no place: of unknown outcome, or acknowledged without an
-offset.
+"""The order of records whose senders were told no offset: of unknown outcome, or acknowledged without one.
 
-Where each lies only the final read tells, and what was sent with its value only the look by value
+Where each lies only the final read says, and what was sent with its value only the look by value
 (wrackline.checkers.engine.by_value). Two questions are left then, for those that are there:
 
 - of each process, its records in one partition in the order in which it sent them (*rank* within a send): is
-  one that was sent later before one sent earlier? Within a send that is ``batch-order``; between sends
-  ``session-order``, where the earlier one had been acknowledged. Of unknown outcome it may land any time
-  later, which is no disorder. Records that were told their place are needed beside those that were not: they
-  are the *mates* of these, and come by way of the chunk that knows whether they are in the final read;
+  one that was sent later below one that was sent earlier? Within a send that is ``batch-order``; between
+  sends ``session-order``, where the earlier one had been acknowledged. A record of unknown outcome may land
+  any time later, which is no disorder. Records that an ack named the offset of are needed next to those
+  without: they come by way of the range of offsets, which knows whether they are in the final read;
 - of each log, from its end down: was one sent after another above it had been acknowledged? That is
-  ``append-order``. Of records that were told their place the chunk says which one below was sent last
+  ``append-order``. Of records that an ack named the offset of the range says which one below was sent last
   (``below``).
 
 A value with several copies counts by its lowest one: whatever is sent after an ack lies above the copy that
@@ -19,70 +18,73 @@ was acknowledged, and so above the lowest.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from wrackline.checkers.engine.candidates import (
-    ACKED,
-    BATCH,
-    IN_FINAL,
-    OF_A_PROOF,
-    UNSURE,
-    bucket_of,
+    Candidate,
+    Entry,
+    Outcome,
+    Proof,
+    SentBelow,
+    Step,
     is_stray,
     lt,
 )
 from wrackline.checkers.engine.context import Context, run_of
-from wrackline.checkers.engine.earliest_proof import Proof, at_rows
-from wrackline.checkers.engine.facts import BELOW, COLUMNS, SENDERS, TIMES, Kind, Rows, Writer, together
+from wrackline.checkers.engine.earliest_proof import Series, at_rows
+from wrackline.checkers.engine.facts import InFinal, Placed, Send
 from wrackline.checkers.engine.marks import Marks
+from wrackline.checkers.engine.packed import SENDERS, Writer
 from wrackline.checkers.engine.per_process import Sequence
+from wrackline.checkers.engine.routing import bucket_of
+from wrackline.checkers.engine.table import concatenated, constant
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 
 FIRST, LAST = -1, 1 << 30
 """``rank`` of a record that is the first or the last of its process, where nobody knows any more what it was
 in its send."""
-_MATE = COLUMNS[Kind.MATE]
 
 
-class Mates:
-    """Finds the mates in a split, batch by batch."""
+class Neighbours:
+    """Finds, batch by batch, the records with an offset that their process sent right before or after ones
+    without."""
 
     def __init__(self, number: int) -> None:
         self._number = number
         self._waiting: Ints = np.zeros(0, dtype=np.int64)
-        """Keys (process and log) whose last record was told no place: the next one that was is its mate."""
+        """Keys (process and log) whose last record has no offset: the next one that has is wanted."""
 
-    def needed(self, untold: Bools) -> bool:
-        """Whether there is anything to look at, where these records of a batch were told no place."""
-        return len(self._waiting) > 0 or bool(untold.any())
+    def needed(self, unplaced: Bools) -> bool:
+        """Whether there is anything to look at, where these records of a batch have no offset."""
+        return len(self._waiting) > 0 or bool(unplaced.any())
 
-    def put(self, writer: Writer, context: Context, sent: Rows, told: Sequence) -> None:
-        """``sent``: a batch's records (columns of SEND) without those refused; ``told``: where the records
-        with an offset stood before this batch."""
-        untold = sent.sent_offset == NONE
-        keys = _key(sent.process, sent.log)
-        wanted = np.union1d(keys[untold], self._waiting)
-        mine = sent.take(np.isin(keys, wanted))
+    def put(self, writer: Writer, context: Context, sends: Send, placed: Sequence) -> None:
+        """``sends``: a batch's records without those refused; ``placed``: where the records with an offset
+        stood before this batch."""
+        keys = _key(sends.process, sends.log)
+        wanted = np.union1d(keys[sends.sent_offset == NONE], self._waiting)
+        mine = sends.take(np.isin(keys, wanted))
         order = np.lexsort((mine.rank, mine.invoke_index, _key(mine.process, mine.log)))
         mine, key = mine.take(order), _key(mine.process, mine.log)[order]
         same = np.append(False, np.diff(key) == 0)[: len(key)]
         lacks = mine.sent_offset == NONE
         before = np.where(same, np.append(False, lacks[:-1])[: len(key)], np.isin(key, self._waiting))
         after = np.append(same[1:] & lacks[1:], False)[: len(key)]
-        found = mine.take(~lacks & (before | after))
-        _put(writer, context, Rows({**found.columns, "offset": found.sent_offset}, len(found)))
+        _put(writer, context, _placed(mine.take(~lacks & (before | after))))
         firsts = key[~same & lacks]
-        stood = told.stood(LAST)
+        stood = placed.stood(LAST)
         _put(writer, context, stood.take(np.isin(_key(stood.process, stood.log), firsts)))
         last = ~np.append(same[1:], False)[: len(key)]
         seen, open_now = key[last], key[last & lacks]
         self._waiting = np.union1d(np.setdiff1d(self._waiting, seen), open_now)
 
-    def leave(self, writer: Writer, context: Context, told: Sequence) -> None:
-        """At the edges of a split: what comes before and after is in others."""
-        _put(writer, context, told.stood(LAST))
+    def leave(self, writer: Writer, context: Context, placed: Sequence) -> None:
+        """At the edges of what is read at once: what comes before and after is elsewhere."""
+        _put(writer, context, placed.stood(LAST))
         if self._number:
-            _put(writer, context, told.begun(FIRST))
+            _put(writer, context, placed.begun(FIRST))
 
 
 def _key(process: Ints, log: Ints) -> Ints:
@@ -91,78 +93,101 @@ def _key(process: Ints, log: Ints) -> Ints:
     return found
 
 
-def _put(writer: Writer, context: Context, rows: Rows) -> None:
-    writer.spread(Kind.MATE, rows.log, rows.offset // context.width, [rows.columns[name] for name in _MATE])
+def _placed(sends: Send) -> Placed:
+    return Placed(
+        log=sends.log,
+        offset=sends.sent_offset,
+        value=sends.value,
+        process=sends.process,
+        rank=sends.rank,
+        invoke_index=sends.invoke_index,
+        invoke_ns=sends.invoke_ns,
+        complete_index=sends.complete_index,
+        complete_ns=sends.complete_ns,
+    )
 
 
-def settled(mates: Rows, final_index: Ints) -> Rows:
+def _put(writer: Writer, context: Context, rows: Placed) -> None:
+    writer.spread(rows.log, rows.offset // context.width, rows)
+
+
+def settled(placed: Placed, final_index: Ints) -> InFinal:
     """Those that the final read has where their acks say."""
     there = final_index != NONE
-    found = mates.take(there)
+    found = placed.take(there)
     size = len(found)
-    found.columns |= {
-        "final_index": final_index[there],
-        "outcome": np.full(size, ACKED),
-        "told": np.ones(size, dtype=np.int64),
-    }
-    return found
+    return InFinal(
+        log=found.log,
+        offset=found.offset,
+        value=found.value,
+        process=found.process,
+        outcome=constant(Outcome.ACKED, size),
+        rank=found.rank,
+        invoke_index=found.invoke_index,
+        invoke_ns=found.invoke_ns,
+        complete_index=found.complete_index,
+        complete_ns=found.complete_ns,
+        final_index=final_index[there],
+        placed=constant(1, size),
+        late=constant(NONE, size),
+        below=SentBelow[Ints].unknown(size),
+    )
 
 
-def untold(rows: Rows) -> Rows:
-    """Of rows with all that is known of their values: those that nobody was told the place of, at their
-    lowest one."""
-    there = (rows.step == IN_FINAL) & is_stray(rows) & (rows.sent_offset == NONE) & (rows.home == 1)
-    known = np.isin(rows.outcome, (ACKED, UNSURE)) & (rows.value >= 0) & (rows.offset == rows.kept_offset)
-    found = rows.take(there & known)
-    late = lt(found.by_settled_ack, found.invoke_index)
-    found.columns |= {"told": np.zeros(len(found), dtype=np.int64), "late": late.astype(np.int64)}
-    return found
+def unplaced(rows: Candidate[Ints]) -> InFinal:
+    """Of rows with all that is known of their values: those in the final read whose sender was told no
+    offset, at their lowest place."""
+    there = (rows.step == Step.IN_FINAL) & is_stray(rows) & (rows.sent_offset == NONE) & (rows.home == 1)
+    known = np.isin(rows.outcome, (Outcome.ACKED, Outcome.UNSURE)) & (rows.value >= 0)
+    found = rows.take(there & known & (rows.offset == rows.kept_offset))
+    return InFinal(
+        log=found.log,
+        offset=found.offset,
+        value=found.value,
+        process=found.process,
+        outcome=found.outcome,
+        rank=found.rank,
+        invoke_index=found.invoke_index,
+        invoke_ns=found.invoke_ns,
+        complete_index=found.complete_index,
+        complete_ns=found.complete_ns,
+        final_index=found.final_index,
+        placed=constant(0, len(found)),
+        late=lt(found.by_settled_ack.index, found.invoke_index).astype(np.int64),
+        below=found.below,
+    )
 
 
-def put_mates(writer: Writer, context: Context, rows: Rows) -> None:
+def put_to_senders(writer: Writer, context: Context, rows: InFinal) -> None:
     """To those who look at what each process sent."""
-    if not len(rows):
-        return
-    bucket = bucket_of(run_of(rows.log), rows.process, context.buckets)
-    names = COLUMNS[Kind.UNTOLD]
-    whole = rows.completed(names)
-    columns = [whole.columns[name] for name in names]
-    writer.spread(Kind.UNTOLD, SENDERS - bucket, np.zeros(len(rows), dtype=np.int64), columns)
+    if len(rows):
+        bucket = bucket_of(run_of(rows.log), rows.process, context.buckets)
+        writer.spread(SENDERS - bucket, 0, rows)
 
 
-def put_untold(writer: Writer, context: Context, rows: Rows) -> None:
+def put_unplaced(writer: Writer, context: Context, rows: InFinal) -> None:
     """The same, and to those who look at each log from its end down."""
-    if not len(rows):
-        return
-    put_mates(writer, context, rows)
-    columns = [rows.columns[name] for name in COLUMNS[Kind.UNTOLD]]
-    writer.spread(Kind.UNTOLD, rows.log, -(rows.offset // context.width), columns)
+    put_to_senders(writer, context, rows)
+    writer.spread(rows.log, -(rows.offset // context.width), rows)
 
 
-def of_senders(rows: Rows, marks: Marks) -> Rows:
-    """Suspects: what a process sent later, and is before what it sent earlier."""
+def of_senders(rows: InFinal, marks: Marks) -> Candidate[Ints]:
+    """What a process sent later, and is below what it sent earlier."""
     rows = _once(rows)
-    order = np.lexsort((rows.rank, rows.invoke_index, rows.process, rows.log))
-    rows = rows.take(order)
+    rows = rows.take(np.lexsort((rows.rank, rows.invoke_index, rows.process, rows.log)))
     group = np.append(False, (np.diff(rows.log) == 0) & (np.diff(rows.process) == 0))[: len(rows)]
     at = np.flatnonzero(group)
     later, earlier = rows.take(at), rows.take(at - 1)
-    apart = bools((earlier.offset > later.offset) & ((earlier.told == 0) | (later.told == 0)))
+    apart = bools((earlier.offset > later.offset) & ((earlier.placed == 0) | (later.placed == 0)))
     same = later.invoke_index == earlier.invoke_index
     known = (np.minimum(earlier.rank, later.rank) > FIRST) & (np.maximum(earlier.rank, later.rank) < LAST)
-    after_ack = (earlier.outcome == ACKED) & lt(earlier.complete_index, later.invoke_index)
+    after_ack = (earlier.outcome == Outcome.ACKED) & lt(earlier.complete_index, later.invoke_index)
     shuffled = _pairs(earlier, later, apart & same & known, marks.bit("shuffled"))
     unordered = _pairs(earlier, later, apart & after_ack, marks.bit("out of session"))
-    return together([shuffled, unordered], _OF_A_PAIR)
+    return concatenated(Candidate[Ints], [shuffled, unordered])
 
 
-_OF_A_PAIR = (
-    *("log", "step", "marks", "offset", "value", "process", "outcome", *TIMES, "final_index"),
-    *("earlier_offset", "earlier_value", "earlier_index", "kept_index"),
-)
-
-
-def _once(rows: Rows) -> Rows:
+def _once(rows: InFinal) -> InFinal:
     """Of a record that came several times the one that knows its rank."""
     unsure = (rows.rank == FIRST) | (rows.rank == LAST)
     order = np.lexsort((unsure, rows.value, run_of(rows.log)))
@@ -170,81 +195,81 @@ def _once(rows: Rows) -> Rows:
     return rows.take(order[new[: len(order)]])
 
 
-def _pairs(earlier: Rows, later: Rows, where: Bools, mark: int) -> Rows:
+def _candidates(rows: InFinal, step: Step, marks: int) -> Candidate[Ints]:
+    size = len(rows)
+    return replace(
+        Candidate[Ints].unknown(size),
+        log=rows.log,
+        step=constant(step, size),
+        marks=constant(marks, size),
+        offset=rows.offset,
+        value=rows.value,
+        process=rows.process,
+        outcome=rows.outcome,
+        invoke_index=rows.invoke_index,
+        invoke_ns=rows.invoke_ns,
+        complete_index=rows.complete_index,
+        complete_ns=rows.complete_ns,
+        final_index=rows.final_index,
+    )
+
+
+def _pairs(earlier: InFinal, later: InFinal, where: Bools, mark: int) -> Candidate[Ints]:
     found, before = later.take(where), earlier.take(where)
-    size = len(found)
-    found.columns |= {
-        "step": np.full(size, BATCH),
-        "marks": np.full(size, mark),
-        "earlier_offset": before.offset,
-        "earlier_value": before.value,
-        "earlier_index": before.complete_index,
-        "kept_index": before.final_index,
-    }
-    return found
+    return replace(
+        _candidates(found, Step.BATCH, mark),
+        earlier=Entry(before.offset, before.value, before.complete_index),
+        kept_index=before.final_index,
+    )
 
 
 class LogOrder:
-    """Looks at one log, from its highest chunk down."""
+    """Looks at one log, from its highest range down."""
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks.bit("out of order") | marks.bit("late")
-        self._above = Rows({}, 0)
+        self._above = InFinal.unknown(0)
         """Of the records above, acknowledged without an offset, that which was so first; or none."""
 
-    def judged(self, rows: Rows) -> Rows:
-        """Suspects: records sent after one above them had been acknowledged."""
+    def judged(self, rows: InFinal) -> Candidate[Ints]:
+        """Records sent after one above them had been acknowledged."""
         rows = rows.take(np.argsort(rows.offset, kind="stable"))
-        acked = rows.take(rows.outcome == ACKED)
-        known = together([acked, self._above], COLUMNS[Kind.UNTOLD])
-        proof = Proof(known.offset, known.complete_index, known.complete_ns, known.value)
-        who = proof.rows(rows.offset)
+        acked = rows.take(rows.outcome == Outcome.ACKED)
+        known = concatenated(InFinal, [acked, self._above])
+        series = Series(known.offset, known.complete_index, known.complete_ns, known.value)
+        who = series.rows(rows.offset)
         late = (rows.late != 1) & lt(at_rows(known.complete_index, who), rows.invoke_index)
         over = _disordered(rows.take(late), known.take(who[late]), self._marks)
-        told = acked.take(lt(acked.complete_index, acked.below))
-        under = _disordered(_below(told), told, self._marks)
-        self._above = known.take(proof.rows(rows.offset[:1])[:1]) if len(known) else self._above
-        return together([over, under], _OF_ORDER)
+        first = acked.take(lt(acked.complete_index, acked.below.invoke_index))
+        under = _disordered(_below(first), first, self._marks)
+        self._above = known.take(series.rows(rows.offset[:1])[:1]) if len(known) else self._above
+        return concatenated(Candidate[Ints], [over, under])
 
 
-_OF_ORDER = (
-    *(
-        "log",
-        "step",
-        "marks",
-        "acked",
-        "offset",
-        "value",
-        "process",
-        "outcome",
-        *TIMES,
-        "final_index",
-        "kept_index",
-    ),
-    *(proof + part for proof in ("by_ack", "by_settled_ack") for part in OF_A_PROOF),
-)
+def _below(rows: InFinal) -> InFinal:
+    """The records that an ack named the offset of, and that lie below these."""
+    size, below = len(rows), rows.below
+    return replace(
+        InFinal.unknown(size),
+        log=rows.log,
+        offset=below.offset,
+        value=below.value,
+        outcome=constant(Outcome.ACKED, size),
+        invoke_index=below.invoke_index,
+        invoke_ns=below.invoke_ns,
+        complete_index=below.complete_index,
+        complete_ns=below.complete_ns,
+        placed=constant(1, size),
+    )
 
 
-def _below(rows: Rows) -> Rows:
-    """The records that were told their place and lie below these."""
-    names = ("invoke_index", "invoke_ns", "complete_index", "complete_ns", "offset", "value")
-    below = {name: rows.columns[of] for name, of in zip(names, BELOW, strict=True)}
-    nothing = np.full(len(rows), NONE)
-    size = len(rows)
-    known = {"log": rows.log, "outcome": np.full(size, ACKED), "told": np.ones(size, dtype=np.int64)}
-    return Rows({**below, **known, "process": nothing, "final_index": nothing}, size)
-
-
-def _disordered(rows: Rows, above: Rows, marks: int) -> Rows:
+def _disordered(rows: InFinal, above: InFinal, marks: int) -> Candidate[Ints]:
     """``above``: to each the record above it that had been acknowledged before."""
-    size = len(rows)
-    proof = (above.complete_index, above.complete_ns, above.offset, above.value)
-    columns = dict(rows.columns) | {
-        "step": np.full(size, IN_FINAL),
-        "marks": np.full(size, marks),
-        "acked": rows.told,
-        "kept_index": above.final_index,
-    }
-    for name in ("by_ack", "by_settled_ack"):
-        columns |= dict(zip((name + part for part in OF_A_PROOF), proof, strict=True))
-    return Rows(columns, size)
+    proof = Proof(above.complete_index, above.complete_ns, above.offset, above.value)
+    return replace(
+        _candidates(rows, Step.IN_FINAL, marks),
+        acked=rows.placed,
+        kept_index=above.final_index,
+        by_ack=proof,
+        by_settled_ack=proof,
+    )

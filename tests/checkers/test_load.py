@@ -13,7 +13,7 @@ from wrackline.checkers.anomalies.registry import marks
 from wrackline.checkers.engine import tasks as stages
 from wrackline.checkers.engine.context import context_of
 from wrackline.checkers.engine.counts import figures_of
-from wrackline.checkers.engine.facts import COLUMNS, Kind, unpack
+from wrackline.checkers.engine.facts import Count, Kind
 from wrackline.checkers.inputs.phases import boundaries
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.verdict.load import load_of_main
@@ -55,9 +55,9 @@ def counted(history: History, tmp_path: Path) -> dict[str, Outcomes]:
     run = load_run(tmp_path)
     context = context_of([run], marks())
     rows = [
-        unpack(data, n, COLUMNS[Kind.TALLY])
-        for _, _, kind, n, data in ingested([run], context, stages.EVERYTHING)
-        if kind is Kind.TALLY
+        packed.rows_of(Count)
+        for packed in ingested([run], context, stages.EVERYTHING)
+        if packed.kind is Kind.COUNT
     ]
     figures = Figures()
     take_counts(figures, figures_of(0, rows, context))

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from wrackline.checkers.anomalies import registry
-from wrackline.checkers.engine.facts import Rows
+from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Alone, Mark, Marks
-from wrackline.checkers.inputs.arrays import Bools
+from wrackline.checkers.inputs.arrays import Bools, Ints
 
 
-def small(rows: Rows) -> Bools:
+def small(rows: Candidate[Ints]) -> Bools:
     return rows.offset < 2
 
 
-def in_unfilled(rows: Rows, unfilled: frozenset[int]) -> Bools:
+def in_unfilled(rows: Candidate[Ints], unfilled: frozenset[int]) -> Bools:
     return np.isin(rows.log, sorted(unfilled))
 
 
 MARKS = Marks([Mark("b", small, Alone(small)), Mark("c", by_value=in_unfilled), Mark("a")])
 
 
-def rows() -> Rows:
+def rows() -> Candidate[Ints]:
     zero = np.zeros(4, dtype=np.int64)
-    return Rows({"log": np.array([7, 7, 8, 8]), "offset": np.arange(4), "marks": zero})
+    some = Candidate[Ints].unknown(4)
+    return replace(some, log=np.array([7, 7, 8, 8]), offset=np.arange(4), marks=zero)
 
 
 def test_bits_are_in_the_order_of_names() -> None:
@@ -37,9 +39,9 @@ def test_bits_are_in_the_order_of_names() -> None:
 
 def test_a_mark_by_value_overrides_a_mark_by_place() -> None:
     found = rows()
-    found.columns["marks"] = MARKS.at_places(found) | np.array([0, 1, 0, 7])
+    found = replace(found, marks=MARKS.at_places(found) | np.array([0, 1, 0, 7]))
     assert found.marks.tolist() == [2, 3, 0, 7]
-    found.columns["marks"] = MARKS.by_value(found, frozenset({8}))
+    found = replace(found, marks=MARKS.by_value(found, frozenset({8})))
     assert found.marks.tolist() == [2, 3, 4, 5], "b and c are judged anew, a stays as it was set"
     assert MARKS.counted(found) == {"a": 2, "b": 2, "c": 2}
     assert Marks([Mark("z")]).counted(rows()) == {}

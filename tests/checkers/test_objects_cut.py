@@ -10,8 +10,8 @@ import pytest
 
 import wrackline.checkers.engine.object_values
 from tests.checkers.object_histories import WORKLOADS, Said, expected, loaded, objects, rough
-from tests.checkers.without_spark import breaches
-from wrackline.checkers.engine.facts import SLOTS, Rows
+from tests.checkers.without_spark import contradictions
+from wrackline.checkers.engine.object_facts import SLOTS, Contradiction
 from wrackline.checkers.engine.object_values import RULES
 from wrackline.checkers.exact.operations import Columns, Ints
 from wrackline.checkers.inputs.arrays import NONE
@@ -21,12 +21,12 @@ from wrackline.checkers.proving.cases.language import parse
 from wrackline.checkers.proving.model.made import write_events
 
 
-def together(rows: Rows) -> Said:
-    """What stretches of time tell of one culprit, as one: as wrackline.checkers.anomalies.object_evidence
+def together(rows: Contradiction[Ints]) -> Said:
+    """What intervals of time say of one culprit, as one: as wrackline.checkers.anomalies.object_evidence
     has it."""
     found: dict[Any, list[dict[str, int]]] = {}
     for at in range(len(rows)):
-        row = {name: int(column[at]) for name, column in rows.columns.items()}
+        row = {name: int(column[at]) for name, column in zip(rows.names(), rows.columns(), strict=True)}
         rule = str(RULES[row["rule"]][1])
         family = "two values" if rule in ("two at once", "inside") else rule
         found.setdefault((row["log"], family, row["key"]), []).append(row)
@@ -50,7 +50,7 @@ def test_what_is_found_does_not_depend_on_where_it_is_cut(model: Model, span: in
     for seed in range(5):
         history, tables = objects(model, seed)
         row_group = (None, 50)[seed % 2]
-        rows = breaches([loaded(history, tmp_path / str(seed), row_group)], span)
+        rows = contradictions([loaded(history, tmp_path / str(seed), row_group)], span)
         said, wanted = together(rows), expected(model, tables)
         assert rough(said) == rough(wanted)
         if span > len(history.events):
@@ -61,11 +61,11 @@ def test_what_is_found_does_not_depend_on_where_it_is_cut(model: Model, span: in
 
 @pytest.mark.parametrize("model", WORKLOADS)
 @pytest.mark.parametrize("span", [9, 40])
-def test_long_histories_in_many_stretches(model: Model, span: int, tmp_path: Path) -> None:
+def test_long_histories_in_many_intervals(model: Model, span: int, tmp_path: Path) -> None:
     good, bad = 0, 0
     for seed in range(30, 42):
         history, tables = objects(model, seed, logs=3, most=120)
-        said = together(breaches([loaded(history, tmp_path / str(seed), None)], span))
+        said = together(contradictions([loaded(history, tmp_path / str(seed), None)], span))
         assert rough(said) == rough(expected(model, tables))
         good, bad = good + (not said), bad + bool(said)
     assert min(good, bad) > 0
@@ -75,7 +75,7 @@ def test_long_histories_in_many_stretches(model: Model, span: int, tmp_path: Pat
 def test_any_number_of_gets_of_one_value_fits(
     model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Gets that say nothing more are forgotten on the way, in packets of few rows: the same is found."""
+    """Gets that say nothing more are forgotten on the way, where few rows fit: the same is found."""
     forgotten: list[int] = []
     essential = wrackline.checkers.engine.object_values.essential
 
@@ -88,7 +88,7 @@ def test_any_number_of_gets_of_one_value_fits(
     monkeypatch.setattr(wrackline.checkers.engine.object_values, "essential", counted)
     for seed in (20, 21):
         history, tables = objects(model, seed, again=0.5)
-        rows = breaches([loaded(history, tmp_path / str(seed), 40)], 1 << 20)
+        rows = contradictions([loaded(history, tmp_path / str(seed), 40)], 1 << 20)
         assert together(rows) == expected(model, tables)
     assert sum(forgotten) > 20
 
@@ -97,5 +97,5 @@ def test_a_value_that_was_put_twice_is_left_out(tmp_path: Path) -> None:
     for workload, get in (("register", "read"), ("queue", "dequeue")):
         case = parse(f"p: a@0 | q: a@1 | p: b@2 | r: {get} a@0 | r: {get} a@1 | r: {get} z@3", workload)
         run = open_run(write_events(tmp_path / workload, case.info, case.events))
-        rows = breaches([surveyed(run, [surveyed_split(split) for split in run.splits])], 1 << 20)
+        rows = contradictions([surveyed(run, [surveyed_split(split) for split in run.splits])], 1 << 20)
         assert [str(RULES[rule][1]) for rule in rows.rule.tolist()] == ["garbage"]

@@ -14,8 +14,8 @@ import pytest
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
-from wrackline.checkers.anomalies.object_evidence import breaches
-from wrackline.checkers.engine.facts import SLOTS
+from wrackline.checkers.anomalies.object_evidence import contradictions
+from wrackline.checkers.engine.object_facts import SLOTS
 from wrackline.checkers.engine.tables import Tables
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm.calls import Model
@@ -39,7 +39,7 @@ def test_spark_finds_what_the_exact_checks_find(spark: SparkSession, span: int, 
     found = judge(Tables(spark, runs), span=span)
     said: dict[int, set[Any]] = {number: set() for number in range(len(runs))}
     for workload in WORKLOADS.values():
-        for row in breaches(found.evidence, workload).collect():
+        for row in contradictions(found.evidence, workload).collect():
             calls = [row[f"c{slot}"] for slot in range(SLOTS)]
             witness = frozenset(call["inv"] for call in calls if call is not None)
             told = (row["partition"], row["rule"], row["value"], row["other"], row["contradicted"], witness)

@@ -106,7 +106,7 @@ def test_its_commands_do_undo_and_prove_it_on_a_process_of_ours():
 ANOMALY = """
 import pytest
 from wrackline.checkers.proving.cases.pairs import PAIRS
-from tests.checkers.without_spark import suspects
+from tests.checkers.without_spark import candidates
 
 from wrackline.checkers.proving.cases.language import parse
 from wrackline.checkers.proving.model.made import write_events
@@ -119,7 +119,7 @@ from wrackline.checkers.anomalies.visibility import EARLY
 def test_the_mark_is_on_the_case_and_not_on_its_neighbour(tmp_path, case, there):
     history = parse(PAIRS["early-read"][case])
     write_events(tmp_path, history.info, history.events)
-    found, _ = suspects([load_run(tmp_path)], 1000)
+    found, _ = candidates([load_run(tmp_path)], 1000)
     marked = [int(marks) & bit_of(EARLY) for marks in found.marks] if len(found) else []
     assert any(marked) is there
 

@@ -1,6 +1,6 @@
 """A check: writes that were acknowledged late.
 
-The mark is a test of columns in numpy that runs wherever the rows are, in Spark's workers too, so it is a
+The mark is a test of candidates in numpy that runs wherever the rows are, in Spark's workers too, so it is a
 function of a module. The check says what the marked rows mean, and is planned only where there are any.
 """
 
@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from wrackline.api import (
     Bools,
+    Candidate,
     Evidence,
-    Rows,
+    Ints,
     Window,
     apart,
     bools,
@@ -28,7 +29,7 @@ from wrackline.api import (
 SLOW_NS = 500_000_000
 
 
-def _slow(rows: Rows) -> Bools:
+def _slow(rows: Candidate[Ints]) -> Bools:
     """A place in the log whose send was acknowledged half a second after it was invoked, or later."""
     return bools(is_place(rows) & (rows.acked == 1) & (rows.complete_ns - rows.invoke_ns > SLOW_NS))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -12,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checkers.cases import Case, all_cases
-from tests.checkers.without_spark import suspects
+from tests.checkers.without_spark import candidates
 from wrackline.checkers.anomalies.registry import marks
 from wrackline.checkers.engine.context import run_of
-from wrackline.checkers.engine.facts import Rows, pack, unpack
-from wrackline.checkers.inputs.arrays import NONE
+from wrackline.checkers.engine.table import Table, pack, unpack
+from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.row_groups import splits_of
 from wrackline.checkers.inputs.runs import Run, open_run, surveyed, surveyed_split
 from wrackline.checkers.proving.model.knobs import drawn
@@ -40,7 +41,7 @@ def load(directory: Path, row_groups: int) -> Run:
 
 def found(runs: list[Run], width: int) -> tuple[list[Counter[str]], int]:
     """Per run how many rows have each mark."""
-    rows, again = suspects(runs, width)
+    rows, again = candidates(runs, width)
     counts = []
     for number in range(len(runs)):
         mine = rows.take(run_of(rows.log) == number)
@@ -69,7 +70,7 @@ def histories() -> tuple[Case, ...]:
     # The third cuts as the second does, twice as often.
     [(None, 1), (6, WHOLE), pytest.param(3, WHOLE, marks=pytest.mark.nightly), (6, 2)],
 )
-def test_cutting_a_history_into_chunks_does_not_change_the_findings(
+def test_cutting_a_history_into_ranges_does_not_change_the_findings(
     row_group: int | None, width: int, uncut: list[Counter[str]], tmp_path: Path
 ) -> None:
     runs = [
@@ -77,15 +78,23 @@ def test_cutting_a_history_into_chunks_does_not_change_the_findings(
         for n, one in enumerate(histories())
     ]
     counts, again = found(runs, width)
-    assert again > 0  # some chunks had to know what was above them, or some steps went over a cut
+    assert again > 0  # some ranges had to know what was above them, or some steps went over a cut
     for history, one, whole in zip(histories(), counts, uncut, strict=True):
-        # A send that may be anywhere, and that offsets are missing, is told once per gap: gaps are what is
+        # A send that may be anywhere, and that offsets are missing, is found once per gap: gaps are what is
         # cut.
         for mark in ("gap", "placeless"):
             assert bool(one.pop(mark, 0)) == bool(whole[mark]), history.info.test_id
         assert one == +Counter({m: n for m, n in whole.items() if m not in ("gap", "placeless")}), (
             history.info.test_id
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Four(Table[Ints]):
+    a: Ints
+    b: Ints
+    c: Ints
+    d: Ints
 
 
 @given(
@@ -95,13 +104,11 @@ def test_cutting_a_history_into_chunks_does_not_change_the_findings(
             min_size=4,
             max_size=4,
         ),
-        min_size=1,
+        min_size=4,
         max_size=4,
     )
 )
-def test_packets_hold_any_integers(columns: list[list[int]]) -> None:
-    arrays = [np.array(column, dtype=np.int64) for column in columns]
-    names = [f"c{n}" for n in range(len(arrays))]
-    back: Rows = unpack(pack(arrays), 4, names)
-    for name, column in zip(names, arrays, strict=True):
-        assert back.columns[name].tolist() == column.tolist()
+def test_any_integers_come_back_as_they_were_packed(columns: list[list[int]]) -> None:
+    table = Four.of_columns([np.array(column, dtype=np.int64) for column in columns])
+    back = unpack(pack(table.columns()), 4, Four)
+    assert [column.tolist() for column in back.columns()] == columns
