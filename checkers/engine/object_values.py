@@ -256,13 +256,13 @@ def put_zones(writer: Writer, span: int, log: int, rows: Operation) -> None:
     _put_last(writer, log, ZoneReach(part, zones).take(forward[np.argsort(clusters.s[forward])]))
 
 
-def _of_one_value(one: exact_register.Breach | exact_queue.Breach, rows: Operation) -> Culprit:
+def _of_one_value(one: exact_register.Contradiction | exact_queue.Contradiction, rows: Operation) -> Culprit:
     """A register's slots: write, first and last of a zone, and those of another; a queue's: put and got, put
     and got."""
     puts = [row for row in one.rows if rows.is_put[row]]
     gets = [row for row in one.rows if not rows.is_put[row]]
     put = puts[0] if puts else -1
-    if isinstance(one, exact_register.Breach):
+    if isinstance(one, exact_register.Contradiction):
         slots = [-1, gets[0], gets[0], put, put, put]
     else:
         slots = [put, gets[0], -1, gets[1] if len(gets) > 1 else -1]

@@ -13,7 +13,7 @@ exact: what must be gone by some moment is always the values enqueued before ano
 that order.
 
 In Spark the same functions look at some values (``lives_of``: wrackline.checkers.engine.object_values) and
-at a stretch of time (``overtaken``, ``covered``: wrackline.checkers.engine.object_times) at once.
+at an interval of time (``overtaken``, ``covered``: wrackline.checkers.engine.object_times) at once.
 
 (Bad patterns: Henzinger, Sezgin & Vafeiadis, CONCUR 2013; Bouajjani et al., ICALP 2015. tests/checkers holds
 this module against brute force, and against Knossos where there is one.)
@@ -57,7 +57,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class Contradiction:
     """One culprit. ``rows``: the operations that prove it, in order of invocation. Two to four, or for
     NOT_EMPTY the answer and the enqueues and dequeues of the fewest values that cover it."""
 
@@ -85,8 +85,9 @@ class Lives:
     dr: Ints
 
 
-def check_queue(table: Columns) -> list[Breach]:
-    """What is wrong with a queue's history; empty if and only if it is linearizable. One breach per culprit.
+def check_queue(table: Columns) -> list[Contradiction]:
+    """What is wrong with a queue's history; empty if and only if it is linearizable. One contradiction
+    per culprit.
 
     Raises RepeatedValue when two enqueues that did not fail have the same value."""
     found, lives = lives_of(table)
@@ -98,7 +99,7 @@ def check_queue(table: Columns) -> list[Breach]:
     return found + _order(table, lives) + _empty(table, lives, empty)
 
 
-def lives_of(table: Columns) -> tuple[list[Breach], Lives]:
+def lives_of(table: Columns) -> tuple[list[Contradiction], Lives]:
     """(what is wrong with one value by itself, when each was in). Needs the operations of each value
     together, but not all values; empty answers and dequeues of unknown outcome say nothing here. Raises
     RepeatedValue."""
@@ -113,7 +114,7 @@ def lives_of(table: Columns) -> tuple[list[Breach], Lives]:
     return found + early, lives
 
 
-def _unknown(table: Columns, gets: Ints) -> list[Breach]:
+def _unknown(table: Columns, gets: Ints) -> list[Contradiction]:
     failed = np.flatnonzero(table.puts & table.failed)
     failed = first_of_each(table.value[failed], failed, table.inv[failed])
     firsts = first_of_each(table.value[gets], gets, table.inv[gets])
@@ -121,21 +122,21 @@ def _unknown(table: Columns, gets: Ints) -> list[Breach]:
     for row, at in zip(firsts.tolist(), find(table.value[failed], table.value[firsts]).tolist(), strict=True):
         rows = (row,) if at < 0 else (int(failed[at]), row)
         rule = Rule.GARBAGE if at < 0 else Rule.ABORTED
-        found.append(Breach(rule, int(table.value[row]), None, 0, _sorted(table, rows)))
+        found.append(Contradiction(rule, int(table.value[row]), None, 0, _sorted(table, rows)))
     return found
 
 
-def _twice(table: Columns, gets: Ints, firsts: Ints) -> list[Breach]:
+def _twice(table: Columns, gets: Ints, firsts: Ints) -> list[Contradiction]:
     others = np.setdiff1d(gets, firsts, assume_unique=True)
     seconds = first_of_each(table.value[others], others, table.inv[others])
     by_value = find(table.value[firsts], table.value[seconds])
     return [
-        Breach(Rule.TWICE, int(table.value[row]), None, 0, _sorted(table, (int(firsts[at]), row)))
+        Contradiction(Rule.TWICE, int(table.value[row]), None, 0, _sorted(table, (int(firsts[at]), row)))
         for row, at in zip(seconds.tolist(), by_value.tolist(), strict=True)
     ]
 
 
-def _lives(table: Columns, puts: Ints, firsts: Ints) -> tuple[Lives, list[Breach]]:
+def _lives(table: Columns, puts: Ints, firsts: Ints) -> tuple[Lives, list[Contradiction]]:
     """``puts`` and ``firsts`` are sorted by value."""
     at = find(table.value[firsts], table.value[puts])
     got = np.full(len(puts), -1, dtype=np.int64)
@@ -145,7 +146,7 @@ def _lives(table: Columns, puts: Ints, firsts: Ints) -> tuple[Lives, list[Breach
     ei, er = table.inv[puts], table.ret[puts]
     early = dr < ei
     found = [
-        Breach(Rule.FUTURE, int(table.value[p]), None, 0, _sorted(table, (int(p), int(g))))
+        Contradiction(Rule.FUTURE, int(table.value[p]), None, 0, _sorted(table, (int(p), int(g))))
         for p, g in zip(puts[early].tolist(), got[early].tolist(), strict=True)
     ]
     keep = ~early & ((got >= 0) | (er != NEVER))
@@ -162,7 +163,7 @@ def taken_by_unsure(er: Ints, unsure: Ints, before: int = 0) -> Ints:
     return taken
 
 
-def _order(table: Columns, lives: Lives) -> list[Breach]:
+def _order(table: Columns, lives: Lives) -> list[Contradiction]:
     late, by = overtaken(lives.er, lives.di, lives.ei, lives.dr)
     lost = lives.got[late] < 0
     return _lost(table, lives, late[lost], by[lost]) + _overtaken(table, lives, late[~lost], by[~lost])
@@ -172,7 +173,7 @@ def overtaken(er: Ints, di: Ints, ei: Ints, dr: Ints) -> tuple[Ints, Ints]:
     """Nobody may return with b before a's dequeue began, where b went in after a was in: (the a that are
     wrong, rows of ``er`` and ``di``; for each the b that returned first, a row of ``ei`` and ``dr``).
 
-    All that must be known of values that go in later still is the one that comes out first: put beside the
+    All that must be known of values that go in later still is the one that comes out first: put among the
     others it stands for all of them."""
     if not len(er) or not len(ei):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -197,32 +198,32 @@ def first_overtaken(late: Ints, by: Ints, ei: Ints) -> tuple[Ints, Ints, Ints]:
     return culprits, late[order[first]], counts
 
 
-def _lost(table: Columns, lives: Lives, late: Ints, by: Ints) -> list[Breach]:
+def _lost(table: Columns, lives: Lives, late: Ints, by: Ints) -> list[Contradiction]:
     found = []
     for a, b in zip(late.tolist(), by.tolist(), strict=True):
         rows = (int(lives.put[a]), int(lives.put[b]), int(lives.got[b]))
         values = int(table.value[lives.put[a]]), int(table.value[lives.put[b]])
-        found.append(Breach(Rule.LOST, *values, 1, _sorted(table, rows)))
+        found.append(Contradiction(Rule.LOST, *values, 1, _sorted(table, rows)))
     return found
 
 
-def _overtaken(table: Columns, lives: Lives, late: Ints, by: Ints) -> list[Breach]:
+def _overtaken(table: Columns, lives: Lives, late: Ints, by: Ints) -> list[Contradiction]:
     culprits, first, counts = first_overtaken(late, by, lives.ei[late])
     found = []
     for b, a, count in zip(culprits.tolist(), first.tolist(), counts.tolist(), strict=True):
         rows = (int(lives.put[a]), int(lives.got[a]), int(lives.put[b]), int(lives.got[b]))
         values = int(table.value[lives.put[b]]), int(table.value[lives.put[a]])
-        found.append(Breach(Rule.OVERTAKEN, *values, count, _sorted(table, rows)))
+        found.append(Contradiction(Rule.OVERTAKEN, *values, count, _sorted(table, rows)))
     return found
 
 
-def _empty(table: Columns, lives: Lives, empty: Ints) -> list[Breach]:
+def _empty(table: Columns, lives: Lives, empty: Ints) -> list[Contradiction]:
     found = []
     for at, cover in covered(lives.er, lives.di, table.inv[empty], table.ret[empty]):
         row = int(empty[at])
         rows = [row, *lives.put[cover].tolist(), *lives.got[cover].tolist()]
         found.append(
-            Breach(
+            Contradiction(
                 Rule.NOT_EMPTY,
                 NOTHING,
                 int(table.value[lives.put[cover[0]]]),
@@ -264,4 +265,4 @@ def _sorted(table: Columns, rows: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(rows, key=lambda row: (int(table.inv[row]), row)))
 
 
-__all__ = ["BEFORE", "Breach", "Rule", "check_queue"]
+__all__ = ["BEFORE", "Contradiction", "Rule", "check_queue"]

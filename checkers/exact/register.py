@@ -9,7 +9,7 @@ Memories", SIAM J. Comput. 26(4), 1997.)
 
 Hence a history is wrong only where two values, or a read and its write, are wrong by themselves: a witness
 has at most six operations. In Spark the same functions look at some values (``clusters_of``:
-wrackline.checkers.engine.object_values) and at a stretch of time (``overlaps``:
+wrackline.checkers.engine.object_values) and at an interval of time (``overlaps``:
 wrackline.checkers.engine.object_times) at once.
 """
 
@@ -47,7 +47,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class Contradiction:
     """One culprit. ``rows``: the operations that prove it, at most six, in order of invocation."""
 
     rule: Rule
@@ -77,8 +77,8 @@ class Clusters:
         return tuple(sorted(rows, key=lambda row: (int(table.inv[row]), row)))
 
 
-def check_register(table: Columns, *, initial: int = NOTHING) -> list[Breach]:
-    """What is wrong with a register's history; empty if and only if it is linearizable. One breach per
+def check_register(table: Columns, *, initial: int = NOTHING) -> list[Contradiction]:
+    """What is wrong with a register's history; empty if and only if it is linearizable. One contradiction per
     culprit.
 
     Raises RepeatedValue when two writes that did not fail have the same value, or one has the initial
@@ -87,7 +87,7 @@ def check_register(table: Columns, *, initial: int = NOTHING) -> list[Breach]:
     return found + _zones(table, clusters)
 
 
-def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Breach], Clusters]:
+def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Contradiction], Clusters]:
     """(what is wrong with one value by itself, what is known of each). Needs the operations of each value
     together, but not all values. Raises RepeatedValue."""
     writes = np.flatnonzero(table.puts & ~table.failed)
@@ -104,8 +104,8 @@ def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Breach]
     return found, clusters
 
 
-def _unwritten(table: Columns, reads: Ints) -> list[Breach]:
-    """One breach per value, with the first read of it."""
+def _unwritten(table: Columns, reads: Ints) -> list[Contradiction]:
+    """One contradiction per value, with the first read of it."""
     failed = np.flatnonzero(table.puts & table.failed)
     failed = first_of_each(table.value[failed], failed, table.inv[failed])
     firsts = first_of_each(table.value[reads], reads, table.ret[reads])
@@ -113,14 +113,14 @@ def _unwritten(table: Columns, reads: Ints) -> list[Breach]:
     for row, at in zip(firsts.tolist(), find(table.value[failed], table.value[firsts]).tolist(), strict=True):
         rule = Rule.GARBAGE if at < 0 else Rule.ABORTED
         rows = (row,) if at < 0 else (int(failed[at]), row)
-        found.append(Breach(rule, int(table.value[row]), None, 0, rows))
+        found.append(Contradiction(rule, int(table.value[row]), None, 0, rows))
     return found
 
 
-def _future(table: Columns, reads: Ints, writes: Ints) -> list[Breach]:
+def _future(table: Columns, reads: Ints, writes: Ints) -> list[Contradiction]:
     firsts = first_of_each(table.value[reads], np.arange(len(reads)), table.ret[reads])
     return [
-        Breach(Rule.FUTURE, int(table.value[reads[at]]), None, 0, (int(reads[at]), int(writes[at])))
+        Contradiction(Rule.FUTURE, int(table.value[reads[at]]), None, 0, (int(reads[at]), int(writes[at])))
         for at in firsts.tolist()
     ]
 
@@ -148,13 +148,13 @@ def _clusters(table: Columns, writes: Ints, reads: Ints, at: Ints, initial: int)
     return Clusters(values[held], np.append(writes, -1)[held], first[held], last[held], f[held], s[held])
 
 
-def _zones(table: Columns, clusters: Clusters) -> list[Breach]:
+def _zones(table: Columns, clusters: Clusters) -> list[Contradiction]:
     culprits, victims, counts = overlaps(clusters.f, clusters.s)
     found = []
     for one, other, count in zip(culprits.tolist(), victims.tolist(), counts.tolist(), strict=True):
         rule = Rule.TWO_AT_ONCE if clusters.f[other] < clusters.s[other] else Rule.INSIDE
         values = int(clusters.value[one]), int(clusters.value[other])
-        found.append(Breach(rule, *values, count, clusters.witness(table, one, other)))
+        found.append(Contradiction(rule, *values, count, clusters.witness(table, one, other)))
     return found
 
 
@@ -163,7 +163,7 @@ def overlaps(f: Ints, s: Ints) -> tuple[Ints, Ints, Ints]:
     ``f`` and ``s``: zones in order of their start, each against the forward zone before it that reaches
     furthest.
 
-    All that zones must know of those that start earlier is that one zone: put beside them it stands for all
+    All that zones must know of those that start earlier is that one zone: put among them it stands for all
     of them."""
     nothing = np.zeros(0, dtype=np.int64)
     if not len(f):

@@ -91,15 +91,15 @@ def test_knossos_confirms_every_witness(bridge: Bridge) -> None:
         if golden["model"] not in (Model.REGISTER, Model.FIFO_QUEUE):
             continue
         table, model = as_columns(golden), Model(golden["model"])
-        breaches: list[Any] = (
+        contradictions: list[Any] = (
             list(check_register(table, initial=INITIAL))
             if model is Model.REGISTER
             else list(check_queue(table))
         )
-        for breach in breaches:
-            witness = table.rows(np.array(breach.rows))
+        for contradiction in contradictions:
+            witness = table.rows(np.array(contradiction.rows))
             assert bridge.linearizable(calls_of(witness, model, initial=INITIAL)).answer is Answer.INVALID, (
-                breach
+                contradiction
             )
             confirmed += 1
     assert confirmed > 40

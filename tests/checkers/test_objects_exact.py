@@ -54,9 +54,9 @@ def histories(draw: st.DrawFn, *, fifo: bool) -> Columns:
 def register_agrees(history: Columns) -> None:
     found = check_register(history)
     assert (not found) == is_register(history), found
-    for breach in found:
-        assert len(breach.rows) <= 6
-        assert not is_register(history.rows(breach.rows)), breach
+    for contradiction in found:
+        assert len(contradiction.rows) <= 6
+        assert not is_register(history.rows(contradiction.rows)), contradiction
 
 
 @settings(max_examples=400, deadline=None)
@@ -75,8 +75,8 @@ def test_the_register_check_agrees_with_brute_force_on_many_histories(history: C
 def queue_agrees(history: Columns) -> None:
     found = check_queue(history)
     assert (not found) == is_queue(history), found
-    for breach in found:
-        assert not is_queue(history.rows(breach.rows)), breach
+    for contradiction in found:
+        assert not is_queue(history.rows(contradiction.rows)), contradiction
 
 
 @settings(max_examples=500, deadline=None)
@@ -113,8 +113,12 @@ def test_register_rules_by_name() -> None:
 
 def test_one_late_read_is_one_finding_however_many_values_it_contradicts() -> None:
     rows = [(WRITE, n, 10 * n, 10 * n + 1) for n in range(1, 50)]
-    [breach] = check_register(columns([*rows, (READ, 1, 1000, 1001)]))
-    assert (breach.rule, breach.value, breach.contradicted) == (register.Rule.INSIDE, 1, 48)
+    [contradiction] = check_register(columns([*rows, (READ, 1, 1000, 1001)]))
+    assert (contradiction.rule, contradiction.value, contradiction.contradicted) == (
+        register.Rule.INSIDE,
+        1,
+        48,
+    )
 
 
 def queue_rules(*rows: tuple[bool, int, int, int]) -> list[queue.Rule]:
@@ -134,11 +138,11 @@ def test_queue_rules_by_name() -> None:
 
 def test_an_empty_answer_is_wrong_though_no_single_value_was_inside_all_the_time() -> None:
     rows = [(WRITE, 1, 0, 1), (WRITE, 2, 2, 3), (READ, NOTHING, 4, 9), (READ, 1, 6, 7), (READ, 2, 10, 11)]
-    [breach] = check_queue(columns(rows))
-    assert (breach.rule, breach.rows) == (queue.Rule.NOT_EMPTY, (1, 2, 4))
+    [contradiction] = check_queue(columns(rows))
+    assert (contradiction.rule, contradiction.rows) == (queue.Rule.NOT_EMPTY, (1, 2, 4))
     chain = [(WRITE, 1, 0, 1), (READ, NOTHING, 2, 9), (WRITE, 2, 3, 4), (READ, 1, 5, 6), (READ, 2, 10, 11)]
-    [breach] = check_queue(columns(chain))
-    assert (breach.contradicted, breach.rows) == (2, (0, 1, 2, 3, 4))
+    [contradiction] = check_queue(columns(chain))
+    assert (contradiction.contradicted, contradiction.rows) == (2, (0, 1, 2, 3, 4))
 
 
 def test_a_value_put_twice_is_refused() -> None:
