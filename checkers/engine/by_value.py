@@ -19,9 +19,9 @@ from wrackline.checkers.engine.earliest_proof import at_rows
 from wrackline.checkers.engine.facts import InFinal, Send, grouped
 from wrackline.checkers.engine.packed import AGAIN
 from wrackline.checkers.engine.proofs import NOTHING_ABOVE, proofs_of, with_proofs
-from wrackline.checkers.engine.table import Table, assigned, concatenated, constant
 from wrackline.checkers.engine.unacknowledged import unplaced
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
+from wrackline.checkers.inputs.table import Table, assigned, concatenated, constant
 
 Rows = Candidate[Ints]
 

@@ -11,8 +11,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from wrackline.checkers.engine.table import C, Table
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import C, Table
 
 
 class Step(IntEnum):

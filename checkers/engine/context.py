@@ -104,7 +104,7 @@ class Context:
     trouble: Mapping[int, tuple[int, int]]
     """Run -> the segments after which its first fault began and its last one ended."""
     healthy: Mapping[int, Ints] = field(default_factory=dict)
-    """Run -> the segments of its main phase's healthy stretches."""
+    """Run -> the segments of its main phase's healthy periods."""
     faulty: Mapping[int, Ints] = field(default_factory=dict)
     """Run -> the segments in which a fault was in force."""
     width: int = RANGE_OFFSETS
@@ -131,7 +131,7 @@ def log_of(run: int, topic: int, partition: int) -> int:
 
 
 def owner_of_run(run: int) -> int:
-    """A number beside those of logs."""
+    """A number apart from those of logs."""
     return -1 - run
 
 

@@ -19,10 +19,10 @@ from wrackline.checkers.engine.candidates import Outcome
 from wrackline.checkers.engine.context import Context, owner_of_run
 from wrackline.checkers.engine.facts import Count, Gap, grouped
 from wrackline.checkers.engine.packed import AS_A_WHOLE, Writer
-from wrackline.checkers.engine.table import C, Table, concatenated, constant
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.operations import Operations
 from wrackline.checkers.inputs.row_groups import FAIL, INFO, OK, Batch, Names
+from wrackline.checkers.inputs.table import C, Table, concatenated, constant
 from wrackline.history.model import ABORTED_AS_MEANT, UNASKED
 
 BUCKETS = 50.0
@@ -94,7 +94,7 @@ class Counts:
     def operations(self, batch: Batch, operations: Operations, names: Mapping[str, Names]) -> None:
         f = names["f"]
         polls = (operations.f == f.number("poll")) & (operations.kind == OK)
-        self._read += int(batch.size[operations.tells[polls]].sum())
+        self._read += int(batch.events.size[operations.event[polls]].sum())
         edges = self.context.edges[self.run]
         done = np.where(operations.complete_ns == NONE, operations.invoke_ns, operations.complete_ns)
         taken = np.where(operations.kind == OK, operations.complete_ns - operations.invoke_ns, 0)
@@ -103,7 +103,7 @@ class Counts:
         segment = np.searchsorted(edges, operations.invoke_ns, "right")
         aborted = (operations.kind == FAIL) & (operations.error == names["error"].number(ABORTED_AS_MEANT))
         asked = ~np.isin(operations.f, [f.number(name) for name in UNASKED])
-        asked &= (operations.f == f.number("send")) | (batch.txn[operations.tells] == 0)
+        asked &= (operations.f == f.number("send")) | (batch.events.txn[operations.event] == 0)
         key = Key(
             f=operations.f,
             asked=asked.astype(np.int64),

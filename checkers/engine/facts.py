@@ -16,8 +16,8 @@ import numpy as np
 
 from wrackline.checkers.engine import object_facts
 from wrackline.checkers.engine.candidates import Candidate, Entry, Proof, SentBelow
-from wrackline.checkers.engine.table import C, T, Table, concatenated, plain
 from wrackline.checkers.inputs.arrays import Bools, Ints
+from wrackline.checkers.inputs.table import C, T, Table, concatenated, plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ parts.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -41,13 +42,13 @@ from wrackline.checkers.engine.per_process import (
 )
 from wrackline.checkers.engine.reads import Reads
 from wrackline.checkers.engine.routing import bucket_of
-from wrackline.checkers.engine.table import constant
 from wrackline.checkers.engine.unacknowledged import Neighbours
 from wrackline.checkers.exact.operations import NOTHING
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.first_look import Partners
-from wrackline.checkers.inputs.operations import Operations, both, of_clients
+from wrackline.checkers.inputs.operations import Operations, of_clients
 from wrackline.checkers.inputs.row_groups import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
+from wrackline.checkers.inputs.table import concatenated, constant
 from wrackline.checkers.inputs.validity import check_answers, check_numbers, check_order
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
 
@@ -82,14 +83,15 @@ class Ingest:
         yield from self.writer.batches(everything=True)
 
     def _take(self, fresh: Batch) -> None:
-        self._last_index = check_order(fresh.index, self._last_index)
-        check_numbers(fresh.partition, fresh.record_partition, fresh.record_offset, fresh.record_value)
+        self._last_index = check_order(fresh.events.index, self._last_index)
+        records = fresh.records
+        check_numbers(fresh.events.partition, records.partition, records.offset, records.value)
         known = self.names["topic"].names
         bases = [self.context.topics.get((self.split.run, name), NONE) for name in known[len(self._bases) :]]
         self._bases = np.concatenate([self._bases, np.array(bases, dtype=np.int64)])
         if not self.sends_only:
-            self._reads.take(fresh, self._base(fresh.topic))
-            self.counts.transactional += int(fresh.txn.sum())
+            self._reads.take(fresh, self._base(fresh.events.topic))
+            self.counts.transactional += int(fresh.events.txn.sum())
         batch = joined(self._open, fresh)
         operations, still_open = self._paired(batch)
         self._open = picked(batch, still_open)
@@ -102,72 +104,80 @@ class Ingest:
 
     def _paired(self, batch: Batch) -> tuple[Operations, Ints]:
         """The operations that are whole, and the events that are still open."""
-        clients = np.flatnonzero(of_clients(batch.process, batch.f, self.names["f"]))
-        order = clients[np.argsort(batch.process[clients], kind="stable")]
-        same = np.diff(batch.process[order]) == 0 if len(order) else np.zeros(0, dtype=bool)
-        invoked = batch.kind[order] == INVOKE
+        events = batch.events
+        clients = np.flatnonzero(of_clients(events.process, events.f, self.names["f"]))
+        order = clients[np.argsort(events.process[clients], kind="stable")]
+        process = events.process[order]
+        same = np.diff(process) == 0 if len(order) else np.zeros(0, dtype=bool)
+        invoked = events.kind[order] == INVOKE
         follows = np.append(same, False)
         answered = invoked & follows & ~np.append(invoked[1:], True)
-        silent = ~invoked & (batch.f[order] == self._number("send")) & (batch.size[order] == 0)
+        silent = ~invoked & (events.f[order] == self._number("send")) & (events.size[order] == 0)
         last_of_process = ~follows
         still_open = invoked & last_of_process
         at = np.flatnonzero(invoked & ~still_open)
         has = answered[at]
         completion = np.where(has, at + 1, at)
-        told_by = np.where(has & ~silent[completion], completion, at)
-        operations = self._assemble(batch, order[at], order[completion], has, order[told_by])
+        says_most = np.where(has & ~silent[completion], completion, at)
+        operations = self._assemble(batch, order[at], order[completion], has, order[says_most])
         # A completion at the beginning of a process here belongs to an invocation in an earlier split.
         first = np.append(True, ~same)[: len(order)]
         again = ~invoked & ~first & ~np.append(False, invoked)[: len(order)]
         heads = np.flatnonzero(~invoked & first)
-        again[heads] = [process not in self._invoked for process in batch.process[order[heads]].tolist()]
-        check_answers(batch.index[order], batch.process[order], again)
+        again[heads] = [one not in self._invoked for one in process[heads].tolist()]
+        check_answers(events.index[order], process, again)
         heads = heads[~silent[heads]]
         if len(heads) and self._invoked:
-            operations = both(self._headless(batch, order[heads]), operations)
+            operations = concatenated(Operations, [self._headless(batch, order[heads]), operations])
         return operations, np.sort(order[still_open])
 
     def _number(self, f: str) -> int:
         return self.names["f"].number(f)
 
-    def _assemble(self, batch: Batch, invoked: Ints, completed: Ints, has: Bools, tells: Ints) -> Operations:
+    def _assemble(self, batch: Batch, invoked: Ints, completed: Ints, has: Bools, says: Ints) -> Operations:
         return Operations(
-            process=batch.process[invoked],
-            f=batch.f[invoked],
-            base=self._base(batch.topic[tells]),
-            partition=batch.partition[tells],
-            kind=np.where(has, batch.kind[completed], 3),
-            told=np.where(has, batch.told[completed], NONE),
-            error=np.where(has, batch.error[completed], NONE),
-            tells=tells,
-            invoke_index=batch.index[invoked],
-            invoke_ns=batch.ns[invoked],
-            complete_index=np.where(has, batch.index[completed], NONE),
-            complete_ns=np.where(has, batch.ns[completed], NONE),
+            process=batch.events.process[invoked],
+            f=batch.events.f[invoked],
+            base=self._base(batch.events.topic[says]),
+            partition=batch.events.partition[says],
+            kind=np.where(has, batch.events.kind[completed], 3),
+            shown_end=np.where(has, batch.events.high_watermark[completed], NONE),
+            error=np.where(has, batch.events.error[completed], NONE),
+            event=says,
+            invoke_index=batch.events.index[invoked],
+            invoke_ns=batch.events.ns[invoked],
+            complete_index=np.where(has, batch.events.index[completed], NONE),
+            complete_ns=np.where(has, batch.events.ns[completed], NONE),
         )
 
     def _headless(self, batch: Batch, completed: Ints) -> Operations:
         rows = [
             (at, *self._invoked.pop(process))
-            for at, process in zip(completed.tolist(), batch.process[completed].tolist(), strict=True)
+            for at, process in zip(completed.tolist(), batch.events.process[completed].tolist(), strict=True)
             if process in self._invoked
         ]
         columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
         at = columns[:, 0]
         found = self._assemble(batch, at, at, np.ones(len(at), dtype=bool), at)
-        found.invoke_index, found.invoke_ns = columns[:, 1], columns[:, 2]
-        return found
+        return replace(found, invoke_index=columns[:, 1], invoke_ns=columns[:, 2])
 
     def _leave(self) -> None:
         """At the end of the split: what is open never completed, or its completion is elsewhere."""
         if self._open is not None and len(self._open):
             batch, rows = self._open, np.arange(len(self._open))
             left = self._assemble(batch, rows, rows, np.zeros(len(rows), dtype=bool), rows)
+            completions = np.zeros((len(rows), 3), dtype=np.int64)
             keep = np.ones(len(rows), dtype=bool)
-            for at, process in enumerate(batch.process.tolist()):
+            for at, process in enumerate(batch.events.process.tolist()):
                 index, ns, kind, silent = self._completed.get(process, (NONE, NONE, 3, 1))
-                left.complete_index[at], left.complete_ns[at], left.kind[at] = index, ns, kind
+                completions[at] = index, ns, kind
                 keep[at] = bool(silent)
+            left = replace(
+                left,
+                complete_index=completions[:, 0],
+                complete_ns=completions[:, 1],
+                kind=completions[:, 2],
+            )
             self._operations(batch, left.take(keep))
         if not self.sends_only:
             self._neighbours.leave(self.writer, self.context, self._sent)
@@ -199,11 +209,13 @@ class Ingest:
             self._sends(batch, sends)
 
     def _ends(self, operations: Operations) -> None:
-        answered = (operations.f == self._number("end")) & (operations.kind == OK) & (operations.told != NONE)
+        answered = (
+            (operations.f == self._number("end")) & (operations.kind == OK) & (operations.shown_end != NONE)
+        )
         ends = operations.take(answered & (operations.base != NONE) & (operations.partition != NONE))
         log, width = ends.base + ends.partition, self.context.width
 
-        def told(kind: type[EndOffset], offset: Ints) -> EndOffset:
+        def of(kind: type[EndOffset], offset: Ints) -> EndOffset:
             return kind(
                 offset=offset,
                 process=ends.process,
@@ -213,19 +225,19 @@ class Ingest:
                 complete_ns=ends.complete_ns,
             )
 
-        some = ends.told > 0
-        last = told(End, ends.told - 1).take(some)
+        some = ends.shown_end > 0
+        last = of(End, ends.shown_end - 1).take(some)
         self.writer.spread(log[some], last.offset // width, last)
-        self.writer.spread(log, np.maximum(ends.told, 0) // width, told(EndAsked, ends.told))
+        self.writer.spread(log, np.maximum(ends.shown_end, 0) // width, of(EndAsked, ends.shown_end))
 
     def _shown(self, operations: Operations) -> None:
         """How far any operation was told that a log goes: by an end offset, or by the high watermark of what
         it read."""
-        told = (operations.kind == OK) & (operations.told != NONE) & (operations.base != NONE)
-        seen = operations.take(told & (operations.partition != NONE))
+        known = (operations.base != NONE) & (operations.partition != NONE)
+        seen = operations.take((operations.kind == OK) & (operations.shown_end != NONE) & known)
         shown = ShownEnd(
             log=seen.base + seen.partition,
-            end=seen.told,
+            end=seen.shown_end,
             process=seen.process,
             invoke_index=seen.invoke_index,
             invoke_ns=seen.invoke_ns,
@@ -239,9 +251,9 @@ class Ingest:
         f = self._number(GETS[self.context.objects[self.split.run]])
         gets = operations.take((operations.f == f) & (operations.kind != FAIL))
         gets = gets.take((gets.base != NONE) & (gets.partition != NONE))
-        told = batch.size[gets.tells] > 0
-        value = np.full(len(told), NOTHING)
-        value[told] = batch.record_value[batch.begin[gets.tells[told]]]
+        some = batch.events.size[gets.event] > 0
+        value = np.full(len(some), NOTHING)
+        value[some] = batch.records.value[batch.begin[gets.event[some]]]
         call = Call(
             inv=gets.invoke_index,
             ret=gets.complete_index,
@@ -253,21 +265,21 @@ class Ingest:
         put_gets(self.writer, self.context, self.split.run, gets.kind == OK, log, value, call)
 
     def _sends(self, batch: Batch, sends: Operations) -> None:
-        which, rows = batch.records_of(sends.tells)
+        which, rows = batch.records_of(sends.event)
         base = sends.base[which]
-        log = np.where(base == NONE, NONE, base + batch.record_partition[rows])
-        value, told = batch.record_value[rows], batch.record_offset[rows]
+        log = np.where(base == NONE, NONE, base + batch.records.partition[rows])
+        value, offset = batch.records.value[rows], batch.records.offset[rows]
         completed = sends.complete_index[which] != NONE
-        acked = completed & ((told >= 0) | (told == ACKED_WITHOUT_OFFSET))
-        refused = ~acked & completed & ((told == FAILED) | (sends.kind[which] == FAIL))
+        acked = completed & ((offset >= 0) | (offset == ACKED_WITHOUT_OFFSET))
+        refused = ~acked & completed & ((offset == FAILED) | (sends.kind[which] == FAIL))
         outcome = np.where(acked, Outcome.ACKED, np.where(refused, Outcome.REFUSED, Outcome.UNSURE))
         found = Sent(
             log=log,
             value=value,
             process=sends.process[which],
             outcome=outcome,
-            sent_offset=np.where(completed & (told >= 0), told, NONE),
-            rank=rows - batch.begin[sends.tells[which]],
+            sent_offset=np.where(completed & (offset >= 0), offset, NONE),
+            rank=rows - batch.begin[sends.event[which]],
             invoke_index=sends.invoke_index[which],
             invoke_ns=sends.invoke_ns[which],
             complete_index=sends.complete_index[which],

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wrackline.checkers.engine.table import C, Table
 from wrackline.checkers.inputs.arrays import Ints
+from wrackline.checkers.inputs.table import C, Table
 
 
 @dataclass(frozen=True, slots=True)

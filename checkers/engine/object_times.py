@@ -31,11 +31,11 @@ from wrackline.checkers.engine.object_facts import (
 )
 from wrackline.checkers.engine.object_values import REGISTER, Culprit, Role, put_contradictions
 from wrackline.checkers.engine.packed import Packed, Writer
-from wrackline.checkers.engine.table import Table, concatenated, constant
 from wrackline.checkers.exact import queue as exact_queue
 from wrackline.checkers.exact import register as exact_register
 from wrackline.checkers.exact.operations import BEFORE, NEVER, NOTHING
 from wrackline.checkers.inputs.arrays import NONE, Ints, bools
+from wrackline.checkers.inputs.table import Table, concatenated, constant
 
 SUMMARIES = (Kind.ZONE_REACH, Kind.LIFE_REACH, Kind.SOONEST, Kind.LEFT, Kind.UNSURE_GET)
 """What goes to the driver."""

@@ -35,11 +35,11 @@ from wrackline.checkers.engine.object_facts import (
 )
 from wrackline.checkers.engine.packed import AS_A_WHOLE, VALUES, Writer
 from wrackline.checkers.engine.routing import bucket_of
-from wrackline.checkers.engine.table import Table, assigned, concatenated, constant
 from wrackline.checkers.exact import queue as exact_queue
 from wrackline.checkers.exact import register as exact_register
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import Table, assigned, concatenated, constant
 from wrackline.history.model import MARKER
 
 REGISTER, QUEUE = "register", "queue"

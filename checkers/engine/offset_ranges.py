@@ -54,9 +54,9 @@ from wrackline.checkers.engine.facts import (
     Summary,
 )
 from wrackline.checkers.engine.proofs import NOTHING_ABOVE, OfEach, with_proofs
-from wrackline.checkers.engine.table import Table, assigned, concatenated, constant
 from wrackline.checkers.engine.unacknowledged import settled
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import Table, assigned, concatenated, constant
 
 _COMPACT_ROWS = 4_000_000
 Rows = Candidate[Ints]

@@ -15,8 +15,8 @@ import orjson
 import pyarrow as pa
 
 from wrackline.checkers.engine.facts import KIND_OF, ROWS, Kind
-from wrackline.checkers.engine.table import T, Table, pack, plain, unpack
 from wrackline.checkers.inputs.arrays import Ints
+from wrackline.checkers.inputs.table import T, Table, pack, plain, unpack
 
 VALUES, AGAIN = -(1 << 60), 1 - (1 << 60)
 """Owners of what is looked at by value: found in the first round, and in the second."""

@@ -18,8 +18,8 @@ from wrackline.checkers.engine.context import Context
 from wrackline.checkers.engine.facts import Edge, Jump, Placed, Position, Session, Timed, grouped
 from wrackline.checkers.engine.packed import AS_A_WHOLE, Writer
 from wrackline.checkers.engine.routing import put_found
-from wrackline.checkers.engine.table import Table, concatenated, constant
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
+from wrackline.checkers.inputs.table import Table, concatenated, constant
 
 
 class Walk(IntEnum):

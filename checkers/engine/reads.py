@@ -16,9 +16,9 @@ from wrackline.checkers.engine.context import Context
 from wrackline.checkers.engine.facts import Epoch, Final, Held, Poll, Position, Read
 from wrackline.checkers.engine.packed import AS_A_WHOLE, Writer
 from wrackline.checkers.engine.per_process import Sequence, Walk, put_steps
-from wrackline.checkers.engine.table import concatenated, constant
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.row_groups import OK, Batch, Names
+from wrackline.checkers.inputs.table import concatenated, constant
 from wrackline.history.model import REPLICA
 
 
@@ -42,10 +42,12 @@ class Reads:
         return self._names["f"].number(f)
 
     def _seen(self, batch: Batch, base: Ints) -> None:
-        answered = (batch.kind == OK) & (base != NONE) & (batch.size > 0)
-        self._given(batch, base, answered & (batch.f == self._number("poll")), Poll)
-        self._given(batch, base, answered & (batch.f == self._number("drain")), Final)
-        of_replicas = answered & (batch.f == self._number("replica")) & (batch.process == REPLICA)
+        answered = (batch.events.kind == OK) & (base != NONE) & (batch.events.size > 0)
+        self._given(batch, base, answered & (batch.events.f == self._number("poll")), Poll)
+        self._given(batch, base, answered & (batch.events.f == self._number("drain")), Final)
+        of_replicas = (
+            answered & (batch.events.f == self._number("replica")) & (batch.events.process == REPLICA)
+        )
         self._held(batch, base, of_replicas)
 
     def _given(self, batch: Batch, base: Ints, of: Bools, kind: type[Read]) -> None:
@@ -53,12 +55,12 @@ class Reads:
         event, _, rows = _records(batch, np.flatnonzero(of))
         if not len(rows):
             return
-        log = base[event] + batch.record_partition[rows]
-        offset, index = batch.record_offset[rows], batch.index[event]
-        found = kind(offset, batch.record_value[rows], index, batch.ns[event])
+        records, index = batch.records.take(rows), batch.events.index[event]
+        log, offset = base[event] + records.partition, records.offset
+        found = kind(offset, records.value, index, batch.events.ns[event])
         self._writer.spread(log, offset // self._context.width, found)
         if kind is Final:
-            self._epochs(log, constant(-1, len(rows)), batch.record_epoch[rows], offset, index)
+            self._epochs(log, constant(-1, len(rows)), records.epoch, offset, index)
 
     def _held(self, batch: Batch, base: Ints, of: Bools) -> None:
         """Records that replicas have."""
@@ -66,11 +68,11 @@ class Reads:
         event, which, rows = _records(batch, events)
         if not len(rows):
             return
-        log = base[event] + batch.record_partition[rows]
-        offset, index, epoch = batch.record_offset[rows], batch.index[event], batch.record_epoch[rows]
+        records, index = batch.records.take(rows), batch.events.index[event]
+        log, offset, epoch = base[event] + records.partition, records.offset, records.epoch
         number, hw, bit = self._replicas(batch, events, base)
         committed = (offset < hw[which]).astype(np.int64)
-        found = Held(offset, batch.record_value[rows], index, epoch, bit[which], committed)
+        found = Held(offset, records.value, index, epoch, bit[which], committed)
         self._writer.spread(log, offset // self._context.width, found)
         self._epochs(log, number[which], epoch, offset, index)
 
@@ -79,17 +81,17 @@ class Reads:
         hosts = self._names["node"].names
         found = np.zeros((len(events), 3), dtype=np.int64)
         for at, event in enumerate(events.tolist()):
-            host = hosts[batch.node[event]] if batch.node[event] != NONE else ""
-            about = self._context.replicas.get((int(base[event] + batch.partition[event]), host))
+            host = hosts[batch.events.node[event]] if batch.events.node[event] != NONE else ""
+            about = self._context.replicas.get((int(base[event] + batch.events.partition[event]), host))
             found[at] = (about.number, about.hw, about.bit) if about else (-2, 0, 0)
         return found[:, 0], found[:, 1], found[:, 2]
 
     def _epochs(self, log: Ints, node: Ints, epoch: Ints, offset: Ints, index: Ints) -> None:
         """Where each leader epoch begins and ends: few rows, however many records."""
-        told = epoch >= 0
-        if not told.any():
+        known = epoch >= 0
+        if not known.any():
             return
-        log, node, epoch, offset, index = (one[told] for one in (log, node, epoch, offset, index))
+        log, node, epoch, offset, index = (one[known] for one in (log, node, epoch, offset, index))
         change = (np.diff(log) != 0) | (np.diff(node) != 0) | (np.diff(epoch) != 0)
         starts = np.append(0, np.flatnonzero(change) + 1)
         found = Epoch(
@@ -104,20 +106,20 @@ class Reads:
 
     def _followed_on(self, batch: Batch, base: Ints) -> None:
         """Reads that do not follow on the one before in their process and partition."""
-        ok = (batch.kind == OK) & (base != NONE)
-        events = np.flatnonzero(ok & (batch.f == self._number("poll")) & (batch.size > 0))
+        ok = (batch.events.kind == OK) & (base != NONE)
+        events = np.flatnonzero(ok & (batch.events.f == self._number("poll")) & (batch.events.size > 0))
         which, rows = batch.records_of(events)
         event = events[which]
-        offset = batch.record_offset[rows]
+        offset = batch.records.offset[rows]
         reads = Position(
-            process=batch.process[event],
-            log=base[event] + batch.record_partition[rows],
-            order=batch.index[event],
+            process=batch.events.process[event],
+            log=base[event] + batch.records.partition[rows],
+            order=batch.events.index[event],
             offset=offset,
             next=offset + 1,
             value=constant(NONE, len(rows)),
-            index=batch.index[event],
-            ns=batch.ns[event],
+            index=batch.events.index[event],
+            ns=batch.events.ns[event],
         )
         moved = np.array(self._moves(batch, base, ok), dtype=np.int64).reshape(-1, 5)
         if len(moved):
@@ -142,15 +144,20 @@ class Reads:
 
     def _moves(self, batch: Batch, base: Ints, ok: Bools) -> list[tuple[int, int, int, int, int]]:
         """(process, log, start, index, ns) for each partition that a consumer takes or moves in, or loses
-        (start -1: where it goes on there nobody told)."""
-        found = []
+        (start -1: nobody knows where it goes on there)."""
+        found, events = [], batch.events
         moving = [self._number(f) for f in ("assign", "rebalance")]
-        for event in np.flatnonzero(ok & np.isin(batch.f, moving)).tolist():
+        for event in np.flatnonzero(ok & np.isin(events.f, moving)).tolist():
             text = batch.extra[event].as_py() if batch.extra is not None else None
             said = orjson.loads(text) if text else {}
             given = [*(said.get("partitions") or ()), *(said.get("revoked") or ())]
             positions = dict.fromkeys(map(str, given), -1) | (said.get("positions") or {})
-            of = (int(batch.process[event]), int(base[event]), int(batch.index[event]), int(batch.ns[event]))
+            of = (
+                int(batch.events.process[event]),
+                int(base[event]),
+                int(batch.events.index[event]),
+                int(batch.events.ns[event]),
+            )
             found += [
                 (of[0], of[1] + int(partition), -1 if start is None else int(start), of[2], of[3])
                 for partition, start in positions.items()
@@ -162,7 +169,7 @@ class Reads:
 def _records(batch: Batch, events: Ints) -> tuple[Ints, Ints, Ints]:
     """(event, which of ``events``, row) of each record of the events that has an offset."""
     which, rows = batch.records_of(events)
-    real = batch.record_offset[rows] >= 0
+    real = batch.records.offset[rows] >= 0
     if not real.all():
         which, rows = which[real], rows[real]
     return events[which], which, rows

@@ -37,11 +37,11 @@ from wrackline.checkers.engine.offset_ranges import Range
 from wrackline.checkers.engine.packed import AS_A_WHOLE, VALUES, Packed, Writer, read
 from wrackline.checkers.engine.per_process import Pair, Walk, put_sessions, put_steps
 from wrackline.checkers.engine.routing import put_candidates, put_found
-from wrackline.checkers.engine.table import Table, concatenated, constant
 from wrackline.checkers.engine.unacknowledged import LogOrder, of_senders, put_to_senders, put_unplaced
 from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.row_groups import Split
 from wrackline.checkers.inputs.runs import BROKEN, surveyed_split, unreadable
+from wrackline.checkers.inputs.table import Table, concatenated, constant
 
 Batches = Iterator[pa.RecordBatch]
 GivesContext = Callable[[], Context]

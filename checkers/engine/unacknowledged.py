@@ -39,8 +39,8 @@ from wrackline.checkers.engine.marks import Marks
 from wrackline.checkers.engine.packed import SENDERS, Writer
 from wrackline.checkers.engine.per_process import Sequence
 from wrackline.checkers.engine.routing import bucket_of
-from wrackline.checkers.engine.table import concatenated, constant
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import concatenated, constant
 
 FIRST, LAST = -1, 1 << 30
 """``rank`` of a record that is the first or the last of its process, where nobody knows any more what it was

@@ -1,4 +1,4 @@
-"""How a run went, by its own account: what its runner wrote down beside phases and operations
+"""How a run went, by its own account: what its runner wrote down besides phases and operations
 (wrackline.history.model)."""
 
 from __future__ import annotations

@@ -22,11 +22,11 @@ class FinalRead:
     unseen: int = 0
     """Of a derived one: records that were acknowledged where nobody read."""
     late_ns: int | None = None
-    """When a client was told of this partition last, if that was after the final read had begun."""
+    """When a client learnt of this partition last, if that was after the final read had begun."""
     began: int | None = None
     """Index of its first invocation."""
-    told: dict[int, int] = field(default_factory=dict)
-    """End offset -> index of the invocation of the first operation that was told it."""
+    first_shown: dict[int, int] = field(default_factory=dict)
+    """End offset -> index of the invocation of the first operation that was shown it."""
     _begun: dict[int, int] = field(default_factory=dict)
     """Process -> index of its last invocation."""
 
@@ -39,7 +39,7 @@ class FinalRead:
     @property
     def asked(self) -> int:
         """When ``end`` was asked for: whatever completed before that index saw the log as it was before."""
-        return self.told.get(self.end, NONE)
+        return self.first_shown.get(self.end, NONE)
 
     def take(self, row: Mapping[str, Any]) -> None:
         """Takes up any event of a drain."""
@@ -48,7 +48,7 @@ class FinalRead:
             self.began = row["index"] if self.began is None else self.began
         if row["high_watermark"] is not None:
             since = self._begun.get(row["process"], row["index"])
-            self.told.setdefault(row["high_watermark"], since)
+            self.first_shown.setdefault(row["high_watermark"], since)
         if row["type"] == "ok":
             self._take_answer(row)
 

@@ -88,9 +88,9 @@ def survey(split: Split) -> Survey:
             drain = fs.names.index("drain") if "drain" in fs.names else -1
             latecomers.take(file, group, kind, client & (f != drain), f == drain)
             crash = fs.names.index("crash") if "crash" in fs.names else -1
-            told = np.flatnonzero((process < 0) | (f == drain) | (f == crash))
-            if len(told):
-                found.rows += _small(file, group, told)
+            wanted = np.flatnonzero((process < 0) | (f == drain) | (f == crash))
+            if len(wanted):
+                found.rows += _small(file, group, wanted)
             found.events += len(process)
         _open_ends(file, firsts, lasts, found)
         latecomers.close(file)
@@ -163,7 +163,7 @@ end."""
 
 
 def partners(surveys: list[Survey]) -> dict[int, Partners]:
-    """What each split of one run must be told of operations that begin or end in another."""
+    """What each split of one run must know of operations that begin or end in another."""
     found: dict[int, Partners] = {one.number: {"invoked": [], "completed": []} for one in surveys}
     open_now: dict[int, tuple[int, list[int]]] = {}
     for one in sorted(surveys, key=lambda survey: survey.number):

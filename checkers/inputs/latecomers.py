@@ -68,15 +68,15 @@ class Latecomers:
         topic = names.codes(table["topic"])
         records = table["records"].combine_chunks()
         of = ints(pc.list_parent_indices(records))
-        told = pc.list_flatten(records)
-        offset = ints(pc.struct_field(told, "offset"))
+        named = pc.list_flatten(records)
+        offset = ints(pc.struct_field(named, "offset"))
         # What is not acknowledged has no offset; reads have one always.
         some = (offset >= 0) | (offset == ACKED_WITHOUT_OFFSET)
         whole = np.flatnonzero(
             (partition != NONE) & (ints(pc.fill_null(pc.list_value_length(records), 0)) == 0)
         )
         rows = np.concatenate([of[some], whole])
-        places = np.concatenate([ints(pc.struct_field(told, "partition"))[some], partition[whole]])
+        places = np.concatenate([ints(pc.struct_field(named, "partition"))[some], partition[whole]])
         for row, place in zip(rows.tolist(), places.tolist(), strict=True):
             name = names.names[topic[row]] if topic[row] != NONE else None
             if name is not None:
@@ -85,14 +85,14 @@ class Latecomers:
 
 
 def latest(
-    told: Iterable[tuple[list[Latecomer], tuple[int, int] | None, bool]], began: dict[tuple[str, int], int]
+    splits: Iterable[tuple[list[Latecomer], tuple[int, int] | None, bool]], began: dict[tuple[str, int], int]
 ) -> dict[tuple[str, int], int]:
     """Partition -> when (time_ns) somebody was told of it last, if that was after its final read had begun.
 
-    ``told``: of each split in order what came late, what has no place, and whether an earlier one has a final
-    read; ``began``: index at which each final read began."""
+    ``splits``: of each split in order what came late, what has no place, and whether an earlier one has a
+    final read; ``began``: index at which each final read began."""
     found: dict[tuple[str, int], tuple[int, int]] = {}
-    for placed, unplaced, begun in told:
+    for placed, unplaced, begun in splits:
         late = [((topic, partition), (index, ns)) for topic, partition, index, ns in placed]
         if begun and unplaced is not None:
             late += [(place, (unplaced[0], unplaced[1])) for place in began]

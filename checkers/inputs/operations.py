@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from wrackline.checkers.inputs.arrays import Bools, Ints
 from wrackline.checkers.inputs.row_groups import Names
+from wrackline.checkers.inputs.table import Table
 
 ROWS_OF_MEMBERS = ("rebalance", "crash")
-"""Kinds of rows that are no operations: a member of a group is told something in the middle of a poll, or
+"""Kinds of rows that are no operations: a member of a group learns something in the middle of a poll, or
 ends."""
 
 
@@ -22,29 +21,24 @@ def of_clients(process: Ints, f: Ints, names: Names) -> Bools:
     return found
 
 
-@dataclass(slots=True)
-class Operations:
-    """Operations of clients, each with the event that tells most of it (``tells``: a row of the batch)."""
+@dataclass(frozen=True, slots=True)
+class Operations(Table[Ints]):
+    """Operations of clients, each with the event that says most of it."""
 
     process: Ints
     f: Ints
     base: Ints
+    """The log of partition 0 of its topic; NONE where it has none."""
     partition: Ints
     kind: Ints
-    told: Ints
+    """OK, FAIL or INFO."""
+    shown_end: Ints
+    """How far the answer said that the log goes; NONE where it did not say."""
     error: Ints
-    tells: Ints
+    event: Ints
+    """The row, in its batch, of the event that says most."""
     invoke_index: Ints
     invoke_ns: Ints
     complete_index: Ints
     """NONE when it never completed."""
     complete_ns: Ints
-
-    def take(self, rows: Bools | Ints) -> Operations:
-        return Operations(*(getattr(self, name)[rows] for name in self.__slots__))
-
-
-def both(one: Operations, other: Operations) -> Operations:
-    return Operations(
-        *(np.concatenate([getattr(one, name), getattr(other, name)]) for name in Operations.__slots__)
-    )

@@ -11,9 +11,9 @@ from wrackline.checkers.inputs.runs import Fault, Phase, Run
 RECOVERY_NS = 10_000_000_000
 """A gap in acks that begins so long after a fault has ended is not that fault's."""
 QUIET_NS = 1_000_000_000
-"""The stretch before anything goes wrong that the asked rate is measured in is so long at least."""
+"""The period before anything goes wrong that the asked rate is measured in is so long at least."""
 HEALTHY_NS = 5_000_000_000
-"""A stretch without faults, between or after faults, counts as a healthy phase from this length on."""
+"""A period without faults, between or after faults, counts as a healthy phase from this length on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def first_fault_ns(run: Run) -> int | None:
 
 
 def healthy(run: Run) -> list[HealthyPeriod]:
-    """The stretches of the driven phases without any fault: all before the first, and long ones after it."""
+    """The periods of the driven phases without any fault: all before the first, and long ones after it."""
     first = first_fault_ns(run)
     troubles = sorted(
         (fault.begin_ns if fault.begin_ns is not None else fault.struck_ns, fault.ended_ns or run.end_ns)
@@ -67,9 +67,9 @@ def healthy(run: Run) -> list[HealthyPeriod]:
 
 
 def boundaries(run: Run) -> list[int]:
-    """Where segments begin: at each begin and end of a healthy stretch or a phase. Operations are counted by
+    """Where segments begin: at each begin and end of a healthy period or a phase. Operations are counted by
     the segment they were invoked in."""
-    times = {time for stretch in healthy(run) for time in (stretch.begin_ns, stretch.end_ns)}
+    times = {time for period in healthy(run) for time in (period.begin_ns, period.end_ns)}
     times |= {time for phase in run.phases for time in (phase.begin_ns, phase.end_ns)}
     times |= {time for fault in run.faults for time in in_force(run, fault)}
     times |= {time for time in trouble(run) if time is not None}
@@ -96,9 +96,9 @@ def faulty_segments(run: Run, faults: Iterable[Fault] | None = None) -> set[int]
 
 
 def healthy_segments(run: Run) -> set[int]:
-    """Segments of the main phase's healthy stretches; without phases on record, of all of them."""
-    stretches = [stretch for stretch in healthy(run) if stretch.name != "warm"]
-    return set().union(*(segments_between(run, one.begin_ns, one.end_ns) for one in stretches))
+    """Segments of the main phase's healthy periods; without phases on record, of all of them."""
+    periods = [period for period in healthy(run) if period.name != "warm"]
+    return set().union(*(segments_between(run, one.begin_ns, one.end_ns) for one in periods))
 
 
 def trouble(run: Run) -> tuple[int | None, int | None]:
@@ -110,8 +110,8 @@ def trouble(run: Run) -> tuple[int | None, int | None]:
 def quiet_start(run: Run) -> HealthyPeriod | None:
     """A second of it at least; a member that crashes ends it, as a fault does."""
     first = first_fault_ns(run)
-    quiet = [stretch for stretch in healthy(run) if first is None or stretch.end_ns <= first]
-    whole = next((stretch for stretch in quiet if stretch.name != "warm"), quiet[0] if quiet else None)
+    quiet = [period for period in healthy(run) if first is None or period.end_ns <= first]
+    whole = next((period for period in quiet if period.name != "warm"), quiet[0] if quiet else None)
     if whole is None:
         return None
     crash = next((at for at in run.crashes if whole.begin_ns + QUIET_NS <= at < whole.end_ns), whole.end_ns)

@@ -1,4 +1,4 @@
-"""Stretches of histories, and how one is read: row groups of Parquet become columns of numpy, some ten
+"""Parts of histories, and how one is read: row groups of Parquet become columns of numpy, some ten
 thousand events (or some hundred thousand records) at a time, whatever the size of a row group.
 
 Spark's own reader makes objects of nested records, which costs ten times what Arrow's columns cost. So Spark
@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.inputs.arrays import NONE, Ints
+from wrackline.checkers.inputs.table import Table, concatenated
 from wrackline.checkers.inputs.validity import check_types
 from wrackline.history.addresses import parquet
 
@@ -46,7 +47,7 @@ class Split:
 
 
 def splits_of(run: int, path: str, events: int = SPLIT_EVENTS, records: int = SPLIT_RECORDS) -> list[Split]:
-    """Cut a history into stretches of about so many events or records. Raises OSError or ValueError."""
+    """Cut a history into parts of about so many events or records. Raises OSError or ValueError."""
     found: list[Split] = []
     with parquet(path) as file:
         metadata = file.metadata
@@ -79,59 +80,60 @@ def _paths(file: pq.ParquetFile) -> list[str]:
     return [file.metadata.schema.column(at).path for at in range(file.metadata.num_columns)]
 
 
-@dataclass(slots=True)
-class Batch:
-    """Events in the order of their index, as columns. Strings are numbers into ``names``; NONE is null."""
+@dataclass(frozen=True, slots=True)
+class Events(Table[Ints]):
+    """Events of a history. Strings are numbers into ``names``; NONE is null."""
 
     index: Ints
     ns: Ints
     process: Ints
     kind: Ints
+    """A value of TYPES."""
     f: Ints
     topic: Ints
     node: Ints
     error: Ints
     partition: Ints
-    told: Ints
-    """high_watermark."""
-    begin: Ints
+    high_watermark: Ints
+    """How far the answer said that the log goes."""
     size: Ints
-    """Records of event i are rows [begin, begin + size) of the records' columns."""
+    """How many records it has."""
     txn: Ints
     """1: it belongs to a transaction (only where ``extra`` was read)."""
-    record_partition: Ints
-    record_offset: Ints
-    record_value: Ints
-    record_epoch: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Records(Table[Ints]):
+    """Records of events."""
+
+    partition: Ints
+    offset: Ints
+    """Below 0: what became of a send without an offset (wrackline.history.model)."""
+    value: Ints
+    epoch: Ints
+    """The leader epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events in the order of their index, and their records."""
+
+    events: Events
+    begin: Ints
+    """Records of event i are rows [begin, begin + size) of ``records``."""
+    records: Records
     extra: pa.ChunkedArray | None = None
+    """JSON, where it was read."""
 
     def __len__(self) -> int:
-        return len(self.index)
+        return len(self.events)
 
     def records_of(self, events: Ints) -> tuple[Ints, Ints]:
         """(which of ``events``, row) for each record of the events, in order."""
-        sizes = self.size[events]
+        sizes = self.events.size[events]
         which = np.repeat(np.arange(len(events)), sizes)
         starts = np.cumsum(sizes) - sizes
         return which, np.arange(len(which)) - np.repeat(starts - self.begin[events], sizes)
-
-
-EVENT_COLUMNS = (
-    "index",
-    "ns",
-    "process",
-    "kind",
-    "f",
-    "topic",
-    "node",
-    "error",
-    "partition",
-    "told",
-    "begin",
-    "size",
-    "txn",
-)
-RECORD_COLUMNS = ("record_partition", "record_offset", "record_value", "record_epoch")
 
 
 class Names:
@@ -198,7 +200,7 @@ def _batch(batch: pa.RecordBatch, names: Mapping[str, Names]) -> Batch:
     codes = names["type"].codes(batch.column("type"))
     check_types(names["type"].names, TYPES)
     kinds = np.array([TYPES[name] for name in names["type"].names], dtype=np.int64)
-    return Batch(
+    events = Events(
         index=ints(batch.column("index")),
         ns=ints(batch.column("time_ns")),
         process=ints(batch.column("process")),
@@ -208,15 +210,18 @@ def _batch(batch: pa.RecordBatch, names: Mapping[str, Names]) -> Batch:
         node=names["node"].codes(batch.column("node")),
         error=names["error"].codes(batch.column("error")),
         partition=ints(batch.column("partition")),
-        told=ints(batch.column("high_watermark")),
-        begin=offsets[:-1],
+        high_watermark=ints(batch.column("high_watermark")),
         size=size,
         txn=_of_transactions(batch),
-        record_partition=ints(fields["partition"]),
-        record_offset=ints(fields["offset"]),
-        record_value=ints(fields["value"]),
-        record_epoch=ints(fields["leader_epoch"]),
-        extra=batch.column("extra") if "extra" in batch.schema.names else None,
+    )
+    there = Records(
+        partition=ints(fields["partition"]),
+        offset=ints(fields["offset"]),
+        value=ints(fields["value"]),
+        epoch=ints(fields["leader_epoch"]),
+    )
+    return Batch(
+        events, offsets[:-1], there, batch.column("extra") if "extra" in batch.schema.names else None
     )
 
 
@@ -227,25 +232,22 @@ def _of_transactions(batch: pa.RecordBatch) -> Ints:
 
 
 def joined(before: Batch | None, batch: Batch) -> Batch:
-    """Events carried over from an earlier batch, followed by a batch."""
+    """Events left over from an earlier batch, followed by a batch."""
     if before is None or not len(before):
         return batch
-    shift = len(before.record_value)
-    columns = {
-        name: np.concatenate([getattr(before, name), getattr(batch, name)])
-        for name in (*EVENT_COLUMNS, *RECORD_COLUMNS)
-        if name != "begin"
-    }
-    return Batch(**columns, begin=np.concatenate([before.begin, batch.begin + shift]))
+    shift = len(before.records)
+    return Batch(
+        concatenated(Events, [before.events, batch.events]),
+        np.concatenate([before.begin, batch.begin + shift]),
+        concatenated(Records, [before.records, batch.records]),
+    )
 
 
-def picked(batch: Batch, events: Ints | Bools) -> Batch:
-    """Some events alone, with their records."""
-    rows = np.flatnonzero(events) if events.dtype == bool else events.astype(np.int64)
-    _, records = batch.records_of(rows)
-    columns = {name: getattr(batch, name)[rows] for name in EVENT_COLUMNS if name != "begin"}
-    begin = np.cumsum(columns["size"]) - columns["size"]
-    return Batch(**columns, begin=begin, **{name: getattr(batch, name)[records] for name in RECORD_COLUMNS})
+def picked(batch: Batch, events: Ints) -> Batch:
+    """Some events alone (their rows), with their records."""
+    _, records = batch.records_of(events)
+    size = batch.events.size[events]
+    return Batch(batch.events.take(events), np.cumsum(size) - size, batch.records.take(records))
 
 
 __all__ = [

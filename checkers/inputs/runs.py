@@ -1,7 +1,7 @@
 """The runs to be judged, as the driver knows them: configuration, faults, phases, final reads. No Spark here.
 
-Only rows that a run has few of are read here (nemesis, runner, ends of chunks), never the records: what grows
-with the number of operations is Spark's.
+Only rows that a run has few of are read here (nemesis, runner, edges of splits), never the records: what
+grows with the number of operations is Spark's.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Run:
     facts: int = 0
     """Records and events, as the footers of its files count them."""
     splits: list[Split] = field(default_factory=list)
-    """Stretches of the history, to be read in parallel."""
+    """Parts of the history, to be read in parallel."""
     partners: dict[int, Partners] = field(default_factory=dict)
     """By split: operations that begin or end in another."""
     topics: list[str] = field(default_factory=list)

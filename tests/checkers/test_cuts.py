@@ -16,10 +16,10 @@ from tests.checkers.cases import Case, all_cases
 from tests.checkers.without_spark import candidates
 from wrackline.checkers.anomalies.registry import marks
 from wrackline.checkers.engine.context import run_of
-from wrackline.checkers.engine.table import Table, pack, unpack
 from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.row_groups import splits_of
 from wrackline.checkers.inputs.runs import Run, open_run, surveyed, surveyed_split
+from wrackline.checkers.inputs.table import Table, pack, unpack
 from wrackline.checkers.proving.model.knobs import drawn
 from wrackline.checkers.proving.model.made import make
 

@@ -17,9 +17,9 @@ from wrackline.checkers.engine.object_facts import Contradiction
 from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, beyond_of
 from wrackline.checkers.engine.packed import Packed, Writer, read
 from wrackline.checkers.engine.range_bounds import below_of, bounds, row_of
-from wrackline.checkers.engine.table import concatenated
 from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.runs import Run
+from wrackline.checkers.inputs.table import concatenated
 from wrackline.checkers.plan import NOBODY
 
 Stage = Callable[[stages.Batches], stages.Batches]

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from wrackline.checkers.engine.candidates import Candidate, Step
 from wrackline.checkers.engine.facts import Final
-from wrackline.checkers.engine.table import constant
+from wrackline.checkers.inputs.table import constant
 from wrackline.checkers.inputs.arrays import Ints
 
 
