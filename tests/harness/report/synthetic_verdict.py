@@ -60,7 +60,7 @@ def findings(events: list[Event], lost: list[Record], final: dict[int, list[Reco
         _finding(
             "replica-divergence", 2, 700, diverging.value, [acked[diverging.value].index, *replicas], None,
             f"At offset 700 of log-2 n1 and n2 hold value {value_label(diverging.value)} (leader epoch 2), "
-            f"n3 holds value {value_label(value_of(4, 99_999))} (leader epoch 1), below every high watermark.",
+            f"n3 holds value {value_label(value_of(4, 99_999))} (leader epoch 1), below all high watermarks.",
         )
     )  # fmt: skip
     return found
