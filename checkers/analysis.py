@@ -29,7 +29,8 @@ from wrackline.checkers.anomalies.cycles import TRANSACTIONS
 from wrackline.checkers.anomalies.evidence import finished
 from wrackline.checkers.anomalies.group_tables import KINDS, duplicates
 from wrackline.checkers.anomalies.registry import Evidence, checks, like, names
-from wrackline.checkers.anomalies.transactions import ends
+from wrackline.checkers.anomalies.transaction_tables import ends
+from wrackline.checkers.engine.frames import Frame
 from wrackline.checkers.engine.spark.following import followed
 from wrackline.checkers.engine.spark.session import MEMORY_VARIABLE, NO_PROPERTIES, in_pieces, session
 from wrackline.checkers.engine.tables import Tables, few
@@ -39,7 +40,7 @@ from wrackline.checkers.inputs.runs import NO_HISTORY, AnalysisError, Run, open_
 from wrackline.checkers.plan import Judged, judge, survey_all, tasks_of
 from wrackline.checkers.verdict.contracts import contract_for, named
 from wrackline.checkers.verdict.load import loads
-from wrackline.checkers.verdict.metrics import Figures, TransactionEnds, metrics
+from wrackline.checkers.verdict.metrics import Figures, metrics
 from wrackline.checkers.verdict.verdict import Found, verdict
 from wrackline.history.addresses import remove
 from wrackline.history.files import whole_file
@@ -271,16 +272,15 @@ def _pieces(spark: SparkSession, runs: Sequence[Run]) -> int:
 def _count_groups(tables: Tables, counted: Sequence[Figures]) -> None:
     """The metric ``group-duplicates``, where there are groups."""
     if any(run.kinds & KINDS for run in tables.runs):
-        for row in duplicates(tables).collect():
-            counted[row["run"]].groups[row["group"]] = (row["deliveries"], row["records"])
+        for (run, group), counts in duplicates(tables).items():
+            counted[run].groups[group] = counts
 
 
 def _count_transactions(judged: Judged) -> None:
     """The metric ``transaction-ends``, where there are transactions."""
     if judged.evidence.counts.get(TRANSACTIONS):
-        for row in ends(judged.evidence.tables).collect():
-            of_run = judged.figures[row["run"]].transactions
-            of_run[row["transactional_id"]] = TransactionEnds(**row["ends"].asDict())
+        for run, transactional_id, counts in ends(judged.evidence.tables):
+            judged.figures[run].transactions[transactional_id] = counts
 
 
 def _cause(wrong: Exception) -> str:
@@ -303,7 +303,7 @@ def all_findings(evidence: Evidence) -> DataFrame | None:
     """Findings of every check that has something to look at, in the common schema plus ``run``; None when
     none has."""
     found = [one.find(evidence) for one in checks() if one.applies(evidence)]
-    return finished(reduce(DataFrame.union, found), evidence.tables) if found else None
+    return finished(reduce(Frame.union, found), evidence.tables) if found else None
 
 
 def search(evidence: Evidence, scratch: str) -> list[Found]:

@@ -19,12 +19,13 @@ from wrackline.checkers.anomalies.cycles import TRANSACTIONS
 from wrackline.checkers.anomalies.registry import Evidence, marks
 from wrackline.checkers.engine import tasks as stages
 from wrackline.checkers.engine.candidates import Candidate
-from wrackline.checkers.engine.context import Context, context_of, places_of
+from wrackline.checkers.engine.context import PARTITION_BITS, Context, context_of, places_of
 from wrackline.checkers.engine.facts import Kind, Summary
+from wrackline.checkers.engine.frames import Frame, frame
 from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, beyond_of
 from wrackline.checkers.engine.packed import SCHEMA, Packed, read
 from wrackline.checkers.engine.range_bounds import below_of, bounds, row_of
-from wrackline.checkers.engine.tables import Tables, keep
+from wrackline.checkers.engine.tables import CandidateOfRun, Tables, keep
 from wrackline.checkers.inputs.first_look import Partners, Survey
 from wrackline.checkers.inputs.row_groups import Split
 from wrackline.checkers.inputs.runs import AnalysisError, Place, Run, surveyed, surveyed_split
@@ -88,7 +89,7 @@ def judge(tables: Tables, **cuts: int) -> Judged:
     )
     few = (Kind.NOTE, Kind.SUMMARY, Kind.JUMP, Kind.SESSION, *SUMMARIES)
     small = first.filter(F.col("kind").isin(*map(int, few)))
-    found = Judged(Evidence(tables, first), [Figures() for _ in runs])
+    found = Judged(Evidence(tables), [Figures() for _ in runs])
     said = _take(found, _collected(small), tables)
     if context.objects:
         _objects(found, first, replace(context, beyond=beyond_of(said.intervals)), tasks)
@@ -159,7 +160,7 @@ def _by_value(
         for note in _notes(order):
             _count(found, note["marks"])
         wanted = wanted.union(order)
-    found.evidence.candidates = _named(wanted, found.evidence.tables)
+    found.evidence.found = _named(wanted, found.evidence.tables)
 
 
 def _count(found: Judged, marks: Mapping[str, int]) -> None:
@@ -168,15 +169,17 @@ def _count(found: Judged, marks: Mapping[str, int]) -> None:
         counts[mark] = counts.get(mark, 0) + count
 
 
-def _named(wanted: DataFrame, tables: Tables) -> DataFrame:
+def _named(wanted: DataFrame, tables: Tables) -> Frame[CandidateOfRun]:
     """Candidates as rows, with what their logs are."""
     rows = wanted.mapInArrow(stages.candidates, stages.schema_of(Candidate))
-    rows = rows.join(F.broadcast(tables.logs), "log", "left")
-    return (
-        rows.withColumn("acked", F.col("acked") == 1)
-        .withColumn("partition", F.coalesce("partition", F.col("log").bitwiseAND((1 << 20) - 1).cast("int")))
-        .withColumn("run", F.col("run").cast("int"))
-    )
+    rows = rows.join(tables.logs.small().rows, "log", "left")
+    number = F.col("log").bitwiseAND((1 << PARTITION_BITS) - 1).cast("int")
+    changed = {
+        "acked": F.col("acked") == 1,
+        "partition": F.coalesce("partition", number),
+        "run": F.col("run").cast("int"),
+    }
+    return frame(rows.withColumns(changed), CandidateOfRun)
 
 
 def _judged(facts: DataFrame, spark: SparkSession, context: Context, tasks: int) -> DataFrame:

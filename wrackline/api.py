@@ -26,14 +26,16 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.checkers.anomalies.evidence import (
         Window,
         apart,
+        earliest,
         findings,
         having,
         place,
+        process_label,
         say,
         seconds,
-        shown,
+        value_label,
     )
-    from wrackline.checkers.anomalies.registry import Check, Evidence, check, mark
+    from wrackline.checkers.anomalies.registry import Check, Evidence, Findings, check, mark
     from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_place, least, lt
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
     from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
@@ -122,9 +124,11 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
 # A name's home is imported when the name is: a fault need not wait for Spark, and the marks of a check run in
 # Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
 _HOMES = {
-    "wrackline.checkers.anomalies.evidence": "Window apart findings having place say seconds shown",
+    "wrackline.checkers.anomalies.evidence": (
+        "Window apart earliest findings having place process_label say seconds value_label"
+    ),
     "wrackline.checkers.inputs.arrays": "Bools Ints NONE bools",
-    "wrackline.checkers.anomalies.registry": "Check Evidence check mark",
+    "wrackline.checkers.anomalies.registry": "Check Evidence Findings check mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",
     "wrackline.checkers.engine.spark.masters": "SparkUnavailable",
     "wrackline.checkers.engine.candidates": "Candidate Outcome Step is_place least lt",
@@ -182,6 +186,7 @@ _PLACES = {
 }
 CONSTANTS = {
     "Bools": "A column of truths, which a mark's test returns: a numpy array with an element for each row.",
+    "Findings": "What a check returns: the table that `findings` makes.",
     "Ints": "A column of integers: a numpy array with an element for each row; NONE where nothing is known.",
     "Lax": "For a field that is a tuple or an enum: YAML can only write something that becomes one.",
     "MILLISECONDS": "Annotation of a number of milliseconds: the field takes ``3s`` too.",
@@ -233,6 +238,7 @@ __all__ = [
     "FaultSpec",
     "Featured",
     "FileLoss",
+    "Findings",
     "Fleet",
     "FleetError",
     "FleetSpec",
@@ -318,6 +324,7 @@ __all__ = [
     "apart",
     "bools",
     "check",
+    "earliest",
     "findings",
     "having",
     "is_place",
@@ -327,9 +334,10 @@ __all__ = [
     "mark",
     "parse",
     "place",
+    "process_label",
     "rehearse",
     "run",
     "say",
     "seconds",
-    "shown",
+    "value_label",
 ]

@@ -18,15 +18,15 @@ from wrackline.checkers.inputs.arrays import Ints
 
 WW, WR, RT = "ww", "wr", "rt"
 MAX_CYCLES = 1000
-"""Circles told of one graph: every component has one."""
+"""Circles reported of one graph: every component has one."""
 _OF_REAL_TIME = -1
 _EDGES = ("source", "target", "kind", "log", "place", "offset", "value", "next_offset", "next_value")
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """``why``: a sentence without its end, in which {target} is the node it leads to. Nodes by their place in
-    ``Graph.nodes``."""
+    """``why`` is a sentence in which {source} and {target} are the nodes that it leads from and to, by their
+    places in ``Graph.nodes``. Values in it are marked (wrackline.checkers.anomalies.evidence)."""
 
     kind: str
     source: int
@@ -111,7 +111,7 @@ def circles(graph: Graph) -> Iterator[list[Edge]]:
 
 def _with_a_read(graph: Graph, label: Ints, by_writes: Ints, by_reads: Ints) -> Iterator[list[Edge]]:
     """``by_writes``: the components without what reads add, each of which counts as one node; ``by_reads``:
-    those of reads alone, which are told already."""
+    those of reads alone, which are reported already."""
     source, target = (graph.edges[name].to_numpy(np.int64) for name in ("source", "target"))
     inside = label[source] == label[target]
     adds = inside & (graph.edges["kind"] == WR).to_numpy()
@@ -227,24 +227,31 @@ def _way(came: Mapping[int, Step], start: int, last: Step) -> list[Step]:
 def _edge(graph: Graph, source: int, target: int, at: int) -> Edge:
     if at == _OF_REAL_TIME:
         done, begun = graph.nodes["complete_ns"][source] / 1e9, graph.nodes["invoke_ns"][target] / 1e9
-        why = f"it had completed at {done:.3f} s, before {{target}} was invoked at {begun:.3f} s"
+        why = f"{{source}} had completed at {done:.3f} s, before {{target}} was invoked at {begun:.3f} s"
         return Edge(RT, source, target, why)
     one = graph.edges.loc[at]
+    where = f"at offset {one['offset']} of {one['place']}"
     if one["kind"] == WR:
-        why = f"{{target}} was given its value {one['value']} at offset {one['offset']} of {one['place']}"
+        why = f"{{source}} sent value {_label(one['value'])}, which {{target}} read {where}"
     else:
         why = (
-            f"its value {one['value']} is at offset {one['offset']} of {one['place']}, before value "
-            f"{one['next_value']} "
-            f"of {{target}} at offset {one['next_offset']}"
+            f"{{source}} wrote value {_label(one['value'])} {where}, before value "
+            f"{_label(one['next_value'])} that {{target}} wrote at offset {one['next_offset']}"
         )
     return Edge(one["kind"], source, target, why, int(one["log"]), int(one["offset"]), int(one["value"]))
 
 
-def told(circle: Sequence[Edge], nodes: pd.DataFrame) -> str:
-    """One sentence for each edge."""
+def _label(value: int) -> str:
+    return f"{{value {value}}}"
+
+
+def sentence_of(circle: Sequence[Edge], nodes: pd.DataFrame) -> str:
+    """A part of a sentence for each edge."""
 
     def name(node: int) -> str:
-        return f"transaction {nodes['txn'][node]} (process {nodes['process'][node]})"
+        return f"transaction {nodes['txn'][node]} (process {{process {nodes['process'][node]}}})"
 
-    return "; ".join(f"{name(edge.source)}: " + edge.why.format(target=name(edge.target)) for edge in circle)
+    return "; ".join(
+        edge.why.replace("{source}", name(edge.source)).replace("{target}", name(edge.target))
+        for edge in circle
+    )

@@ -12,10 +12,10 @@ rt     one transaction had completed before another was invoked
 
 A consumer reads ahead and a poll never proves that there was no more, so there are no anti-dependencies (rw).
 Edges that real time implies anyway say nothing and are left out. What is left is a sparse graph, whose
-strongly connected components are found in linear time; real time is a chain of moments in it, not a square of
-pairs. Of each component of writes and real time the shortest cycle through its first node is told, edge by
-edge, and so of each component of reads alone; of each component of all with a read that does not lie within
-one of those, the shortest cycle through that read (wrackline.checkers.anomalies.cycle_search).
+strongly connected components are found in linear time; real time is a chain of times in it, not a square of
+pairs. Of each component of writes and real time the shortest cycle through its first node is reported, edge
+by edge, and so of each component of reads alone; of each component of all with a read that does not lie
+within one of those, the shortest cycle through that read (wrackline.checkers.anomalies.cycle_search).
 
 Kafka does not isolate writes (KIP-98): records of open transactions lie between each other. What it promises
 at read_committed is that nobody is given a record before its transaction has committed, and so a cycle of
@@ -28,99 +28,156 @@ The transactions of a run are one graph, in one task.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import Column
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from wrackline.checkers.anomalies.cycle_search import WR, WW, Edge, circles, graph_of, told
-from wrackline.checkers.anomalies.evidence import Window, findings
-from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
-from wrackline.checkers.engine.tables import Tables, keep
+from wrackline.checkers.anomalies.cycle_search import WR, WW, Edge, circles, graph_of, sentence_of
+from wrackline.checkers.anomalies.evidence import Window, findings, place
+from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.engine.frames import Frame, Int, Long, Text, all_of, frame, packed, schema, unpacked
+from wrackline.checkers.engine.table import Table
+from wrackline.checkers.engine.tables import Partition, RecordOf, Tables, keep
 
 TRANSACTIONS = mark("transactions")
 """Seen where operations carry ``extra.txn``."""
 _BOTH = "both"
-_CYCLE = (
-    "run int, log bigint, kind string, offset bigint, value bigint, since_ns bigint, until_ns bigint, "
-    "indexes array<bigint>, told string"
-)
 
 
-def of_transactions(tables: Tables) -> DataFrame:
-    """One row per record that a transaction sent (acknowledged) or was given, with its operation."""
-    events = (
-        tables.events(tables.transactional)
-        .filter("f in ('send', 'poll') and extra like '%\"txn\"%'")
-        .withColumn("txn", F.get_json_object("extra", "$.txn").cast("bigint"))
+@dataclass(frozen=True, slots=True)
+class _Cycle(Table[Column]):
+    """A cycle. ``log``, ``offset`` and ``value`` are of its first edge that rests on a record; null: none
+    does."""
+
+    run: Int
+    log: Long
+    kind: Text
+    offset: Long
+    value: Long
+    since_ns: Long
+    until_ns: Long
+    indexes: Annotated[Column, "array<bigint>"]
+    sentence: Text
+
+
+@dataclass(frozen=True, slots=True)
+class _Invoked(Table[Column]):
+    """The event before another of the same process."""
+
+    index: Column
+    time_ns: Column
+    type: Column
+    txn: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _Stayed(Table[Column]):
+    """A record of the final read."""
+
+    run: Column
+    topic: Column
+    partition: Column
+    offset: Column
+    value: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched(Table[Column]):
+    """A record that a transaction sent (acknowledged) or was given, with its operation."""
+
+    run: Column
+    txn: Column
+    process: Column
+    invoke_index: Column
+    complete_index: Column
+    invoke_ns: Column
+    complete_ns: Column
+    log: Column
+    place: Column
+    offset: Column
+    value: Column
+    sent: Column
+
+
+def of_transactions(tables: Tables) -> Frame[_Touched]:
+    """One row per record that a transaction sent (acknowledged) or was given."""
+    history = tables.events(tables.transactional)
+    e = history.c
+    events = history.filter(e.f.isin("send", "poll") & e.extra.like('%"txn"%'))
+    txn = F.get_json_object(e.extra, "$.txn").cast("bigint")
+    by_process = SqlWindow.partitionBy(e.run, e.process).orderBy(e.index)
+    this = packed(_Invoked(index=e.index, time_ns=e.time_ns, type=e.type, txn=txn))
+    events, previous = events.plus(F.lag(this).over(by_process))
+    before = unpacked(_Invoked, previous)
+    same = before.txn.eqNullSafe(txn)
+    touched = events.filter((e.type == "ok") & (before.type == "invoke") & same).exploded(e.records, RecordOf)
+    _, record = touched.c
+    drained = history.filter((e.f == "drain") & (e.type == "ok")).exploded(e.records, RecordOf)
+    _, one = drained.c
+    stored = drained.select(
+        _Stayed(run=e.run, topic=e.topic, partition=one.partition, offset=one.offset, value=one.value)
     )
-    by_process = SqlWindow.partitionBy("run", "process").orderBy("index")
-    columns = ("run", "txn", "process", "f", "type", "topic", "records")
-    before = {name: F.lag(name).over(by_process) for name in ("index", "time_ns", "type", "txn")}
-    whole = (
-        events.select(
-            *columns,
-            before["index"].alias("invoke_index"),
-            F.col("index").alias("complete_index"),
-            before["time_ns"].alias("invoke_ns"),
-            F.col("time_ns").alias("complete_ns"),
-            before["type"].alias("before"),
-            before["txn"].eqNullSafe(F.col("txn")).alias("same"),
-        )
-        .filter("type = 'ok' and before = 'invoke' and same")
-        .withColumn("record", F.explode("records"))
-        .filter("record.offset >= 0 and record.value >= 0")
+    logs = tables.logs_of_runs.small()
+    log, stayed = logs.c, stored.c
+    in_log = all_of(e.run == log.run, e.topic == log.topic, record.partition == log.partition)
+    is_stored = all_of(
+        stayed.run == e.run,
+        stayed.topic == e.topic,
+        stayed.partition == record.partition,
+        stayed.offset == record.offset,
+        stayed.value == record.value,
     )
-    logs = F.broadcast(
-        tables.logs_of_runs.select("run", "topic", "partition", "log", "complete", "unread_from")
-    )
-    place = ["run", "topic", "partition"]
     # The offset of a lost record is used again, which is loss, and no order.
-    stayed = (
-        tables.events(tables.transactional)
-        .filter("f = 'drain' and type = 'ok'")
-        .select("run", "topic", F.explode("records").alias("record"))
-        .select(
-            "run", "topic", "record.partition", "record.offset", "record.value", F.lit(True).alias("stayed")
-        )
-    )
-    times = ("invoke_index", "complete_index", "invoke_ns", "complete_ns")
+    counts = stayed.run.isNotNull() | ~log.complete | (record.offset >= log.unread_from)
     return (
-        whole.select("*", "record.partition", "record.offset", "record.value")
-        .join(logs, place)
-        .join(stayed, [*place, "offset", "value"], "left")
-        .filter("stayed or not complete or offset >= unread_from")
+        touched.filter((record.offset >= 0) & (record.value >= 0))
+        .join(logs, in_log)
+        .join(stored, is_stored, "left")
+        .filter(counts)
         .select(
-            *("run", "txn", "process", *times, "log"),
-            F.format_string("%s-%d", "topic", "partition").alias("place"),
-            *("offset", "value", (F.col("f") == "send").alias("sent")),
+            _Touched(
+                run=e.run,
+                txn=txn,
+                process=e.process,
+                invoke_index=before.index,
+                complete_index=e.index,
+                invoke_ns=before.time_ns,
+                complete_ns=e.time_ns,
+                log=log.log,
+                place=place(log),
+                offset=record.offset,
+                value=record.value,
+                sent=e.f == "send",
+            )
         )
     )
 
 
 def found_in(rows: pd.DataFrame) -> pd.DataFrame:
-    """The cycles of one run as rows of ``_CYCLE``."""
+    """The cycles of one run as rows of ``_Cycle``. ``rows``: of ``_Touched``."""
     graph = graph_of(rows)
     found = []
     for circle in circles(graph):
-        place = next((edge for edge in circle if edge.log >= 0), None)
+        first = next((edge for edge in circle if edge.log >= 0), None)
         members = graph.nodes.iloc[[edge.source for edge in circle]]
         found.append(
             (
                 int(rows["run"].iloc[0]),
-                None if place is None else place.log,
+                None if first is None else first.log,
                 _kind_of(circle),
-                None if place is None else place.offset,
-                None if place is None else place.value,
+                None if first is None else first.offset,
+                None if first is None else first.value,
                 members["invoke_ns"].min(),
                 members["complete_ns"].max(),
                 sorted({*members["invoke"].tolist(), *members["complete"].tolist()}),
-                told(circle, graph.nodes),
+                sentence_of(circle, graph.nodes),
             )
         )
-    names = [part.split()[0] for part in _CYCLE.replace("array<bigint>", "x").split(", ")]
-    return pd.DataFrame(found, columns=names)
+    return pd.DataFrame(found, columns=list(_Cycle.names()))
 
 
 def _kind_of(circle: Sequence[Edge]) -> str:
@@ -130,20 +187,25 @@ def _kind_of(circle: Sequence[Edge]) -> str:
     return WR if kinds == {WR} else _BOTH
 
 
-def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
+def _found(evidence: Evidence, kind: str, anomaly: str) -> Findings:
     tables = evidence.tables
 
-    def every() -> DataFrame:
-        return keep(of_transactions(tables).groupBy("run").applyInPandas(found_in, _CYCLE))
+    def every() -> Frame[_Cycle]:
+        rows = of_transactions(tables)
+        found = rows.rows.groupBy("run").applyInPandas(found_in, schema(_Cycle))
+        return frame(keep(found), _Cycle)
 
-    cycles = evidence.once("cycles", every).filter(F.col("kind") == kind)
-    logs = F.broadcast(tables.logs_of_runs.select("log", "topic", "partition"))
+    cycles, logs = evidence.once("cycles", every), tables.logs_of_runs.small()
+    c, log = cycles.c, logs.c
     return findings(
-        cycles.join(logs, "log", "left"),
+        cycles.filter(c.kind == kind).join(logs, c.log == log.log, "left"),
         anomaly,
-        operations=[F.get("indexes", F.lit(n)) for n in range(8)],
-        sentence=F.concat(F.lit("transactions follow each other in a cycle: "), F.col("told")),
-        around=Window(F.col("since_ns"), F.col("until_ns")),
+        at=Partition(run=c.run, log=c.log, topic=log.topic, partition=log.partition),
+        offset=c.offset,
+        value=c.value,
+        operations=[F.get(c.indexes, F.lit(n)) for n in range(8)],
+        sentence=F.concat(F.lit("Transactions follow each other in a cycle: "), c.sentence),
+        around=Window(c.since_ns, c.until_ns),
     )
 
 
@@ -154,7 +216,7 @@ def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
     "transactions follow each other in a cycle, by the order of their records and real time",
     marks=[TRANSACTIONS],
 )
-def write_cycle(evidence: Evidence) -> DataFrame:
+def write_cycle(evidence: Evidence) -> Findings:
     return _found(evidence, WW, "write-cycle")
 
 
@@ -165,7 +227,7 @@ def write_cycle(evidence: Evidence) -> DataFrame:
     "transactions follow each other in a cycle, by what they were given alone",
     marks=[TRANSACTIONS],
 )
-def read_cycle(evidence: Evidence) -> DataFrame:
+def read_cycle(evidence: Evidence) -> Findings:
     return _found(evidence, WR, "read-cycle")
 
 
@@ -177,5 +239,5 @@ def read_cycle(evidence: Evidence) -> DataFrame:
     "real time",
     marks=[TRANSACTIONS],
 )
-def write_read_cycle(evidence: Evidence) -> DataFrame:
+def write_read_cycle(evidence: Evidence) -> Findings:
     return _found(evidence, _BOTH, "write-read-cycle")

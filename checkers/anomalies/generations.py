@@ -1,71 +1,143 @@
 """What the generations of a group promise (docs/anomalies.md section 5): each begins where its group had
 committed, what is committed somebody committed, and a partition has one owner.
 
-A ``rebalance`` row tells which partitions a member has from then on (wrackline.history.model). A member is
-known by the name that the group gave it, where the client tells that, else by its process.
+A ``rebalance`` event lists the partitions that a member has from then on (wrackline.history.model). A member
+is known by the name that the group gave it, where the client knows that, else by its process.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as SqlWindow
+from dataclasses import dataclass
+
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from wrackline.checkers.anomalies.evidence import Window, findings, place, say, seconds
+from wrackline.checkers.anomalies.evidence import Window, findings, place, process_label, say, seconds
+from wrackline.checkers.anomalies.group_commits import (
+    Operation,
+    accounts,
+    may_follow,
+    operations,
+    succeeded,
+    with_largest_before,
+)
 from wrackline.checkers.anomalies.group_tables import (
     COMMIT,
     COMMITTED,
-    MAY_FOLLOW,
     REBALANCE,
-    accounts,
+    OfGroup,
     by_partition,
     events,
-    operations,
+    generation_of,
+    group_of,
+    readers,
     said,
-    with_largest_before,
 )
-from wrackline.checkers.anomalies.registry import Evidence, Family, check
-from wrackline.checkers.engine.tables import Tables
+from wrackline.checkers.anomalies.ownership import Owned, Present, empty_handed, owned_partitions
+from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check
+from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
+from wrackline.checkers.engine.table import Table
+from wrackline.checkers.engine.tables import Partition, Tables
 
-CRASH = "crash"
-_IN_A_GENERATION = ("run", "group", "generation")
 _COMMITTED_ONLY = "read_committed"
 
 
-def _generation() -> Column:
-    return said("generation").cast("bigint")
+@dataclass(frozen=True, slots=True)
+class _Start(OfGroup):
+    """Where a member was told that a partition begins. ``invoke_index`` and ``ns`` are of that event."""
+
+    generation: Column
+    ns: Column
+    start: Column
+    joined: Column
+    """Index at which its process subscribed; null: that is not on record."""
 
 
-def _group() -> Column:
-    return F.coalesce(said("group"), F.lit(""))
+@dataclass(frozen=True, slots=True)
+class _Process(Table[Column]):
+    run: Column
+    process: Column
 
 
-def _starts(tables: Tables) -> DataFrame:
-    """One row per partition of which a member was told where it begins: run, log, topic, partition, group,
-    generation, process, invoke_index and ns (of that row), start, joined (when its process subscribed; null
-    where that is not on record)."""
-    rows = (
-        events(tables, REBALANCE)
-        .filter("type = 'ok'")
-        .withColumns({"group": _group(), "generation": _generation()})
+@dataclass(frozen=True, slots=True)
+class _Index(Table[Column]):
+    index: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit(Table[Column]):
+    offset: Column
+    complete_index: Column
+    complete_ns: Column
+    process: Column
+    since: Column
+    """Index of its invocation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Times(Table[Column]):
+    at: Column
+    first_at: Column
+    process: Column
+    ns: Column
+    first_process: Column
+    first_generation: Column
+    first_ns: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners(Partition):
+    """A partition that ``first_who`` had when ``who`` was given it."""
+
+    group: Column
+    generation: Column
+    first_who: Column
+    who: Column
+    how: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _TwoOwners(Table[Column]):
+    owners: _Owners
+    times: _Times
+
+
+def _starts(tables: Tables) -> Frame[_Start]:
+    """Where members were told that their partitions begin."""
+    rows, subscribed = events(tables, REBALANCE), events(tables, "subscribe")
+    e, s = rows.c, subscribed.c
+    joined = subscribed.grouped(_Process(s.run, s.process), _Index(F.min(s.index)))
+    who, first = joined.c
+    named = by_partition(rows.filter(e.type == "ok"), e.run, e.topic, said(e.extra, "positions"), tables)
+    e, log, offset = named.c
+    return (
+        named.filter(offset >= 0)
+        .join(joined, (e.run == who.run) & (e.process == who.process), "left")
+        .select(
+            _Start(
+                run=e.run,
+                log=log.log,
+                topic=log.topic,
+                partition=log.partition,
+                group=group_of(e.extra),
+                generation=generation_of(e.extra),
+                process=e.process,
+                joined=first.index,
+                invoke_index=e.index,
+                ns=e.time_ns,
+                start=offset,
+            )
+        )
     )
-    told = by_partition(rows, "positions", tables).filter("offset >= 0")
-    joined = events(tables, "subscribe").groupBy("run", "process").agg(F.min("index").alias("joined"))
-    return told.join(joined, ["run", "process"], "left").select(
-        *("run", "log", "topic", "partition", "group", "generation", "process", "joined"),
-        F.col("index").alias("invoke_index"),
-        F.col("time_ns").alias("ns"),
-        F.col("offset").alias("start"),
-    )
 
 
-def _settled(commits: DataFrame, tables: Tables) -> DataFrame:
+def _settled(commits: Frame[Operation], tables: Tables) -> Frame[Operation]:
     """Commits that whoever asks later must be told: those that succeeded. The offsets of a transaction become
     visible some time after its commit has succeeded, and only clients at read_committed wait for that."""
-    rows = [(number, run.info.isolation) for number, run in enumerate(tables.runs)]
-    readers = F.broadcast(tables.small(rows, "run int, isolation string"))
-    wait = F.col("txn").isNull() | (F.col("isolation") == _COMMITTED_ONLY)
-    return commits.filter("type = 'ok'").join(readers, "run").filter(wait)
+    asked = readers(tables)
+    c, reader = commits.c, asked.c
+    waits = c.txn.isNull() | (reader.isolation == _COMMITTED_ONLY)
+    return succeeded(commits).join(asked, c.run == reader.run).filter(waits).select(c)
 
 
 @check(
@@ -75,7 +147,7 @@ def _settled(commits: DataFrame, tables: Tables) -> DataFrame:
     "a generation of a group begins before what the group had committed",
     needs=[COMMIT],
 )
-def forgotten_commit(evidence: Evidence) -> DataFrame:
+def forgotten_commit(evidence: Evidence) -> Findings:
     """Only of commits that the new owner must know of: made under an older generation, which the group has
     fenced by then, or answered before the new owner subscribed. An asynchronous one may have been sent later
     than it was asked for, under another generation. Where another commit, that may have taken effect later,
@@ -83,41 +155,48 @@ def forgotten_commit(evidence: Evidence) -> DataFrame:
     tables = evidence.tables
     commits = operations(tables, COMMIT)
     settled = _settled(commits, tables)
-    below = with_largest_before(_starts(tables), settled).filter("before.offset > start").drop("before")
-    older = (
-        "c.run = s.run and c.log = s.log and c.group = s.group and c.complete_index < s.invoke_index "
-        "and c.offset > s.start "
-        "and ((c.mode != 'async' and c.generation < s.generation) or c.complete_index < s.joined)"
+    begun = with_largest_before(_starts(tables), settled)
+    start, largest = begun.c
+    below = begun.filter(largest.offset > start.start).select(start)
+    s, c = below.c, settled.c
+    older = ((c.mode != "async") & (c.generation < s.generation)) | (c.complete_index < s.joined)
+    must_know = all_of(
+        c.run == s.run,
+        c.log == s.log,
+        c.group == s.group,
+        c.complete_index < s.invoke_index,
+        c.offset > s.start,
+        older,
     )
     last = F.max(
-        F.struct(
-            F.col("c.offset"),
-            *(F.col(f"c.{name}") for name in ("complete_index", "complete_ns", "process")),
-            F.col("c.invoke_index").alias("since"),
+        packed(
+            _Commit(
+                offset=c.offset,
+                complete_index=c.complete_index,
+                complete_ns=c.complete_ns,
+                process=c.process,
+                since=c.invoke_index,
+            )
         )
     )
-    keys = ("run", "log", "topic", "partition", "group", "process", "invoke_index", "ns", "start")
-    behind = (
-        below.alias("s")
-        .join(settled.alias("c"), F.expr(older))
-        .groupBy(*(F.col(f"s.{name}").alias(name) for name in keys))
-        .agg(last.alias("before"))
-    )
-    begun_there = "c.offset = b.start and c.invoke_index < b.invoke_index"
-    forgotten = behind.alias("b").join(
-        accounts(commits).alias("c"), F.expr(f"{MAY_FOLLOW.format('b')} and {begun_there}"), "anti"
-    )
+    behind = below.join(settled, must_know).grouped(s, unpacked(_Commit, last))
+    b, before = behind.c
+    may = accounts(commits)
+    began_there = (may.c.offset == b.start) & (may.c.invoke_index < b.invoke_index)
+    forgotten = behind.without(may, may_follow(may.c, b, before.since) & began_there)
     return findings(
-        forgotten.withColumn("offset", F.col("start")),
+        forgotten,
         "forgotten-commit",
-        operations=["before.since", "before.complete_index", "invoke_index"],
+        at=b,
+        offset=b.start,
+        operations=[before.since, before.complete_index, b.invoke_index],
         sentence=say(
-            "process %d was given %s by group %s at %s, from offset %d, though process %d had committed "
-            "offset %d at %s",
-            *("process", place(), "group", seconds("ns"), "start", "before.process", "before.offset"),
-            seconds("before.complete_ns"),
+            "Process %s was given %s by group %s at %s and began at offset %d, though process %s had "
+            "committed offset %d at %s",
+            *(process_label(b.process), place(b), b.group, seconds(b.ns), b.start),
+            *(process_label(before.process), before.offset, seconds(before.complete_ns)),
         ),
-        around=Window(F.col("before.complete_ns"), F.col("ns")),
+        around=Window(before.complete_ns, b.ns),
     )
 
 
@@ -128,75 +207,32 @@ def forgotten_commit(evidence: Evidence) -> DataFrame:
     "an offset is told to be committed that nobody committed",
     needs=[COMMITTED],
 )
-def phantom_commit(evidence: Evidence) -> DataFrame:
+def phantom_commit(evidence: Evidence) -> Findings:
     """By commits that did not certainly fail, and that had been asked for by then; the commit of a
     transaction of which nothing but its abort was asked for is none."""
     tables = evidence.tables
-    told = operations(tables, COMMITTED).filter("type = 'ok' and offset >= 0")
-    by_then = (
-        "c.run = t.run and c.log = t.log and c.group = t.group and c.offset = t.offset "
-        "and c.invoke_index < t.complete_index"
+    asked, commits = succeeded(operations(tables, COMMITTED)), accounts(operations(tables, COMMIT))
+    t, c = asked.c, commits.c
+    by_then = all_of(
+        c.run == t.run,
+        c.log == t.log,
+        c.group == t.group,
+        c.offset == t.offset,
+        c.invoke_index < t.complete_index,
     )
-    rows = told.alias("t").join(accounts(operations(tables, COMMIT)).alias("c"), F.expr(by_then), "anti")
     return findings(
-        rows,
+        asked.filter(t.offset >= 0).without(commits, by_then),
         "phantom-commit",
-        operations=["invoke_index", "complete_index"],
+        at=t,
+        offset=t.offset,
+        operations=[t.invoke_index, t.complete_index],
         sentence=say(
-            "process %d was told at %s that offset %d of %s is committed for group %s, which nobody had "
-            "committed",
-            *("process", seconds("complete_ns"), "offset", place(), "group"),
+            "Process %s asked for the committed offset of %s for group %s and got %d at %s, an offset that "
+            "nobody had committed",
+            *(process_label(t.process), place(t), t.group, t.offset, seconds(t.complete_ns)),
         ),
-        around=Window(F.lit(0), F.col("complete_ns")),
+        around=Window(F.lit(0), t.complete_ns),
     )
-
-
-def _owned(tables: Tables) -> DataFrame:
-    """One row per partition that a rebalance left a member with: run, log, topic, partition, group, who,
-    process, generation, protocol, at (index), ns, and ``until``: the index of the first later row of its
-    process that leaves it without the partition (or says that it crashed); null: there is none."""
-    told = F.when(F.col("f") == REBALANCE, F.from_json(said("partitions"), "array<int>"))
-    has = F.coalesce(told, F.array().cast("array<int>"))
-    of_process = SqlWindow.partitionBy("run", "process").orderBy("at")
-    rows = (
-        events(tables, REBALANCE, CRASH)
-        .filter("type = 'ok'")
-        .select(
-            *("run", "process", "topic", "f"),
-            F.col("index").alias("at"),
-            F.col("time_ns").alias("ns"),
-            *(_group().alias("group"), _who().alias("who"), _generation().alias("generation")),
-            *(said("protocol").alias("protocol"), has.alias("has")),
-        )
-        .withColumn("next", F.lead(F.struct("at", "has")).over(of_process))
-    )
-    of_place = SqlWindow.partitionBy("run", "process", "topic", "partition").orderBy("at")
-    ends = F.when(~F.array_contains("next.has", F.col("partition")), F.col("next.at"))
-    until = F.first(ends, ignorenulls=True).over(of_place.rowsBetween(0, SqlWindow.unboundedFollowing))
-    return (
-        rows.filter(f"f = '{REBALANCE}' and generation is not null")
-        .withColumn("partition", F.explode("has"))
-        .withColumn("until", until)
-        .drop("has", "next", "f")
-        .join(F.broadcast(tables.logs_of_runs), ["run", "topic", "partition"])
-    )
-
-
-def _empty_handed(tables: Tables) -> DataFrame:
-    """run, group, who, generation: members that were told that they have nothing in it."""
-    rows = (
-        events(tables, REBALANCE)
-        .filter("type = 'ok'")
-        .select(
-            "run", _group().alias("group"), _who().alias("who"), _generation().alias("generation"), "extra"
-        )
-    )
-    return rows.filter("generation is not null")
-
-
-def _who() -> Column:
-    """The member's name, where the client tells it."""
-    return F.coalesce(said("member"), F.concat(F.lit("process "), F.col("process")))
 
 
 @check(
@@ -206,50 +242,71 @@ def _who() -> Column:
     "a partition is owned by two members of a group at once",
     needs=[REBALANCE],
 )
-def double_owner(evidence: Evidence) -> DataFrame:
+def double_owner(evidence: Evidence) -> Findings:
     """``where``: ``one generation`` (under whatever protocol), ``overlap`` (eager and cooperative, where the
     protocol is told: the first owner took part in the later generation too, so the group waited for it to
     give the partition up, and it had not). Whoever crashed owns nothing any more."""
-    owned = _owned(evidence.tables)
-    names = ("who", "process", "generation", "protocol", "at", "ns", "until")
-    before = owned.select("run", "group", "log", *(F.col(name).alias(f"first_{name}") for name in names))
-    still = "first_who != who and first_process != process and first_at < at"
-    same = (
-        owned.join(before.withColumn("generation", F.col("first_generation")), [*_IN_A_GENERATION, "log"])
-        .filter(f"{still} and (first_until is null or first_until > at)")
-        .withColumn("how", F.lit("one generation"))
-    )
+    owned = owned_partitions(evidence.tables)
+    before = owned.select(owned.c)
+    o, b = owned.c, before.c
+    still = (b.who != o.who) & (b.process != o.process) & (b.at < o.at)
+    same_place = (b.run == o.run) & (b.group == o.group) & (b.log == o.log)
+    same = owned.join(
+        before,
+        same_place & (b.generation == o.generation) & still & (b.until.isNull() | (b.until > o.at)),
+    ).select(_two(o, b, "one generation"))
     # Who else was in the generation: the group waited for each of them before it began.
-    others = owned.select(*_IN_A_GENERATION, F.col("who").alias("first_who")).union(
-        _empty_handed(evidence.tables).select(*_IN_A_GENERATION, F.col("who").alias("first_who"))
-    )
+    present = owned.select(Present(run=o.run, group=o.group, generation=o.generation, who=o.who))
+    others = present.union(empty_handed(evidence.tables)).distinct()
+    p = others.c
+    took_part = (p.run == o.run) & (p.group == o.group) & (p.generation == o.generation)
     overlap = (
-        owned.filter("protocol in ('eager', 'cooperative')")
-        .join(others.distinct(), list(_IN_A_GENERATION))
-        .join(before, ["run", "group", "log", "first_who"])
-        .filter(f"{still} and first_generation < generation and first_protocol = protocol")
-        .filter("first_until > at")
-        .withColumn("how", F.lit("overlap"))
+        owned.filter(o.protocol.isin("eager", "cooperative"))
+        .join(others, took_part)
+        .join(before, same_place & (b.who == p.who) & still & (b.until > o.at))
+        .filter((b.generation < o.generation) & (b.protocol == o.protocol))
+        .select(_two(o, b, "overlap"))
     )
-    keys = ("run", "log", "topic", "partition", "group", "generation", "first_who", "who", "how")
-    about = ("at", "first_at", "process", "ns", "first_process", "first_generation", "first_ns")
-    rows = (
-        same.select(*keys, *about)
-        .union(overlap.select(*keys, *about))
-        .groupBy(*keys)
-        .agg(F.min(F.struct(*about)).alias("one"))
-        .select(*keys, "one.*")
-    )
+    every = same.union(overlap)
+    c = every.c
+    rows = every.grouped(c.owners, unpacked(_Times, F.min(packed(c.times))))
+    both, times = rows.c
     return findings(
-        rows.withColumn("offset", F.lit(None)),
+        rows,
         "double-owner",
-        operations=["first_at", "at"],
-        where=F.col("how"),
+        at=both,
+        operations=[times.first_at, times.at],
+        where=both.how,
         sentence=say(
-            "process %d was given %s by group %s in generation %d at %s, while process %d, which had been "
+            "Process %s was given %s by group %s in generation %d at %s, while process %s, which had been "
             "given it in generation %d at %s, had not given it up",
-            *("process", place(), "group", "generation", seconds("ns")),
-            *("first_process", "first_generation", seconds("first_ns")),
+            *(process_label(times.process), place(both), both.group, both.generation, seconds(times.ns)),
+            *(process_label(times.first_process), times.first_generation, seconds(times.first_ns)),
         ),
-        around=Window(F.col("first_ns"), F.col("ns")),
+        around=Window(times.first_ns, times.ns),
+    )
+
+
+def _two(owner: Owned, first: Owned, how: str) -> _TwoOwners:
+    return _TwoOwners(
+        owners=_Owners(
+            run=owner.run,
+            log=owner.log,
+            topic=owner.topic,
+            partition=owner.partition,
+            group=owner.group,
+            generation=owner.generation,
+            first_who=first.who,
+            who=owner.who,
+            how=F.lit(how),
+        ),
+        times=_Times(
+            at=owner.at,
+            first_at=first.at,
+            process=owner.process,
+            ns=owner.ns,
+            first_process=first.process,
+            first_generation=first.generation,
+            first_ns=first.ns,
+        ),
     )

@@ -3,22 +3,43 @@ nobody sent."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.cycles import TRANSACTIONS
-from wrackline.checkers.anomalies.evidence import Window, events_of, findings, having, place, say, seconds
-from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
-from wrackline.checkers.anomalies.transactions import READ_UNCOMMITTED, readers, visible_though_aborted
+from wrackline.checkers.anomalies.evidence import (
+    Window,
+    details_of,
+    findings,
+    having,
+    place,
+    say,
+    seconds,
+    value_label,
+)
+from wrackline.checkers.anomalies.group_tables import readers
+from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.anomalies.transactions import READ_UNCOMMITTED, visible_though_aborted
 from wrackline.checkers.engine.candidates import Candidate, Outcome, is_held, is_place
+from wrackline.checkers.engine.frames import Frame, Int, Long, Text, struct_type, unpacked
 from wrackline.checkers.engine.marks import Unfilled
+from wrackline.checkers.engine.table import Table
+from wrackline.checkers.engine.tables import CandidateOfRun
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 from wrackline.history.model import CORRUPT
 
-_DETAIL = "array<struct<partition:int,offset:bigint,detail:string>>"
+
+@dataclass(frozen=True, slots=True)
+class _Detail(Table[Column]):
+    """What is wrong with one record that was read (``extra.corrupt``)."""
+
+    partition: Int
+    offset: Long
+    detail: Text
 
 
 def two_values(rows: Candidate[Ints]) -> Bools:
@@ -72,16 +93,16 @@ SPOILED = mark("spoiled", by_value=_spoiled)
 DISORDERED_EPOCHS = mark("disordered epochs")
 
 
-def _seen_ns() -> Column:
-    return F.least("poll_ns", F.when(F.col("acked"), F.col("complete_ns")))
+def _seen_ns(c: CandidateOfRun) -> Column:
+    return F.least(c.poll_ns, F.when(c.acked, c.complete_ns))
 
 
-def _seen_by() -> Column:
+def _seen_by(c: CandidateOfRun) -> Column:
     """``the final read`` and so on: the strongest witness of a place."""
     return (
-        F.when(F.col("final_index").isNotNull(), F.lit("the final read"))
-        .when(F.col("poll_index").isNotNull(), say("a consumer at %s", seconds("poll_ns")))
-        .when(F.col("acked"), say("the ack of its send at %s", seconds("complete_ns")))
+        F.when(c.final_index.isNotNull(), F.lit("the final read"))
+        .when(c.poll_index.isNotNull(), say("a consumer at %s", seconds(c.poll_ns)))
+        .when(c.acked, say("the acknowledgement of its send at %s", seconds(c.complete_ns)))
         .otherwise(F.lit("a replica's own log"))
     )
 
@@ -93,16 +114,22 @@ def _seen_by() -> Column:
     "acks, polls or the final read show two values at one offset",
     marks=[TWO_VALUES],
 )
-def inconsistent_offset(evidence: Evidence) -> DataFrame:
+def inconsistent_offset(evidence: Evidence) -> Findings:
+    """Once for each value that is there."""
+    rows = having(evidence, TWO_VALUES)
+    c = rows.c
     return findings(
-        having(evidence, TWO_VALUES),
+        rows,
         "inconsistent-offset",
-        operations=["index", "told_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.index, c.rival.index],
         sentence=say(
-            "offset %d of %s was reported to hold value %d (by %s) and also value %d",
-            *("offset", place(), "value", _seen_by(), "told_value"),
+            "Offset %d of %s holds value %s according to %s, but value %s according to another operation",
+            *(c.offset, place(c), value_label(c.value), _seen_by(c), value_label(c.rival.value)),
         ),
-        around=Window(F.lit(0), _seen_ns()),
+        around=Window(F.lit(0), _seen_ns(c)),
     )
 
 
@@ -113,45 +140,53 @@ def inconsistent_offset(evidence: Evidence) -> DataFrame:
     "two replicas hold different records at one offset below both high watermarks",
     marks=[DIVERGING],
 )
-def replica_divergence(evidence: Evidence) -> DataFrame:
-    twice = F.col("hw_offset") == F.col("offset")
+def replica_divergence(evidence: Evidence) -> Findings:
+    rows = having(evidence, DIVERGING)
+    c = rows.c
+    twice = c.committed.offset == c.offset
     values = say(
-        "below their high watermarks one replica holds value %d (leader epoch %d) at offset %d of %s and "
-        "another value %d (leader epoch %d)",
-        *("value", "epoch_high", "offset", place(), "hw_value", "hw_epoch"),
+        "At offset %d of %s, which is below the high watermarks of both, one replica holds value %s (leader "
+        "epoch %d) and another holds value %s (leader epoch %d)",
+        *(c.offset, place(c), value_label(c.value), c.epoch_high),
+        *(value_label(c.committed.value), c.committed_epoch),
     )
     epochs = say(
-        "below their high watermarks replicas hold value %d at offset %d of %s, one under leader epoch %d, "
-        "another under %d",
-        *("value", "offset", place(), "epoch_low", "epoch_high"),
+        "At offset %d of %s, which is below the high watermarks of both, one replica holds value %s under "
+        "leader epoch %d and another holds it under leader epoch %d",
+        *(c.offset, place(c), value_label(c.value), c.epoch_low, c.epoch_high),
     )
     return findings(
-        having(evidence, DIVERGING),
+        rows,
         "replica-divergence",
-        operations=["hw_index", "hw_at"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.hw_index, c.committed.index],
         where=F.when(twice, "value").otherwise("leader epoch"),
         sentence=F.when(twice, values).otherwise(epochs),
         around=Window(F.lit(0)),
     )
 
 
-def _original() -> Column:
-    return F.coalesce("sent_offset", "original_offset")
-
-
 @check("duplicate", Family.INTEGRITY, "duplicate", "one value is at two offsets", marks=[SECOND_COPY])
-def duplicate(evidence: Evidence) -> DataFrame:
+def duplicate(evidence: Evidence) -> Findings:
     """One finding for each copy besides the original. A copy in another partition is misrouted, not counted
     here."""
+    rows = having(evidence, SECOND_COPY)
+    c = rows.c
+    original = F.coalesce(c.sent_offset, c.original_offset)
     return findings(
-        having(evidence, SECOND_COPY),
+        rows,
         "duplicate",
-        operations=["invoke_index", "complete_index", "index", "original_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index, c.index, c.original_index],
         sentence=say(
-            "value %d, sent once at %s, is at offset %d of %s and again at offset %d (seen by %s)",
-            *("value", seconds("invoke_ns"), _original(), place(), "offset", _seen_by()),
+            "Value %s was sent once, at %s, but it is at offset %d of %s and again at offset %d (seen by %s)",
+            *(value_label(c.value), seconds(c.invoke_ns), original, place(c), c.offset, _seen_by(c)),
         ),
-        around=Window(F.col("invoke_ns"), _seen_ns()),
+        around=Window(c.invoke_ns, _seen_ns(c)),
     )
 
 
@@ -162,7 +197,7 @@ def duplicate(evidence: Evidence) -> DataFrame:
     "a value was read whose send had certainly failed, or whose transaction was never asked to commit",
     marks=[ABORTED, TRANSACTIONS],
 )
-def aborted_read(evidence: Evidence) -> DataFrame:
+def aborted_read(evidence: Evidence) -> Findings:
     """``where``: ``transaction`` (its abort succeeded), ``abort failed`` (nobody knows its end, but its
     commit was never asked for); nothing for a plain send. At read_uncommitted consumers are given what is
     aborted later."""
@@ -171,34 +206,34 @@ def aborted_read(evidence: Evidence) -> DataFrame:
         found.append(_refused(evidence))
     if evidence.counts.get(TRANSACTIONS):
         found.append(visible_though_aborted(evidence))
-    return reduce(DataFrame.union, found)
+    return reduce(Frame.union, found)
 
 
-def _refused(evidence: Evidence) -> DataFrame:
-    tables = evidence.tables
-    number = F.get_json_object("extra", "$.txn").cast("bigint")
-    rows = (
-        events_of(having(evidence, ABORTED), "complete_index", tables)
-        .join(readers(tables), "run")
-        .withColumn("txn", number)
-        .filter(F.col("txn").isNull() | (F.col("isolation") != READ_UNCOMMITTED))
+def _refused(evidence: Evidence) -> Findings:
+    marked, asked = having(evidence, ABORTED), readers(evidence.tables)
+    joined = details_of(marked, marked.c.run, marked.c.complete_index, evidence.tables).join(
+        asked, marked.c.run == asked.c.run
     )
-    why = F.coalesce("error", F.lit("failed"))
-    refused = say("value %d was refused at %s (%s)", "value", seconds("complete_ns"), why)
-    aborted = say(
-        "value %d is of transaction %d, which was aborted at %s (%s)",
-        *("value", "txn", seconds("complete_ns"), why),
-    )
+    (c, details), reader = joined.c
+    txn = F.get_json_object(details.extra, "$.txn").cast("bigint")
+    rows = joined.filter(txn.isNull() | (reader.isolation != READ_UNCOMMITTED))
+    value, at = value_label(c.value), seconds(c.complete_ns)
+    why = F.coalesce(details.error, F.lit("failed"))
+    refused = say("The send of value %s was refused at %s (%s)", value, at, why)
+    aborted = say("Value %s is of transaction %d, which was aborted at %s (%s)", value, txn, at, why)
     return findings(
         rows,
         "aborted-read",
-        operations=["invoke_index", "complete_index", "poll_index", "final_index"],
-        where=F.when(F.col("txn").isNotNull(), "transaction"),
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index, c.poll_index, c.final_index],
+        where=F.when(txn.isNotNull(), "transaction"),
         sentence=F.concat(
-            F.when(F.col("txn").isNull(), refused).otherwise(aborted),
-            say(", yet %s has it at offset %d of %s", _seen_by(), "offset", place()),
+            F.when(txn.isNull(), refused).otherwise(aborted),
+            say(", but the value was read at offset %d of %s by %s", c.offset, place(c), _seen_by(c)),
         ),
-        around=Window(F.col("invoke_ns"), _seen_ns()),
+        around=Window(c.invoke_ns, _seen_ns(c)),
     )
 
 
@@ -209,21 +244,25 @@ def _refused(evidence: Evidence) -> DataFrame:
     "a value was read that nobody sent in this run",
     marks=[NOBODYS],
 )
-def phantom(evidence: Evidence) -> DataFrame:
+def phantom(evidence: Evidence) -> Findings:
+    rows = having(evidence, NOBODYS)
+    c = rows.c
     ours = say(
-        "value %d, which nobody sent, is at offset %d of %s (seen by %s)",
-        "value",
-        "offset",
-        place(),
-        _seen_by(),
+        "Nobody sent value %s, but it is at offset %d of %s (seen by %s)",
+        *(value_label(c.value), c.offset, place(c), _seen_by(c)),
     )
-    foreign = say("offset %d of %s holds a record of another run (seen by %s)", "offset", place(), _seen_by())
+    foreign = say(
+        "Offset %d of %s holds a record of another run (seen by %s)", c.offset, place(c), _seen_by(c)
+    )
     return findings(
-        having(evidence, NOBODYS),
+        rows,
         "phantom",
-        operations=["poll_index", "final_index", "replica_index"],
-        sentence=F.when(F.col("value") >= 0, ours).otherwise(foreign),
-        around=Window(F.lit(0), _seen_ns()),
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.poll_index, c.final_index, c.replica_index],
+        sentence=F.when(c.value >= 0, ours).otherwise(foreign),
+        around=Window(F.lit(0), _seen_ns(c)),
     )
 
 
@@ -234,28 +273,22 @@ def phantom(evidence: Evidence) -> DataFrame:
     "a value was read from another partition than it was sent to",
     marks=[ELSEWHERE],
 )
-def misrouted(evidence: Evidence) -> DataFrame:
-    home = evidence.tables.logs.select(
-        F.col("log").alias("sent_log"),
-        F.col("topic").alias("sent_topic"),
-        F.col("partition").alias("sent_partition"),
-    )
+def misrouted(evidence: Evidence) -> Findings:
+    marked, logs = having(evidence, ELSEWHERE), evidence.tables.logs
+    rows = marked.join(logs.small(), marked.c.sent_log == logs.c.log)
+    c, home = rows.c
     return findings(
-        having(evidence, ELSEWHERE).join(F.broadcast(home), "sent_log"),
+        rows,
         "misrouted",
-        operations=["invoke_index", "poll_index", "final_index", "replica_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.invoke_index, c.poll_index, c.final_index, c.replica_index],
         sentence=say(
-            "value %d was sent to %s at %s, but is at offset %d of %s (seen by %s)",
-            *(
-                "value",
-                place("sent_topic", "sent_partition"),
-                seconds("invoke_ns"),
-                "offset",
-                place(),
-                _seen_by(),
-            ),
+            "Value %s was sent to %s at %s, but it is at offset %d of %s (seen by %s)",
+            *(value_label(c.value), place(home), seconds(c.invoke_ns), c.offset, place(c), _seen_by(c)),
         ),
-        around=Window(F.col("invoke_ns"), _seen_ns()),
+        around=Window(c.invoke_ns, _seen_ns(c)),
     )
 
 
@@ -266,24 +299,32 @@ def misrouted(evidence: Evidence) -> DataFrame:
     "payload, key, headers or timestamp differ from what was sent",
     marks=[SPOILED],
 )
-def corrupt(evidence: Evidence) -> DataFrame:
+def corrupt(evidence: Evidence) -> Findings:
     """What is wrong with each is in ``extra.corrupt`` of the event that read it."""
-    witness = F.coalesce("final_index", "poll_index", "replica_index")
-    rows = events_of(having(evidence, SPOILED).withColumn("witness", witness), "witness", evidence.tables)
-    said = F.from_json(F.get_json_object("extra", "$.corrupt"), _DETAIL)
-    here = F.filter(
-        said, lambda one: (one["partition"] == F.col("partition")) & (one["offset"] == F.col("offset"))
-    )
-    told = rows.withColumn("detail", F.get(here, F.lit(0))["detail"])
+    marked = having(evidence, SPOILED)
+    c = marked.c
+    witness = F.coalesce(c.final_index, c.poll_index, c.replica_index)
+    rows = details_of(marked, c.run, witness, evidence.tables)
+    _, details = rows.c
+
+    def is_here(column: Column) -> Column:
+        one = unpacked(_Detail, column)
+        return (one.partition == c.partition) & (one.offset == c.offset)
+
+    every = F.from_json(F.get_json_object(details.extra, "$.corrupt"), f"array<{struct_type(_Detail)}>")
+    detail = unpacked(_Detail, F.get(F.filter(every, is_here), F.lit(0))).detail
     return findings(
-        told,
+        rows,
         "corrupt",
-        operations=["poll_index", "final_index", "replica_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.poll_index, c.final_index, c.replica_index],
         sentence=say(
-            "the record at offset %d of %s differs from the one that was sent: %s (seen by %s)",
-            *("offset", place(), F.coalesce("detail", F.lit("its checksum is wrong")), _seen_by()),
+            "The record at offset %d of %s differs from the one that was sent: %s (seen by %s)",
+            *(c.offset, place(c), F.coalesce(detail, F.lit("its checksum is wrong")), _seen_by(c)),
         ),
-        around=Window(F.lit(0), _seen_ns()),
+        around=Window(F.lit(0), _seen_ns(c)),
     )
 
 
@@ -294,20 +335,26 @@ def corrupt(evidence: Evidence) -> DataFrame:
     "the leader epochs of records decrease along offsets",
     marks=[DISORDERED_EPOCHS],
 )
-def epoch_order(evidence: Evidence) -> DataFrame:
+def epoch_order(evidence: Evidence) -> Findings:
     """In the final read, and in each replica's own log: an epoch that begins (at ``offset``) before a smaller
     one ends (at ``told``) is out of order."""
-    hosts = evidence.tables.hosts
-    rows = having(evidence, DISORDERED_EPOCHS).join(F.broadcast(hosts), ["log", "process"], "left")
-    whose = F.coalesce(F.concat(F.lit("the log of "), "host"), F.lit("the final read"))
+    marked, replicas = having(evidence, DISORDERED_EPOCHS), evidence.tables.replicas
+    c, r = marked.c, replicas.c
+    rows = marked.join(replicas.small(), (c.log == r.log) & (c.process == r.process), "left")
+    whose = F.coalesce(F.concat(F.lit("the log of "), r.host), F.lit("the final read"))
+    subject = F.coalesce(F.concat(F.lit("The log of "), r.host), F.lit("The final read"))
     return findings(
         rows,
         "epoch-order",
-        operations=["index", "told_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.index, c.rival.index],
         where=whose,
         sentence=say(
-            "%s of %s has leader epoch %d at offset %d, but the smaller epoch %d at the later offset %d",
-            *(whose, place(), "epoch_high", "offset", "epoch_low", "told"),
+            "%s of %s has leader epoch %d at offset %d, but the smaller leader epoch %d at offset %d, which "
+            "is later in the log",
+            *(subject, place(c), c.epoch_high, c.offset, c.epoch_low, c.other_offset),
         ),
         around=Window(F.lit(0)),
     )

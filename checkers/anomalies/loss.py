@@ -6,48 +6,56 @@ for ``complete``.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from dataclasses import dataclass
+
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.evidence import (
     LEADER,
+    Details,
     Window,
-    events_of,
+    details_of,
     findings,
     having,
     place,
+    process_label,
     say,
     seconds,
+    value_label,
 )
 from wrackline.checkers.anomalies.keys import lasting
-from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
+from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_astray, is_place
+from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
+from wrackline.checkers.engine.table import Table
+from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 
 
-def _by_ack() -> Column:
+def _by_whom(details: Details) -> Column:
     """ " by n2", where the client knows who answered; else who led according to metadata."""
-    return F.coalesce(F.concat(F.lit(" by "), F.col("node")), F.lit(LEADER))
+    return F.coalesce(F.concat(F.lit(" by "), details.node), F.lit(LEADER))
 
 
-def _final_there() -> Column:
-    """What the final read has at an offset that it should hold something else at."""
-    there = F.col("final_offset") == F.col("offset")
-    value = F.col("final_value")
+def _final_there(c: CandidateOfRun) -> Column:
+    """What the final read has at an offset where it should have something else."""
+    there, value = c.stored.offset == c.offset, c.stored.value
     return (
-        F.when(
-            F.col("offset") >= F.col("log_end"),
-            say("; the final read of %s ends at offset %d", place(), "log_end"),
-        )
+        F.when(c.offset >= c.log_end, say("; the final read of %s ends at offset %d", place(c), c.log_end))
         .when(
-            F.col("offset") < F.col("log_start"),
-            say("; the final read of %s begins at offset %d", place(), "log_start"),
+            c.offset < c.log_start, say("; the final read of %s begins at offset %d", place(c), c.log_start)
         )
-        .when(there & (value >= 0), say("; the final read has value %d there", value))
-        .when(there, F.lit("; the final read has a record there that is none of this run's"))
+        .when(there & (value >= 0), say("; the final read has value %s there", value_label(value)))
+        .when(there, F.lit("; the final read has a record there that nobody sent in this run"))
         .otherwise(F.lit("; the final read has nothing there"))
     )
+
+
+def _there(c: CandidateOfRun) -> Column:
+    """The event of the final read that shows what is there instead."""
+    return F.when(c.stored.offset == c.offset, c.stored.index)
 
 
 def _maybe_lost(rows: Candidate[Ints]) -> Bools:
@@ -80,6 +88,19 @@ def _missing(rows: Candidate[Ints]) -> Bools:
     return bools((rows.step == Step.IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown(Table[Column]):
+    """An answer that shows the end of the log at ``end``."""
+
+    offset: Column
+    end: Column
+    process: Column
+    invoke_index: Column
+    complete_index: Column
+    complete_ns: Column
+    log_end: Column
+
+
 LOST = mark("lost", _maybe_lost, _lost)
 VANISHED = mark("vanished", _maybe_vanished, _vanished)
 MISSING = mark("missing", _missing, Alone(_missing))
@@ -93,35 +114,36 @@ BEYOND = mark("beyond")
     "an acknowledged value is absent from the final read",
     marks=[LOST],
 )
-def lost_write(evidence: Evidence) -> DataFrame:
+def lost_write(evidence: Evidence) -> Findings:
     """``where``: ``tail`` (its offset is at or past the final end), ``middle`` (another value or nothing is
     at its offset), ``unknown offset`` (the acknowledgement had none)."""
-    told = F.col("sent_offset").isNotNull()
-    where = (
-        F.when(~told, "unknown offset").when(F.col("offset") >= F.col("log_end"), "tail").otherwise("middle")
-    )
+    rows = lasting(having(evidence, LOST), evidence)
+    joined = details_of(rows, rows.c.run, rows.c.complete_index, evidence.tables)
+    c, details = joined.c
+    named = c.sent_offset.isNotNull()
+    where = F.when(~named, "unknown offset").when(c.offset >= c.log_end, "tail").otherwise("middle")
+    value, at = value_label(c.value), seconds(c.complete_ns)
     acked = F.concat(
-        say(
-            "value %d was acked at offset %d of %s at %s", "value", "offset", place(), seconds("complete_ns")
-        ),
-        _by_ack(),
-        _final_there(),
+        say("Value %s was acknowledged at offset %d of %s at %s", value, c.offset, place(c), at),
+        _by_whom(details),
+        _final_there(c),
     )
     acked_somewhere = F.concat(
-        say("value %d was acked without an offset for %s at %s", "value", place(), seconds("complete_ns")),
-        _by_ack(),
-        say("; the final read of %s, which ends at offset %d, does not have it", place(), "log_end"),
+        say("Value %s was acknowledged without an offset in %s at %s", value, place(c), at),
+        _by_whom(details),
+        say("; the final read of %s, which ends at offset %d, does not have it", place(c), c.log_end),
     )
-    there = F.when(F.col("final_offset") == F.col("offset"), F.col("final_at"))
     return findings(
-        events_of(lasting(having(evidence, LOST), evidence), "complete_index", evidence.tables),
+        joined,
         "lost-write",
-        operations=["invoke_index", "complete_index", "poll_index", there],
+        at=c,
+        offset=F.when(named, c.offset),
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
         where=where,
-        offset=F.when(told, F.col("offset")),
-        sentence=F.when(told, acked).otherwise(acked_somewhere),
-        around=Window(F.col("complete_ns")),
-        leader_at=F.col("complete_ns"),
+        sentence=F.when(named, acked).otherwise(acked_somewhere),
+        around=Window(c.complete_ns),
+        leader_at=c.complete_ns,
     )
 
 
@@ -132,27 +154,24 @@ def lost_write(evidence: Evidence) -> DataFrame:
     "a record that a consumer was given is not in the final read",
     marks=[VANISHED],
 )
-def vanished_read(evidence: Evidence) -> DataFrame:
-    sentence = F.concat(
-        say(
-            "a consumer was given value %d at offset %d of %s at %s",
-            "value",
-            "offset",
-            place(),
-            seconds("poll_ns"),
-        ),
-        F.lit(LEADER),
-        _final_there(),
+def vanished_read(evidence: Evidence) -> Findings:
+    rows = lasting(having(evidence, VANISHED), evidence)
+    c = rows.c
+    read = say(
+        "A consumer read value %s at offset %d of %s at %s",
+        *(value_label(c.value), c.offset, place(c), seconds(c.poll_ns)),
     )
-    there = F.when(F.col("final_offset") == F.col("offset"), F.col("final_at"))
     return findings(
-        lasting(having(evidence, VANISHED), evidence),
+        rows,
         "vanished-read",
-        operations=["invoke_index", "complete_index", "poll_index", there],
-        where=F.when(F.col("offset") >= F.col("log_end"), "tail").otherwise("middle"),
-        sentence=sentence,
-        around=Window(F.col("poll_ns")),
-        leader_at=F.col("poll_ns"),
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
+        where=F.when(c.offset >= c.log_end, "tail").otherwise("middle"),
+        sentence=F.concat(read, F.lit(LEADER), _final_there(c)),
+        around=Window(c.poll_ns),
+        leader_at=c.poll_ns,
     )
 
 
@@ -163,34 +182,43 @@ def vanished_read(evidence: Evidence) -> DataFrame:
     "an end offset or high watermark that a client was shown lies past the end of the final read",
     marks=[BEYOND],
 )
-def lost_committed(evidence: Evidence) -> DataFrame:
-    """Reported once per partition, for the largest offset: what a client is shown as the log's end is
+def lost_committed(evidence: Evidence) -> Findings:
+    """Reported once per partition, with the largest offset: what a client is shown as the log's end is
     committed, whoever sent the records."""
-    keys = ("run", "log", "topic", "partition")
-    told = ("offset", "told", "process", "invoke_index", "complete_index", "complete_ns", "log_end")
-    largest = F.max_by(F.struct(*told), F.struct("told", -F.col("complete_index")))
-    rows = having(evidence, BEYOND).groupBy(*keys).agg(largest.alias("shown")).select(*keys, "shown.*")
+    marked = having(evidence, BEYOND)
+    c = marked.c
+    about = _Shown(
+        offset=c.offset,
+        end=c.other_offset,
+        process=c.process,
+        invoke_index=c.invoke_index,
+        complete_index=c.complete_index,
+        complete_ns=c.complete_ns,
+        log_end=c.log_end,
+    )
+    largest = F.max_by(packed(about), F.struct(c.other_offset, -c.complete_index))
+    rows = marked.grouped(Partition(c.run, c.log, c.topic, c.partition), unpacked(_Shown, largest))
+    at, shown = rows.c
     sentence = F.concat(
         say(
-            "process %d got at %s an answer that shows the end of %s at offset %d",
-            "process",
-            seconds("complete_ns"),
-            place(),
-            "told",
+            "Process %s got an answer at %s that shows the end of %s at offset %d",
+            *(process_label(shown.process), seconds(shown.complete_ns), place(at), shown.end),
         ),
         F.lit(LEADER),
         say(
-            "; the final read of %s ends at offset %d: %d committed records are gone",
-            *(place(), "log_end", F.col("told") - F.col("log_end")),
+            "; the final read of %s ends at offset %d, so %d committed records are gone",
+            *(place(at), shown.log_end, shown.end - shown.log_end),
         ),
     )
     return findings(
         rows,
         "lost-committed",
-        operations=["invoke_index", "complete_index"],
+        at=at,
+        offset=shown.offset,
+        operations=[shown.invoke_index, shown.complete_index],
         sentence=sentence,
-        around=Window(F.col("complete_ns")),
-        leader_at=F.col("complete_ns"),
+        around=Window(shown.complete_ns),
+        leader_at=shown.complete_ns,
     )
 
 
@@ -202,26 +230,24 @@ def lost_committed(evidence: Evidence) -> DataFrame:
     "ISR",
     marks=[MISSING],
 )
-def lost_on_replica(evidence: Evidence) -> DataFrame:
-    held = F.coalesce(F.col("held"), F.lit(0))
-    missing = F.filter("replicas", lambda _, bit: F.getbit(held, bit) == 0)
-    rows = lasting(having(evidence, MISSING), evidence).withColumn("missing", F.array_join(missing, " and "))
-    acked = F.when(F.col("outcome") == Outcome.ACKED, say(" (acked at %s)", seconds("complete_ns")))
+def lost_on_replica(evidence: Evidence) -> Findings:
+    rows = lasting(having(evidence, MISSING), evidence)
+    c = rows.c
+    held = F.coalesce(c.held, F.lit(0))
+    missing = F.array_join(F.filter(c.replicas, lambda _, bit: F.getbit(held, bit) == 0), " and ")
+    acked = F.when(c.outcome == Outcome.ACKED, say(" (acknowledged at %s)", seconds(c.complete_ns)))
     return findings(
         rows,
         "lost-on-replica",
-        operations=["invoke_index", "complete_index", "final_index", "replica_index"],
-        where=F.col("missing"),
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index, c.final_index, c.replica_index],
+        where=missing,
         sentence=say(
-            "value %d%s is in the final read at offset %d of %s, but not in the log of %s, which is in the "
-            "ISR",
-            *(
-                "value",
-                F.when(F.col("outcome") == Outcome.ACKED, acked).otherwise(""),
-                "offset",
-                place(),
-                "missing",
-            ),
+            "Value %s%s is in the final read at offset %d of %s, but it is missing from the log of %s, which "
+            "is in the ISR",
+            *(value_label(c.value), F.coalesce(acked, F.lit("")), c.offset, place(c), missing),
         ),
-        around=Window(F.coalesce("complete_ns", "invoke_ns", F.lit(0))),
+        around=Window(F.coalesce(c.complete_ns, c.invoke_ns, F.lit(0))),
     )

@@ -1,75 +1,146 @@
-"""What is wrong with registers and queues as rows that Spark can read, and what findings tell of them."""
+"""What is wrong with registers and queues as rows that Spark can read, and what findings say of them."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import reduce
+from typing import TypeVar
+
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.evidence import MAX_OPERATIONS, Window, seconds
 from wrackline.checkers.anomalies.registry import Evidence
 from wrackline.checkers.engine import tasks
-from wrackline.checkers.engine.object_facts import SLOTS, Call, Contradiction
+from wrackline.checkers.engine.frames import Frame, frame, packed, unpacked
+from wrackline.checkers.engine.object_facts import Call, Contradiction
 from wrackline.checkers.engine.object_values import REGISTER, RULES
+from wrackline.checkers.engine.table import Table
+from wrackline.checkers.engine.tables import Partition
 from wrackline.checkers.exact.register import Rule
 
+R = TypeVar("R", bound=StrEnum)
 _TWO_VALUES = RULES.index((REGISTER, Rule.TWO_AT_ONCE)), RULES.index((REGISTER, Rule.INSIDE))
-_CALL = "struct<inv:bigint,ret:bigint,inv_ns:bigint,ret_ns:bigint,process:bigint>"
 
 
-def contradictions(evidence: Evidence, workload: str) -> DataFrame:
-    """A row per culprit: run, log, topic, partition, offset (none), rule, value, other, contradicted and its
-    operations ``c0`` to ``c7`` (null where there is none; ``ret`` and ``ret_ns`` are null where one did not
-    return)."""
+@dataclass(frozen=True, slots=True)
+class _OfRun(Contradiction[Column]):
+    run: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _Culprit(Table[Column]):
+    run: Column
+    log: Column
+    family: Column
+    key: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _Known(Table[Column]):
+    """What all intervals of time know of a culprit."""
+
+    contradicted: Column
+    first: Contradiction[Column]
+    """What the first of them says."""
+    there: Column
+    pieces: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit(Partition):
+    """A value that is wrong, with its operations. Those that are not there are null, and so are ``ret`` and
+    ``ret_ns`` of one that did not return."""
+
+    rule: Column
+    contradicted: Column
+    """How many values it contradicts."""
+    found: Contradiction[Column]
+
+    @property
+    def calls(self) -> Column:
+        """All its operations, as an array of structs."""
+        calls = (F.when(call.inv.isNotNull(), packed(call)) for call in self.found.calls)
+        return F.array_distinct(F.array_compact(F.array(*calls)))
+
+
+def culprits(evidence: Evidence, workload: str) -> Frame[Culprit]:
+    """A row for each value that is wrong."""
     assert evidence.contradictions is not None
     numbers = [number for number, (of, _) in enumerate(RULES) if of == workload]
-    rows = evidence.contradictions.mapInArrow(tasks.contradictions, tasks.schema_of(Contradiction))
-    rows = rows.filter(F.col("rule").isin(numbers))
-    told = ["value", "other", *(_call(slot).alias(f"c{slot}") for slot in range(SLOTS))]
-    first, second = _TWO_VALUES
-    # What intervals of time know of one culprit, together; which of the two rules it is called by says the
-    # first.
-    family = F.when(F.col("rule") == second, first).otherwise(F.col("rule"))
-    names = F.array(*(F.lit(str(rule)) for _, rule in RULES))
-    whole = (
-        rows.groupBy(F.col("run").cast("int").alias("run"), "log", family.alias("family"), "key")
-        .agg(
-            F.sum("contradicted").alias("contradicted"),
-            F.min_by(F.struct("rule", *told), "order").alias("told"),
-            F.count("*").alias("there"),
-            F.max("pieces").alias("pieces"),
-        )
-        .filter(F.col("there") >= F.col("pieces"))
-        .select("run", "log", "contradicted", "told.*")
-        .withColumn("rule", F.get(names, F.col("rule").cast("int")))
+    rows = frame(
+        evidence.contradictions.mapInArrow(tasks.contradictions, tasks.schema_of(Contradiction)), _OfRun
     )
-    logs = evidence.tables.logs.select("log", "topic", "partition")
-    return whole.join(F.broadcast(logs), "log").withColumn("offset", F.lit(None))
+    c = rows.c
+    first, second = _TWO_VALUES
+    # What intervals of time know of one culprit, together; the first says by which of the two rules it is
+    # called.
+    family = F.when(c.rule == second, first).otherwise(c.rule)
+    known = _Known(
+        contradicted=F.sum(c.contradicted),
+        first=unpacked(Contradiction, F.min_by(packed(c), c.order)),
+        there=F.count("*"),
+        pieces=F.max(c.pieces),
+    )
+    together = rows.filter(c.rule.isin(numbers)).grouped(
+        _Culprit(run=c.run.cast("int"), log=c.log, family=family, key=c.key), known
+    )
+    of, found = together.c
+    logs = evidence.tables.logs.small()
+    names = F.array(*(F.lit(str(rule)) for _, rule in RULES))
+    return (
+        together.filter(found.there >= found.pieces)
+        .join(logs, of.log == logs.c.log)
+        .select(
+            Culprit(
+                run=of.run,
+                log=of.log,
+                topic=logs.c.topic,
+                partition=logs.c.partition,
+                rule=F.get(names, found.first.rule.cast("int")),
+                contradicted=found.contradicted,
+                found=found.first,
+            )
+        )
+    )
 
 
-def _call(slot: int) -> Column:
-    told = F.struct(*(F.col(f"c{slot}_{part}").alias(part) for part in Call.names())).cast(_CALL)
-    return F.when(F.col(f"c{slot}_inv").isNotNull(), told)
-
-
-def every_call() -> Column:
-    """All operations of a contradiction, as an array."""
-    return F.array_distinct(F.array_compact(F.array(*(F.col(f"c{slot}") for slot in range(SLOTS)))))
+def by_rule(rule: Column, sentences: Mapping[R, Column]) -> Column:
+    """The sentence of each row's rule."""
+    return reduce(
+        lambda other, one: F.when(rule == str(one), sentences[one]).otherwise(other), sentences, F.lit("")
+    )
 
 
 def indexes(calls: Column) -> list[Column]:
     """The events of a witness: of each operation its completion, or its invocation where there is none."""
-    told = F.transform(calls, lambda call: F.coalesce(call["ret"], call["inv"]))
-    return [F.get(told, F.lit(n)) for n in range(MAX_OPERATIONS)]
+
+    def last(column: Column) -> Column:
+        call = _call(column)
+        return F.coalesce(call.ret, call.inv)
+
+    found = F.transform(calls, last)
+    return [F.get(found, F.lit(n)) for n in range(MAX_OPERATIONS)]
 
 
-def moment(call: str, which: str) -> Column:
+def at(ns: Column) -> Column:
     """``12.318 s``; ``the beginning`` for what was there before anything."""
-    ns = F.col(f"{call}.{which}_ns")
-    return F.when(ns.isNull(), "the beginning").otherwise(seconds(ns))
+    return F.coalesce(seconds(ns), F.lit("the beginning"))
 
 
 def around(calls: Column) -> Window:
     """The faults between a witness's first event and its last."""
-    begins = F.array_min(F.transform(calls, lambda call: call["inv_ns"]))
-    ends = F.array_max(F.transform(calls, lambda call: F.coalesce(call["ret_ns"], call["inv_ns"])))
+
+    def end(column: Column) -> Column:
+        call = _call(column)
+        return F.coalesce(call.ret_ns, call.inv_ns)
+
+    begins = F.array_min(F.transform(calls, lambda column: _call(column).inv_ns))
+    ends = F.array_max(F.transform(calls, end))
     return Window(F.coalesce(begins, F.lit(0)), F.coalesce(ends, F.lit(0)))
+
+
+def _call(column: Column) -> Call[Column]:
+    return unpacked(Call, column)

@@ -7,14 +7,28 @@ that, and its offset is used again by records sent later.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from dataclasses import dataclass
+
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from wrackline.checkers.anomalies.evidence import Window, findings, having, place, say, seconds, shown
+from wrackline.checkers.anomalies.evidence import (
+    Window,
+    findings,
+    having,
+    place,
+    process_label,
+    say,
+    seconds,
+    value_label,
+)
 from wrackline.checkers.anomalies.keys import uncompacted_only
-from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
-from wrackline.checkers.engine.candidates import Candidate, Outcome, is_astray, is_kept, lt
+from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.engine.candidates import Candidate, Outcome, Proof, is_astray, is_kept, lt
+from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
+from wrackline.checkers.engine.table import Table
+from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import Bools, Ints, bools
 
 
@@ -39,16 +53,30 @@ JUMPED = mark("jumped")
 REWOUND = mark("rewound")
 
 
-def _acked_at() -> Column:
-    """ ", acked at 1.234 s", where it was."""
-    told = say(", acked at %s", seconds("complete_ns"))
-    unsure = F.col("outcome").isNotNull() & (F.col("outcome") != Outcome.ACKED)
-    return F.when(unsure | F.col("complete_ns").isNull(), ", of unknown outcome").otherwise(told)
+def _acked_at(c: CandidateOfRun) -> Column:
+    """ ", which was acknowledged at 1.234 s", where it was."""
+    acked = say(", which was acknowledged at %s", seconds(c.complete_ns))
+    unsure = c.outcome.isNotNull() & (c.outcome != Outcome.ACKED)
+    return F.when(unsure | c.complete_ns.isNull(), ", whose outcome is unknown").otherwise(acked)
 
 
-def _sent_at() -> Column:
-    """ ", at 1.234 s", where that is known."""
-    return F.when(F.col("invoke_ns").isNotNull(), say(", at %s", seconds("invoke_ns"))).otherwise("")
+@dataclass(frozen=True, slots=True)
+class _Sent(Table[Column]):
+    """A send, and the earliest acknowledgement that names a larger offset."""
+
+    invoke_index: Column
+    invoke_ns: Column
+    complete_index: Column
+    complete_ns: Column
+    final_index: Column
+    kept_index: Column
+    acked: Proof[Column]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place(Partition):
+    offset: Column
+    value: Column
 
 
 @check(
@@ -58,23 +86,44 @@ def _sent_at() -> Column:
     "one send completed before another was invoked, yet has the larger offset",
     marks=[OUT_OF_ORDER],
 )
-def append_order(evidence: Evidence) -> DataFrame:
-    places = ("run", "log", "topic", "partition", "offset", "value")
-    rows = having(evidence, OUT_OF_ORDER)
-    others = [name for name in rows.columns if name not in places]
-    first = F.min_by(F.struct(*others), F.struct("by_settled_ack", "by_settled_ack_offset")).alias("first")
-    once = rows.groupBy(*places).agg(first).select(*places, "first.*")
+def append_order(evidence: Evidence) -> Findings:
+    """Once for each place."""
+    marked = having(evidence, OUT_OF_ORDER)
+    c = marked.c
+    about = _Sent(
+        invoke_index=c.invoke_index,
+        invoke_ns=c.invoke_ns,
+        complete_index=c.complete_index,
+        complete_ns=c.complete_ns,
+        final_index=c.final_index,
+        kept_index=c.kept_index,
+        acked=c.by_settled_ack,
+    )
+    first = F.min_by(packed(about), F.struct(c.by_settled_ack.index, c.by_settled_ack.offset))
+    rows = marked.grouped(
+        _Place(c.run, c.log, c.topic, c.partition, c.offset, c.value), unpacked(_Sent, first)
+    )
+    at, sent = rows.c
     return findings(
-        shown(once, "by_settled_ack"),
+        rows,
         "append-order",
-        operations=["invoke_index", "complete_index", "final_index", "kept_index", "shown"],
+        at=at,
+        offset=at.offset,
+        value=at.value,
+        operations=[
+            sent.invoke_index,
+            sent.complete_index,
+            sent.final_index,
+            sent.kept_index,
+            sent.acked.index,
+        ],
         sentence=say(
-            "value %d, at offset %d of %s, had been acked at %s; value %d was sent after that, at %s, and "
-            "lies before it, at offset %d",
-            *("shown_value", "shown_offset", place(), seconds("shown_ns")),
-            *("value", seconds("invoke_ns"), "offset"),
+            "Value %s had been acknowledged at %s, and it is at offset %d of %s; value %s was sent after "
+            "that, at %s, but it lies before the other, at offset %d",
+            *(value_label(sent.acked.value), seconds(sent.acked.ns), sent.acked.offset, place(at)),
+            *(value_label(at.value), seconds(sent.invoke_ns), at.offset),
         ),
-        around=Window(F.col("shown_ns"), F.coalesce("complete_ns", "invoke_ns")),
+        around=Window(sent.acked.ns, F.coalesce(sent.complete_ns, sent.invoke_ns)),
     )
 
 
@@ -85,19 +134,25 @@ def append_order(evidence: Evidence) -> DataFrame:
     "a later send of one process has the smaller offset",
     marks=[OUT_OF_SESSION],
 )
-def session_order(evidence: Evidence) -> DataFrame:
-    """A process that goes on has its earlier sends acked, so this is a part of append-order."""
+def session_order(evidence: Evidence) -> Findings:
+    """A process that goes on has its earlier sends acknowledged, so this is a part of append-order."""
+    rows = having(evidence, OUT_OF_SESSION)
+    c = rows.c
+    sent_at = F.when(c.invoke_ns.isNotNull(), say(", at %s", seconds(c.invoke_ns))).otherwise("")
     return findings(
-        having(evidence, OUT_OF_SESSION),
+        rows,
         "session-order",
-        operations=["earlier_index", "invoke_index", "complete_index", "final_index", "kept_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.earlier.index, c.invoke_index, c.complete_index, c.final_index, c.kept_index],
         sentence=say(
-            "process %d had value %d, at offset %d of %s, acked, and sent value %d after that%s, which lies "
-            "before it, at offset %d",
-            *("process", "earlier_value", "earlier_offset", place(), "value"),
-            *(_sent_at(), "offset"),
+            "Process %s had value %s acknowledged, which is at offset %d of %s; it sent value %s after "
+            "that%s, but this value lies before the other, at offset %d",
+            *(process_label(c.process), value_label(c.earlier.value), c.earlier.offset, place(c)),
+            *(value_label(c.value), sent_at, c.offset),
         ),
-        around=Window(F.coalesce("invoke_ns", "complete_ns"), F.coalesce("complete_ns", "invoke_ns")),
+        around=Window(F.coalesce(c.invoke_ns, c.complete_ns), F.coalesce(c.complete_ns, c.invoke_ns)),
     )
 
 
@@ -108,29 +163,34 @@ def session_order(evidence: Evidence) -> DataFrame:
     "an ack or a poll names an offset at which the value is not: the final read has it elsewhere",
     marks=[ASTRAY],
 )
-def wrong_offset(evidence: Evidence) -> DataFrame:
+def wrong_offset(evidence: Evidence) -> Findings:
     """One finding for each place that was named. Of a compacted topic a copy may be all that is left."""
-    acked = F.col("acked")
+    rows = uncompacted_only(having(evidence, ASTRAY), evidence.tables)
+    c = rows.c
+    value = value_label(c.value)
     by_ack = say(
-        "value %d was acked at offset %d of %s at %s", "value", "offset", place(), seconds("complete_ns")
+        "Value %s was acknowledged at offset %d of %s at %s",
+        value,
+        c.offset,
+        place(c),
+        seconds(c.complete_ns),
     )
     by_poll = say(
-        "a consumer was given value %d at offset %d of %s at %s",
-        "value",
-        "offset",
-        place(),
-        seconds("poll_ns"),
+        "A consumer read value %s at offset %d of %s at %s", value, c.offset, place(c), seconds(c.poll_ns)
     )
     return findings(
-        uncompacted_only(having(evidence, ASTRAY), evidence.tables),
+        rows,
         "wrong-offset",
-        operations=["invoke_index", "complete_index", "poll_index", "kept_index"],
-        where=F.when(acked, "ack").otherwise("poll"),
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index, c.poll_index, c.kept_index],
+        where=F.when(c.acked, "ack").otherwise("poll"),
         sentence=F.concat(
-            F.when(acked, by_ack).otherwise(by_poll),
-            say("; the final read has it at offset %d, and not there", "kept_offset"),
+            F.when(c.acked, by_ack).otherwise(by_poll),
+            say("; the final read has the value at offset %d instead", c.kept_offset),
         ),
-        around=Window(F.coalesce(F.when(acked, F.col("complete_ns")), "poll_ns")),
+        around=Window(F.coalesce(F.when(c.acked, c.complete_ns), c.poll_ns)),
     )
 
 
@@ -141,17 +201,23 @@ def wrong_offset(evidence: Evidence) -> DataFrame:
     "records of one send are stored in another order than they were sent in",
     marks=[SHUFFLED],
 )
-def batch_order(evidence: Evidence) -> DataFrame:
+def batch_order(evidence: Evidence) -> Findings:
+    rows = having(evidence, SHUFFLED)
+    c = rows.c
     return findings(
-        having(evidence, SHUFFLED),
+        rows,
         "batch-order",
-        operations=["invoke_index", "complete_index", "final_index", "kept_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index, c.final_index, c.kept_index],
         sentence=say(
-            "process %d sent value %d after value %d in one operation%s: in %s it lies before the other, at "
-            "offset %d, and the other at offset %d",
-            *("process", "value", "earlier_value", _acked_at(), place(), "offset", "earlier_offset"),
+            "Process %s sent value %s after value %s in one operation%s, but in %s it lies before the other: "
+            "it is at offset %d, and the other at offset %d",
+            *(process_label(c.process), value_label(c.value), value_label(c.earlier.value), _acked_at(c)),
+            *(place(c), c.offset, c.earlier.offset),
         ),
-        around=Window(F.coalesce("complete_ns", "invoke_ns"), F.coalesce("complete_ns", "invoke_ns")),
+        around=Window(F.coalesce(c.complete_ns, c.invoke_ns), F.coalesce(c.complete_ns, c.invoke_ns)),
     )
 
 
@@ -162,18 +228,24 @@ def batch_order(evidence: Evidence) -> DataFrame:
     "a consumer jumped over offsets that held records, with no assignment or seek between",
     marks=[JUMPED],
 )
-def poll_skip(evidence: Evidence) -> DataFrame:
-    """Not of a compacted topic: what was jumped over may have been gone by then."""
+def poll_skip(evidence: Evidence) -> Findings:
+    """Not of a compacted topic: what the consumer passed over may have been gone by then."""
+    rows = uncompacted_only(having(evidence, JUMPED), evidence.tables)
+    c = rows.c
     return findings(
-        uncompacted_only(having(evidence, JUMPED), evidence.tables),
+        rows,
         "poll-skip",
-        operations=["invoke_index", "complete_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index],
         sentence=say(
-            "the position of process %d was offset %d of %s and it was next given offset %d, at %s: it was "
-            "never given offset %d",
-            *("process", "offset", place(), "told", seconds("complete_ns"), "known_offset"),
+            "Process %s stood at offset %d of %s and read offset %d next, at %s, so it passed over the "
+            "record at offset %d",
+            *(process_label(c.process), c.offset, place(c), c.other_offset, seconds(c.complete_ns)),
+            c.known_offset,
         ),
-        around=Window(F.col("complete_ns"), F.col("complete_ns")),
+        around=Window(c.complete_ns, c.complete_ns),
     )
 
 
@@ -184,16 +256,20 @@ def poll_skip(evidence: Evidence) -> DataFrame:
     "a consumer was given an offset again or an earlier one, with no assignment or seek between",
     marks=[REWOUND],
 )
-def poll_rewind(evidence: Evidence) -> DataFrame:
+def poll_rewind(evidence: Evidence) -> Findings:
+    rows = having(evidence, REWOUND)
+    c = rows.c
     return findings(
-        having(evidence, REWOUND),
+        rows,
         "poll-rewind",
-        operations=["invoke_index", "complete_index"],
-        offset=F.col("told"),
+        at=c,
+        offset=c.other_offset,
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index],
         sentence=say(
-            "the position of process %d was offset %d of %s and it was next given offset %d, at %s, with no "
-            "assignment between",
-            *("process", "offset", place(), "told", seconds("complete_ns")),
+            "Process %s stood at offset %d of %s and read offset %d next, at %s, though it was neither given "
+            "partitions nor told to seek in between",
+            *(process_label(c.process), c.offset, place(c), c.other_offset, seconds(c.complete_ns)),
         ),
-        around=Window(F.col("complete_ns"), F.col("complete_ns")),
+        around=Window(c.complete_ns, c.complete_ns),
     )

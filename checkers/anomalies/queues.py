@@ -3,14 +3,13 @@ decides, in pieces (wrackline.checkers.engine.object_values, wrackline.checkers.
 
 from __future__ import annotations
 
-from functools import reduce
-
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from wrackline.checkers.anomalies.evidence import findings, place, say
-from wrackline.checkers.anomalies.object_evidence import around, contradictions, every_call, indexes, moment
-from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
+from wrackline.checkers.anomalies.evidence import findings, place, process_label, say, value_label
+from wrackline.checkers.anomalies.object_evidence import around, at, by_rule, culprits, indexes
+from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.engine.object_facts import Call
 from wrackline.checkers.engine.object_values import QUEUE
 from wrackline.checkers.exact.queue import Rule
 
@@ -24,57 +23,57 @@ mark(QUEUE)  # set where they are found (wrackline.checkers.engine.object_values
     "what clients enqueued in and dequeued from a partition as a FIFO queue has no valid order",
     marks=[QUEUE],
 )
-def queue_not_linearizable(evidence: Evidence) -> DataFrame:
+def queue_not_linearizable(evidence: Evidence) -> Findings:
     """One per culprit: a value that came out wrongly or never, or an empty answer that was not true."""
+    rows = culprits(evidence, QUEUE)
+    c, found = rows.c, rows.c.found
     # Slots: enqueue and dequeue of one value, and those of another; the answer "empty" first.
-    rows = contradictions(evidence, QUEUE).withColumn("calls", every_call())
+    put, got, other_put, other_got, *_ = found.calls
+    value, other = value_label(found.value), value_label(found.other)
 
-    def did(what: str, call: str, when: str) -> Column:
-        return say(f"{what} by process %d at %s", f"{call}.process", moment(call, when))
+    def dequeued(call: Call[Column]) -> Column:
+        return say("process %s dequeued value %s at %s", process_label(call.process), value, at(call.ret_ns))
 
-    got = say("value %d was dequeued", "value")
+    again = say("process %s dequeued it again at %s", process_label(other_got.process), at(other_got.ret_ns))
+    several = F.when(c.contradicted > 1, say(" (and before those of %d other values)", c.contradicted - 1))
     sentences = {
-        Rule.GARBAGE: F.concat(got, did("", "c1", "ret"), F.lit(", and nobody enqueued it")),
-        Rule.TWICE: F.concat(got, did(" twice:", "c1", "ret"), did(" and", "c3", "ret")),
-        Rule.ABORTED: F.concat(got, did("", "c1", "ret"), F.lit(", though its enqueue had failed")),
-        Rule.FUTURE: F.concat(
-            got, did("", "c1", "ret"), say(", before its enqueue was invoked at %s", moment("c0", "inv"))
-        ),
-        Rule.LOST: F.concat(
-            say("value %d was in the queue at %s and never came out", "value", moment("c0", "ret")),
-            say(", though value %d, enqueued later, came out at %s", "other", moment("c3", "ret")),
+        Rule.GARBAGE: F.concat(dequeued(got), F.lit(", but nobody had enqueued it")),
+        Rule.TWICE: F.concat(dequeued(got), F.lit(", and "), again),
+        Rule.ABORTED: F.concat(dequeued(got), F.lit(", but its enqueue had failed")),
+        Rule.FUTURE: F.concat(dequeued(got), say(", but its enqueue was only invoked at %s", at(put.inv_ns))),
+        Rule.LOST: say(
+            "value %s had been enqueued by %s and was never dequeued, but value %s, which was enqueued "
+            "later, was dequeued at %s",
+            *(value, at(put.ret_ns), other, at(other_got.ret_ns)),
         ),
         Rule.OVERTAKEN: F.concat(
-            say("value %d came out at %s", "value", moment("c3", "ret")),
-            say(", before the dequeue of value %d began at %s", "other", moment("c1", "inv")),
             say(
-                ", which was in the queue (%s) before the enqueue of the first began (%s)",
-                moment("c0", "ret"),
-                moment("c2", "inv"),
+                "value %s had been dequeued by %s, before the dequeue of value %s began at %s",
+                *(value, at(other_got.ret_ns), other, at(got.inv_ns)),
+            ),
+            F.coalesce(several, F.lit("")),
+            say(
+                ", but value %s had been enqueued by %s, before the enqueue of value %s began at %s",
+                *(other, at(put.ret_ns), value, at(other_put.inv_ns)),
             ),
         ),
         Rule.NOT_EMPTY: F.concat(
-            say("process %d found it empty at %s", "c0.process", moment("c0", "ret")),
-            say(", though value %d had been in it since %s", "other", moment("c1", "ret")),
-            F.when(F.col("contradicted") > 1, ", and others were in it before that came out").otherwise(""),
+            say(
+                "process %s found the queue empty at %s, but value %s had been in it since %s",
+                *(process_label(put.process), at(put.ret_ns), other, at(got.ret_ns)),
+            ),
+            F.when(
+                c.contradicted > 1, ", and other values were in it before that one was dequeued"
+            ).otherwise(""),
         ),
     }
-    sentence = reduce(
-        lambda text, rule: F.when(F.col("rule") == str(rule), sentences[rule]).otherwise(text),
-        sentences,
-        F.lit(""),
-    )
-    more = F.when(
-        (F.col("rule") == str(Rule.OVERTAKEN)) & (F.col("contradicted") > 1),
-        say(" (and of %d others)", F.col("contradicted") - 1),
-    )
     return findings(
         rows,
         "queue-not-linearizable",
-        operations=indexes(F.col("calls")),
-        sentence=F.concat(
-            place(), F.lit(" is no linearizable queue: "), sentence, F.coalesce(more, F.lit(""))
-        ),
-        around=around(F.col("calls")),
-        where=F.col("rule"),
+        at=c,
+        value=found.value,
+        operations=indexes(c.calls),
+        sentence=F.concat(place(c), F.lit(" is not a linearizable queue: "), by_rule(c.rule, sentences)),
+        around=around(c.calls),
+        where=c.rule,
     )

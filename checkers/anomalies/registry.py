@@ -1,7 +1,7 @@
 """The register of checks: each anomaly's name, family, nearest Jepsen name and meaning, and how it is found.
 
 A check has two parts. *Marks* are tests of candidates in numpy that run wherever the rows are: they leave
-the few rows that matter. The check itself is a function from DataFrames to a DataFrame in the common schema,
+the few rows that matter. The check itself is a function that makes findings of rows in Spark,
 which says what those rows mean; it is planned only where one of its marks was seen. A check that reads other
 tables names the kinds of operations (``f``) that it ``needs``, and is left out where no run has them.
 """
@@ -13,11 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
+from typing import Annotated, Any, TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
+from wrackline.checkers.engine.frames import Frame, Int, Long, Text
 from wrackline.checkers.engine.marks import Mark, Marks, Test, TestByValue
-from wrackline.checkers.engine.tables import Tables
+from wrackline.checkers.engine.table import Table
+from wrackline.checkers.engine.tables import CandidateOfRun, Tables
 from wrackline.checkers.verdict.contracts import speaks_of
 from wrackline.plugins.registry import Group, load_all
 
@@ -37,21 +40,55 @@ class Family(StrEnum):
     QUEUES = "queues"
 
 
+T = TypeVar("T", bound=Table[Column])
+
+
+@dataclass(frozen=True, slots=True)
+class Finding(Table[Column]):
+    """What a check says of one finding (wrackline.checkers.anomalies.evidence.findings)."""
+
+    run: Int
+    log: Long
+    anomaly: Text
+    topic: Text
+    partition: Int
+    offset: Long
+    value: Long
+    operations: Annotated[Column, "array<bigint>"]
+    """Indexes of events."""
+    where: Text
+    sentence: Text
+    since_ns: Long
+    until_ns: Long
+    """Faults in force between these are named with it; null: to the end of the run."""
+    leader_ns: Long
+    """Whoever led at that time is named in the sentence; null: nobody."""
+
+
+Findings = Frame[Finding]
+"""What a check returns."""
+
+
 @dataclass
 class Evidence:
     """What the checks read."""
 
     tables: Tables
-    candidates: DataFrame
-    """Rows of wrackline.checkers.engine.candidates with at least one mark."""
+    found: Frame[CandidateOfRun] | None = None
+    """Candidates with at least one mark; None before they are found."""
     counts: dict[str, int] = field(default_factory=dict)
     """Mark -> how many rows have it."""
     contradictions: DataFrame | None = None
     """As they travel: what is wrong with registers and queues (wrackline.checkers.anomalies.object_evidence);
     None where no run has any."""
-    shared: dict[str, DataFrame] = field(default_factory=dict)
+    shared: dict[str, Frame[Any]] = field(default_factory=dict)
 
-    def once(self, name: str, made: Callable[[], DataFrame]) -> DataFrame:
+    @property
+    def candidates(self) -> Frame[CandidateOfRun]:
+        assert self.found is not None, "a check that has marks is only planned where there are candidates"
+        return self.found
+
+    def once(self, name: str, made: Callable[[], Frame[T]]) -> Frame[T]:
         """A table that several checks read."""
         if name not in self.shared:
             self.shared[name] = made()
@@ -66,7 +103,7 @@ class Check:
     family: str
     jepsen: str
     meaning: str
-    find: Callable[[Evidence], DataFrame]
+    find: Callable[[Evidence], Findings]
     marks: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
     like: str | None = None
@@ -93,13 +130,13 @@ def check(
     marks: Sequence[str] = (),
     needs: Sequence[str] = (),
     like: str | None = None,
-) -> Callable[[Callable[[Evidence], DataFrame]], Callable[[Evidence], DataFrame]]:
+) -> Callable[[Callable[[Evidence], Findings]], Callable[[Evidence], Findings]]:
     """Registers the decorated function as the check for an anomaly. Raises ValueError for a name that is
     taken, and for a ``like`` that no contract speaks of."""
     if like is not None and not speaks_of(like):
         raise ValueError(f"check {name}: no contract speaks of {like!r}, which it is said to be like")
 
-    def register(find: Callable[[Evidence], DataFrame]) -> Callable[[Evidence], DataFrame]:
+    def register(find: Callable[[Evidence], Findings]) -> Callable[[Evidence], Findings]:
         if name in _CHECKS:
             raise ValueError(f"two checks are called {name}")
         _CHECKS[name] = Check(name, family, jepsen, meaning, find, tuple(marks), frozenset(needs), like)

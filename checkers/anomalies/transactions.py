@@ -1,117 +1,129 @@
 """What a transaction promises to those who read (docs/anomalies.md section 5), besides what cycles show
 (wrackline.checkers.anomalies.cycles).
 
-A run has transactions where operations carry ``extra.txn`` (wrackline.history.model); elsewhere nothing of
+A run has transactions where operations have ``extra.txn`` (wrackline.history.model); elsewhere nothing of
 this is planned. What each sent, what was asked for and what became of it is brought together once, with one
-row for each record.
+row for each record (wrackline.checkers.anomalies.transaction_tables).
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from dataclasses import dataclass
+
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.cycles import TRANSACTIONS
-from wrackline.checkers.anomalies.evidence import Window, findings, place, say, seconds
-from wrackline.checkers.anomalies.group_tables import COMMIT, COMMITTED, deliveries, kept, operations, reached
-from wrackline.checkers.anomalies.keys import compacted
-from wrackline.checkers.anomalies.registry import Evidence, Family, check
-from wrackline.checkers.engine.tables import Tables, keep
+from wrackline.checkers.anomalies.evidence import (
+    Window,
+    findings,
+    place,
+    process_label,
+    say,
+    seconds,
+    value_label,
+)
+from wrackline.checkers.anomalies.group_commits import operations, reached, succeeded
+from wrackline.checkers.anomalies.group_tables import COMMIT, COMMITTED, deliveries, kept, readers
+from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check
+from wrackline.checkers.anomalies.transaction_tables import (
+    Sent,
+    Whole,
+    final,
+    given,
+    never_asked,
+    same_record,
+    sent,
+    whole_transactions,
+)
+from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
+from wrackline.checkers.engine.table import Table
+from wrackline.checkers.engine.tables import LogOfRun
 
 READ_UNCOMMITTED = "read_uncommitted"
-_RECORD = ("run", "topic", "partition", "value")
 
 
-def _sent(tables: Tables) -> DataFrame:
-    """One row per record of a transaction: run, txn, topic, partition, value, offset (of its ack, else a
-    code), type (null where it never completed), asked (``commit``, ``abort``; null: not on record), end_ns
-    (when that was asked for), invoke_index, invoke_ns, complete_index, complete_ns, transactional_id (null:
-    not on record)."""
-    invoked = F.col("type") == "invoke"
-    begun = F.struct(
-        F.col("index").alias("invoke_index"),
-        F.col("time_ns").alias("invoke_ns"),
-        F.get_json_object("extra", "$.transactional_id").alias("transactional_id"),
-    )
-    done = F.struct(
-        F.col("index").alias("complete_index"),
-        F.col("time_ns").alias("complete_ns"),
-        "type",
-        F.get_json_object("extra", "$.asked").alias("asked"),
-        F.get_json_object("extra", "$.end_ns").cast("bigint").alias("end_ns"),
-        F.col("record.offset").alias("offset"),
-    )
-    events = (
-        tables.events(tables.transactional)
-        .filter("f = 'send' and extra like '%\"txn\"%'")
-        .select(
-            *("run", "index", "time_ns", "type", "topic", "extra"),
-            F.get_json_object("extra", "$.txn").cast("bigint").alias("txn"),
-            F.explode("records").alias("record"),
-        )
-    )
-    return (
-        events.select("*", "record.partition", "record.value")
-        .filter("txn is not null and value >= 0")
-        .groupBy("txn", *_RECORD)
-        .agg(F.min(F.when(invoked, begun)).alias("begun"), F.max(F.when(~invoked, done)).alias("done"))
-        .select("txn", *_RECORD, "begun.*", "done.*")
-    )
+@dataclass(frozen=True, slots=True)
+class _Early(Table[Column]):
+    """The first poll that gave a record too early."""
+
+    others: Column
+    """Whether none of the transaction itself did."""
+    poll_index: Column
+    poll_ns: Column
+    poll_process: Column
+    offset: Column
 
 
-NEVER_ASKED = "type = 'info' and (asked = 'abort' or (asked is null and transactional_id is not null))"
-"""Of a transaction that ended without success: nobody ever asked for its commit. Where the transactional id
-is on record, so is whatever was asked for."""
+@dataclass(frozen=True, slots=True)
+class _Value(Table[Column]):
+    run: Column
+    topic: Column
+    partition: Column
+    value: Column
 
 
-def sent(evidence: Evidence) -> DataFrame:
-    """``_sent``, computed once."""
-    return evidence.once("sent by transactions", lambda: keep(_sent(evidence.tables)))
+@dataclass(frozen=True, slots=True)
+class _Poll(Table[Column]):
+    index: Column
+    ns: Column
+    offset: Column
 
 
-def _given(tables: Tables) -> DataFrame:
-    """One row per record that a poll gave: run, topic, partition, value, offset, poll_index, poll_ns,
-    poll_process, poll_txn (null: of no transaction)."""
-    polls = (
-        tables.events(tables.transactional)
-        .filter("f = 'poll' and type = 'ok'")
-        .select(
-            *("run", "topic", F.explode("records").alias("record")),
-            F.col("index").alias("poll_index"),
-            F.col("time_ns").alias("poll_ns"),
-            F.col("process").alias("poll_process"),
-            F.get_json_object("extra", "$.txn").cast("bigint").alias("poll_txn"),
-        )
-    )
-    return polls.select("*", "record.partition", "record.value", "record.offset").drop("record")
+@dataclass(frozen=True, slots=True)
+class _Torn(Table[Column]):
+    """A transaction of which a part is visible."""
+
+    whole: Whole
+    group: Column
+    """The group that has its offsets; null: of its records a part is visible."""
+    answer_index: Column
+    """The event that shows that the group has them."""
 
 
-def _final(tables: Tables) -> DataFrame:
-    """One row per value of a partition in the final read: run, topic, partition, value, final_offset,
-    final_index."""
-    drained = (
-        tables.events(tables.transactional)
-        .filter("f = 'drain' and type = 'ok'")
-        .select("run", "topic", F.col("index").alias("final_index"), F.explode("records").alias("record"))
-    )
-    first = F.min(F.struct(F.col("record.offset").alias("final_offset"), "final_index"))
-    keys = (
-        "run",
-        "topic",
-        F.col("record.partition").alias("partition"),
-        F.col("record.value").alias("value"),
-    )
-    return drained.groupBy(*keys).agg(first.alias("first")).select(*_RECORD, "first.*")
+@dataclass(frozen=True, slots=True)
+class _OffsetOfGroup(Table[Column]):
+    run: Column
+    log: Column
+    group: Column
+    offset: Column
 
 
-def readers(tables: Tables) -> DataFrame:
-    """run, isolation: what consumers asked for."""
-    rows = [(number, run.info.isolation) for number, run in enumerate(tables.runs)]
-    return F.broadcast(tables.small(rows, "run int, isolation string"))
+@dataclass(frozen=True, slots=True)
+class _Makers(Table[Column]):
+    count: Column
 
 
-def _logs(tables: Tables) -> DataFrame:
-    return F.broadcast(tables.logs_of_runs.select("run", "topic", "partition", "log"))
+@dataclass(frozen=True, slots=True)
+class _Transaction(Table[Column]):
+    run: Column
+    txn: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer(Table[Column]):
+    group: Column
+    index: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _LastGiven(Table[Column]):
+    """The last time that a group was given a record."""
+
+    index: Column
+    ns: Column
+    process: Column
+
+
+@dataclass(frozen=True, slots=True)
+class _Deliveries(Table[Column]):
+    undone: Column
+    """Whether all of them were to aborted transactions."""
+    last: _LastGiven
+
+
+def _in_log(record: Sent, log: LogOfRun) -> Column:
+    return all_of(record.run == log.run, record.topic == log.topic, record.partition == log.partition)
 
 
 @check(
@@ -121,115 +133,88 @@ def _logs(tables: Tables) -> DataFrame:
     "a record was given to a consumer before its transaction was asked to end, or to the transaction itself",
     marks=[TRANSACTIONS],
 )
-def precommitted_read(evidence: Evidence) -> DataFrame:
+def precommitted_read(evidence: Evidence) -> Findings:
     """Whatever became of the transaction, and once per record. ``where``: ``its own`` (a transaction's polls
     come before its end), ``before its end`` (by the clock, of any consumer)."""
-    tables = evidence.tables
-    own = F.coalesce(F.col("poll_txn") == F.col("txn"), F.lit(False))
-    early = F.coalesce(F.col("poll_ns") < F.col("end_ns"), F.lit(False))
-    first = F.min(F.struct(~own, "poll_index", "poll_ns", "poll_process", "given_at")).alias("first")
-    sends = sent(evidence).drop("offset")
-    keys = ("txn", *_RECORD, "asked", "end_ns", "invoke_index", "invoke_ns")
-    rows = (
-        _given(tables)
-        .withColumnRenamed("offset", "given_at")
-        .join(sends, list(_RECORD))
-        .filter(own | early)
-        .groupBy(*keys)
-        .agg(first)
-        .select(*keys, "first.*")
-        .withColumnRenamed("col1", "others")
-        .withColumn("offset", F.col("given_at"))
-        .join(_logs(tables), ["run", "topic", "partition"])
+    polls, sends = given(evidence.tables), sent(evidence)
+    g, s = polls.c, sends.c
+    own = F.coalesce(g.txn == s.txn, F.lit(False))
+    early = F.coalesce(g.poll_ns < s.end_ns, F.lit(False))
+    first = F.min(
+        packed(
+            _Early(
+                others=~own,
+                poll_index=g.poll_index,
+                poll_ns=g.poll_ns,
+                poll_process=g.poll_process,
+                offset=g.offset,
+            )
+        )
     )
+    read = polls.join(sends, same_record(g, s)).filter(own | early).grouped(s, unpacked(_Early, first))
+    one, poll = read.c
+    logs = evidence.tables.logs_of_runs.small()
+    rows = read.join(logs, _in_log(one, logs.c))
+    value = value_label(one.value)
     itself = say(
-        "transaction %d sent value %d at %s and was itself given it, at offset %d of %s at %s: it cannot "
-        "have been committed by then",
-        *("txn", "value", seconds("invoke_ns"), "offset", place(), seconds("poll_ns")),
+        "Transaction %d sent value %s at %s and read it itself, at offset %d of %s at %s, when it cannot "
+        "have been committed yet",
+        *(one.txn, value, seconds(one.invoke_ns), poll.offset, place(one), seconds(poll.poll_ns)),
     )
     other = say(
-        "process %d was given value %d of transaction %d, at offset %d of %s at %s, before its %s was asked "
-        "for at %s",
-        *("poll_process", "value", "txn", "offset", place(), seconds("poll_ns")),
-        *(F.coalesce("asked", F.lit("end")), seconds("end_ns")),
+        "Process %s read value %s of transaction %d, at offset %d of %s at %s, before the %s of the "
+        "transaction was asked for at %s",
+        *(process_label(poll.poll_process), value, one.txn, poll.offset, place(one), seconds(poll.poll_ns)),
+        *(F.coalesce(one.asked, F.lit("end")), seconds(one.end_ns)),
     )
     return findings(
         rows,
         "precommitted-read",
-        operations=["invoke_index", "poll_index"],
-        where=F.when(F.col("others"), "before its end").otherwise("its own"),
-        sentence=F.when(F.col("others"), other).otherwise(itself),
-        around=Window(F.col("invoke_ns"), F.col("poll_ns")),
+        at=logs.c,
+        offset=poll.offset,
+        value=one.value,
+        operations=[one.invoke_index, poll.poll_index],
+        where=F.when(poll.others, "before its end").otherwise("its own"),
+        sentence=F.when(poll.others, other).otherwise(itself),
+        around=Window(one.invoke_ns, poll.poll_ns),
     )
 
 
-def visible_though_aborted(evidence: Evidence) -> DataFrame:
+def visible_though_aborted(evidence: Evidence) -> Findings:
     """``aborted-read`` of transactions whose end is unknown and whose commit nobody asked for: whatever the
     calls returned, nobody wanted these records to be visible. Once per record."""
     tables = evidence.tables
-    aborts = sent(evidence).filter(NEVER_ASKED).drop("offset")
-    given = (
-        _given(tables).groupBy(*_RECORD).agg(F.min(F.struct("poll_index", "poll_ns", "offset")).alias("poll"))
-    )
+    sends, polls, asked, stored = sent(evidence), given(tables), readers(tables), final(tables)
+    s, g, reader, kept_ = sends.c, polls.c, asked.c, stored.c
+    first = F.min(packed(_Poll(index=g.poll_index, ns=g.poll_ns, offset=g.offset)))
+    first_polls = polls.grouped(_Value(g.run, g.topic, g.partition, g.value), unpacked(_Poll, first))
+    (p, poll), logs = first_polls.c, tables.logs_of_runs.small()
     rows = (
-        aborts.join(readers(tables), "run")
-        .filter(F.col("isolation") != READ_UNCOMMITTED)
-        .join(given, list(_RECORD), "left")
-        .join(_final(tables), list(_RECORD), "left")
-        .filter("poll is not null or final_index is not null")
-        .select("*", "poll.poll_index", "poll.poll_ns")
-        .withColumn("offset", F.coalesce("final_offset", "poll.offset"))
-        .join(_logs(tables), ["run", "topic", "partition"])
+        sends.filter(never_asked(s))
+        .join(asked, (s.run == reader.run) & (reader.isolation != READ_UNCOMMITTED))
+        .join(first_polls, same_record(s, p), "left")
+        .join(stored, same_record(s, kept_), "left")
+        .filter(poll.index.isNotNull() | kept_.final_index.isNotNull())
+        .join(logs, _in_log(s, logs.c))
     )
-    by = F.when(F.col("final_index").isNotNull(), F.lit("the final read")).otherwise(
-        say("a consumer at %s", seconds("poll_ns"))
+    offset = F.coalesce(kept_.final_offset, poll.offset)
+    by = F.when(kept_.final_index.isNotNull(), F.lit("the final read")).otherwise(
+        say("a consumer at %s", seconds(poll.ns))
     )
     return findings(
         rows,
         "aborted-read",
-        operations=["invoke_index", "complete_index", "poll_index", "final_index"],
+        at=logs.c,
+        offset=offset,
+        value=s.value,
+        operations=[s.invoke_index, s.complete_index, poll.index, kept_.final_index],
         where=F.lit("abort failed"),
         sentence=say(
-            "value %d is of transaction %d, whose commit was never asked for (it ended without success at "
-            "%s), yet %s has it at offset %d of %s",
-            *("value", "txn", seconds("complete_ns"), by, "offset", place()),
+            "Value %s is of transaction %d, whose commit nobody asked for (it ended without success at %s), "
+            "but the value was read at offset %d of %s by %s",
+            *(value_label(s.value), s.txn, seconds(s.complete_ns), offset, place(s), by),
         ),
-        around=Window(F.col("invoke_ns"), F.col("poll_ns")),
-    )
-
-
-def _outcomes(evidence: Evidence) -> DataFrame:
-    """One row per record of a transaction whose commit was asked for and did not fail, or of which nobody
-    knows the end: as ``_sent``, with its log, ``final_offset``, ``final_index`` and ``missing``: it is not in
-    the final read, which is whole. Of a compacted topic, and where polls stand for the final read, nothing is
-    missing."""
-    tables = evidence.tables
-    thinned = tables.small(compacted(tables), "run int, topic string").withColumn("thinned", F.lit(True))
-    known = F.col("complete") & F.col("unread_from").isNull() & F.col("thinned").isNull()
-    return (
-        sent(evidence)
-        .filter(f"coalesce(type, '') != 'fail' and not coalesce({NEVER_ASKED}, false)")
-        .join(F.broadcast(tables.logs_of_runs), ["run", "topic", "partition"])
-        .join(F.broadcast(thinned), ["run", "topic"], "left")
-        .join(_final(tables), list(_RECORD), "left")
-        .withColumn("missing", F.coalesce(known & F.col("final_index").isNull(), F.lit(False)))
-    )
-
-
-def _whole(outcomes: DataFrame) -> DataFrame:
-    """One row per transaction: run, txn, type, asked, its times, ``records``, how many are ``seen`` in the
-    final read and ``gone`` from it, and one of each: ``one_seen``, ``one_gone``."""
-    about = F.struct("topic", "partition", "value", "final_offset", "final_index", "log", "offset")
-    return outcomes.groupBy("run", "txn").agg(
-        *(
-            F.max(name).alias(name)
-            for name in ("type", "asked", "complete_index", "complete_ns", "invoke_index", "invoke_ns")
-        ),
-        F.count("*").alias("records"),
-        F.count("final_index").alias("seen"),
-        F.count_if("missing").alias("gone"),
-        F.min(F.when(F.col("final_index").isNotNull(), about)).alias("one_seen"),
-        F.min(F.when(F.col("missing"), about)).alias("one_gone"),
+        around=Window(s.invoke_ns, poll.ns),
     )
 
 
@@ -240,100 +225,78 @@ def _whole(outcomes: DataFrame) -> DataFrame:
     "of one transaction a part is visible and a part is not",
     marks=[TRANSACTIONS],
 )
-def torn_transaction(evidence: Evidence) -> DataFrame:
+def torn_transaction(evidence: Evidence) -> Findings:
     """Once per transaction. ``where``: ``committed`` or ``end unknown`` (some of its records are in the final
     read and some are not), ``offsets`` (a group has its offsets, and the final read has none of its
     records)."""
-    whole = _whole(_outcomes(evidence))
-    half = whole.filter("seen > 0 and gone > 0").select(
-        "*", F.lit(None).cast("string").alias("group"), F.lit(None).cast("bigint").alias("told_index")
-    )
-    ended = F.when(F.col("type") == "ok", say("was committed at %s", seconds("complete_ns"))).otherwise(
+    every = whole_transactions(evidence)
+    w = every.c
+    none = _Torn(whole=w, group=F.lit(None).cast("string"), answer_index=F.lit(None).cast("bigint"))
+    half = every.filter((w.seen > 0) & (w.gone > 0)).select(none)
+    if any({COMMIT, COMMITTED} <= run.kinds for run in evidence.tables.runs):
+        half = half.union(_without_output(evidence, every))
+    c, w = half.c, half.c.whole
+    gone, seen = w.one_gone, w.one_seen
+    ended = F.when(w.type == "ok", say("was committed at %s", seconds(w.complete_ns))).otherwise(
         "may have been committed"
     )
     part = say(
-        "transaction %d %s: the final read has %d of its %d records (value %d at offset %d of %s) and %d it "
-        "has not (value %d of %s)",
-        *("txn", ended, "seen", "records", "one_seen.value", "one_seen.final_offset"),
-        *(place("one_seen.topic", "one_seen.partition"), "gone", "one_gone.value"),
-        place("one_gone.topic", "one_gone.partition"),
+        "Transaction %d %s, but only a part of it is there: the final read has %d of its %d records (such as "
+        "value %s at offset %d of %s), and %d are missing (such as value %s of %s)",
+        *(w.txn, ended, w.seen, w.records, value_label(seen.value), seen.final_offset, place(seen)),
+        *(w.gone, value_label(gone.value), place(gone)),
     )
     offsets = say(
-        "transaction %d %s: group %s has its offsets, but the final read has none of its %d records (value "
-        "%d of %s is gone)",
-        *("txn", ended, "group", "records", "one_gone.value"),
-        place("one_gone.topic", "one_gone.partition"),
+        "Transaction %d %s, but only a part of it is there: group %s has its offsets, and the final read has "
+        "none of its %d records (value %s of %s is missing)",
+        *(w.txn, ended, c.group, w.records, value_label(gone.value), place(gone)),
     )
-    rows = half.union(_without_output(evidence, whole)).select(
-        "*", "one_gone.topic", "one_gone.partition", "one_gone.log", "one_gone.value"
-    )
-    known = F.when(F.col("type") == "ok", "committed").otherwise("end unknown")
+    known = F.when(w.type == "ok", "committed").otherwise("end unknown")
     return findings(
-        rows,
+        half,
         "torn-transaction",
-        operations=["invoke_index", "complete_index", "one_seen.final_index", "told_index"],
-        offset=F.when(F.col("one_gone.offset") >= 0, F.col("one_gone.offset")),
-        where=F.when(F.col("group").isNotNull(), "offsets").otherwise(known),
-        sentence=F.when(F.col("group").isNotNull(), offsets).otherwise(part),
-        around=Window(F.col("invoke_ns")),
+        at=gone,
+        offset=F.when(gone.offset >= 0, gone.offset),
+        value=gone.value,
+        operations=[w.invoke_index, w.complete_index, seen.final_index, c.answer_index],
+        where=F.when(c.group.isNotNull(), "offsets").otherwise(known),
+        sentence=F.when(c.group.isNotNull(), offsets).otherwise(part),
+        around=Window(w.invoke_ns),
     )
 
 
-def _without_output(evidence: Evidence, whole: DataFrame) -> DataFrame:
-    """Transactions none of whose records are in the final read, and whose offsets a group was told to have
-    committed: no less than theirs, where the commit had succeeded; where its end is unknown theirs exactly,
-    which nobody else committed."""
+def _without_output(evidence: Evidence, every: Frame[Whole]) -> Frame[_Torn]:
+    """Transactions none of whose records are in the final read, and whose offsets a group was answered to
+    have committed: no less than theirs, where the commit had succeeded; where its end is unknown theirs
+    exactly, which nobody else committed."""
     tables = evidence.tables
-    silent = whole.filter("gone > 0 and gone = records")
-    if not any({COMMIT, COMMITTED} <= run.kinds for run in tables.runs):
-        return _told_of(silent.limit(0))
-    commits = operations(tables, COMMIT).filter("type != 'fail'")
-    once = ("run", "log", "group", "offset")
-    alone = commits.groupBy(*once).agg(F.count("*").alias("makers"))
-    theirs = commits.filter("txn is not null").join(alone, list(once))
-    told = operations(tables, COMMITTED).filter("type = 'ok'")
-    after = (
-        "t.run = c.run and t.log = c.log and t.group = c.group and "
-        "t.invoke_index > coalesce(c.complete_index, c.invoke_index) and "
-        "((c.type = 'ok' and t.offset >= c.offset) or (c.makers = 1 and t.offset = c.offset))"
+    all_commits = operations(tables, COMMIT)
+    commits, asked = (
+        all_commits.filter(all_commits.c.type != "fail"),
+        succeeded(operations(tables, COMMITTED)),
     )
-    shown = (
-        theirs.alias("c")
-        .join(told.alias("t"), F.expr(after))
-        .groupBy(F.col("c.run").alias("run"), F.col("c.txn").alias("txn"))
-        .agg(F.min(F.struct(F.col("c.group").alias("group"), F.col("t.complete_index"))).alias("first"))
-        .select("run", "txn", "first.group", F.col("first.complete_index").alias("told_index"))
+    c, t = commits.c, asked.c
+    makers = commits.grouped(_OffsetOfGroup(c.run, c.log, c.group, c.offset), _Makers(count=F.count("*")))
+    m, made = makers.c
+    of_same = all_of(m.run == c.run, m.log == c.log, m.group == c.group, m.offset == c.offset)
+    shows = ((c.type == "ok") & (t.offset >= c.offset)) | ((made.count == 1) & (t.offset == c.offset))
+    later = all_of(
+        t.run == c.run,
+        t.log == c.log,
+        t.group == c.group,
+        t.invoke_index > F.coalesce(c.complete_index, c.invoke_index),
     )
-    return silent.join(shown, ["run", "txn"]).select(*_told_of(silent).columns)
-
-
-def _told_of(rows: DataFrame) -> DataFrame:
-    return rows.select(
-        "*", F.lit(None).cast("string").alias("group"), F.lit(None).cast("bigint").alias("told_index")
+    first = F.min(packed(_Answer(group=c.group, index=t.complete_index)))
+    answered = (
+        commits.filter(c.txn.isNotNull())
+        .join(makers, of_same)
+        .join(asked, later & shows)
+        .grouped(_Transaction(c.run, c.txn), unpacked(_Answer, first))
     )
-
-
-def ends(tables: Tables) -> DataFrame:
-    """The metric ``transaction-ends``: run, transactional_id (empty where it is not on record), ends (a
-    struct with the fields of wrackline.checkers.verdict.metrics.TransactionEnds)."""
-    events = tables.events(tables.transactional).filter("f = 'send' and extra like '%\"txn\"%'")
-
-    def said(name: str) -> Column:
-        return F.get_json_object("extra", f"$.{name}")
-
-    of_each = events.groupBy("run", said("txn").alias("txn")).agg(
-        F.coalesce(F.max(said("transactional_id")), F.lit("")).alias("transactional_id"),
-        F.max(said("end_ns")).isNotNull().alias("asked"),
-        F.max(F.when(F.col("type") != "invoke", F.col("type"))).alias("type"),
-    )
-    return of_each.groupBy("run", "transactional_id").agg(
-        F.struct(
-            F.count("*").alias("transactions"),
-            F.count_if("asked").alias("ends_asked"),
-            F.count_if(F.col("type") == "ok").alias("committed"),
-            F.count_if(F.col("type") == "fail").alias("aborted"),
-            F.count_if(F.coalesce("type", F.lit("info")) == "info").alias("unknown"),
-        ).alias("ends")
+    w, (a, answer) = every.c, answered.c
+    silent = every.filter((w.gone > 0) & (w.gone == w.records))
+    return silent.join(answered, (w.run == a.run) & (w.txn == a.txn)).select(
+        _Torn(whole=w, group=answer.group, answer_index=answer.index)
     )
 
 
@@ -344,32 +307,35 @@ def ends(tables: Tables) -> DataFrame:
     "a group committed past a record that it was given in aborted transactions alone",
     marks=[TRANSACTIONS],
 )
-def unprocessed_input(evidence: Evidence) -> DataFrame:
+def unprocessed_input(evidence: Evidence) -> Findings:
     """Of records that are in the final read. A transaction of unknown end may have processed what it was
     given."""
     tables = evidence.tables
-    keys = ("run", "log", "group")
-    given = F.max(F.struct("poll_index", "poll_ns", "poll_process")).alias("given")
-    unprocessed = (
-        deliveries(tables)
-        .groupBy(*keys, "offset")
-        .agg(F.min("undone").alias("undone"), given)
-        .filter("undone")
+    polls, far, records = deliveries(tables), reached(tables).small(), kept(evidence)
+    d, r, k = polls.c, far.c, records.c
+    last = F.max(packed(_LastGiven(index=d.poll_index, ns=d.poll_ns, process=d.poll_process)))
+    each = polls.grouped(
+        _OffsetOfGroup(d.run, d.log, d.group, d.offset),
+        _Deliveries(undone=F.min(d.undone), last=unpacked(_LastGiven, last)),
     )
-    rows = (
-        unprocessed.join(F.broadcast(reached(tables)), list(keys))
-        .filter("offset < last.offset")
-        .join(kept(evidence), ["run", "topic", "partition", "offset"])
-    )
+    u, given_ = each.c
+    poll = given_.last
+    passed = all_of(u.run == r.run, u.log == r.log, u.group == r.group, u.offset < r.last.offset)
+    there = all_of(k.run == r.run, k.topic == r.topic, k.partition == r.partition, k.offset == u.offset)
+    rows = each.filter(given_.undone).join(far, passed).join(records, there)
     return findings(
         rows,
         "unprocessed-input",
-        operations=["given.poll_index", "last.complete_index", "final_index"],
+        at=r,
+        offset=k.offset,
+        value=k.value,
+        operations=[poll.index, r.last.complete_index, k.final_index],
         sentence=say(
-            "value %d is at offset %d of %s; group %s committed offset %d (process %d at %s), but was given "
-            "that record in aborted transactions alone, last by process %d at %s",
-            *("value", "offset", place(), "group", "last.offset", "last.process"),
-            *(seconds("last.complete_ns"), "given.poll_process", seconds("given.poll_ns")),
+            "Value %s is at offset %d of %s, and group %s committed offset %d (process %s did, at %s), but "
+            "the group was given that record in aborted transactions alone, last to process %s at %s",
+            *(value_label(k.value), k.offset, place(r), r.group, r.last.offset),
+            *(process_label(r.last.process), seconds(r.last.complete_ns)),
+            *(process_label(poll.process), seconds(poll.ns)),
         ),
-        around=Window(F.col("given.poll_ns"), F.col("last.complete_ns")),
+        around=Window(poll.ns, r.last.complete_ns),
     )

@@ -9,18 +9,32 @@ rule is one comparison.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from wrackline.checkers.anomalies.evidence import Window, apart, findings, having, place, say, seconds, shown
+from wrackline.checkers.anomalies.evidence import (
+    Window,
+    apart,
+    earliest,
+    findings,
+    having,
+    place,
+    process_label,
+    say,
+    seconds,
+    value_label,
+)
 from wrackline.checkers.anomalies.integrity import TWO_VALUES
-from wrackline.checkers.anomalies.registry import Evidence, Family, check, mark
+from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_place, least, lt
+from wrackline.checkers.engine.frames import Frame, Long, packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
+from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 
 
@@ -71,37 +85,47 @@ PLACELESS = mark("placeless", by_value=_placeless)
     "an end offset asked for after an ack does not reach past what was acked",
     marks=[STALE],
 )
-def stale_read(evidence: Evidence) -> DataFrame:
-    acked, asked = apart("shown_ns", "invoke_ns")
+def stale_read(evidence: Evidence) -> Findings:
+    rows = having(evidence, STALE)
+    c, ack = rows.c, rows.c.by_ack
+    acked, asked = apart(ack.ns, c.invoke_ns)
     return findings(
-        shown(having(evidence, STALE), "by_ack"),
+        rows,
         "stale-read",
-        operations=["shown", "invoke_index", "complete_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[ack.index, c.invoke_index, c.complete_index],
         sentence=say(
-            "process %d asked for the end offset of %s at %s and got %d, though value %d had been acked at "
-            "offset %d at %s",
-            *("process", place(), asked, "told"),
-            *("shown_value", "shown_offset", acked),
+            "Process %s asked for the end offset of %s at %s and got %d, though value %s had been "
+            "acknowledged at offset %d at %s",
+            *(process_label(c.process), place(c), asked, c.other_offset),
+            *(value_label(ack.value), ack.offset, acked),
         ),
-        around=Window(F.col("shown_ns"), F.col("complete_ns")),
+        around=Window(ack.ns, c.complete_ns),
     )
 
 
 @check(
     "future-read", Family.VISIBILITY, "–", "a record was returned before its send was invoked", marks=[FUTURE]
 )
-def future_read(evidence: Evidence) -> DataFrame:
-    polled, sent = apart("poll_ns", "invoke_ns")
-    when = F.coalesce(polled, F.lit("the time of the final read"))
+def future_read(evidence: Evidence) -> Findings:
+    rows = having(evidence, FUTURE)
+    c = rows.c
+    polled, sent = apart(c.poll_ns, c.invoke_ns)
     return findings(
-        having(evidence, FUTURE),
+        rows,
         "future-read",
-        operations=["poll_index", "final_index", "invoke_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.poll_index, c.final_index, c.invoke_index],
         sentence=say(
-            "value %d was read at offset %d of %s by %s, before its send was invoked at %s",
-            *("value", "offset", place(), when, sent),
+            "Value %s had been read at offset %d of %s by %s, before its send was invoked at %s",
+            *(value_label(c.value), c.offset, place(c)),
+            *(F.coalesce(polled, F.lit("the time of the final read")), sent),
         ),
-        around=Window(F.coalesce("poll_ns", "invoke_ns"), F.col("invoke_ns")),
+        around=Window(F.coalesce(c.poll_ns, c.invoke_ns), c.invoke_ns),
     )
 
 
@@ -112,25 +136,28 @@ def future_read(evidence: Evidence) -> DataFrame:
     "of two observations that do not overlap the later shows a smaller high watermark",
     marks=[REGRESSED],
 )
-def watermark_regression(evidence: Evidence) -> DataFrame:
-    """A record that a consumer was given shows a high watermark past its offset."""
-    how = F.when(
-        F.col("shown_f") == "end",
-        say("the end offset of %s was answered as %d", place(), F.col("shown_offset") + 1),
-    ).otherwise(say("a consumer was given offset %d of %s", "shown_offset", place()))
-    before, asked = apart("shown_ns", "invoke_ns")
+def watermark_regression(evidence: Evidence) -> Findings:
+    """A record that a consumer read shows a high watermark above its offset."""
+    rows = having(evidence, REGRESSED)
+    c, first = rows.c, earliest(rows.c.by_end, rows.c.by_poll)
+    before, asked = apart(first.ns, c.invoke_ns)
+    end = say("A client got %d as the end offset of %s", first.offset + 1, place(c))
+    polled = say("A consumer read offset %d of %s", first.offset, place(c))
     return findings(
-        shown(having(evidence, REGRESSED), "by_end", "by_poll"),
+        rows,
         "watermark-regression",
-        operations=["shown", "invoke_index", "complete_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[first.index, c.invoke_index, c.complete_index],
         sentence=F.concat(
-            how,
+            F.when(first.index == c.by_end.index, end).otherwise(polled),
             say(
-                " at %s; process %d asked for the end offset at %s and got %d",
-                *(before, "process", asked, "told"),
+                " at %s; process %s asked for the end offset after that, at %s, and got %d",
+                *(before, process_label(c.process), asked, c.other_offset),
             ),
         ),
-        around=Window(F.col("shown_ns"), F.col("complete_ns")),
+        around=Window(first.ns, c.complete_ns),
     )
 
 
@@ -141,130 +168,195 @@ def watermark_regression(evidence: Evidence) -> DataFrame:
     "the partition's history has no valid order",
     marks=[LATE, TWO_VALUES, HOLE, GAP],
 )
-def not_linearizable(evidence: Evidence) -> DataFrame:
+def not_linearizable(evidence: Evidence) -> Findings:
     """Reported once per partition, with the witness that is complete first: the shortest beginning of the
     history that is already wrong. ``where`` names the rule that it breaks."""
     rules = [(LATE, _late), (TWO_VALUES, _two_values), (HOLE, _holes), (GAP, _unfilled)]
     found = [witnesses(evidence) for seen, witnesses in rules if evidence.counts.get(seen)]
-    witnesses = reduce(DataFrame.union, found)
-    keys = ("run", "log", "topic", "partition")
-    columns = [name for name in witnesses.columns if name not in (*keys, "whole_index")]
-    first = witnesses.groupBy(*keys).agg(
-        F.min_by(F.struct(*columns), F.struct("whole_index", "rule", "offset")).alias("witness")
-    )
+    witnesses = reduce(Frame.union, found)
+    w = witnesses.c
+    first = F.min_by(packed(w), F.struct(w.whole_index, w.rule, w.offset))
+    rows = witnesses.grouped(Partition(w.run, w.log, w.topic, w.partition), unpacked(_Witness, first))
+    _, c = rows.c
     return findings(
-        first.select(*keys, "witness.*"),
+        rows,
         "not-linearizable",
-        operations=[F.get("witnessed", F.lit(n)) for n in range(4)],
-        where=F.col("rule"),
-        sentence=F.concat(place(), F.lit(" has no valid order: "), F.col("told_why")),
-        around=Window(F.coalesce("from_ns", F.lit(0)), F.col("to_ns")),
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[F.get(c.operations, F.lit(n)) for n in range(4)],
+        where=c.rule,
+        sentence=F.concat(place(c), F.lit(" has no valid order: "), c.why),
+        around=Window(F.coalesce(c.from_ns, F.lit(0)), c.to_ns),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Witness(Partition):
+    """Operations of a partition that no order explains."""
+
+    offset: Column
+    value: Column
+    rule: Column
+    operations: Column
+    whole_index: Column
+    """The last of their indexes: from then on the history is wrong."""
+    why: Column
+    from_ns: Column
+    to_ns: Column
 
 
 def _witness(
-    rows: DataFrame, rule: Column, operations: Sequence[str], why: Column, since: Column, until: Column
-) -> DataFrame:
-    witnessed = F.array(*(F.col(one).cast("bigint") for one in operations))
+    at: CandidateOfRun | _Unfilled,
+    *,
+    rule: Column,
+    operations: Sequence[Column],
+    why: Column,
+    since: Column,
+    until: Column,
+    offset: Column,
+    value: Column,
+) -> _Witness:
+    indexes = F.array(*(one.cast("bigint") for one in operations))
+    return _Witness(
+        run=at.run,
+        log=at.log,
+        topic=at.topic,
+        partition=at.partition,
+        offset=offset.cast("bigint"),
+        value=value.cast("bigint"),
+        rule=rule,
+        operations=F.array_compact(indexes),
+        whole_index=F.array_max(indexes),
+        why=why,
+        from_ns=since.cast("bigint"),
+        to_ns=until.cast("bigint"),
+    )
+
+
+def _late(evidence: Evidence) -> Frame[_Witness]:
+    rows = having(evidence, LATE)
+    c = rows.c
+    first = earliest(c.by_ack, c.by_poll, c.by_final, c.by_end)
+    asked = c.step == Step.END_ASKED
+    before, after = apart(first.ns, c.invoke_ns)
+    known = say("offset %d was known to be taken at %s; after that, ", first.offset, before)
+    end = say("a client that asked for the end offset at %s got %d", after, c.other_offset)
+    sent = say("value %s was sent at %s, and got offset %d", value_label(c.value), after, c.offset)
     return rows.select(
-        *("run", "log", "topic", "partition"),
-        F.col("offset").cast("bigint").alias("offset"),
-        F.col("value").cast("bigint").alias("value"),
-        rule.alias("rule"),
-        F.array_compact(witnessed).alias("witnessed"),
-        F.array_max(witnessed).alias("whole_index"),
-        why.alias("told_why"),
-        since.cast("bigint").alias("from_ns"),
-        until.cast("bigint").alias("to_ns"),
+        _witness(
+            c,
+            rule=F.when(asked, "stale end").otherwise("late append"),
+            operations=[
+                *(first.index, c.invoke_index, c.complete_index),
+                F.when(~asked, F.least(c.poll_index, c.final_index)),
+            ],
+            why=F.concat(known, F.when(asked, end).otherwise(sent)),
+            since=first.ns,
+            until=F.coalesce(c.complete_ns, c.invoke_ns),
+            offset=c.offset,
+            value=c.value,
+        )
     )
 
 
-def _late(evidence: Evidence) -> DataFrame:
-    asked = F.col("step") == Step.END_ASKED
-    read = F.when(~asked, F.least("poll_index", "final_index"))
-    rows = shown(having(evidence, LATE), "by_ack", "by_poll", "by_final", "by_end").withColumn("read", read)
-    before, after = apart("shown_ns", "invoke_ns")
-    known = say("offset %d was known to be taken at %s", "shown_offset", before)
-    end = say("an end offset asked for at %s was answered as %d", after, "told")
-    sent = say("value %d, sent at %s, got offset %d", "value", after, "offset")
-    return _witness(
-        rows,
-        F.when(asked, "stale end").otherwise("late append"),
-        ["shown", "invoke_index", "complete_index", "read"],
-        F.concat(known, F.lit("; after that, "), F.when(asked, end).otherwise(sent)),
-        F.col("shown_ns"),
-        F.coalesce("complete_ns", "invoke_ns"),
+def _two_values(evidence: Evidence) -> Frame[_Witness]:
+    rows = having(evidence, TWO_VALUES)
+    c = rows.c
+    return rows.select(
+        _witness(
+            c,
+            rule=F.lit("two values"),
+            operations=[c.index, c.rival.index],
+            why=say(
+                "offset %d has value %s and value %s",
+                *(c.offset, value_label(c.value), value_label(c.rival.value)),
+            ),
+            since=c.invoke_ns,
+            until=F.least(c.poll_ns, c.complete_ns),
+            offset=c.offset,
+            value=c.value,
+        )
     )
 
 
-def _two_values(evidence: Evidence) -> DataFrame:
-    return _witness(
-        having(evidence, TWO_VALUES),
-        F.lit("two values"),
-        ["index", "told_index"],
-        say("offset %d has value %d and value %d", "offset", "value", "told_value"),
-        F.col("invoke_ns"),
-        F.least("poll_ns", "complete_ns"),
-    )
-
-
-def _holes(evidence: Evidence) -> DataFrame:
+def _holes(evidence: Evidence) -> Frame[_Witness]:
     rows = having(evidence, HOLE)
-    return _witness(
-        rows.withColumn("offset", F.col("offset") + 1).withColumn("value", F.lit(None)),
-        F.lit("hole"),
-        ["final_index", "final_at"],
-        say("the final read has nothing at offset %d, though the log goes on to %d", "offset", "told"),
-        F.lit(0),
-        F.lit(None),
+    c = rows.c
+    hole = c.offset + 1
+    return rows.select(
+        _witness(
+            c,
+            rule=F.lit("hole"),
+            operations=[c.final_index, c.stored.index],
+            why=say(
+                "the final read has nothing at offset %d, though the log goes on to offset %d",
+                *(hole, c.other_offset),
+            ),
+            since=F.lit(0),
+            until=F.lit(None),
+            offset=hole,
+            value=F.lit(None),
+        )
     )
 
 
-def _unfilled(evidence: Evidence) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class _Unfilled(Partition):
+    """Offsets that were taken and that nobody read, or a send that may have filled one, by time."""
+
+    offset: Long
+    at: Long
+    """Index of the event that showed that the offsets were taken, or of the send's invocation."""
+    ns: Long
+    needed: Long
+    """How many offsets; 0 for a send."""
+    there: Long
+    """1 for a send, 0 for offsets."""
+
+
+def _unfilled(evidence: Evidence) -> Frame[_Witness]:
     """Offsets below a known end that nobody saw the content of, where the final read cannot tell: each must
     hold a send of its own whose outcome is unknown, invoked before the offset was known to be taken. In order
     of time there must never be more such offsets than such sends. Without idempotence a retry may fill them
     too, and nothing follows."""
-    keys = ("run", "log", "topic", "partition")
-    proof = ("above", "above_ns", "above_offset", "above_value")
-    gaps = having(evidence, GAP).select(
-        *keys,
-        (F.col("offset") + 1).alias("offset"),
-        F.col("above").alias("at"),
-        *proof,
-        F.col("unseen").alias("needed"),
-        F.lit(0).cast("bigint").alias("there"),
+    null, none, one = F.lit(None).cast("bigint"), F.lit(0).cast("bigint"), F.lit(1).cast("bigint")
+    gaps, sends = having(evidence, GAP), having(evidence, PLACELESS)
+    c = gaps.c
+    gap = _Unfilled(
+        run=c.run,
+        log=c.log,
+        topic=c.topic,
+        partition=c.partition,
+        offset=c.offset + 1,
+        at=c.above.index,
+        ns=c.above.ns,
+        needed=c.unseen,
+        there=none,
     )
-    candidates = having(evidence, PLACELESS).select(
-        *keys,
-        F.lit(None).cast("bigint").alias("offset"),
-        F.col("invoke_index").alias("at"),
-        *(F.lit(None).cast("bigint").alias(name) for name in proof),
-        F.lit(0).cast("bigint").alias("needed"),
-        F.lit(1).cast("bigint").alias("there"),
-    )
+    send = replace(gap, offset=null, at=c.invoke_index, ns=null, needed=none, there=one)
+    both = gaps.select(gap).union(sends.select(send))
+    u = both.c
     by_time = (
-        SqlWindow.partitionBy(*keys)
-        .orderBy("at", "offset")
+        SqlWindow.partitionBy(u.run, u.log)
+        .orderBy(u.at, u.offset)
         .rowsBetween(SqlWindow.unboundedPreceding, SqlWindow.currentRow)
     )
-    short = (
-        gaps.union(candidates)
-        .withColumn("all_needed", F.sum("needed").over(by_time))
-        .withColumn("all_there", F.sum("there").over(by_time))
-        .filter("needed > 0 and all_needed > all_there")
-        .withColumn("value", F.lit(None))
-    )
-    rows = shown(short, "above")
-    return _witness(
-        rows,
-        F.lit("unfilled"),
-        ["shown"],
-        say(
-            "by %s the offsets that were taken and that nobody read numbered %d, but the sends of unknown "
-            "outcome that may have filled them only %d",
-            *(seconds("shown_ns"), "all_needed", "all_there"),
-        ),
-        F.lit(0),
-        F.col("shown_ns"),
+    both, needed = both.plus(F.sum(u.needed).over(by_time))
+    both, there = both.plus(F.sum(u.there).over(by_time))
+    return both.filter((u.needed > 0) & (needed > there)).select(
+        _witness(
+            u,
+            rule=F.lit("unfilled"),
+            operations=[u.at],
+            why=say(
+                "by %s, %d offsets had been taken that nobody ever read, but only %d sends of unknown "
+                "outcome had been invoked that may have filled them",
+                *(seconds(u.ns), needed, there),
+            ),
+            since=F.lit(0),
+            until=u.ns,
+            offset=u.offset,
+            value=F.lit(None),
+        )
     )

@@ -216,23 +216,6 @@ class Candidate(Table[C]):
     idempotent: C
     """1: producers were idempotent."""
 
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        return tuple(_NAMES_IN_CHECKS.get(name, name) for name in super(Candidate, cls).names())
-
-
-_NAMES_IN_CHECKS = {
-    "other_offset": "told",
-    **{f"rival_{part}": f"told_{part}" for part in ("offset", "value", "index")},
-    **{f"stored_{part}": f"final_{part}" for part in ("offset", "value")},
-    "stored_index": "final_at",
-    **{f"committed_{part}": f"hw_{part}" for part in ("offset", "value", "epoch")},
-    "committed_index": "hw_at",
-    **{f"{proof}_index": proof for proof in ("by_ack", "by_settled_ack", "by_poll", "by_final", "by_end")},
-    "above_index": "above",
-}
-"""Names of columns in Spark for as long as checks name them by strings."""
-
 
 # --- columns in which NONE stands for nothing
 

@@ -8,21 +8,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, CORRUPT, FAILED, FOREIGN, UNKNOWN, Record, parts_of
+from wrackline.history import labels
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Record
 
 NOTHING: Final = "–"
 _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-_IN_A_SENTENCE = re.compile(r"\b(value|process) (\d+)\b")
-_BARE_STARTS: Final = frozenset(
-    ("a", "below", "by", "nothing", "of", "offset", "process", "the", "transactions", "value")
-)
-IMPORTED: Final = "imported"
-_IMPORTED_NUMBERS: Final = 1 << 52
-"""wrackline.history.jepsen.operations numbers values that are no integers from here on."""
-_IMPORTED_CONSUMERS: Final = 1 << 24
-"""There a process's consumer is a client of its own, with this added to its number."""
 _system: ContextVar[str] = ContextVar("_system", default="")
 
 
@@ -89,39 +79,12 @@ def size(count: float | None) -> str:
 
 def value_label(value: int | None) -> str:
     """``p3·117`` for the 117th value of process 3; ``p3·117/1`` for its second attempt."""
-    if value is None:
-        return NOTHING
-    if value == CORRUPT:
-        return "corrupt"
-    if value == FOREIGN:
-        return "foreign"
-    if value < 0:
-        return str(value)
-    if _system.get() == IMPORTED:
-        named = value - _IMPORTED_NUMBERS
-        return f"#{named}" if named >= 0 else str(value & 0xFFFFFFFF)
-    process, counter, attempt = parts_of(value)
-    return f"p{process}·{counter}" + (f"/{attempt}" if attempt else "")
-
-
-def sentence(text: str) -> str:
-    """A sentence of the judge as the report shows it: values by their labels, and a capital letter at the
-    beginning, unless it begins with a name."""
-    labelled = _IN_A_SENTENCE.sub(_labelled, text)
-    plain = labelled.split(" ", 1)[0] in _BARE_STARTS
-    return labelled[:1].upper() + labelled[1:] if plain else labelled
-
-
-def _labelled(found: re.Match[str]) -> str:
-    number_ = int(found[2])
-    return f"value {value_label(number_)}" if found[1] == "value" else f"process {process_label(number_)}"
+    return NOTHING if value is None else labels.value_label(value, imported=_system.get() == labels.IMPORTED)
 
 
 def process_label(process: int) -> str:
     """The process's number; in an imported history that which it has there."""
-    if _system.get() == IMPORTED and process >= _IMPORTED_CONSUMERS:
-        return f"{process - _IMPORTED_CONSUMERS} (consumer)"
-    return str(process)
+    return labels.process_label(process, imported=_system.get() == labels.IMPORTED)
 
 
 def lane_label(process: int) -> str:

@@ -13,6 +13,7 @@ from wrackline.history.jepsen.consumers import Consumer, ours_in
 from wrackline.history.jepsen.faults import Faults
 from wrackline.history.jepsen.observed import Observed
 from wrackline.history.jepsen.text import Operation
+from wrackline.history.labels import CONSUMERS, NUMBERED_FROM
 from wrackline.history.model import (
     ACKED_WITHOUT_OFFSET,
     CONTROL,
@@ -26,7 +27,6 @@ from wrackline.history.model import (
 )
 
 TOPIC = "key"
-CONSUMERS = 1 << 24
 MAX_KEY = 1 << 20
 _OPERATIONS = ("send", "poll", "txn")
 
@@ -105,7 +105,7 @@ class Reader:
         if isinstance(original, int) and not isinstance(original, bool) and 0 <= original < 1 << 32:
             return key << 32 | original
         name = (key, repr(original))
-        return self.numbers.setdefault(name, (1 << 52) + len(self.numbers))
+        return self.numbers.setdefault(name, NUMBERED_FROM + len(self.numbers))
 
     # --- sends and polls
 
@@ -312,7 +312,7 @@ class Reader:
         if renamed:
             yield "keys: " + ", ".join(renamed[:50])
         if self.numbers:
-            yield f"{len(self.numbers)} values that are no integers were numbered from {1 << 52}"
+            yield f"{len(self.numbers)} values that are no integers were numbered from {NUMBERED_FROM}"
         others = {f: count for f, count in self.ignored.items() if f != "crash" and count}
         if others:
             yield "operations left out: " + ", ".join(f"{f} ({count})" for f, count in sorted(others.items()))

@@ -16,6 +16,7 @@ from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.runs import AnalysisError, load_run
 from wrackline.checkers.verdict.contracts import UnknownContract
 from wrackline.checkers.verdict.metrics import isr_under
+from wrackline.history.labels import value_label
 from wrackline.history.model import UNKNOWN, TopicInfo, Type
 
 if TYPE_CHECKING:
@@ -131,8 +132,9 @@ def test_the_evidence_of_a_lost_write(judged: dict[str, Path]) -> None:
     assert (finding["topic"], finding["partition"], finding["offset"], finding["value"]) == (TOPIC, 0, 1, B)
     assert finding["where"] == "middle"
     assert finding["explanation"] == (
-        f"value {B} was acked at offset 1 of log-0 at 6.013 s while n1 led (leader epoch 0); the final read "
-        f"has value {C} there. Faults since: power cut of n1 at 6.0 s."
+        f"Value {value_label(B)} was acknowledged at offset 1 of log-0 at 6.013 s while n1 led (leader epoch "
+        f"0); the final read has value {value_label(C)} there. These faults were in force at that time or "
+        "later: power cut of n1 at 6.0 s."
     )
     events = lossy_run("acks-1").events
     assert [events[index].f for index in finding["operations"]] == ["send", "send", "drain"]

@@ -14,8 +14,7 @@ import pytest
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
-from wrackline.checkers.anomalies.object_evidence import contradictions
-from wrackline.checkers.engine.object_facts import SLOTS
+from wrackline.checkers.anomalies.object_evidence import culprits
 from wrackline.checkers.engine.tables import Tables
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm.calls import Model
@@ -39,17 +38,19 @@ def test_spark_finds_what_the_exact_checks_find(spark: SparkSession, span: int, 
     found = judge(Tables(spark, runs), span=span)
     said: dict[int, set[Any]] = {number: set() for number in range(len(runs))}
     for workload in WORKLOADS.values():
-        for row in contradictions(found.evidence, workload).collect():
-            calls = [row[f"c{slot}"] for slot in range(SLOTS)]
-            witness = frozenset(call["inv"] for call in calls if call is not None)
-            told = (row["partition"], row["rule"], row["value"], row["other"], row["contradicted"], witness)
-            said[row["run"]].add(told)
-            if row["rule"] != "not empty" or row["contradicted"] == 1:
-                model, _, tables = made[row["run"]]
-                table = tables[row["partition"]]
+        wrong = culprits(found.evidence, workload)
+        c = wrong.c
+        columns = (c.run, c.partition, c.rule, c.found.value, c.found.other, c.contradicted)
+        for run, *about, calls in wrong.rows.select(*columns, c.calls).collect():
+            witness = frozenset(call["inv"] for call in calls)
+            said[run].add((*about, witness))
+            partition, rule, _, _, contradicted = about
+            if rule != "not empty" or contradicted == 1:
+                model, _, tables = made[run]
+                table = tables[partition]
                 rows = np.flatnonzero(np.isin(table.inv, list(witness)))
                 brute = is_register if model is Model.REGISTER else is_queue
-                assert not brute(table.rows(rows)), row
+                assert not brute(table.rows(rows)), (run, about)
     kinds: dict[Model, set[str]] = {model: set() for model in WORKLOADS}
     for number, (model, _, tables) in enumerate(made):
         assert rough(said[number]) == rough(expected(model, tables))
@@ -156,7 +157,7 @@ def test_runs_by_rule(judged: dict[str, Any], name: str) -> None:
     for row in found:
         told = [run.events[index] for index in row["operations"]]
         assert all(event.f in ("send", "read", "dequeue") for event in told)
-        assert row["explanation"].startswith(f"log-0 is no linearizable {run.info.workload}: ")
+        assert row["explanation"].startswith(f"log-0 is not a linearizable {run.info.workload}: ")
     if found and available():
         assert [one.answer for one in referee(directory, directory / "findings.parquet")] == ["confirmed"]
 

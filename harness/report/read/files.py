@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from wrackline.harness.report.text import labels_of, sentence
 from wrackline.history.files import whole_file
 from wrackline.history.model import RunInfo
 
@@ -117,8 +116,7 @@ def read_run(directory: Path) -> RunFiles:
     check_run(directory)
     gaps: list[Gap] = []
     info = _read_info(directory / "run.json", gaps)
-    with labels_of(info.system if info is not None else ""):
-        groups = _read_findings(directory / "findings.parquet", gaps)
+    groups = _read_findings(directory / "findings.parquet", gaps)
     return RunFiles(
         directory=directory,
         info=info,
@@ -297,7 +295,7 @@ def _finding(row: Mapping[str, Any]) -> Finding:
         value=row["value"],
         operations=tuple(row["operations"] or ())[:8],
         where=row["where"],
-        explanation=sentence(row["explanation"] or ""),
+        explanation=row["explanation"] or "",
     )
 
 

@@ -186,7 +186,7 @@ def test_the_example_passes_and_a_violation_shows_its_findings_and_its_report(tm
     failure = done.stdout.partition("= FAILURES =")[2]
     [lost] = [one["count"] for one in verdict["anomalies"] if one["anomaly"] == "lost-write"]
     assert f"lost-write, {lost} found:" in failure
-    assert "was acked at offset" in failure
+    assert "was acknowledged at offset" in failure
     assert f"report: {canary_run / 'report.html'}" in failure
     assert f"violation: {canary_run / 'report.html'}" in done.stdout.partition("= runs of wrackline =")[2]
     assert fleets(tmp_path) == {}

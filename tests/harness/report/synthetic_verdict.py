@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.harness.report.synthetic_setting import CUT_AT, FAULTS, INFO, MS, TEST_ID, S
+from wrackline.history.labels import value_label
 from wrackline.history.model import Event, Record, Type, value_of
 
 CHECKERS = (
@@ -24,11 +25,9 @@ def findings(events: list[Event], lost: list[Record], final: dict[int, list[Reco
         found.append(
             _finding(
                 "lost-write", 1, record.offset, record.value, [ack.index, drained[1].index], "middle",
-                f"value {record.value} was acked at offset {record.offset} of log-1 at "
-                f"{ack.time_ns / 1e9:.3f} s by n2 "
-                "(leader epoch 1); the final read of log-1 holds another value there. Faults since: power "
-                "cut of n2 "
-                f"at 36.000 s.",
+                f"Value {value_label(record.value)} was acknowledged at offset {record.offset} of log-1 at "
+                f"{ack.time_ns / 1e9:.3f} s by n2; the final read of log-1 holds another value there. These "
+                "faults were in force at that time or later: power cut of n2 at 36.000 s.",
             )
         )  # fmt: skip
     for record in lost[:3]:
@@ -39,9 +38,8 @@ def findings(events: list[Event], lost: list[Record], final: dict[int, list[Reco
                 _finding(
                     "vanished-read", 1, record.offset, record.value,
                     [ack.index, poll.index, drained[1].index], None,
-                    f"value {record.value} was given to process {poll.process} at offset {record.offset} of "
-                    "log-1 and "
-                    f"is not in the final read.",
+                    f"Value {value_label(record.value)} was given to process {poll.process} at offset "
+                    f"{record.offset} of log-1 and is not in the final read.",
                 )
             )  # fmt: skip
     by_offset = {e.records[0].offset: e for e in acked.values() if e.partition == 1 and e.time_ns >= CUT_AT}
@@ -52,8 +50,8 @@ def findings(events: list[Event], lost: list[Record], final: dict[int, list[Reco
                 _finding(
                     "inconsistent-offset", 1, record.offset, record.value,
                     [acked[record.value].index, later.index], None,
-                    f"offset {record.offset} of log-1 was acked for value {record.value} and for value "
-                    f"{later.records[0].value}.",
+                    f"Offset {record.offset} of log-1 was acknowledged for value {value_label(record.value)} "
+                    f"and for value {value_label(later.records[0].value)}.",
                 )
             )  # fmt: skip
     replicas = [e.index for e in events if e.f == "replica" and e.partition == 2]
@@ -61,8 +59,8 @@ def findings(events: list[Event], lost: list[Record], final: dict[int, list[Reco
     found.append(
         _finding(
             "replica-divergence", 2, 700, diverging.value, [acked[diverging.value].index, *replicas], None,
-            f"offset 700 of log-2: n1 and n2 hold value {diverging.value} (leader epoch 2), n3 holds value "
-            f"{value_of(4, 99_999)} (leader epoch 1), below every high watermark.",
+            f"At offset 700 of log-2 n1 and n2 hold value {value_label(diverging.value)} (leader epoch 2), "
+            f"n3 holds value {value_label(value_of(4, 99_999))} (leader epoch 1), below all high watermarks.",
         )
     )  # fmt: skip
     return found

@@ -191,7 +191,7 @@ def test_shows_every_fault_with_its_proof_and_the_bytes_lost(whole_run: Path) ->
 
 def test_shows_the_evidence_of_a_finding(whole_run: Path) -> None:
     read = page(whole_run)
-    assert "was acked at offset" in read.text
+    assert "was acknowledged at offset" in read.text
     assert "the final read of log-1 holds another value there" in read.text
     assert f"p4·99999{'e1'}" in read.text.replace(" ", "")
     assert any(named.get("title") == str(value_of(4, 99_999)) for _, named in read.tags)

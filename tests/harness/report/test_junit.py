@@ -65,7 +65,7 @@ def test_a_violation_fails_with_its_evidence(whole_run: Path) -> None:
     failure = case(root, "lost-write").find("failure")
     assert failure is not None
     assert failure.get("type") == "violation"
-    assert "was acked at offset" in (failure.text or "")
+    assert "was acknowledged at offset" in (failure.text or "")
     assert "37 more in log-1" in (failure.text or "")
     assert case(root, "duplicate").find("skipped") is not None
     assert len(case(root, "phantom")) == 0
@@ -84,7 +84,7 @@ def test_an_expected_anomaly_passes_when_found_and_fails_when_not(own_run: Path)
     write_report(own_run)
     root = ElementTree.parse(own_run / "junit.xml").getroot()
     assert case(root, "lost-write").find("failure") is None
-    assert "was acked at offset" in (case(root, "lost-write").findtext("system-out") or "")
+    assert "was acknowledged at offset" in (case(root, "lost-write").findtext("system-out") or "")
     assert case(root, "phantom").find("failure") is not None
     assert len(case(root, "stale-read")) == 0
 

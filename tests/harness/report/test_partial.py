@@ -39,7 +39,7 @@ def test_a_truncated_history_is_named_and_the_findings_keep_their_sentences(own_
     text = page(own_run).text
     assert "history.parquet" in text
     assert "cannot be shown" in text
-    assert "was acked at offset" in text
+    assert "was acknowledged at offset" in text
     assert "The operations that prove it" not in text
 
 

@@ -9,8 +9,8 @@ from tests.history.jepsen.words import assign, events, imported, op, poll, polle
 from wrackline.history.files import write_history
 from wrackline.history.jepsen.exports import MODELS, Keys, kafka, list_append, rows
 from wrackline.history.jepsen.imports import Settings, import_history
-from wrackline.history.jepsen.operations import CONSUMERS
 from wrackline.history.jepsen.text import write
+from wrackline.history.labels import CONSUMERS
 from wrackline.history.model import MARKER, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type, value_of
 
 INFO = RunInfo(

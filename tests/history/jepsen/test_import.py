@@ -11,7 +11,7 @@ from tests.history.jepsen.words import Op, assign, events, imported, op, poll, p
 from wrackline.history import read_info
 from wrackline.history.jepsen.consumers import SOMEWHERE
 from wrackline.history.jepsen.imports import ImportFailed
-from wrackline.history.jepsen.operations import CONSUMERS
+from wrackline.history.labels import CONSUMERS
 from wrackline.history.model import (
     ACKED_WITHOUT_OFFSET,
     FAILED,

@@ -14,8 +14,8 @@ from wrackline.history import history_files, read_info
 from wrackline.history.files import write_history
 from wrackline.history.jepsen.exports import Keys, kafka, rows
 from wrackline.history.jepsen.imports import Settings, import_history
-from wrackline.history.jepsen.operations import CONSUMERS
 from wrackline.history.jepsen.text import write
+from wrackline.history.labels import CONSUMERS
 from wrackline.history.model import FAILED, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
 
 TOPIC = TopicInfo("log", 2, 3, 2, contiguous=False)

@@ -6,13 +6,11 @@ function of a module. The check says what the marked rows mean, and is planned o
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from wrackline.api import (
     Bools,
     Candidate,
     Evidence,
+    Findings,
     Ints,
     Window,
     apart,
@@ -24,6 +22,7 @@ from wrackline.api import (
     mark,
     place,
     say,
+    value_label,
 )
 
 SLOW_NS = 500_000_000
@@ -45,17 +44,22 @@ SLOW = mark("slow-write", _slow)
     marks=[SLOW],
     like="stale-read",
 )
-def slow_write(evidence: Evidence) -> DataFrame:
+def slow_write(evidence: Evidence) -> Findings:
     """``like``: contracts judge it as they do a stale read: reported, and forbidden with
     +linearizable-reads."""
-    sent, acked = apart("invoke_ns", "complete_ns")
+    rows = having(evidence, SLOW)
+    c = rows.c
+    sent, acked = apart(c.invoke_ns, c.complete_ns)
     return findings(
-        having(evidence, SLOW),
+        rows,
         "slow-write",
-        operations=["invoke_index", "complete_index"],
+        at=c,
+        offset=c.offset,
+        value=c.value,
+        operations=[c.invoke_index, c.complete_index],
         sentence=say(
-            "value %d, at offset %d of %s, was sent at %s and acknowledged only at %s",
-            *("value", "offset", place(), sent, acked),
+            "Value %s, which is at offset %d of %s, was sent at %s and acknowledged only at %s",
+            *(value_label(c.value), c.offset, place(c), sent, acked),
         ),
-        around=Window(F.col("invoke_ns"), F.col("complete_ns")),
+        around=Window(c.invoke_ns, c.complete_ns),
     )
