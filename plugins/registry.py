@@ -14,8 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, distributions
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 OURS = "wrackline"
@@ -72,9 +75,14 @@ class Entry:
         return f"{self.distribution} {self.version}, {self.value}"
 
     def load(self) -> Any:
-        """Import what it names. Raises PluginError, whatever went wrong in it."""
+        """Import what it names, and where that is a package all its modules. Raises PluginError, whatever
+        went wrong in it."""
         try:
-            return EntryPoint(self.name, self.value, self.group).load()
+            found = EntryPoint(self.name, self.value, self.group).load()
+            if isinstance(found, ModuleType):
+                for one in iter_modules(getattr(found, "__path__", ()), f"{found.__name__}."):
+                    import_module(one.name)
+            return found
         except Exception as wrong:  # what others wrote may raise anything
             problem = " ".join(f"{type(wrong).__name__}: {wrong}".split())
             raise self.refused(f"cannot be loaded: {problem}") from wrong

@@ -37,7 +37,9 @@ columns differ."""
 def judge(histories: Path, out: Path) -> None:
     from wrackline.checkers import analysis
 
+    histories, out = histories.resolve(), out.resolve()
     out.mkdir(parents=True, exist_ok=True)
+    os.chdir(out)  # Spark's workers import from the working directory first: that may be another checkout
     groups = sorted(one for one in histories.iterdir() if one.is_dir())
     files = {group: out / f"{group.name}.jsonl.gz" for group in groups}
     with analysis.session():

@@ -1,1 +1,2 @@
-"""What is looked for: a file for each family of anomalies, and the register of them all."""
+"""What is looked for, and the register of it all. Every module here is imported before a history is judged: a
+new file with a check in it is found by being here."""

@@ -40,8 +40,8 @@ from wrackline.checkers.anomalies.cycle_search import WR, WW, Edge, circles, gra
 from wrackline.checkers.anomalies.evidence import Window, findings, place
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text, all_of, frame, packed, schema, unpacked
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import Partition, RecordOf, Tables, keep
+from wrackline.checkers.inputs.table import Table
 
 TRANSACTIONS = mark("transactions")
 """Seen where operations carry ``extra.txn``."""

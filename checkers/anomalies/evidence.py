@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.registry import Evidence, Finding, Findings, bit_of
 from wrackline.checkers.engine.candidates import Proof
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text, packed, unpacked
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import CandidateOfRun, Fault, Leader, Tables, few
 from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.inputs.table import Table
 from wrackline.history import labels
 
 A = TypeVar("A")

@@ -36,8 +36,8 @@ from wrackline.checkers.anomalies.group_tables import (
 from wrackline.checkers.anomalies.ownership import Owned, Present, empty_handed, owned_partitions
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check
 from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import Partition, Tables
+from wrackline.checkers.inputs.table import Table
 
 _COMMITTED_ONLY = "read_committed"
 

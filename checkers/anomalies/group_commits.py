@@ -20,8 +20,8 @@ from wrackline.checkers.anomalies.group_tables import (
     said,
 )
 from wrackline.checkers.engine.frames import Frame, packed, unpacked
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import Partition, Tables
+from wrackline.checkers.inputs.table import Table
 
 _FOR_EVER = 2**62
 G = TypeVar("G", bound=OfGroup)

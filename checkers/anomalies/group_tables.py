@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.keys import lasting
 from wrackline.checkers.anomalies.registry import Evidence
 from wrackline.checkers.engine.frames import Frame, Int, Text, all_of
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import EventRow, LogOfRun, Partition, RecordOf, Tables
 from wrackline.checkers.inputs.operations import ROWS_OF_MEMBERS
+from wrackline.checkers.inputs.table import Table
 
 COMMIT, COMMITTED, REBALANCE = "commit", "committed", "rebalance"
 KINDS = frozenset({COMMIT, COMMITTED, "subscribe", *ROWS_OF_MEMBERS})

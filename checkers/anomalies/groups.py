@@ -46,7 +46,7 @@ from wrackline.checkers.anomalies.group_tables import (
 )
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check
 from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
-from wrackline.checkers.engine.table import Table
+from wrackline.checkers.inputs.table import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ from wrackline.checkers.anomalies.transactions import READ_UNCOMMITTED, visible_
 from wrackline.checkers.engine.candidates import Candidate, Outcome, is_held, is_place
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text, struct_type, unpacked
 from wrackline.checkers.engine.marks import Unfilled
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import CandidateOfRun
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import Table
 from wrackline.history.model import CORRUPT
 
 

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.registry import Evidence
 from wrackline.checkers.engine.frames import Frame, Int, Text, all_of
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import RecordOf, Tables, keep
+from wrackline.checkers.inputs.table import Table
 
 
 class Topical(Protocol):

@@ -29,9 +29,9 @@ from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, ch
 from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_astray, is_place
 from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import Table
 
 
 def _by_whom(details: Details) -> Column:

@@ -17,9 +17,9 @@ from wrackline.checkers.engine import tasks
 from wrackline.checkers.engine.frames import Frame, frame, packed, unpacked
 from wrackline.checkers.engine.object_facts import Call, Contradiction
 from wrackline.checkers.engine.object_values import REGISTER, RULES
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import Partition
 from wrackline.checkers.exact.register import Rule
+from wrackline.checkers.inputs.table import Table
 
 R = TypeVar("R", bound=StrEnum)
 _TWO_VALUES = RULES.index((REGISTER, Rule.TWO_AT_ONCE)), RULES.index((REGISTER, Rule.INSIDE))

@@ -27,9 +27,9 @@ from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, ch
 from wrackline.checkers.engine.candidates import Candidate, Outcome, Proof, is_astray, is_kept, lt
 from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import Bools, Ints, bools
+from wrackline.checkers.inputs.table import Table
 
 
 def out_of_order(rows: Candidate[Ints]) -> Bools:

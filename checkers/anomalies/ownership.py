@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.group_tables import REBALANCE, events, generation_of, group_of, said
 from wrackline.checkers.engine.frames import Frame, all_of
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import EventRow, Partition, Tables
+from wrackline.checkers.inputs.table import Table
 
 CRASH = "crash"
 

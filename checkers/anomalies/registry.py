@@ -19,8 +19,8 @@ from pyspark.sql import Column, DataFrame
 
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text
 from wrackline.checkers.engine.marks import Mark, Marks, Test, TestByValue
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import CandidateOfRun, Tables
+from wrackline.checkers.inputs.table import Table
 from wrackline.checkers.verdict.contracts import speaks_of
 from wrackline.plugins.registry import Group, load_all
 

@@ -13,8 +13,8 @@ from wrackline.checkers.anomalies.group_tables import said
 from wrackline.checkers.anomalies.keys import compacted
 from wrackline.checkers.anomalies.registry import Evidence
 from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import EventRow, RecordOf, Tables, keep
+from wrackline.checkers.inputs.table import Table
 from wrackline.checkers.verdict.metrics import TransactionEnds
 
 

@@ -37,8 +37,8 @@ from wrackline.checkers.anomalies.transaction_tables import (
     whole_transactions,
 )
 from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.engine.tables import LogOfRun
+from wrackline.checkers.inputs.table import Table
 
 READ_UNCOMMITTED = "read_uncommitted"
 

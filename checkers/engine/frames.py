@@ -22,7 +22,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_t
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from wrackline.checkers.engine.table import Table
+from wrackline.checkers.inputs.table import Table
 
 Int = Annotated[Column, "int"]
 Long = Annotated[Column, "bigint"]

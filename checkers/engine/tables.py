@@ -31,8 +31,8 @@ from wrackline.checkers.engine.frames import (
     small,
     struct_type,
 )
-from wrackline.checkers.engine.table import Table
 from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.inputs.table import Table
 
 T = TypeVar("T", bound=Table[Column])
 LOCAL_EVENTS = 500_000

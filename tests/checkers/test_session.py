@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import iter_modules
 from subprocess import PIPE
 
 import pytest
 
+from wrackline.checkers import anomalies
 from wrackline.checkers.engine.spark.cluster import bundle
-from wrackline.plugins.registry import Group, entries
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_what_a_killed_analysis_left_goes_with_the_next(tmp_path: Path) -> None:
 def test_what_a_cluster_is_sent_imports_without_the_checkout(tmp_path: Path) -> None:
     """Spark's workers have the archive and the libraries, and nothing else of ours."""
     archive = bundle(tmp_path)
-    modules = [one.module for one in entries(Group.CHECKS) if one.is_ours]
+    modules = [f"{anomalies.__name__}.{one.name}" for one in iter_modules(anomalies.__path__)]
     code = "import importlib, sys\nfor name in sys.argv[1:]: print(importlib.import_module(name).__file__)"
     said = subprocess.run(
         [sys.executable, "-P", "-c", code, "wrackline.checkers.engine.tasks", *modules],

@@ -29,9 +29,11 @@ PACKAGES = (
     "plugins",
     "fleets",
     "systems",
+    "docs",
 )
-TESTS = ("checkers", "nemesis", "systems", "workloads")
+TESTS = ("checkers", "docs", "nemesis", "systems", "workloads")
 PATIENCE_S = 240
+SPARK_PATIENCE_S = 1_200
 _BLOCK = re.compile(
     r"^```(?:python|diff)\n# (?P<how>new file|added to|changed in): (?P<file>\S+)\n(?P<code>.*?)^```$",
     re.M | re.S,
@@ -112,7 +114,7 @@ from wrackline.checkers.proving.cases.language import parse
 from wrackline.checkers.proving.model.made import write_events
 from wrackline.checkers.anomalies.registry import bit_of, names
 from wrackline.checkers.inputs.runs import load_run
-from wrackline.checkers.anomalies.visibility import EARLY
+from wrackline.checkers.anomalies.early_read import EARLY
 
 
 @pytest.mark.parametrize(("case", "there"), [(0, True), (1, False)])
@@ -168,6 +170,15 @@ def here(tmp_path):
     yield fleet
     fleet.end()
 """
+
+OF_EVERY_ANOMALY = (
+    "tests/checkers/test_anomalies_command.py",
+    "tests/checkers/test_contracts.py",
+    "tests/checkers/test_proving.py::test_every_check_has_a_pair_of_cases",
+    "tests/docs/test_references.py::test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is",
+)
+"""Tests that go through all anomalies: the recipe leaves nothing out."""
+BY_SPARK = ("tests/checkers/test_proving.py", "tests/checkers/test_anomalies.py")
 
 RECIPES = {
     "A fault": ("tests/nemesis/faults", "test_priority.py", FAULT_TEST, 3),
@@ -229,18 +240,41 @@ def test_a_recipe_does_what_it_says(tree: Path, heading: str) -> None:
     apply(tree, section(heading))
     test = tree / folder / "test_recipe.py"
     test.write_text(besides + (tree / folder / own).read_text() if own else besides)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)]
+    told = passes(tree, str(test))
+    assert f"{count} passed" in told or "skipped" in told
+
+
+def test_an_anomaly_is_one_file_one_pair_of_cases_and_one_row(tree: Path) -> None:
+    touched = apply(tree, section("An anomaly"))
+    assert touched == [
+        "checkers/anomalies/early_read.py",
+        "checkers/proving/cases/pairs.py",
+        "docs/anomalies.md",
+    ]
+    passes(tree, *OF_EVERY_ANOMALY)
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+@pytest.mark.timeout(SPARK_PATIENCE_S)
+def test_spark_finds_the_anomaly_of_the_recipe_and_the_report_explains_it(tree: Path) -> None:
+    apply(tree, section("An anomaly"))
+    assert "early-read" in passes(tree, "-rP", "-v", *BY_SPARK, patience_s=SPARK_PATIENCE_S)
+
+
+def passes(tree: Path, *tests: str, patience_s: int = PATIENCE_S) -> str:
+    """What pytest says of these tests in the copy. They must pass."""
     done = subprocess.run(
-        command,
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         cwd=tree,
         env={**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=patience_s,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert f"{count} passed" in done.stdout or "skipped" in done.stdout
+    return done.stdout
 
 
 def test_the_code_of_recipes_passes_the_linter(tree: Path) -> None:

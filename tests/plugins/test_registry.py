@@ -138,5 +138,15 @@ def test_a_check_that_is_broken_lets_nobody_be_judged(site: Path) -> None:
         load_all(Group.CHECKS)
 
 
+def test_a_package_stands_for_all_its_modules(site: Path) -> None:
+    installed(site, "acme", "1.2", {"checks": {"acme": "acme_checks"}}, {})
+    (site / "acme_checks").mkdir()
+    (site / "acme_checks/__init__.py").write_text("SEEN = []")
+    for name in ("one", "two"):
+        (site / f"acme_checks/{name}.py").write_text(f"import acme_checks; acme_checks.SEEN.append({name!r})")
+    package = named(Group.CHECKS, "acme").load()
+    assert package.SEEN == ["one", "two"]
+
+
 def test_the_one_of_a_name_is_found_with_where_it_comes_from() -> None:
     assert named(Group.FLEETS, "netns").origin.endswith(", wrackline.fleets.netns.spec:NetnsSpec")
