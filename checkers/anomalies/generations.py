@@ -44,7 +44,7 @@ _COMMITTED_ONLY = "read_committed"
 
 @dataclass(frozen=True, slots=True)
 class _Start(OfGroup):
-    """Where a member was told that a partition begins. ``invoke_index`` and ``ns`` are of that event."""
+    """The offset at which a member began in a partition. ``invoke_index`` and ``ns`` are of that event."""
 
     generation: Column
     ns: Column
@@ -103,7 +103,7 @@ class _TwoOwners(Table[Column]):
 
 
 def _starts(tables: Tables) -> Frame[_Start]:
-    """Where members were told that their partitions begin."""
+    """At which offsets members began in the partitions that they were given."""
     rows, subscribed = events(tables, REBALANCE), events(tables, "subscribe")
     e, s = rows.c, subscribed.c
     joined = subscribed.grouped(_Process(s.run, s.process), _Index(F.min(s.index)))
@@ -132,7 +132,7 @@ def _starts(tables: Tables) -> Frame[_Start]:
 
 
 def _settled(commits: Frame[Operation], tables: Tables) -> Frame[Operation]:
-    """Commits that whoever asks later must be told: those that succeeded. The offsets of a transaction become
+    """Commits that whoever asks later must see: those that succeeded. The offsets of a transaction become
     visible some time after its commit has succeeded, and only clients at read_committed wait for that."""
     asked = readers(tables)
     c, reader = commits.c, asked.c
@@ -204,7 +204,7 @@ def forgotten_commit(evidence: Evidence) -> Findings:
     "phantom-commit",
     Family.GROUPS,
     "–",
-    "an offset is told to be committed that nobody committed",
+    "an answer names a committed offset that nobody committed",
     needs=[COMMITTED],
 )
 def phantom_commit(evidence: Evidence) -> Findings:
@@ -244,7 +244,7 @@ def phantom_commit(evidence: Evidence) -> Findings:
 )
 def double_owner(evidence: Evidence) -> Findings:
     """``where``: ``one generation`` (under whatever protocol), ``overlap`` (eager and cooperative, where the
-    protocol is told: the first owner took part in the later generation too, so the group waited for it to
+    protocol is known: the first owner took part in the later generation too, so the group waited for it to
     give the partition up, and it had not). Whoever crashed owns nothing any more."""
     owned = owned_partitions(evidence.tables)
     before = owned.select(owned.c)

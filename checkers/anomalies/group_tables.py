@@ -1,8 +1,8 @@
 """Tables of what groups did: where members were put, and what they were given.
 
-The events of groups (``commit``, ``committed``, ``rebalance``: wrackline.history.model) are few beside
-records, so these are plain queries. Only what members were given, and what of it is in the final read, looks
-at records.
+The events of groups (``commit``, ``committed``, ``rebalance``: wrackline.history.model) are few,
+compared with records, so these are plain queries. Only what members were given, and what of it is in the
+final read, looks at records.
 """
 
 from __future__ import annotations

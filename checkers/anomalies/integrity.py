@@ -43,7 +43,7 @@ class _Detail(Table[Column]):
 
 
 def two_values(rows: Candidate[Ints]) -> Bools:
-    """Another value was told for this offset."""
+    """Clients were given another value at this offset too."""
     return bools(is_place(rows) & (rows.value >= 0) & (rows.rival.offset != NONE))
 
 
@@ -55,9 +55,10 @@ def _diverging(rows: Candidate[Ints]) -> Bools:
 
 
 def _own_offset(rows: Candidate[Ints]) -> Ints:
-    """The offset that counts as the value's own: what its ack told, if it is there, else the lowest."""
-    told = (rows.sent_offset != NONE) & (rows.astray == 0)
-    return np.where(told, rows.sent_offset, rows.original_offset)
+    """The offset that counts as the value's own: that which its ack named, if the value is there, else
+    the lowest."""
+    named = (rows.sent_offset != NONE) & (rows.astray == 0)
+    return np.where(named, rows.sent_offset, rows.original_offset)
 
 
 def _second_copy(rows: Candidate[Ints], _: Unfilled) -> Bools:
@@ -337,7 +338,7 @@ def corrupt(evidence: Evidence) -> Findings:
 )
 def epoch_order(evidence: Evidence) -> Findings:
     """In the final read, and in each replica's own log: an epoch that begins (at ``offset``) before a smaller
-    one ends (at ``told``) is out of order."""
+    one ends (at ``other_offset``) is out of order."""
     marked, replicas = having(evidence, DISORDERED_EPOCHS), evidence.tables.replicas
     c, r = marked.c, replicas.c
     rows = marked.join(replicas.small(), (c.log == r.log) & (c.process == r.process), "left")

@@ -111,7 +111,7 @@ def owned_partitions(tables: Tables) -> Frame[Owned]:
 
 
 def empty_handed(tables: Tables) -> Frame[Present]:
-    """Every member that was told what it has in a generation, though it be nothing."""
+    """Every member that learned what it has in a generation, though it be nothing."""
     rows = events(tables, REBALANCE)
     e = rows.c
     generation = generation_of(e.extra)

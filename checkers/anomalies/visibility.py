@@ -59,10 +59,10 @@ def too_late(rows: Candidate[Ints]) -> Bools:
 
 
 def _placeless(rows: Candidate[Ints], unfilled: Unfilled) -> Bools:
-    """A send that may be anywhere (its place was told to no client, at most a replica's own log has it), in a
+    """A send that may be anywhere (no client knows its place, at most a replica's own log has it), in a
     log with offsets that nobody saw the content of."""
-    told = (rows.sent_offset != NONE) | (rows.in_final == 1) | (rows.was_polled == 1)
-    only_held = (rows.step == Step.IN_REPLICAS) & (rows.home == 1) & (rows.first == 1) & ~told
+    known = (rows.sent_offset != NONE) | (rows.in_final == 1) | (rows.was_polled == 1)
+    only_held = (rows.step == Step.IN_REPLICAS) & (rows.home == 1) & (rows.first == 1) & ~known
     free = ((rows.step == Step.NOWHERE) | only_held) & (
         (rows.outcome == Outcome.ACKED) | (rows.outcome == Outcome.UNSURE)
     )
