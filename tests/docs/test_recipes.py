@@ -172,13 +172,13 @@ def here(tmp_path):
 """
 
 OF_EVERY_ANOMALY = (
-    "tests/checkers/test_anomalies_command.py",
-    "tests/checkers/test_contracts.py",
-    "tests/checkers/test_proving.py::test_every_check_has_a_pair_of_cases",
+    "tests/checkers/anomalies/test_anomalies_command.py",
+    "tests/checkers/verdict/test_contracts.py",
+    "tests/checkers/proving/test_proving.py::test_every_check_has_a_pair_of_cases",
     "tests/docs/test_references.py::test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is",
 )
 """Tests that go through all anomalies: the recipe leaves nothing out."""
-BY_SPARK = ("tests/checkers/test_proving.py", "tests/checkers/test_anomalies.py")
+BY_SPARK = ("tests/checkers/proving/test_proving.py", "tests/checkers/anomalies/test_anomalies.py")
 
 RECIPES = {
     "A fault": ("tests/nemesis/faults", "test_priority.py", FAULT_TEST, 3),

@@ -1,1 +1,0 @@
-"""How facts meet."""

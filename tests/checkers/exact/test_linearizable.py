@@ -98,8 +98,8 @@ def linearizable(appends: list[Append], reads: list[list[Read]], ends: list[End]
             match what:
                 case Append(value=value, offset=offset):
                     fits, grown = offset in (NOWHERE, len(log)), (*log, value)
-                case End(told=told):
-                    fits, grown = told == len(log), log
+                case End(offset=offset):
+                    fits, grown = offset == len(log), log
                 case shown:
                     fits, grown = all(r.offset < len(log) and log[r.offset] == r.value for r in shown), log
             if fits and explore(left - {n}, grown):
