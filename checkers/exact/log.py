@@ -67,11 +67,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end offset ``told`` by an operation."""
+    """An operation that asked for the end: nothing was at ``offset``, which is the end, when it was invoked,
+    and everything below was there when it returned."""
 
     inv: int
     ret: int
-    told: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def _seen(appends: Sequence[Append], reads: Sequence[Read]) -> tuple[Ints, Ints,
     rows = [(a.offset, a.value, a.ret) for a in appends if a.offset >= 0]
     rows += [(r.offset, r.value, r.ret) for r in reads]
     at = {r.value: r.offset for r in sorted(reads, key=lambda read: -read.offset)}  # of copies the lowest
-    # Acknowledged without an offset: where it is, a read told; that it is there, the acknowledgement.
+    # Acknowledged without an offset: where it is, a read says; that it is there, the acknowledgement.
     rows += [
         (at[a.value], a.value, a.ret) for a in appends if a.offset < 0 and a.ret != NEVER and a.value in at
     ]
@@ -148,9 +149,9 @@ def _provenance(appends: Sequence[Append], value: Ints) -> list[Violation]:
 def _upper_bounds(ends: Sequence[End], offset: Ints, ret: Ints) -> tuple[Ints, Ints]:
     """(offsets, ascending; the earliest time at which the log was known to have that offset or a larger
     one)."""
-    told = np.array([(e.told - 1, e.ret) for e in ends if e.told > 0], dtype=np.int64).reshape(-1, 2)
-    offsets = np.concatenate([offset, told[:, 0]])
-    times = np.concatenate([ret, told[:, 1]])
+    below = np.array([(e.offset - 1, e.ret) for e in ends if e.offset > 0], dtype=np.int64).reshape(-1, 2)
+    offsets = np.concatenate([offset, below[:, 0]])
+    times = np.concatenate([ret, below[:, 1]])
     order = np.argsort(offsets, kind="stable")
     return offsets[order], np.minimum.accumulate(times[order][::-1])[::-1]
 
@@ -165,7 +166,7 @@ def _windows(
     offsets, known = _upper_bounds(ends, offset, ret)
     inv_of = {a.value: a.inv for a in appends}
     lower = [(o, inv_of[v]) for o, v in zip(offset.tolist(), value.tolist(), strict=True) if v in inv_of]
-    lower += [(e.told, e.inv) for e in ends]
+    lower += [(e.offset, e.inv) for e in ends]
     if not lower or not len(offsets):
         return []
     claims = np.array(lower, dtype=np.int64)
@@ -228,7 +229,7 @@ def _earliest(
     later, and no end at or below it was asked for later."""
     inv_of = {a.value: a.inv for a in appends}
     bounds = [(o, inv_of[v]) for o, v in zip(offset.tolist(), value.tolist(), strict=True) if v in inv_of]
-    table = np.array(bounds + [(e.told, e.inv) for e in ends], dtype=np.int64).reshape(-1, 2)
+    table = np.array(bounds + [(e.offset, e.inv) for e in ends], dtype=np.int64).reshape(-1, 2)
     table = table[np.argsort(table[:, 0], kind="stable")]
     latest = np.maximum.accumulate(table[:, 1])
 
