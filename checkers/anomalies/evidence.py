@@ -164,7 +164,7 @@ def _value_name(value: Column, imported: Column) -> Column:
     theirs = F.when(value >= labels.NUMBERED_FROM, say("#%d", value - labels.NUMBERED_FROM)).otherwise(
         value.bitwiseAND(F.lit(0xFFFFFFFF)).cast("string")
     )
-    name = F.when(imported, theirs).otherwise(ours)
+    name = F.when(value < 0, value.cast("string")).when(imported, theirs).otherwise(ours)
     for special, word in labels.SPECIAL.items():
         name = F.when(value == special, word).otherwise(name)
     return name

@@ -1,6 +1,6 @@
 """Spark's tables with named columns.
 
-A ``Frame`` is a DataFrame and its columns: those of a table (wrackline.checkers.engine.table), so that a
+A ``Frame`` is a DataFrame and its columns: those of a table (wrackline.checkers.inputs.table), so that a
 column is written ``c.offset`` and a misspelt one is an error in mypy. Every frame has a name of its own in
 Spark, which its columns begin with, so two frames with columns of the same names can be joined::
 
