@@ -7,9 +7,9 @@ by the code after, and findings and verdicts are compared.
     python benchmarks/checkers/same_findings.py compare /var/tmp/before /var/tmp/after --without explanation
 
 ``judge`` imports only what an old checkout has too; the interpreter says which checkout judges. A group of
-runs is one Spark job and one file of results. Groups that have their file are left out, so an interrupted
-judge goes on. ``compare`` prints the differences by kind, each with a few runs that show it. Its exit code is
-1 when there are any.
+runs has one file of results. Groups that have their file are left out, so an interrupted judge goes on.
+``compare`` prints the differences by kind, each with a few runs that show it. Its exit code is 1 when there
+are any.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ import orjson
 import pyarrow.parquet as pq
 
 HISTORY = "history.parquet"
+AT_ONCE = 1_600
+"""Runs in one Spark job, at most, unless a group has more."""
 NAMED_BY = ("anomaly", "topic", "partition", "offset", "value", "where")
 """A finding of one side and one of the other are the same finding when these columns agree, even where other
 columns differ."""
@@ -40,29 +42,50 @@ def judge(histories: Path, out: Path) -> None:
     histories, out = histories.resolve(), out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     os.chdir(out)  # Spark's workers import from the working directory first: that may be another checkout
-    groups = sorted(one for one in histories.iterdir() if one.is_dir())
-    files = {group: out / f"{group.name}.jsonl.gz" for group in groups}
+    groups = sorted(one for one in histories.iterdir() if one.is_dir() and not _results(out, one).exists())
     with analysis.session():
-        for group in (one for one in groups if not files[one].exists()):
+        for some in _together(groups):
             with tempfile.TemporaryDirectory(prefix="wrackline-same-", dir=out) as scratch:
-                lines = _judged(analysis, sorted(group.iterdir()), Path(scratch))
-                part = Path(scratch, "part")
-                part.write_bytes(gzip.compress(b"".join(orjson.dumps(line) + b"\n" for line in lines)))
-                part.replace(files[group])
-            found = sum(len(line["findings"]) for line in lines)
-            print(f"{group.name}: {len(lines)} runs, {found} findings", flush=True)
+                _judge(analysis, some, out, Path(scratch))
 
 
-def _judged(analysis: ModuleType, runs: Sequence[Path], scratch: Path) -> list[dict[str, Any]]:
-    copies = [scratch / run.name for run in runs]
-    for run, copy in zip(runs, copies, strict=True):
-        copy.mkdir()
+def _results(out: Path, group: Path) -> Path:
+    return out / f"{group.name}.jsonl.gz"
+
+
+def _together(groups: Sequence[Path]) -> Iterator[list[Path]]:
+    """Groups for one Spark job: what a job costs is its plan, more than the runs."""
+    some: list[Path] = []
+    runs = 0
+    for group in groups:
+        size = len(list(group.iterdir()))
+        if some and runs + size > AT_ONCE:
+            yield some
+            some, runs = [], 0
+        some.append(group)
+        runs += size
+    if some:
+        yield some
+
+
+def _judge(analysis: ModuleType, groups: Sequence[Path], out: Path, scratch: Path) -> None:
+    copies = {run: scratch / group.name / run.name for group in groups for run in sorted(group.iterdir())}
+    for run, copy in copies.items():
+        copy.mkdir(parents=True)
         os.link(run / HISTORY, copy / HISTORY)
     try:
-        analysis.analyze(copies)
+        analysis.analyze(list(copies.values()))
     except analysis.AnalysisError as problem:
+        if not problem.judged:
+            raise
         print(f"  {problem}", flush=True)
-    return [_line(copy) for copy in copies]
+    for group in groups:
+        lines = [_line(copy) for run, copy in copies.items() if run.parent == group]
+        part = scratch / "part"
+        part.write_bytes(gzip.compress(b"".join(orjson.dumps(line) + b"\n" for line in lines)))
+        part.replace(_results(out, group))
+        found = sum(len(line["findings"]) for line in lines)
+        print(f"{group.name}: {len(lines)} runs, {found} findings", flush=True)
 
 
 def _line(run: Path) -> dict[str, Any]:

@@ -114,20 +114,20 @@ from wrackline.checkers.proving.cases.language import parse
 from wrackline.checkers.proving.model.made import write_events
 from wrackline.checkers.anomalies.registry import bit_of, names
 from wrackline.checkers.inputs.runs import load_run
-from wrackline.checkers.anomalies.early_read import EARLY
+from wrackline.checkers.anomalies.late_ack import LATE_ACK
 
 
 @pytest.mark.parametrize(("case", "there"), [(0, True), (1, False)])
 def test_the_mark_is_on_the_case_and_not_on_its_neighbour(tmp_path, case, there):
-    history = parse(PAIRS["early-read"][case])
+    history = parse(PAIRS["late-ack"][case])
     write_events(tmp_path, history.info, history.events)
     found, _ = candidates([load_run(tmp_path)], 1000)
-    marked = [int(marks) & bit_of(EARLY) for marks in found.marks] if len(found) else []
+    marked = [int(marks) & bit_of(LATE_ACK) for marks in found.marks] if len(found) else []
     assert any(marked) is there
 
 
 def test_it_is_in_the_register():
-    assert "early-read" in names()
+    assert "late-ack" in names()
 """
 
 WORKLOAD = """
@@ -247,7 +247,7 @@ def test_a_recipe_does_what_it_says(tree: Path, heading: str) -> None:
 def test_an_anomaly_is_one_file_one_pair_of_cases_and_one_row(tree: Path) -> None:
     touched = apply(tree, section("An anomaly"))
     assert touched == [
-        "checkers/anomalies/early_read.py",
+        "checkers/anomalies/late_ack.py",
         "checkers/proving/cases/pairs.py",
         "docs/anomalies.md",
     ]
@@ -259,7 +259,7 @@ def test_an_anomaly_is_one_file_one_pair_of_cases_and_one_row(tree: Path) -> Non
 @pytest.mark.timeout(SPARK_PATIENCE_S)
 def test_spark_finds_the_anomaly_of_the_recipe_and_the_report_explains_it(tree: Path) -> None:
     apply(tree, section("An anomaly"))
-    assert "early-read" in passes(tree, "-rP", "-v", *BY_SPARK, patience_s=SPARK_PATIENCE_S)
+    assert "late-ack" in passes(tree, "-rP", "-v", *BY_SPARK, patience_s=SPARK_PATIENCE_S)
 
 
 def passes(tree: Path, *tests: str, patience_s: int = PATIENCE_S) -> str:
