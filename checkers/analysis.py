@@ -1,8 +1,9 @@
 """From run directories to verdicts: one Spark session, one pass over the histories, for any number of runs.
 
-``findings.parquet``, ``verdict.json`` and ``metrics.json`` appear in each run's directory. With a contract
-forced on the runs only ``verdict.<contract>.json`` is written: what a run's own contract says stays where it
-was.
+``findings.parquet``, ``verdict.json``, ``metrics.json`` and ``explanations.json`` appear in each run's
+directory. With a contract forced on the runs ``verdict.<contract>.json`` is written instead of the second:
+what a run's own contract says stays where it was. A history that lies elsewhere is not read again for
+explanations: whoever has it here calls ``wrackline.checkers.explain.step.explain``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from wrackline.checkers.engine.frames import Frame
 from wrackline.checkers.engine.spark.following import followed
 from wrackline.checkers.engine.spark.session import MEMORY_VARIABLE, NO_PROPERTIES, in_pieces, session
 from wrackline.checkers.engine.tables import Tables, few
+from wrackline.checkers.explain.step import write as write_explanations
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.gather import gather, parts
 from wrackline.checkers.inputs.runs import NO_HISTORY, AnalysisError, Run, open_run
@@ -42,7 +44,7 @@ from wrackline.checkers.verdict.contracts import contract_for, named
 from wrackline.checkers.verdict.load import loads
 from wrackline.checkers.verdict.metrics import Figures, metrics
 from wrackline.checkers.verdict.verdict import Found, verdict
-from wrackline.history.addresses import remove
+from wrackline.history.addresses import is_elsewhere, remove
 from wrackline.history.files import whole_file
 
 VERDICT_FILE = "verdict.json"
@@ -352,10 +354,11 @@ def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
         _write_json(run.directory / VERDICT_FILE, result)
     else:
         _write_json(run.directory / f"verdict.{contract}.json", result)
-    _write_json(
-        run.directory / METRICS_FILE,
-        {**metrics(run, outcome.figures), "load": loads(run, outcome.figures)},
-    )
+    counted = {**metrics(run, outcome.figures), "load": loads(run, outcome.figures)}
+    _write_json(run.directory / METRICS_FILE, counted)
+    if not any(map(is_elsewhere, run.files)):
+        files = [Path(file) for file in run.files]
+        write_explanations(run.directory, run.info.system, lambda: files, result, counted)
     return result
 
 

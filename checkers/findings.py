@@ -32,6 +32,9 @@ class Meaning(StrEnum):
     NOT_APPLICABLE = "n/a"
 
 
+WORST_FIRST = (Meaning.VIOLATION, Meaning.EXPECTED, Meaning.ALLOWED, Meaning.NOT_APPLICABLE)
+
+
 class Verdict(StrEnum):
     PASS = "pass"
     VIOLATION = "violation"

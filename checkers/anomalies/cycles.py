@@ -38,6 +38,7 @@ from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.cycle_search import WR, WW, Edge, circles, graph_of, sentence_of
 from wrackline.checkers.anomalies.evidence import Window, findings, place
+from wrackline.checkers.anomalies.explained_by import Cycle, ExplainedBy
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text, all_of, frame, packed, schema, unpacked
 from wrackline.checkers.engine.tables import Partition, RecordOf, Tables, keep
@@ -215,6 +216,7 @@ def _found(evidence: Evidence, kind: str, anomaly: str) -> Findings:
     "G0",
     "transactions follow each other in a cycle, by the order of their records and real time",
     marks=[TRANSACTIONS],
+    explained_by=ExplainedBy(transactions=True, cycle=Cycle.G0),
 )
 def write_cycle(evidence: Evidence) -> Findings:
     return _found(evidence, WW, "write-cycle")
@@ -226,6 +228,7 @@ def write_cycle(evidence: Evidence) -> Findings:
     "G1c",
     "transactions follow each other in a cycle, by what they were given alone",
     marks=[TRANSACTIONS],
+    explained_by=ExplainedBy(transactions=True, cycle=Cycle.G1C),
 )
 def read_cycle(evidence: Evidence) -> Findings:
     return _found(evidence, WR, "read-cycle")
@@ -238,6 +241,7 @@ def read_cycle(evidence: Evidence) -> Findings:
     "transactions follow each other in a cycle, by what they were given, the order of their records and "
     "real time",
     marks=[TRANSACTIONS],
+    explained_by=ExplainedBy(transactions=True, cycle=Cycle.G1C),
 )
 def write_read_cycle(evidence: Evidence) -> Findings:
     return _found(evidence, _BOTH, "write-read-cycle")

@@ -13,6 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.evidence import Window, findings, place, process_label, say, seconds
+from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER
 from wrackline.checkers.anomalies.group_commits import (
     Operation,
     accounts,
@@ -146,6 +147,7 @@ def _settled(commits: Frame[Operation], tables: Tables) -> Frame[Operation]:
     "–",
     "a generation of a group begins before what the group had committed",
     needs=[COMMIT],
+    explained_by=IN_ANY_ORDER,
 )
 def forgotten_commit(evidence: Evidence) -> Findings:
     """Only of commits that the new owner must know of: made under an older generation, which the group has
@@ -206,6 +208,7 @@ def forgotten_commit(evidence: Evidence) -> Findings:
     "–",
     "an answer names a committed offset that nobody committed",
     needs=[COMMITTED],
+    explained_by=IN_ANY_ORDER,
 )
 def phantom_commit(evidence: Evidence) -> Findings:
     """By commits that did not certainly fail, and that had been asked for by then; the commit of a
@@ -241,6 +244,7 @@ def phantom_commit(evidence: Evidence) -> Findings:
     "–",
     "a partition is owned by two members of a group at once",
     needs=[REBALANCE],
+    explained_by=IN_ANY_ORDER,
 )
 def double_owner(evidence: Evidence) -> Findings:
     """``where``: ``one generation`` (under whatever protocol), ``overlap`` (eager and cooperative, where the

@@ -18,6 +18,7 @@ from wrackline.checkers.anomalies.evidence import (
     seconds,
     value_label,
 )
+from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, FurtherRows
 from wrackline.checkers.anomalies.group_commits import (
     Before,
     Operation,
@@ -103,6 +104,7 @@ class _Lowest(Table[Column]):
     "–",
     "a committed offset goes back, and no consumer had sought back",
     needs=[COMMIT],
+    explained_by=IN_ANY_ORDER,
 )
 def commit_regression(evidence: Evidence) -> Findings:
     """``where``: ``commit`` (a consumer committed less than had been committed, and neither it nor its group
@@ -199,6 +201,7 @@ def _moved(placed: Placed, went: _Smaller) -> Column:
     "–",
     "an offset was committed past the end of the log",
     needs=[COMMIT],
+    explained_by=ExplainedBy(By.FACTS, further_rows=FurtherRows.FINAL_READ),
 )
 def commit_beyond_end(evidence: Evidence) -> Findings:
     """Against the end that the final read reached: logs do not get shorter."""
@@ -225,6 +228,7 @@ def commit_beyond_end(evidence: Evidence) -> Findings:
     "–",
     "the commit of a member that its group had fenced took effect",
     needs=[COMMIT],
+    explained_by=IN_ANY_ORDER,
 )
 def zombie_commit(evidence: Evidence) -> Findings:
     """A member is fenced when another one has been given partitions under a later generation of the group."""
@@ -272,6 +276,7 @@ def zombie_commit(evidence: Evidence) -> Findings:
     "–",
     "a group committed past a record that no member of it was given",
     needs=[COMMIT],
+    explained_by=IN_ANY_ORDER,
 )
 def group_skip(evidence: Evidence) -> Findings:
     """Of records that are in the final read, from where the group began: the lowest offset that a member was

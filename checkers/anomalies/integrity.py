@@ -21,6 +21,7 @@ from wrackline.checkers.anomalies.evidence import (
     seconds,
     value_label,
 )
+from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, FurtherRows, Spelt
 from wrackline.checkers.anomalies.group_tables import readers
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.anomalies.transactions import READ_UNCOMMITTED, visible_though_aborted
@@ -114,6 +115,7 @@ def _seen_by(c: CandidateOfRun) -> Column:
     "inconsistent-offsets",
     "acks, polls or the final read show two values at one offset",
     marks=[TWO_VALUES],
+    explained_by=IN_ANY_ORDER,
 )
 def inconsistent_offset(evidence: Evidence) -> Findings:
     """Once for each value that is there."""
@@ -140,6 +142,7 @@ def inconsistent_offset(evidence: Evidence) -> Findings:
     "–",
     "two replicas hold different records at one offset below both high watermarks",
     marks=[DIVERGING],
+    explained_by=ExplainedBy(By.FACTS, further_rows=FurtherRows.HOLDERS, until_fault=True),
 )
 def replica_divergence(evidence: Evidence) -> Findings:
     rows = having(evidence, DIVERGING)
@@ -169,7 +172,14 @@ def replica_divergence(evidence: Evidence) -> Findings:
     )
 
 
-@check("duplicate", Family.INTEGRITY, "duplicate", "one value is at two offsets", marks=[SECOND_COPY])
+@check(
+    "duplicate",
+    Family.INTEGRITY,
+    "duplicate",
+    "one value is at two offsets",
+    marks=[SECOND_COPY],
+    explained_by=IN_ANY_ORDER,
+)
 def duplicate(evidence: Evidence) -> Findings:
     """One finding for each copy besides the original. A copy in another partition is misrouted, not counted
     here."""
@@ -197,6 +207,7 @@ def duplicate(evidence: Evidence) -> Findings:
     "G1a",
     "a value was read whose send had certainly failed, or whose transaction was never asked to commit",
     marks=[ABORTED, TRANSACTIONS],
+    explained_by=IN_ANY_ORDER,
 )
 def aborted_read(evidence: Evidence) -> Findings:
     """``where``: ``transaction`` (its abort succeeded), ``abort failed`` (nobody knows its end, but its
@@ -244,6 +255,7 @@ def _refused(evidence: Evidence) -> Findings:
     "(throws)",
     "a value was read that nobody sent in this run",
     marks=[NOBODYS],
+    explained_by=IN_ANY_ORDER,
 )
 def phantom(evidence: Evidence) -> Findings:
     rows = having(evidence, NOBODYS)
@@ -273,6 +285,7 @@ def phantom(evidence: Evidence) -> Findings:
     "–",
     "a value was read from another partition than it was sent to",
     marks=[ELSEWHERE],
+    explained_by=IN_ANY_ORDER,
 )
 def misrouted(evidence: Evidence) -> Findings:
     marked, logs = having(evidence, ELSEWHERE), evidence.tables.logs
@@ -299,6 +312,7 @@ def misrouted(evidence: Evidence) -> Findings:
     "–",
     "payload, key, headers or timestamp differ from what was sent",
     marks=[SPOILED],
+    explained_by=IN_ANY_ORDER,
 )
 def corrupt(evidence: Evidence) -> Findings:
     """What is wrong with each is in ``extra.corrupt`` of the event that read it."""
@@ -335,6 +349,7 @@ def corrupt(evidence: Evidence) -> Findings:
     "–",
     "the leader epochs of records decrease along offsets",
     marks=[DISORDERED_EPOCHS],
+    explained_by=ExplainedBy(By.FACTS, spelt=Spelt.SMALLER_EPOCHS),
 )
 def epoch_order(evidence: Evidence) -> Findings:
     """In the final read, and in each replica's own log: an epoch that begins (at ``offset``) before a smaller

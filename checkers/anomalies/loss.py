@@ -24,6 +24,7 @@ from wrackline.checkers.anomalies.evidence import (
     seconds,
     value_label,
 )
+from wrackline.checkers.anomalies.explained_by import ExplainedBy, FurtherRows
 from wrackline.checkers.anomalies.keys import lasting
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_astray, is_place
@@ -113,6 +114,7 @@ BEYOND = mark("beyond")
     "lost-write / unseen",
     "an acknowledged value is absent from the final read",
     marks=[LOST],
+    explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, until_fault=True),
 )
 def lost_write(evidence: Evidence) -> Findings:
     """``where``: ``tail`` (its offset is at or past the final end), ``middle`` (another value or nothing is
@@ -153,6 +155,7 @@ def lost_write(evidence: Evidence) -> Findings:
     "–",
     "a record that a consumer was given is not in the final read",
     marks=[VANISHED],
+    explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, sends=False, until_fault=True),
 )
 def vanished_read(evidence: Evidence) -> Findings:
     rows = lasting(having(evidence, VANISHED), evidence)
@@ -181,6 +184,7 @@ def vanished_read(evidence: Evidence) -> Findings:
     "–",
     "an end offset or high watermark that a client was shown lies past the end of the final read",
     marks=[BEYOND],
+    explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, ends=True, until_fault=True),
 )
 def lost_committed(evidence: Evidence) -> Findings:
     """Reported once per partition, with the largest offset: what a client is shown as the log's end is
@@ -229,6 +233,7 @@ def lost_committed(evidence: Evidence) -> Findings:
     "after healing, a record that consumers are given, acknowledged or not, is missing from a replica in the "
     "ISR",
     marks=[MISSING],
+    explained_by=ExplainedBy(further_rows=FurtherRows.NAMED_LOGS, until_fault=True),
 )
 def lost_on_replica(evidence: Evidence) -> Findings:
     rows = lasting(having(evidence, MISSING), evidence)

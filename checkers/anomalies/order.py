@@ -22,6 +22,7 @@ from wrackline.checkers.anomalies.evidence import (
     seconds,
     value_label,
 )
+from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
 from wrackline.checkers.anomalies.keys import uncompacted_only
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.engine.candidates import Candidate, Outcome, Proof, is_astray, is_kept, lt
@@ -162,6 +163,7 @@ def session_order(evidence: Evidence) -> Findings:
     "–",
     "an ack or a poll names an offset at which the value is not: the final read has it elsewhere",
     marks=[ASTRAY],
+    explained_by=IN_ANY_ORDER,
 )
 def wrong_offset(evidence: Evidence) -> Findings:
     """One finding for each place that was named. Of a compacted topic a copy may be all that is left."""
@@ -200,6 +202,7 @@ def wrong_offset(evidence: Evidence) -> Findings:
     "int-nonmonotonic-send",
     "records of one send are stored in another order than they were sent in",
     marks=[SHUFFLED],
+    explained_by=ExplainedBy(By.FACTS, spelt=Spelt.ALL_SENT),
 )
 def batch_order(evidence: Evidence) -> Findings:
     rows = having(evidence, SHUFFLED)
@@ -227,6 +230,7 @@ def batch_order(evidence: Evidence) -> Findings:
     "int-/poll-skip",
     "a consumer jumped over offsets that held records, with no assignment or seek between",
     marks=[JUMPED],
+    explained_by=ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN),
 )
 def poll_skip(evidence: Evidence) -> Findings:
     """Not of a compacted topic: what the consumer passed over may have been gone by then."""
@@ -255,6 +259,7 @@ def poll_skip(evidence: Evidence) -> Findings:
     "(int-)nonmonotonic-poll",
     "a consumer was given an offset again or an earlier one, with no assignment or seek between",
     marks=[REWOUND],
+    explained_by=ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN),
 )
 def poll_rewind(evidence: Evidence) -> Findings:
     rows = having(evidence, REWOUND)

@@ -7,6 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.evidence import findings, place, process_label, say, value_label
+from wrackline.checkers.anomalies.explained_by import By, ExplainedBy
 from wrackline.checkers.anomalies.object_evidence import around, at, by_rule, culprits, indexes
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.engine.object_facts import Call
@@ -22,6 +23,7 @@ mark(QUEUE)  # set where they are found (wrackline.checkers.engine.object_values
     "Knossos: fifo-queue",
     "what clients enqueued in and dequeued from a partition as a FIFO queue has no valid order",
     marks=[QUEUE],
+    explained_by=ExplainedBy(By.QUEUE),
 )
 def queue_not_linearizable(evidence: Evidence) -> Findings:
     """One per culprit: a value that came out wrongly or never, or an empty answer that was not true."""

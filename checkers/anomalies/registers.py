@@ -15,6 +15,7 @@ from wrackline.checkers.anomalies.evidence import (
     seconds,
     value_label,
 )
+from wrackline.checkers.anomalies.explained_by import By, ExplainedBy
 from wrackline.checkers.anomalies.object_evidence import around, at, by_rule, culprits, indexes
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.engine.object_facts import Call
@@ -35,6 +36,7 @@ def _value(value: Column) -> Column:
     "Knossos: register",
     "what clients wrote to and read from a partition as a register has no valid order",
     marks=[REGISTER],
+    explained_by=ExplainedBy(By.REGISTER),
 )
 def register_not_linearizable(evidence: Evidence) -> Findings:
     """One per culprit: a value that was read and should not have been, or was held when another must have

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 
 from pyspark.sql import Column, DataFrame
 
+from wrackline.checkers.anomalies.explained_by import BY_ORDER, ExplainedBy
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text
 from wrackline.checkers.engine.marks import Mark, Marks, Test, TestByValue
 from wrackline.checkers.engine.tables import CandidateOfRun, Tables
@@ -109,6 +110,7 @@ class Check:
     like: str | None = None
     """An anomaly of ours: contracts forbid and allow this one as they do that one. None: no contract speaks
     of it, unless it is ours."""
+    explained_by: ExplainedBy = BY_ORDER
 
     def applies(self, evidence: Evidence) -> bool:
         """Whether there is anything for it to look at."""
@@ -130,6 +132,7 @@ def check(
     marks: Sequence[str] = (),
     needs: Sequence[str] = (),
     like: str | None = None,
+    explained_by: ExplainedBy = BY_ORDER,
 ) -> Callable[[Callable[[Evidence], Findings]], Callable[[Evidence], Findings]]:
     """Registers the decorated function as the check for an anomaly. Raises ValueError for a name that is
     taken, and for a ``like`` that no contract speaks of."""
@@ -139,7 +142,9 @@ def check(
     def register(find: Callable[[Evidence], Findings]) -> Callable[[Evidence], Findings]:
         if name in _CHECKS:
             raise ValueError(f"two checks are called {name}")
-        _CHECKS[name] = Check(name, family, jepsen, meaning, find, tuple(marks), frozenset(needs), like)
+        _CHECKS[name] = Check(
+            name, family, jepsen, meaning, find, tuple(marks), frozenset(needs), like, explained_by
+        )
         return find
 
     return register
@@ -176,6 +181,11 @@ def checks() -> Sequence[Check]:
 def like() -> dict[str, str]:
     """Of the checks that are like one of ours: name -> that one's."""
     return {one.name: one.like for one in checks() if one.like is not None}
+
+
+def explained_by() -> dict[str, ExplainedBy]:
+    """Anomaly -> what explains its findings."""
+    return {one.name: one.explained_by for one in checks()}
 
 
 def names() -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from wrackline.checkers.anomalies.evidence import (
     seconds,
     value_label,
 )
+from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy
 from wrackline.checkers.anomalies.group_commits import operations, reached, succeeded
 from wrackline.checkers.anomalies.group_tables import COMMIT, COMMITTED, deliveries, kept, readers
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check
@@ -224,6 +225,7 @@ def visible_though_aborted(evidence: Evidence) -> Findings:
     "–",
     "of one transaction a part is visible and a part is not",
     marks=[TRANSACTIONS],
+    explained_by=ExplainedBy(By.FACTS, transactions=True),
 )
 def torn_transaction(evidence: Evidence) -> Findings:
     """Once per transaction. ``where``: ``committed`` or ``end unknown`` (some of its records are in the final
@@ -306,6 +308,7 @@ def _without_output(evidence: Evidence, every: Frame[Whole]) -> Frame[_Torn]:
     "–",
     "a group committed past a record that it was given in aborted transactions alone",
     marks=[TRANSACTIONS],
+    explained_by=IN_ANY_ORDER,
 )
 def unprocessed_input(evidence: Evidence) -> Findings:
     """Of records that are in the final read. A transaction of unknown end may have processed what it was

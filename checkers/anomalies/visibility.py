@@ -29,6 +29,7 @@ from wrackline.checkers.anomalies.evidence import (
     seconds,
     value_label,
 )
+from wrackline.checkers.anomalies.explained_by import ExplainedBy
 from wrackline.checkers.anomalies.integrity import TWO_VALUES
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_place, least, lt
@@ -167,6 +168,7 @@ def watermark_regression(evidence: Evidence) -> Findings:
     "–",
     "the partition's history has no valid order",
     marks=[LATE, TWO_VALUES, HOLE, GAP],
+    explained_by=ExplainedBy(in_any_order=frozenset(("two values",))),
 )
 def not_linearizable(evidence: Evidence) -> Findings:
     """Reported once per partition, with the witness that is complete first: the shortest beginning of the

@@ -43,6 +43,7 @@ COMMANDS = {
     "analyze": (f"{_HERE}.runs:analyze_command", "Judge recorded runs again, many in one Spark session."),
     "dataset": (f"{_HERE}.dataset:dataset_command", "All nights as tables, for questions in SQL."),
     "report": (f"{_HERE}.runs:report_command", "Write a run's report again from what was found."),
+    "explain": (f"{_HERE}.explain:explain_command", "Why a finding is a contradiction, as text."),
     "demo": (f"{_HERE}.known_answers:demo_command", "Three short runs that show what it is for."),
     "defects": (
         f"{_HERE}.known_answers:defects_command",

@@ -122,3 +122,9 @@ def need_writable(results: Path) -> None:
         raise WrongInput(
             f"{results}: cannot be used for results: {wrong.strerror}; --results names another"
         ) from wrong
+
+
+def need_verdict(run_dir: Path) -> None:
+    """Raises WrongInput for a run that was not judged yet."""
+    if not (run_dir / "verdict.json").exists():
+        raise WrongInput(f"{run_dir.name} was not judged yet: `wrackline analyze {run_dir.name}` does it")

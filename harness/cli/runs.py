@@ -19,6 +19,7 @@ from wrackline.harness.cli.options import (
     contract_option,
     fleet_option,
     master_option,
+    need_verdict,
     need_writable,
     results_option,
     seed_option,
@@ -221,11 +222,16 @@ def analyze_command(
 @click.argument("name", metavar="RUN")
 @results_option
 def report_command(name: str, results: Path) -> int:
-    """Write report.html and junit.xml again from the run's own files; analyses nothing."""
+    """Write report.html and junit.xml again from the run's own files; analyses nothing.
+
+    Where an older judge left no explanations.json, that is written too.
+    """
     run_dir = stored.find(name, results)
-    if not (run_dir / "verdict.json").exists():
-        raise WrongInput(f"{run_dir.name} was not judged yet: `wrackline analyze {run_dir.name}` does it")
-    from wrackline.harness.report import write_report  # late, like all that draws (harness/run/judge.py)
+    need_verdict(run_dir)
+    from wrackline.checkers.explain.step import explained  # late, like all that draws (harness/run/judge.py)
+    from wrackline.harness.report import write_report
+
+    explained(run_dir)
 
     click.echo(write_report(run_dir))
     return 0

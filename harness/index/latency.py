@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from upath import UPath
 
 from wrackline.harness.report.read.cluster import LeaderSpan, cluster_of
-from wrackline.harness.report.read.excerpts import decode_extra
 from wrackline.harness.report.text import partition_label
+from wrackline.history.excerpts import decode_extra
 from wrackline.history.files import PARQUET
 from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, Type
 from wrackline.history.schema import METADATA_KEY

@@ -146,9 +146,10 @@ def _proof(anomaly: str, files: RunFiles) -> str:
     lines = []
     for group in files.groups:
         if group.anomaly == anomaly:
-            lines += [finding.explanation for finding in group.sample[:5]]
-            if group.count > 5:
-                more = number(group.count - 5)
+            sentences = [one.finding.sentence for one in group.explanations[:5]]
+            lines += sentences
+            if group.count > len(sentences):
+                more = number(group.count - len(sentences))
                 lines.append(
                     f"... and {more} more in {partition_label(group.topic, group.partition)} "
                     "(findings.parquet)"

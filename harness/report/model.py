@@ -14,9 +14,10 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from markupsafe import Markup
 
+from wrackline.checkers.explain.model import Group
 from wrackline.harness.report.draw.cluster_chart import cluster_chart
 from wrackline.harness.report.draw.run_chart import buckets, run_chart
-from wrackline.harness.report.evidence import EvidenceGroup, Surroundings, evidence
+from wrackline.harness.report.evidence import EvidenceGroup, evidence
 from wrackline.harness.report.invariants import Invariants, invariants_of
 from wrackline.harness.report.read.cluster import (
     CONTROLLER,
@@ -25,20 +26,17 @@ from wrackline.harness.report.read.cluster import (
     cluster_of,
     controller_spans,
 )
-from wrackline.harness.report.read.excerpts import History
 from wrackline.harness.report.read.faults import (
     Fault,
     faults_of,
     phases_of,
 )
 from wrackline.harness.report.read.files import (
-    FindingGroup,
     Gap,
     RunFiles,
     check_run,
     first_line,
     mapping,
-    numeric,
     read_run,
     rows,
     texts,
@@ -71,6 +69,7 @@ from wrackline.harness.report.summary import (
 )
 from wrackline.harness.report.text import labels_of
 from wrackline.history import HistoryError, history_files
+from wrackline.history.excerpts import History
 from wrackline.history.model import CONTROL, Event
 
 _T = TypeVar("_T")
@@ -149,7 +148,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
     holders = {host for spans in leaders.values() for span in spans for host in (span.leader, *span.replicas)}
     hosts = tuple(host for host in dict.fromkeys(nodes.values()) if host in holders)
     anomalies = anomalies_of(files)
-    proven = _evidence(files.groups, anomalies, history, Surroundings(faults, leaders, _rate(metrics)), gaps)
+    proven = _by_anomaly(evidence(files.explanations, faults, leaders), anomalies)
     changes = [span for spans in leaders.values() for span in spans]
     changes.sort(key=lambda span: (span.begin_ns, span.topic, span.partition))
     verdict = str(files.verdict.get("verdict", NOT_JUDGED)) if files.verdict else NOT_JUDGED
@@ -176,7 +175,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         found=tuple(a for a in anomalies if a.count),
         clean=tuple(a for a in anomalies if not a.count),
         evidence=proven,
-        hidden=_hidden(files.groups, [one.group for _, groups in proven for one in groups]),
+        hidden=_hidden(files.groups),
         latency=latency_of(metrics),
         errors=errors_of(files.verdict),
         cluster=cluster_chart(
@@ -211,7 +210,7 @@ def _open_history(run_dir: Path, gaps: list[Gap]) -> History | None:
         return History(files) if files else None
     except (HistoryError, pa.ArrowException, OSError, ValueError) as wrong:
         gaps.append(
-            Gap("history", f"{first_line(wrong)}; operations, neighbourhoods and timelines cannot be shown")
+            Gap("history", f"{first_line(wrong)}; what the runner wrote down of the cluster cannot be shown")
         )
         return None
 
@@ -225,43 +224,22 @@ def _guarded(ask: Callable[[], _T], gaps: list[Gap], instead: _T) -> _T:
         return instead
 
 
-def _evidence(
-    groups: Sequence[FindingGroup],
-    anomalies: Sequence[Anomaly],
-    history: History | None,
-    around: Surroundings,
-    gaps: list[Gap],
+def _by_anomaly(
+    groups: Sequence[EvidenceGroup], anomalies: Sequence[Anomaly]
 ) -> tuple[tuple[Anomaly, tuple[EvidenceGroup, ...]], ...]:
-    known = {anomaly.name: anomaly for anomaly in anomalies}
-    order = {name: position for position, name in enumerate(known)}
-    ordered = sorted(groups, key=lambda group: order[group.anomaly])
-    proven = _guarded(lambda: evidence(ordered, history, around), gaps, evidence(ordered, None, around))
     by_name: dict[str, list[EvidenceGroup]] = {}
-    for group in proven:
+    for group in groups:
         by_name.setdefault(group.group.anomaly, []).append(group)
-    return tuple((known[name], tuple(own)) for name, own in by_name.items())
+    return tuple((one, tuple(by_name[one.name])) for one in anomalies if one.name in by_name)
 
 
-def _hidden(groups: Sequence[FindingGroup], shown: Sequence[FindingGroup]) -> dict[str, tuple[int, int]]:
-    listed = {(group.anomaly, group.topic, group.partition) for group in shown}
+def _hidden(groups: Sequence[Group]) -> dict[str, tuple[int, int]]:
     hidden: dict[str, tuple[int, int]] = {}
     for group in groups:
-        if (group.anomaly, group.topic, group.partition) not in listed:
+        if not group.explanations:
             partitions, findings = hidden.get(group.anomaly, (0, 0))
             hidden[group.anomaly] = (partitions + 1, findings + group.count)
     return hidden
-
-
-def _rate(metrics: Mapping[str, Any] | None) -> Callable[[int], float]:
-    per_second: dict[int, float] = {}
-    for row in rows(metrics, "seconds"):
-        second = whole(row, "t")
-        if second is not None:
-            per_second[second] = per_second.get(second, 0.0) + sum(
-                numeric(row, k) or 0 for k in ("ok", "fail", "info")
-            )
-    usual = max(per_second.values(), default=500.0)
-    return lambda time_ns: max(per_second.get(int(time_ns // 1e9), usual), usual / 4)
 
 
 def _extent(metrics: Mapping[str, Any] | None, faults: Sequence[Fault], control: Sequence[Event]) -> int:

@@ -7,20 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.checkers.findings import WORST_FIRST, Verdict
 from wrackline.checkers.verdict import system_words
 from wrackline.harness.report.glossary import Entry, explain, rank
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
 from wrackline.harness.report.text import duration, milliseconds, number, partition_label, plural, size
-
-_WEIGHT: Final[Mapping[str, int]] = {
-    Meaning.VIOLATION: 0,
-    Meaning.EXPECTED: 1,
-    Meaning.ALLOWED: 2,
-    Meaning.NOT_APPLICABLE: 3,
-}
-
 
 _OF_TRANSACTIONS: Final = ("ends_asked", "committed", "aborted", "unknown")
 
@@ -184,7 +176,8 @@ def anomalies_of(files: RunFiles) -> tuple[Anomaly, ...]:
         judged.append(
             Anomaly(name, "?", counted[name], "the verdict does not name this checker", explain(name))
         )
-    return tuple(sorted(judged, key=lambda a: (not a.count, _WEIGHT.get(a.meaning, 9), rank(a.name), a.name)))
+    weight = {meaning.value: at for at, meaning in enumerate(WORST_FIRST)}
+    return tuple(sorted(judged, key=lambda a: (not a.count, weight.get(a.meaning, 9), rank(a.name), a.name)))
 
 
 def disagreements(files: RunFiles) -> list[Gap]:

@@ -1,42 +1,24 @@
-"""Numbers, times and values as a person reads them."""
+"""Numbers, times and values as a person reads them: those of sentences (wrackline.history.wording), and those
+that only a page needs."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Final
+from wrackline.history.wording import (
+    NOTHING,
+    labels_of,
+    number,
+    partition_label,
+    plural,
+    printable,
+    process_label,
+    seconds,
+    value_label,
+)
 
-from wrackline.history import labels
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Record
-
-NOTHING: Final = "–"
-_UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_system: ContextVar[str] = ContextVar("_system", default="")
-
-
-@contextmanager
-def labels_of(system: str) -> Iterator[None]:
-    """Inside, values are named as this system (``RunInfo.system``) makes them: ours by process and counter,
-    those of an imported history by the number it has there."""
-    before = _system.set(system)
-    try:
-        yield
-    finally:
-        _system.reset(before)
-
-
-def printable(text: str, limit: int | None = None) -> str:
-    """Text that XML and HTML can carry: characters they forbid become U+FFFD; cut at ``limit`` characters."""
-    if limit is not None and len(text) > limit:
-        text = text[: limit - 1] + "…"
-    return _UNPRINTABLE.sub("\ufffd", text)
-
-
-def seconds(time_ns: float | None) -> str:
-    """Nanoseconds since the start of the run, e.g. ``12.318 s``."""
-    return NOTHING if time_ns is None else f"{time_ns / 1e9:,.3f} s"
+__all__ = [
+    "NOTHING", "duration", "labels_of", "lane_label", "milliseconds", "number", "partition_label", "plural",
+    "printable", "seconds", "shorten", "size", "value_label",
+]  # fmt: skip
 
 
 def duration(span_ns: float | None) -> str:
@@ -59,13 +41,6 @@ def milliseconds(value: float | None) -> str:
     return f"{minutes} min {rest} s"
 
 
-def number(value: float | None) -> str:
-    """With thousands separators; whole numbers stay whole, others keep one digit."""
-    if value is None:
-        return NOTHING
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1_000 else f"{value:,.1f}"
-
-
 def size(count: float | None) -> str:
     """Bytes, in the unit that fits."""
     if count is None:
@@ -77,47 +52,10 @@ def size(count: float | None) -> str:
     raise AssertionError("unreachable")
 
 
-def value_label(value: int | None) -> str:
-    """``p3·117`` for the 117th value of process 3; ``p3·117/1`` for its second attempt."""
-    return NOTHING if value is None else labels.value_label(value, imported=_system.get() == labels.IMPORTED)
-
-
-def process_label(process: int) -> str:
-    """The process's number; in an imported history that which it has there."""
-    return labels.process_label(process, imported=_system.get() == labels.IMPORTED)
-
-
 def lane_label(process: int) -> str:
     """The label at the left of a process's lane."""
     label = process_label(process)
     return f"process {label}" if label.isdigit() else f"consumer {label.split()[0]}"
-
-
-def apart(earlier_ns: int | None, later_ns: int | None) -> tuple[str, str]:
-    """Two times as ``seconds`` has them, with as many digits as it takes to distinguish them."""
-    if earlier_ns is not None and later_ns is not None:
-        for digits in (3, 6, 9):
-            times = f"{earlier_ns / 1e9:,.{digits}f} s", f"{later_ns / 1e9:,.{digits}f} s"
-            if times[0] != times[1]:
-                return times
-    return seconds(earlier_ns), seconds(later_ns)
-
-
-def outcome_label(record: Record) -> str:
-    """A sent record and its outcome, e.g. ``p3·117 → 41``."""
-    outcomes = {UNKNOWN: "?", FAILED: "not appended", ACKED_WITHOUT_OFFSET: "acked, no offset"}
-    return f"{value_label(record.value)} → {outcomes.get(record.offset, number(record.offset))}"
-
-
-def partition_label(topic: str | None, partition: int | None) -> str:
-    """The name of a partition, as ``log-0``; only the topic or the number when the other is not known."""
-    if topic is None:
-        return "all partitions" if partition is None else f"partition {partition}"
-    return topic if partition is None else f"{topic}-{partition}"
-
-
-def plural(count: int, word: str, many: str | None = None) -> str:
-    return f"{number(count)} {word if count == 1 else many or word + 's'}"
 
 
 def shorten(text: str, limit: int) -> str:

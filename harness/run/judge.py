@@ -93,7 +93,7 @@ def judge(
             status(f"judging {run_dir.name} {of}: invariants, the nodes' logs, Knossos")
             _add_reasons(run_dir, verdict, contract, progress)
             status(f"writing the report of {run_dir.name} {of}")
-            return Judged(run_dir, verdict, _report(run_dir, progress))
+            return Judged(run_dir, verdict, _report(run_dir, progress, explained=elsewhere is None))
 
     try:
         verdicts = analyze(
@@ -143,14 +143,18 @@ def _add_reasons(
     replace_file(run_dir / name, orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def _report(run_dir: Path, progress: Callable[[str], None]) -> Path | None:
+def _report(run_dir: Path, progress: Callable[[str], None], *, explained: bool = True) -> Path | None:
     """None when the run has no verdict of its own yet (it was judged by another contract only), or when its
-    report could not be written: the verdict stands without it."""
+    report could not be written: the verdict stands without it. ``explained``: false where the analysis did
+    not have the history in the run's folder, as it is there now."""
     if read_verdict(run_dir) is None:
         return None
+    from wrackline.checkers.explain.step import explain
     from wrackline.harness.report import ReportError, write_report
 
     try:
+        if not explained:
+            explain(run_dir)
         return write_report(run_dir)
     except (ReportError, OSError) as wrong:
         progress(f"{run_dir.name}: the report could not be written: {wrong}")

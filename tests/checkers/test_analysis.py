@@ -203,6 +203,7 @@ def test_nothing_else_is_left_behind(judged: dict[str, Path]) -> None:
         "no-hosts",
     ]
     assert sorted(one.name for one in judged["good"].iterdir()) == [
+        "explanations.json",
         "findings.parquet",
         "history.parquet",
         "metrics.json",

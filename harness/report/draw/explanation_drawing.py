@@ -13,12 +13,17 @@ from typing import Final
 
 from markupsafe import Markup
 
+from wrackline.checkers.explain.model import (
+    Cell,
+    Edge,
+    EdgeKind,
+    Explanation,
+    Held,
+    Neighbourhood,
+    Operation,
+)
 from wrackline.harness.report.draw.run_chart import WIDTH
 from wrackline.harness.report.draw.svg import Svg
-from wrackline.harness.report.edges import Edge
-from wrackline.harness.report.explanation import Explanation
-from wrackline.harness.report.neighbourhood import Cell, Grid, Held
-from wrackline.harness.report.read.operations import Operation
 from wrackline.harness.report.text import number, seconds, shorten
 
 _LEFT: Final = 300
@@ -28,10 +33,6 @@ _TOP: Final = 12
 _STRIP_ROW: Final = 22
 _BEND: Final = 26
 _Point = tuple[float, float]
-_KINDS: Final = {
-    "time": "in time", "log": "in the log", "seen": "seen", "unseen": "not seen", "with": "one transaction",
-    "held": "one value", "queue": "in the queue",
-}  # fmt: skip
 
 
 def explanation_drawing(explained: Explanation) -> Markup | None:
@@ -98,7 +99,7 @@ def _draw_edge(
     from_left, from_right, from_y = boxes[edge.before]
     to_left, to_right, to_y = boxes[edge.after]
     down = 1 if to_y > from_y else -1
-    timed = edge.kind == "time"
+    timed = edge.kind is EdgeKind.TIME
     start = (
         from_right - 4 if timed else from_left + (from_right - from_left) * 0.35,
         from_y + down * _BAR / 2,
@@ -117,7 +118,7 @@ def _draw_edge(
     svg.text(
         x + (-5 if before else 5),
         y + 4,
-        f"{at} {_KINDS[edge.kind]}",
+        f"{at} {edge.kind.label}",
         f"edge-label e-{edge.kind}",
         anchor="end" if before else "start",
     )
@@ -149,21 +150,23 @@ def _head(come_from: _Point, end: _Point) -> list[_Point]:
     return [sides[0], end, sides[1]]
 
 
-def version_strip(grid: Grid) -> Markup:
+def version_strip(around: Neighbourhood) -> Markup:
     """Offsets from left to right, one row for each log and reader; what differs from the rest stands out."""
-    width = (WIDTH - _LEFT - 20) / max(len(grid.lines), 1)
-    height = _TOP + 16 + _STRIP_ROW * len(grid.columns) + 6
+    width = (WIDTH - _LEFT - 20) / max(len(around.lines), 1)
+    height = _TOP + 16 + _STRIP_ROW * len(around.columns) + 6
     svg = Svg(WIDTH, height, "The log around the offset, as each reader saw it", "strip")
-    for at, line in enumerate(grid.lines):
+    for at, line in enumerate(around.lines):
         centre = _LEFT + 10 + width * (at + 0.5)
         svg.text(
             centre, _TOP + 4, number(line.offset), "at-offset" if line.culprit else "tick", anchor="middle"
         )
-    for row, (name, bounds) in enumerate(grid.columns):
+    for row, column in enumerate(around.columns):
         top = _TOP + 12 + row * _STRIP_ROW
-        svg.text(_LEFT, top + 14, shorten(f"{name}{_short_bounds(bounds)}", 52), "tick", anchor="end")
-        for at, line in enumerate(grid.lines):
-            _draw_version(svg, line.cells[row], _LEFT + 10 + width * at, top, width, bounds)
+        svg.text(
+            _LEFT, top + 14, shorten(f"{column.name}{_short_bounds(column.bounds)}", 52), "tick", anchor="end"
+        )
+        for at, line in enumerate(around.lines):
+            _draw_version(svg, line.cells[row], _LEFT + 10 + width * at, top, width, column.bounds)
     return svg.markup()
 
 

@@ -1,27 +1,26 @@
 """What every process was doing around a finding: each process is a lane, each operation a bar, each fault a
 band.
 
-A drawing has at most ``LANES`` lanes and about ``BARS`` bars; bars of one lane and outcome that touch are
+A drawing has about ``BARS`` bars; bars of one lane and outcome that touch are
 drawn as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from markupsafe import Markup
 
+from wrackline.checkers.explain.model import OPEN, Operation, Window
 from wrackline.harness.report.draw.run_chart import LEFT, RIGHT, WIDTH, fault_tip
 from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.faults import Fault
-from wrackline.harness.report.read.operations import OPEN, Operation
 from wrackline.harness.report.text import duration, lane_label, seconds, shorten
 
-LANES: Final = 12
 BARS: Final = 2_500
 _BARS_WITH_TIPS: Final = 300
 _LANE: Final = 18
@@ -30,24 +29,9 @@ _MARKS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    begin_ns: int
-    end_ns: int
-
-    @property
-    def width_ns(self) -> int:
-        return self.end_ns - self.begin_ns
-
-    def holds(self, begin_ns: int, end_ns: int | None) -> bool:
-        return begin_ns <= self.end_ns and (end_ns is None or end_ns >= self.begin_ns)
-
-
-@dataclass(frozen=True, slots=True)
 class Timeline:
     drawing: Markup
     window: Window
-    hidden: int
-    """Processes that were active in the window and are not drawn."""
 
 
 def process_timeline(
@@ -57,16 +41,10 @@ def process_timeline(
     faults: Sequence[Fault],
     leaders: Sequence[LeaderSpan],
 ) -> Timeline:
-    """``proof``: the operations the finding cites, numbered from 1 in their order."""
+    """``operations``: those of the window; ``proof``: those that the finding cites, numbered from 1 in their
+    order."""
     numbers = {index: n for n, op in enumerate(proof, 1) for index in op.indexes}
-    shown = [op for op in operations if window.holds(op.begin_ns, op.end_ns) and op.of_a_client]
-    known = {index for op in shown for index in op.indexes}
-    shown += [
-        op
-        for op in proof
-        if op.of_a_client and not known & set(op.indexes) and window.holds(op.begin_ns, op.end_ns)
-    ]
-    lanes = _lanes(shown, numbers.keys(), proof)
+    lanes = sorted({op.process for op in operations})
     x = Scale(window.begin_ns, window.end_ns, LEFT, RIGHT)
     changes = leader_changes(leaders, window)
     bottom = _TOP + _LANE * len(lanes) + (18 if changes else 4)
@@ -76,7 +54,7 @@ def process_timeline(
     _draw_faults(
         svg, [f for f in faults if f.begin_ns is not None and window.holds(f.begin_ns, f.ended_ns)], x, bottom
     )
-    by_lane = [[op for op in shown if op.process == process] for process in lanes]
+    by_lane = [[op for op in operations if op.process == process] for process in lanes]
     others = [[op for op in own if not numbers.keys() & set(op.indexes)] for own in by_lane]
     merged = merge_bars(others, x)
     tips = sum(map(len, merged)) <= _BARS_WITH_TIPS
@@ -88,18 +66,7 @@ def process_timeline(
         _draw_proof(svg, [op for op in by_lane[row] if numbers.keys() & set(op.indexes)], numbers, x, top)
     _draw_leaders(svg, changes, x, bottom)
     _draw_axis(svg, window, x, bottom)
-    return Timeline(svg.markup(), window, len({op.process for op in shown}) - len(lanes))
-
-
-def _lanes(shown: Sequence[Operation], cited: Collection[int], proof: Sequence[Operation]) -> list[int]:
-    """At most ``LANES`` processes in their order: those of the proof are chosen first, then those that worked
-    on its partition, then the others."""
-    places = {(op.topic, op.partition) for op in proof}
-    rank: dict[int, int] = {}
-    for op in shown:
-        mine = 0 if set(cited) & set(op.indexes) else 1 if (op.topic, op.partition) in places else 2
-        rank[op.process] = min(rank.get(op.process, 2), mine)
-    return sorted(sorted(rank, key=lambda process: (rank[process], process))[:LANES])
+    return Timeline(svg.markup(), window)
 
 
 def describe(op: Operation) -> str:

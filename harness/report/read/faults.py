@@ -5,7 +5,7 @@ Faults come from the verdict; a run that was never judged still has the nemesis'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -145,14 +145,3 @@ def phases_of(metrics: Mapping[str, Any] | None, control: Iterable[Event], end_n
         Phase(str((mark.extra or {}).get("phase", "?")), mark.time_ns, end)
         for mark, end in zip(marks, ends, strict=True)
     )
-
-
-def active_between(faults: Sequence[Fault], begin_ns: int, end_ns: int) -> list[Fault]:
-    """Faults that were under way at some moment between the two times."""
-    return [
-        fault
-        for fault in faults
-        if fault.begin_ns is not None
-        and fault.begin_ns <= end_ns
-        and (fault.ended_ns is None or fault.ended_ns >= begin_ns)
-    ]

@@ -1,22 +1,19 @@
 """The files of a run directory. Each may be missing or broken, and then the report says so.
 
 Nothing here raises for the content of a run: what cannot be read becomes a ``Gap`` that the report shows.
-Rows of ``findings.parquet`` are counted and sampled batch by batch; memory does not grow with their number.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
+from wrackline.checkers.explain.form import from_json
+from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group
 from wrackline.history.files import whole_file
 from wrackline.history.model import RunInfo
 
@@ -32,9 +29,6 @@ KNOWN: Final = (
     "infrastructure.json",
     "harness.log",
 )
-PER_PARTITION: Final = 20
-"""Findings shown per anomaly and partition (docs/anomalies.md section 10); the rest stay in the Parquet
-file."""
 TEXT_LIMIT: Final = 64 * 1024
 
 
@@ -51,37 +45,6 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    anomaly: str
-    topic: str | None
-    partition: int | None
-    offset: int | None
-    value: int | None
-    operations: tuple[int, ...]
-    where: str | None
-    explanation: str
-
-    @property
-    def anchor(self) -> str:
-        """What a link to it ends with: the same whenever the report is written again."""
-        told = (self.topic, self.partition, self.offset, self.value, self.operations)
-        return f"f-{self.anomaly}-{hashlib.sha256(repr(told).encode()).hexdigest()[:10]}"
-
-
-@dataclass(frozen=True, slots=True)
-class FindingGroup:
-    """All findings of one anomaly in one partition: how many, where in the log, and the first few."""
-
-    anomaly: str
-    topic: str | None
-    partition: int | None
-    count: int
-    first_offset: int | None
-    last_offset: int | None
-    sample: tuple[Finding, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class RunFiles:
     directory: Path
     info: RunInfo | None
@@ -93,12 +56,17 @@ class RunFiles:
     spec_text: str | None
     configs: Mapping[str, str]
     """Host -> its effective configuration, as the node wrote it."""
-    groups: tuple[FindingGroup, ...]
+    explanations: Explanations
     listing: tuple[tuple[str, int], ...]
     """Path relative to the run directory, bytes."""
     trouble: str | None = None
     """What failed on our side (``infrastructure.json``): hosts, SSH, deployment."""
     gaps: tuple[Gap, ...] = field(default=())
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The findings, by anomaly and partition."""
+        return self.explanations.groups
 
 
 def check_run(directory: Path) -> None:
@@ -116,7 +84,6 @@ def read_run(directory: Path) -> RunFiles:
     check_run(directory)
     gaps: list[Gap] = []
     info = _read_info(directory / "run.json", gaps)
-    groups = _read_findings(directory / "findings.parquet", gaps)
     return RunFiles(
         directory=directory,
         info=info,
@@ -128,7 +95,7 @@ def read_run(directory: Path) -> RunFiles:
         plan_text=_read_text(directory / "plan.json", "so the fault schedule is not known", gaps),
         spec_text=_read_text(directory / "spec.yaml", "so the specification is not known", gaps),
         configs=_read_configs(directory / "nodes", gaps),
-        groups=groups,
+        explanations=_read_explanations(directory / EXPLANATIONS_FILE, gaps),
         listing=_list_files(directory),
         trouble=_read_trouble(directory / "infrastructure.json", gaps),
         gaps=tuple(gaps),
@@ -190,6 +157,20 @@ def _read_json(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | No
     return found
 
 
+def _read_explanations(path: Path, gaps: list[Gap]) -> Explanations:
+    """What the judge wrote of its findings."""
+    content = _read_bytes(path, "so the evidence behind the verdict cannot be shown", gaps)
+    if content is None:
+        return Explanations(VERSION)
+    try:
+        found = from_json(content)
+    except ValueError as wrong:
+        gaps.append(Gap(path.name, f"not readable: {first_line(wrong)}"))
+        return Explanations(VERSION)
+    gaps += [Gap(*what) for what in found.lacking]
+    return found
+
+
 def _read_trouble(path: Path, gaps: list[Gap]) -> str | None:
     found = _read_json(path, "", gaps) if path.exists() else None
     return str(found["error"]) if found is not None and found.get("error") else None
@@ -239,91 +220,6 @@ def _read_configs(nodes: Path, gaps: list[Gap]) -> dict[str, str]:
 def _list_files(directory: Path, limit: int = 60) -> tuple[tuple[str, int], ...]:
     found = sorted(path for path in directory.rglob("*") if path.is_file())
     return tuple((str(path.relative_to(directory)), path.stat().st_size) for path in found[:limit])
-
-
-# findings ---------------------------------------------------------------------------------------------------
-
-_Key = tuple[str, str | None, int | None]
-
-
-class _Sampler:
-    """Counts findings by anomaly and partition and keeps the first few by offset."""
-
-    def __init__(self) -> None:
-        self.counts: dict[_Key, int] = {}
-        self.bounds: dict[_Key, tuple[int | None, int | None]] = {}
-        self.kept: dict[_Key, list[Finding]] = {}
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        table = pa.Table.from_batches([batch])
-        groups = table.group_by(["anomaly", "topic", "partition"]).aggregate(
-            [("anomaly", "count"), ("offset", "min"), ("offset", "max")]
-        )
-        for group in groups.to_pylist():
-            key: _Key = (group["anomaly"], group["topic"], group["partition"])
-            self.counts[key] = self.counts.get(key, 0) + group["anomaly_count"]
-            low, high = self.bounds.get(key, (None, None))
-            known = [n for n in (low, high, group["offset_min"], group["offset_max"]) if n is not None]
-            self.bounds[key] = (min(known), max(known)) if known else (None, None)
-            self._keep(key, table.filter(_is_group(key)))
-
-    def _keep(self, key: _Key, members: pa.Table) -> None:
-        """Merge this batch's first few into those kept so far."""
-        if members.num_rows > PER_PARTITION:
-            members = members.take(pc.sort_indices(members["offset"])[:PER_PARTITION])  # nulls come last
-        fresh = [_finding(row) for row in members.to_pylist()]
-        self.kept[key] = sorted(self.kept.get(key, []) + fresh, key=_by_offset)[:PER_PARTITION]
-
-
-def _is_group(key: _Key) -> pc.Expression:
-    expression = pc.field("anomaly") == key[0]
-    for name, wanted in zip(("topic", "partition"), key[1:], strict=True):
-        expression &= pc.field(name).is_null() if wanted is None else pc.field(name) == wanted
-    return expression
-
-
-def _by_offset(finding: Finding) -> tuple[float, tuple[int, ...]]:
-    return (float("inf") if finding.offset is None else finding.offset, finding.operations)
-
-
-def _finding(row: Mapping[str, Any]) -> Finding:
-    return Finding(
-        anomaly=row["anomaly"],
-        topic=row["topic"],
-        partition=row["partition"],
-        offset=row["offset"],
-        value=row["value"],
-        operations=tuple(row["operations"] or ())[:8],
-        where=row["where"],
-        explanation=row["explanation"] or "",
-    )
-
-
-def _read_findings(path: Path, gaps: list[Gap]) -> tuple[FindingGroup, ...]:
-    if not path.exists():
-        gaps.append(Gap(path.name, "missing, so the evidence behind the verdict cannot be shown"))
-        return ()
-    sampler = _Sampler()
-    names = ["anomaly", "topic", "partition", "offset", "value", "operations", "where", "explanation"]
-    try:
-        for batch in _batches(path, names):
-            if batch.num_rows:
-                sampler.take(batch)
-    except (pa.ArrowException, OSError, KeyError) as wrong:
-        gaps.append(Gap(path.name, f"not readable: {first_line(wrong)}"))
-    return tuple(
-        FindingGroup(*key, count, *sampler.bounds[key], tuple(sampler.kept[key]))
-        for key, count in sorted(sampler.counts.items(), key=lambda item: _group_order(item[0]))
-    )
-
-
-def _batches(path: Path, columns: Sequence[str]) -> Iterable[pa.RecordBatch]:
-    dataset = ds.dataset(str(path), format="parquet")
-    yield from dataset.to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
-
-
-def _group_order(key: _Key) -> tuple[str, str, int]:
-    return (key[0], key[1] or "", -1 if key[2] is None else key[2])
 
 
 def replace_file(path: Path, content: bytes) -> Path:

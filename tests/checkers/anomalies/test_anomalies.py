@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,6 +21,8 @@ from tests.checkers.cases import Case, all_cases
 from tests.checkers.goldens import check_golden_log, golden_of_log
 from tests.checkers.histories import TOPIC
 from wrackline.checkers.anomalies.registry import checks, names
+from wrackline.checkers.explain.form import from_json
+from wrackline.checkers.explain.model import EXPLANATIONS_FILE
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm import referee
 from wrackline.checkers.jvm.bridge import Answer, Bridge
@@ -32,7 +33,6 @@ from wrackline.checkers.proving.model.knobs import Final, drawn
 from wrackline.checkers.proving.model.made import Made, make
 from wrackline.checkers.proving.rules import violations
 from wrackline.checkers.verdict.contracts import OF_OBJECTS
-from wrackline.harness.report import write_report
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_800)]
 """All histories are judged at once, in the first test that asks for it."""
@@ -136,24 +136,26 @@ IN_A_CIRCLE = {
 
 
 def test_every_anomaly_is_explained(folder: Path) -> None:
-    """From the findings of each case to what its report says of them."""
-    explained: list[dict[str, Any]] = []
-    for n, _ in enumerate(CASES):
-        run_dir = folder / str(n)
-        write_report(run_dir)
-        explained += orjson.loads((run_dir / "explanations.json").read_bytes())
-    assert {one["anomaly"] for one in explained} == {one.name for one in checks()} - set(OF_OBJECTS)
-    for one in explained:
-        assert one["operations"], one["sentence"]
-        assert one["edges"] or one["facts"], one["sentence"]
-        following = [*one["edges"][1:], *one["edges"][:1]]
-        assert all(a["after"] == b["before"] for a, b in zip(one["edges"], following, strict=True))
-        told = " ".join([*one["facts"], *(edge["sentence"] for edge in one["edges"])])
-        assert "None" not in told, told
-        if one["offset"] is not None:
-            around = one["neighbourhood"]["offsets"]
-            assert one["offset"] in [line["offset"] for line in around], one["sentence"]
-    assert {one["anomaly"] for one in explained if one["edges"]} >= IN_A_CIRCLE
+    """From the findings of each case to what the judge says of them."""
+    found = [
+        one
+        for n, _ in enumerate(CASES)
+        for one in from_json((folder / str(n) / EXPLANATIONS_FILE).read_bytes())
+        if one.detailed  # not where another of the group rests on the same operations
+    ]
+    assert {one.finding.anomaly for one in found} == {one.name for one in checks()} - set(OF_OBJECTS)
+    for one in found:
+        assert one.operations, one.finding.sentence
+        assert one.edges or one.facts, one.finding.sentence
+        following = [*one.edges[1:], *one.edges[:1]]
+        assert all(a.after == b.before for a, b in zip(one.edges, following, strict=True))
+        said = " ".join([*one.facts, *(edge.sentence for edge in one.edges)])
+        assert "None" not in said, said
+        if one.finding.offset is not None:
+            assert one.neighbourhood is not None
+            assert one.finding.offset in [line.offset for line in one.neighbourhood.lines]
+    assert {one.finding.anomaly for one in found if one.edges} >= IN_A_CIRCLE
+    assert {one.cycle for one in found} == {None, "G0", "G0-realtime", "G1c"}
 
 
 def test_operations_of_a_correct_log_are_never_impossible(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from tests.harness.report.synthetic_history import (
 )
 from tests.harness.report.synthetic_setting import CUT_AT, FAULTS, INFO, LOST, MS, NODES, TEST_ID, S
 from tests.harness.report.synthetic_verdict import CHECKERS, findings, metrics, verdict
+from wrackline.checkers.explain.step import explain
 from wrackline.checkers.findings import FINDINGS
 from wrackline.history.model import Event, Record
 from wrackline.history.schema import METADATA_KEY, SCHEMA
@@ -57,6 +58,7 @@ def write_run(run_dir: Path, *, seed: int = 7, rate: int = 100) -> Path:
     (run_dir / "metrics.json").write_text(json.dumps(metrics(events)))
     (run_dir / "run.json").write_bytes(INFO.to_json())
     _texts(run_dir)
+    explain(run_dir)
     return run_dir
 
 
@@ -74,6 +76,7 @@ def write_history(run_dir: Path, events: list[Event]) -> None:
 
 
 def write_findings(run_dir: Path, findings: list[dict[str, Any]]) -> None:
+    """Other findings for a run; ``explain`` makes explanations of them."""
     pq.write_table(pa.Table.from_pylist(findings, schema=FINDINGS), run_dir / "findings.parquet")
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.harness.report.browser import PROGRAM, Browser, browser
+from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import write_report
 
 ROOT = Path(__file__).parents[3]
@@ -65,6 +66,7 @@ def long_words(own_run: Path) -> Path:
         at = found.schema.get_field_index(column)
         found = found.set_column(at, found.schema.field(at), pa.array([LONG] * len(found), pa.string()))
     pq.write_table(found, own_run / "findings.parquet")
+    explain(own_run)
     write_report(own_run)
     return own_run
 
@@ -77,6 +79,7 @@ def passing(whole_run: Path, tmp_path: Path) -> Path:
     changed(run_dir, "verdict.json", verdict="pass", headline="nothing was lost", reasons=[], anomalies=clean)
     found = pq.read_table(run_dir / "findings.parquet")
     pq.write_table(found.slice(0, 0), run_dir / "findings.parquet")
+    explain(run_dir)
     write_report(run_dir)
     return run_dir
 

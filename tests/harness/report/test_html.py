@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.harness.report import synthetic_run
+from wrackline.checkers.explain.model import PER_PARTITION
+from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import ReportError, write_report
-from wrackline.harness.report.read.files import PER_PARTITION
 from wrackline.harness.report.reproduce import replay_of
 from wrackline.history.model import value_of
 
@@ -235,6 +236,7 @@ def test_escapes_hostile_text_wherever_it_comes_from(own_run: Path) -> None:
     finding = {"test_id": "x", "anomaly": HOSTILE, "topic": HOSTILE, "partition": 0, "offset": 3, "value": -7,
                "operations": [1, 2, 10**9], "where": HOSTILE, "explanation": HOSTILE}  # fmt: skip
     synthetic_run.write_findings(own_run, [finding])
+    explain(own_run)
     write_report(own_run)
     read = page(own_run)
     assert read.problems == []
@@ -253,6 +255,7 @@ def test_a_hundred_thousand_findings_make_a_bounded_page(own_run: Path) -> None:
         for n in range(100_000)
     ]  # fmt: skip
     synthetic_run.write_findings(own_run, findings)
+    explain(own_run)
     report = write_report(own_run)
     assert report.stat().st_size < 6 * MIB
     read = page(own_run)

@@ -11,10 +11,11 @@ import pytest
 
 from tests.harness.report import synthetic_run
 from tests.harness.report.test_html import page
+from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import write_report
 from wrackline.harness.report.model import NOT_JUDGED, build
 
-BREAKABLE = ["verdict.json", "metrics.json", "findings.parquet", "run.json", "history.parquet"]
+BREAKABLE = ["verdict.json", "metrics.json", "explanations.json", "run.json", "history.parquet"]
 BROKEN = [(name, None) for name in (*BREAKABLE, "plan.json", "spec.yaml")] + [
     (name, b"\x00\xff{") for name in BREAKABLE
 ]
@@ -35,6 +36,7 @@ def test_any_one_file_may_be_missing_or_broken(own_run: Path, name: str, content
 def test_a_truncated_history_is_named_and_the_findings_keep_their_sentences(own_run: Path) -> None:
     history = own_run / "history.parquet"
     history.write_bytes(history.read_bytes()[: history.stat().st_size // 2])
+    explain(own_run)
     write_report(own_run)
     text = page(own_run).text
     assert "history.parquet" in text
@@ -43,8 +45,28 @@ def test_a_truncated_history_is_named_and_the_findings_keep_their_sentences(own_
     assert "The operations that prove it" not in text
 
 
+def test_explanations_outlive_the_history(own_run: Path) -> None:
+    """They are data of the judge's: who prunes a history keeps what was proved by it."""
+    (own_run / "history.parquet").unlink()
+    write_report(own_run)
+    assert "The operations that prove it" in page(own_run).text
+
+
+def test_explanations_of_another_version_are_named(own_run: Path) -> None:
+    (own_run / "explanations.json").write_text('{"version": 0, "groups": []}')
+    write_report(own_run)
+    assert "its version is 0" in page(own_run).text
+
+
+def test_findings_that_cannot_be_read_are_named(own_run: Path) -> None:
+    (own_run / "findings.parquet").write_bytes(b"PAR1 not at all")
+    explain(own_run)
+    write_report(own_run)
+    assert "findings.parquet not readable" in page(own_run).text
+
+
 def test_an_unjudged_run_shows_its_faults_and_rates_from_the_history(own_run: Path) -> None:
-    for name in ("verdict.json", "metrics.json", "findings.parquet"):
+    for name in ("verdict.json", "metrics.json", "findings.parquet", "explanations.json"):
         (own_run / name).unlink()
     report = build(own_run)
     assert report.verdict == NOT_JUDGED

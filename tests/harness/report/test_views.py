@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.harness.report import synthetic_run
+from wrackline.checkers.explain.operations import pair
+from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import text
 from wrackline.harness.report.draw.cluster_chart import cluster_chart, span_tip
 from wrackline.harness.report.draw.process_lanes import merge_bars
@@ -29,14 +31,13 @@ from wrackline.harness.report.draw.run_chart import (
 from wrackline.harness.report.draw.svg import Scale, ticks
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.model import Report, build
-from wrackline.harness.report.neighbourhood import grid
 from wrackline.harness.report.read.cluster import controller_spans, polled_spans
-from wrackline.harness.report.read.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import read_run
-from wrackline.harness.report.read.operations import OPEN, pair
 from wrackline.harness.report.summary import tiles_of
+from wrackline.history.excerpts import Excerpt, History
 from wrackline.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
+from wrackline.history.wording import outcome_label
 
 S = synthetic_run.S
 
@@ -75,36 +76,37 @@ def test_availability_is_told_from_the_fault_on(report: Report) -> None:
 def test_a_lost_write_shows_what_clients_logs_and_the_final_read_have(report: Report) -> None:
     group = group_of(report, "lost-write")
     assert group.group.count == synthetic_run.LOST
-    assert group.unbroken
+    assert group.group.unbroken
     item = group.items[0]
-    send, drain = item.operations
+    why = item.explanation
+    send, drain = why.operations
     assert (send.f, send.outcome, send.node) == ("send", "ok", "n2")
     assert send.begin_ns < (send.end_ns or 0) < synthetic_run.CUT_AT
     assert drain.f == "drain"
     assert [fault.id for fault in item.faults] == ["f3"]
-    assert item.grid is not None
-    names = [name for name, _ in item.grid.columns]
+    assert why.neighbourhood is not None
+    names = [column.name for column in why.neighbourhood.columns]
     assert names == ["acked", "log of n1", "log of n2", "log of n3", "final read", "polls"]
-    culprit = next(line for line in item.grid.lines if line.culprit)
-    assert culprit.offset == item.finding.offset
-    assert item.finding.value in {held.value for held in culprit.cells[0].held}
-    assert all(item.finding.value not in {held.value for held in cell.held} for cell in culprit.cells[1:5])
+    culprit = next(line for line in why.neighbourhood.lines if line.culprit)
+    assert culprit.offset == why.finding.offset
+    assert why.finding.value in {held.value for held in culprit.cells[0].held}
+    assert all(why.finding.value not in {held.value for held in cell.held} for cell in culprit.cells[1:5])
     assert all(cell.state == "differs" for cell in culprit.cells[1:5])
 
 
 def test_a_divergence_marks_the_replica_that_differs(report: Report) -> None:
-    item = group_of(report, "replica-divergence").items[0]
-    assert item.grid is not None
-    assert [line.offset for line in item.grid.lines] == list(range(697, 704))
-    culprit = next(line for line in item.grid.lines if line.culprit)
+    why = group_of(report, "replica-divergence").items[0].explanation
+    assert why.neighbourhood is not None
+    assert [line.offset for line in why.neighbourhood.lines] == list(range(697, 704))
+    culprit = next(line for line in why.neighbourhood.lines if line.culprit)
     assert [cell.state for cell in culprit.cells[1:4]] == ["same", "same", "differs"]
-    assert [op.who for op in item.operations[1:]] == ["replica n1", "replica n2", "replica n3"]
+    assert [op.who for op in why.operations[1:]] == ["replica n1", "replica n2", "replica n3"]
 
 
 def test_a_timeline_reaches_from_the_operation_to_the_fault(report: Report) -> None:
     item = group_of(report, "lost-write").items[0]
     (timeline,) = item.timelines
-    assert timeline.window.begin_ns < item.operations[0].begin_ns
+    assert timeline.window.begin_ns < item.explanation.operations[0].begin_ns
     assert timeline.window.end_ns > synthetic_run.CUT_AT
     drawing = ElementTree.fromstring(timeline.drawing)
     classes = [element.get("class", "") for element in drawing.iter()]
@@ -124,55 +126,10 @@ def test_findings_of_one_operation_share_one_timeline(own_run: Path) -> None:
         for n in range(3)
     ]  # fmt: skip
     synthetic_run.write_findings(own_run, findings)
+    explain(own_run)
     items = group_of(build(own_run), "lost-write").items
     assert [len(item.timelines) for item in items] == [1, 0, 0]
-    assert [item.drawn_at for item in items] == [None, 40, 40]
-
-
-def test_a_log_that_ends_too_early_is_shown_as_missing() -> None:
-    acked = Sighting("log", 0, 41, "send", None, value_of(3, 117), -1)
-    held = Sighting("log", 0, 40, "replica", "n1", value_of(3, 116), 2)
-    ends = {("log", 0, "n1"): LogEnd(0, 41, hw=41, in_isr=True), ("log", 0, None): LogEnd(0, 41)}
-    table = grid("log", 0, 41, Sightings({acked: 1, held: 1}, ends))
-    assert table is not None
-    line = next(line for line in table.lines if line.culprit)
-    assert [(cell.state, cell.note) for cell in line.cells] == [
-        ("same", ""), ("missing", "past the end"), ("missing", "past the end"), ("", ""),
-    ]  # fmt: skip
-    before = next(line for line in table.lines if line.offset == 40)
-    assert before.cells[1].held[0].leader_epoch == 2
-
-
-def test_the_history_answers_without_reading_more_than_asked(whole_run: Path) -> None:
-    history = History([whole_run / "history.parquet"])
-    rows = history.by_index([5, 9, 10**9])
-    assert sorted(rows) == [5, 9]
-    window = history.between(20 * S, 21 * S, 10_000)
-    assert 100 < len(window) < 400
-    assert all(e.event.process >= 0 for e in window)
-    assert len(history.between(20 * S, 21 * S, 7)) == 7
-    drains = [e for e in history.between(54 * S, 55 * S, 100) if e.event.f == "drain" and e.records]
-    assert drains
-    assert all(e.records > 1_000 and len(e.event.records) == 8 for e in drains)
-
-
-def test_an_operation_that_outlives_the_window_is_still_found(whole_run: Path) -> None:
-    history = History([whole_run / "history.parquet"])
-    window = pair(history.between(int(12.6 * S), int(12.7 * S), 10_000))
-    late = [op for op in window if op.end_ns is not None and op.end_ns > 13 * S]
-    assert late
-    assert all(op.begin_ns <= 12.7 * S for op in late)
-
-
-def test_an_invocation_finds_its_completion(whole_run: Path) -> None:
-    history = History([whole_run / "history.parquet"])
-    invokes = [e.event for e in history.between(30 * S, int(30.1 * S), 1_000) if e.event.type is Type.INVOKE]
-    found = history.completions(invokes)
-    assert len(found) == len(invokes) > 3
-    for invoke in invokes:
-        done = found[invoke.index].event
-        assert done.process == invoke.process
-        assert done.time_ns - (done.latency_ns or 0) == invoke.time_ns
+    assert [item.explanation.same_as for item in items] == [None, 40, 40]
 
 
 def test_leaders_are_merged_where_nothing_changed_and_unknown_in_silence(whole_run: Path) -> None:
@@ -189,20 +146,6 @@ def test_leaders_are_merged_where_nothing_changed_and_unknown_in_silence(whole_r
         (36.4, 46.0, "n3", 3, 2), (46.0, 54.0, "n3", 3, 3),
         (55.0, 60.0, "n3", 3, 3),
     ]  # fmt: skip
-
-
-def test_pairs_open_operations_unless_the_rows_were_cut_off() -> None:
-    events = [
-        Event(1, Type.INVOKE, "send", index=0, time_ns=0),
-        Event(2, Type.OK, "send", index=1, time_ns=50, latency_ns=90),
-        Event(1, Type.INFO, "send", index=2, time_ns=60, latency_ns=60),
-        Event(3, Type.INVOKE, "poll", index=3, time_ns=70),
-    ]
-    operations = pair(Excerpt(event) for event in events)
-    assert [(op.process, op.outcome, op.begin_ns, op.end_ns) for op in operations] == [
-        (2, "ok", -40, 50), (1, "info", 0, 60), (3, OPEN, 70, None),
-    ]  # fmt: skip
-    assert [op.process for op in pair((Excerpt(e) for e in events), complete=False)] == [2, 1]
 
 
 def test_a_long_run_is_drawn_with_a_bounded_number_of_buckets() -> None:
@@ -272,7 +215,7 @@ def test_numbers_read_like_a_person_wrote_them() -> None:
         "250 µs", "12.3 ms", "6.21 s", "3 min 20 s", "–",
     ]  # fmt: skip
     assert [text.size(v) for v in (12, 45_056, 5 << 20)] == ["12 B", "44.0 KiB", "5.0 MiB"]
-    assert text.outcome_label(Record(0, -1, value_of(1, 2))) == "p1·2 → ?"
+    assert outcome_label(Record(0, -1, value_of(1, 2))) == "p1·2 → ?"
     assert re.fullmatch(r"a\ufffdb", text.printable("a\x00b"))
 
 

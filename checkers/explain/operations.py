@@ -4,11 +4,12 @@ line of a table."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
-from wrackline.harness.report.read.excerpts import KEPT_RECORDS, Excerpt
-from wrackline.harness.report.text import (
+from wrackline.checkers.explain.model import OPEN, Operation
+from wrackline.history.excerpts import KEPT_RECORDS, Excerpt
+from wrackline.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
+from wrackline.history.wording import (
     number,
     outcome_label,
     partition_label,
@@ -17,51 +18,12 @@ from wrackline.harness.report.text import (
     process_label,
     value_label,
 )
-from wrackline.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
 
-OPEN: Final = "open"
-"""Outcome of an operation whose completion is not in the history."""
 _RECORDS_SPELT: Final = 3
 _PARTITIONS_SPELT: Final = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    indexes: tuple[int, ...]
-    """History indexes of the rows it was made of."""
-    process: int
-    f: str
-    outcome: str
-    """``ok``, ``fail``, ``info`` or ``open``."""
-    begin_ns: int
-    end_ns: int | None
-    node: str | None
-    error: str | None
-    what: str
-    """The records that it sent or read, or the question that it asked, in a few words."""
-    topic: str | None
-    partition: int | None
-
-    txn: int | None = None
-    """Number of the transaction it is part of."""
-
-    @property
-    def who(self) -> str:
-        special = {NEMESIS: "nemesis", CONTROL: "runner", REPLICA: f"replica {self.node or '?'}"}
-        return special.get(self.process, f"p{process_label(self.process)}")
-
-    @property
-    def name(self) -> str:
-        """What the operation is called in a sentence."""
-        names = {
-            "end": "end-offset request", "drain": "final read", "committed": "request for what is committed",
-        }  # fmt: skip
-        return f"log of {self.node}" if self.f == "replica" else names.get(self.f, self.f)
-
-    @property
-    def of_a_client(self) -> bool:
-        """Whether it is part of the run itself, not of the final read after it."""
-        return self.process >= 0 and self.f != "drain"
+_NAMES: Final = {
+    "end": "end-offset request", "drain": "final read", "committed": "request for what is committed",
+}  # fmt: skip
 
 
 def operation(excerpt: Excerpt, completion: Excerpt | None = None) -> Operation:
@@ -87,7 +49,9 @@ def _make(
     return Operation(
         indexes=indexes,
         process=event.process,
+        who=_who(event),
         f=event.f,
+        name=_name(event),
         outcome=outcome,
         begin_ns=begin_ns,
         end_ns=end_ns,
@@ -98,6 +62,17 @@ def _make(
         partition=partition,
         txn=_number((event.extra or {}).get("txn")),
     )
+
+
+def _who(event: Event) -> str:
+    special = {NEMESIS: "nemesis", CONTROL: "runner", REPLICA: f"replica {event.node or '?'}"}
+    return special.get(event.process, f"p{process_label(event.process)}")
+
+
+def _name(event: Event) -> str:
+    if event.f == "replica":
+        return f"log of {event.node}"
+    return _NAMES.get(event.f, event.f)
 
 
 def _number(value: object) -> int | None:

@@ -1,4 +1,4 @@
-"""Why a register or a queue has no valid order, from the few operations of its witness
+"""Why a register or a queue has no valid order, from the few operations that its finding cites
 (docs/linearizability.md 3.1, 3.3).
 
 A register holds a value from its write to the last read of it, and no other value meanwhile. So the
@@ -10,48 +10,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations, product
-from typing import Final
 
-from wrackline.harness.report.edges import Edge, in_time
-from wrackline.harness.report.testimony import TAKES, Witness, is_marker
-from wrackline.harness.report.text import value_label
-
-REGISTER: Final = "register-not-linearizable"
-QUEUE: Final = "queue-not-linearizable"
+from wrackline.checkers.anomalies.explained_by import By
+from wrackline.checkers.explain.cited import TAKES, Cited, is_marker
+from wrackline.checkers.explain.edges import in_time
+from wrackline.checkers.explain.model import Edge, EdgeKind, Shown
+from wrackline.history.wording import value_label
 
 
-def cycle_of_object(witnesses: Sequence[Witness], anomaly: str) -> list[Edge]:
+def cycle_of_object(cited: Sequence[Cited], by: By) -> list[Edge]:
     """The edges that prove it, as a cycle; empty where the history is wrong in any order (a value that nobody
     wrote)."""
-    puts = {record.value: w for w in witnesses for record in w.sent if not is_marker(record)}
-    takes: dict[int, list[Witness]] = {}
-    for w in witnesses:
-        if w.op.f in TAKES and w.read:
-            takes.setdefault(w.read[0].value, []).append(w)
-    nothing = [w for w in witnesses if w.took_nothing]
+    puts = {record.value: one for one in cited for record in one.sent if not is_marker(record)}
+    takes: dict[int, list[Cited]] = {}
+    for one in cited:
+        if one.op.f in TAKES and one.read:
+            takes.setdefault(one.read[0].value, []).append(one)
+    nothing = [one for one in cited if one.took_nothing]
     cycles = _from_the_future(puts, takes)
-    if anomaly == REGISTER:
+    if by is By.REGISTER:
         cycles = [*cycles, *_never_written(puts, nothing), *_interleaved(puts, takes)]
     else:
         cycles = [*cycles, *_overtaken(puts, takes), *_not_empty(puts, takes, nothing)]
     return min(cycles, key=len, default=[])
 
 
-def _from_the_future(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> list[list[Edge]]:
+def _from_the_future(puts: dict[int, Cited], takes: dict[int, list[Cited]]) -> list[list[Edge]]:
     return [
-        [timed, Edge(put.number, take.number, "seen", _given(take, value, put))]
+        [timed, _edge(put, take, EdgeKind.SEEN, _given(take, value, put), value)]
         for value, put in puts.items()
         for take in takes.get(value, ())
         if (timed := in_time(take, put)) is not None
     ]
 
 
-def _given(take: Witness, value: int, put: Witness) -> str:
+def _edge(before: Cited, after: Cited, kind: EdgeKind, sentence: str, value: int) -> Edge:
+    """About a value that one of the two put and that the other took, or did not find."""
+
+    def shown(one: Cited) -> Shown:
+        return Shown() if one.took_nothing else Shown(value=value)
+
+    return Edge(before.number, after.number, kind, sentence, shown(before), shown(after))
+
+
+def _given(take: Cited, value: int, put: Cited) -> str:
     verb = "returned" if take.op.f == "read" else "took"
     return f"{take.name} {verb} {value_label(value)}, which {put.name} put there"
 
 
-def _never_written(puts: dict[int, Witness], nothing: Sequence[Witness]) -> Iterator[list[Edge]]:
+def _never_written(puts: dict[int, Cited], nothing: Sequence[Cited]) -> Iterator[list[Edge]]:
     for (value, put), read in product(puts.items(), nothing):
         timed = in_time(put, read)
         if timed is not None:
@@ -59,10 +66,10 @@ def _never_written(puts: dict[int, Witness], nothing: Sequence[Witness]) -> Iter
                 f"{read.name} found nothing written, so it must be before {put.name}, "
                 f"which wrote {value_label(value)}"
             )
-            yield [timed, Edge(read.number, put.number, "unseen", sentence)]
+            yield [timed, _edge(read, put, EdgeKind.UNSEEN, sentence, value)]
 
 
-def _interleaved(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> Iterator[list[Edge]]:
+def _interleaved(puts: dict[int, Cited], takes: dict[int, list[Cited]]) -> Iterator[list[Edge]]:
     """An operation of one value before one of another, and one of the other before one of the first."""
     blocks = {
         value: [*([puts[value]] if value in puts else []), *takes.get(value, ())] for value in {*puts, *takes}
@@ -75,7 +82,7 @@ def _interleaved(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> I
             yield [*path, *_held(one, home.after, forth.before, blocks)]
 
 
-def _held(value: int, first: int, last: int, blocks: dict[int, list[Witness]]) -> Iterator[Edge]:
+def _held(value: int, first: int, last: int, blocks: dict[int, list[Cited]]) -> Iterator[Edge]:
     """Two operations of one value, which the register held all the while from the one to the other."""
     if first != last:
         names = {w.number: w.name for w in blocks[value]}
@@ -83,10 +90,10 @@ def _held(value: int, first: int, last: int, blocks: dict[int, list[Witness]]) -
             f"{names[first]} and {names[last]} are both of {value_label(value)}: from the one to the other "
             "the register holds it, and no other value"
         )
-        yield Edge(first, last, "held", sentence)
+        yield Edge(first, last, EdgeKind.VALUE, sentence, Shown(value=value), Shown(value=value))
 
 
-def _overtaken(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> Iterator[list[Edge]]:
+def _overtaken(puts: dict[int, Cited], takes: dict[int, list[Cited]]) -> Iterator[list[Edge]]:
     for earlier, later in permutations(puts, 2):
         went_in = in_time(puts[earlier], puts[later])
         if went_in is None:
@@ -98,11 +105,12 @@ def _overtaken(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> Ite
                     f"{went_in.sentence}: so {value_label(earlier)} must come out first, by {first.name}, "
                     f"and {value_label(later)} after it, by {last.name}"
                 )
-                yield [timed, Edge(first.number, last.number, "queue", sentence)]
+                shown = Shown(value=earlier), Shown(value=later)
+                yield [timed, Edge(first.number, last.number, EdgeKind.QUEUE, sentence, *shown)]
 
 
 def _not_empty(
-    puts: dict[int, Witness], takes: dict[int, list[Witness]], nothing: Sequence[Witness]
+    puts: dict[int, Cited], takes: dict[int, list[Cited]], nothing: Sequence[Cited]
 ) -> Iterator[list[Edge]]:
     for (value, put), found in product(puts.items(), nothing):
         went_in = in_time(put, found)
@@ -114,4 +122,4 @@ def _not_empty(
             sentence = (
                 f"{found.name} found the queue empty, so {value_label(value)} was not in it yet: {until}"
             )
-            yield [went_in, Edge(found.number, put.number, "unseen", sentence)]
+            yield [went_in, _edge(found, put, EdgeKind.UNSEEN, sentence, value)]

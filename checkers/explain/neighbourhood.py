@@ -5,74 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from wrackline.harness.report.read.excerpts import LogEnd, Sighting, Sightings
-from wrackline.harness.report.text import number, value_label
+from wrackline.checkers.explain.model import Cell, Column, Held, Line, Neighbourhood
+from wrackline.checkers.explain.sightings import LogEnd, Sighting, Sightings
 from wrackline.history.model import Record
+from wrackline.history.wording import number, value_label
 
 REACH: Final = 3
 """Offsets shown on either side."""
 _VALUES_SHOWN: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """One value in a cell."""
-
-    label: str
-    value: int
-    leader_epoch: int | None
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    held: tuple[Held, ...] = ()
-    more: int = 0
-    state: str = ""
-    """``same``, ``differs``, ``missing`` or empty when there is nothing to compare."""
-    note: str = ""
-    """The text of a cell without a value: ``missing``, ``past the end``, ..."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    offset: int
-    culprit: bool
-    cells: tuple[Cell, ...]
-    expected: int | None = None
-    """The value that ought to be there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    columns: tuple[tuple[str, str], ...]
-    """(name, what is known of that log's bounds)."""
-    lines: tuple[Line, ...]
-
-    def plain(self) -> dict[str, Any]:
-        """For ``explanations.json``: a list of logs and readers, and what each of them has at each offset."""
-        return {
-            "seen_by": [{"name": name, "bounds": bounds} for name, bounds in self.columns],
-            "offsets": [
-                {"offset": line.offset, "seen": [_plain(cell) for cell in line.cells]} for line in self.lines
-            ],
-        }
-
-    @property
-    def sentence(self) -> str:
-        """What each log and reader has at the offset itself, as ``Offset 41: p3·117 (acked, log of n1)``."""
-        line = next((line for line in self.lines if line.culprit), None)
-        if line is None:
-            return ""
-        holders: dict[str, list[str]] = {}
-        for (name, _), cell in zip(self.columns, line.cells, strict=True):
-            content = " and ".join(item.label for item in cell.held) or cell.note
-            if content:
-                holders.setdefault(content, []).append(name)
-        listed = "; ".join(f"{content} ({', '.join(names)})" for content, names in holders.items())
-        return f"Offset {number(line.offset)}: {listed}" if listed else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +26,9 @@ class Reading:
     records: tuple[Record, ...]
 
 
-def with_readings(grid: Grid, readings: Sequence[Reading]) -> Grid:
-    """The grid with a column more for each reading: what *this* consumer was given, beside all others."""
-    columns = [*grid.columns, *((reading.name, f"by {reading.who}") for reading in readings)]
+def with_readings(around: Neighbourhood, readings: Sequence[Reading]) -> Neighbourhood:
+    """The neighbourhood with a column more for each reading: what *this* consumer was given."""
+    columns = [*around.columns, *(Column(reading.name, f"by {reading.who}") for reading in readings)]
     earlier = [
         {r.offset for other in readings[:at] if other.who == reading.who for r in other.records}
         for at, reading in enumerate(readings)
@@ -99,9 +41,9 @@ def with_readings(grid: Grid, readings: Sequence[Reading]) -> Grid:
                 *(_given(one, line, had) for one, had in zip(readings, earlier, strict=True)),
             ),
         )
-        for line in grid.lines
+        for line in around.lines
     ]
-    return Grid(tuple(columns), tuple(lines))
+    return Neighbourhood(tuple(columns), tuple(lines))
 
 
 def _given(reading: Reading, line: Line, had: Collection[int]) -> Cell:
@@ -120,23 +62,11 @@ def _given(reading: Reading, line: Line, had: Collection[int]) -> Cell:
     return Cell(held[:_VALUES_SHOWN], max(0, len(held) - _VALUES_SHOWN), "differs" if wrong else "same")
 
 
-def _plain(cell: Cell) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "held": [
-            {"value": item.value, "label": item.label, "leader_epoch": item.leader_epoch, "times": item.times}
-            for item in cell.held
-        ]
-    }
-    content |= {"more": cell.more} if cell.more else {}
-    content |= {"state": cell.state} if cell.state else {}
-    return content | ({"note": cell.note} if cell.note else {})
-
-
 def reach(offset: int) -> range:
     return range(max(0, offset - REACH), offset + REACH + 1)
 
 
-def grid(topic: str, partition: int, offset: int, seen: Sightings) -> Grid | None:
+def neighbourhood(topic: str, partition: int, offset: int, seen: Sightings) -> Neighbourhood | None:
     """The neighbourhood of one offset; None when the history shows nothing there."""
     near = {at: seen.at(topic, partition, at) for at in reach(offset)}
     ends = seen.ends_of(topic, partition)
@@ -146,14 +76,14 @@ def grid(topic: str, partition: int, offset: int, seen: Sightings) -> Grid | Non
         {s.node for own in near.values() for s in own if s.f == "replica" and s.node}
         | {node for node in ends if node}
     )
-    columns = [("acked", "by sends")]
-    columns += [(f"log of {node}", _bounds(ends.get(node))) for node in replicas]
-    columns += [("final read", _bounds(ends.get(None))), ("polls", "by consumers")]
+    columns = [Column("acked", "by sends")]
+    columns += [Column(f"log of {node}", _bounds(ends.get(node))) for node in replicas]
+    columns += [Column("final read", _bounds(ends.get(None))), Column("polls", "by consumers")]
     lines = []
     for at in reach(offset):
         here = near[at]
         lines.append(Line(at, at == offset, _cells(here, at, replicas, ends, seen), _expected(here)))
-    return Grid(tuple(columns), tuple(lines))
+    return Neighbourhood(tuple(columns), tuple(lines))
 
 
 def _bounds(end: LogEnd | None) -> str:

@@ -7,23 +7,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wrackline.harness.report.read.excerpts import Excerpt
-from wrackline.harness.report.read.files import Finding
-from wrackline.harness.report.read.operations import Operation
-from wrackline.harness.report.text import value_label
+from wrackline.checkers.anomalies.explained_by import ExplainedBy
+from wrackline.checkers.explain.model import Finding, Operation
+from wrackline.history.excerpts import Excerpt
 from wrackline.history.model import CORRUPT, FOREIGN, MARKER, Event, Record, Type, parts_of
+from wrackline.history.wording import value_label
 
 READS: Final = ("poll", "drain", "replica")
 TAKES: Final = ("read", "dequeue")
-ACROSS_PARTITIONS: Final = ("write-cycle", "read-cycle", "write-read-cycle", "torn-transaction")
-"""Anomalies whose proof lies in several partitions."""
 EVERYTHING: Final = 1 << 62
 _RECORDS: Final = 12
 """Records of one operation that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class Cited:
     """An operation that a finding cites, and what it shows of the finding's partition."""
 
     number: int
@@ -53,14 +51,15 @@ class Witness:
         return f"the {self.op.name} ({self.number})"
 
 
-def witness_of(
+def cited_operation(
     number: int,
     op: Operation,
     finding: Finding,
+    how: ExplainedBy,
     rows: Mapping[int, Excerpt],
     records: Mapping[int, Sequence[Record]],
     reaching: Collection[int] = (),
-) -> Witness:
+) -> Cited:
     """``rows``: the cited events by index; ``records``: of those, the records near the finding, by index;
     ``reaching``: indexes of the rows of final read and replicas that were the first to come to its offset or
     past it."""
@@ -69,13 +68,13 @@ def witness_of(
     begins = [event for event in cited if event.type == Type.INVOKE]
     row = (ends or begins)[-1] if cited else None
     if row is None:
-        return Witness(number, op, None, None)
+        return Cited(number, op, None, None)
     ok = row.type == Type.OK
-    near = _near(finding, records.get(row.index, ()))
+    near = _near(finding, how, records.get(row.index, ()))
     span = _span(row, rows[row.index]) if row.f in READS and ok else None
     if span is not None and finding.offset is not None and row.index in reaching:
         span = min(span[0], finding.offset), span[1]  # what lies before its first record was missing too
-    return Witness(
+    return Cited(
         number,
         op,
         begins[0].index if begins else None,
@@ -83,24 +82,24 @@ def witness_of(
         sent=near if row.f == "send" else (),
         read=near if row.f in (*READS, *TAKES) and ok else (),
         span=span,
-        end=row.high_watermark if ok and _shows_an_end(row, finding) else None,
+        end=row.high_watermark if ok and _shows_an_end(row, how) else None,
         took_nothing=ok and row.f in TAKES and not row.records,
     )
 
 
-def _shows_an_end(row: Event, finding: Finding) -> bool:
+def _shows_an_end(row: Event, how: ExplainedBy) -> bool:
     """Whether the end offset of this row matters: always that of an ``end``, and that of another read where
     the finding is about it."""
-    return row.f == "end" or (finding.anomaly == "lost-committed" and row.f != "replica")
+    return row.f == "end" or (how.ends and row.f != "replica")
 
 
-def _near(finding: Finding, records: Sequence[Record]) -> tuple[Record, ...]:
+def _near(finding: Finding, how: ExplainedBy, records: Sequence[Record]) -> tuple[Record, ...]:
     """The records that matter, in the order in which they were sent or given."""
     there = [
         record
         for record in records
         if finding.partition is None
-        or finding.anomaly in ACROSS_PARTITIONS
+        or how.transactions
         or record.partition == finding.partition
         or (record.value >= 0 and record.value == finding.value)
     ]
@@ -113,14 +112,14 @@ def _meant(record: Record, finding: Finding) -> bool:
 
 
 def _span(event: Event, excerpt: Excerpt) -> tuple[int, int] | None:
-    """The offsets [first, end) of its partition that a chunk of a final read or of a replica's log covers."""
+    """The offsets [first, end) of its partition that a row of a final read or of a replica's log covers."""
     own = [bounds for bounds in excerpt.ranges if bounds[0] == event.partition]
     if event.f == "poll" or event.partition is None:
         return None
     first = own[0][2] if own else (event.offset or 0)
     last = own[0][3] + 1 if own else first
     if (event.extra or {}).get("complete") and event.high_watermark is not None:
-        last = EVERYTHING  # the last chunk: nothing is behind it
+        last = EVERYTHING  # the last row: nothing is behind it
     return first, last
 
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from wrackline.checkers.explain.form import from_json, to_json
+from wrackline.checkers.explain.model import (
+    DETAILED,
+    EXPLANATIONS_FILE,
+    GROUPS,
+    Cell,
+    Explanation,
+    Finding,
+    Group,
+    Shown,
+)
+from wrackline.checkers.explain.shown import Sample, detailed, fair
+from wrackline.checkers.explain.step import explain, explained
 from wrackline.checkers.findings import FINDINGS
-from wrackline.harness.report import write_report
-from wrackline.harness.report.evidence import GROUPS, detailed, fair
-from wrackline.harness.report.read.files import Finding, FindingGroup
 from wrackline.history.files import write_history
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
 
@@ -58,9 +66,7 @@ def drain(*got: tuple[int, int], ends: int) -> list[Event]:
     ]
 
 
-def explained(
-    tmp_path: Path, events: list[Event], anomaly: str, offset: int, value: int | None
-) -> dict[str, object]:
+def of_all(tmp_path: Path, events: list[Event], anomaly: str, offset: int, value: int | None) -> Explanation:
     """The explanation of a finding that cites every event."""
     return explanation_of(tmp_path, events, anomaly, offset, value)
 
@@ -74,9 +80,8 @@ def explanation_of(
     *,
     cited: list[int] | None = None,
     info: RunInfo = INFO,
-    said: str = "said",
     where: str | None = None,
-) -> dict[str, Any]:
+) -> Explanation:
     timed = [
         Event(**{**{f: getattr(e, f) for f in e.__slots__}, "time_ns": 1_000_000 * n})
         for n, e in enumerate(events)
@@ -86,14 +91,11 @@ def explanation_of(
     finding = {
         "test_id": "t", "anomaly": anomaly, "topic": "log", "partition": 0, "offset": offset, "value": value,
         "operations": list(range(len(events))) if cited is None else cited, "where": where,
-        "explanation": said,
+        "explanation": "said",
     }  # fmt: skip
     pq.write_table(pa.Table.from_pylist([finding], FINDINGS), run_dir / "findings.parquet")
-    html = write_report(run_dir).read_text()
-    [found] = orjson.loads((run_dir / "explanations.json").read_bytes())
-    assert ("No order of these operations is possible" in html) == bool(found["edges"])
-    assert all(edge["sentence"].split(" (")[0] in html for edge in found["edges"])
-    return dict(found)
+    [found] = explain(run_dir)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -119,13 +121,12 @@ def explanation_of(
 def test_a_cycle_of_edges_proves_it(
     tmp_path: Path, anomaly: str, events: list[Event], offset: int, kinds: set[str]
 ) -> None:
-    found = explained(tmp_path, events, anomaly, offset, None)
-    edges = found["edges"]
-    assert isinstance(edges, list)
-    assert {edge["kind"] for edge in edges} == kinds
+    found = of_all(tmp_path, events, anomaly, offset, None)
+    edges = found.edges
+    assert {edge.kind for edge in edges} == kinds
     following = [*edges[1:], edges[0]]
-    assert all(edge["after"] == after["before"] for edge, after in zip(edges, following, strict=True))
-    assert found["facts"] == []
+    assert all(edge.after == after.before for edge, after in zip(edges, following, strict=True))
+    assert found.facts == ()
 
 
 @pytest.mark.parametrize(
@@ -140,12 +141,12 @@ def test_a_cycle_of_edges_proves_it(
     ],
 )
 def test_a_correct_history_has_no_cycle(tmp_path: Path, events: list[Event]) -> None:
-    assert explained(tmp_path, events, "not-linearizable", 0, A)["edges"] == []
+    assert of_all(tmp_path, events, "not-linearizable", 0, A).edges == ()
 
 
 def test_without_a_cycle_each_operation_says_what_it_knows(tmp_path: Path) -> None:
-    found = explained(tmp_path, send(1, A, 0) + poll(3, (0, B)), "inconsistent-offset", 0, B)
-    assert found["facts"] == [
+    found = of_all(tmp_path, send(1, A, 0) + poll(3, (0, B)), "inconsistent-offset", 0, B)
+    assert list(found.facts) == [
         "the send (1) sent p0·10 to log-0: acknowledged at offset 0",
         "the poll (2) has p0·11 at offset 0 of log-0",
     ]
@@ -165,7 +166,7 @@ def test_records_of_one_send_are_appended_one_by_one(tmp_path: Path) -> None:
     sent = batch(1, (A, 0), (B, 1))
     begun, done = drain((0, A), ends=1)
     overlapping = [sent[0], begun, done, sent[1]]
-    assert explained(tmp_path, overlapping, "not-linearizable", 1, B)["edges"] == []
+    assert of_all(tmp_path, overlapping, "not-linearizable", 1, B).edges == ()
 
 
 def taken(process: int, f: str, value: int | None) -> list[Event]:
@@ -195,8 +196,8 @@ def taken(process: int, f: str, value: int | None) -> list[Event]:
 )  # fmt: skip
 def test_registers_and_queues(tmp_path: Path, anomaly: str, events: list[Event], kinds: list[str]) -> None:
     found = explanation_of(tmp_path, events, f"{anomaly}-not-linearizable", None, A)
-    assert [edge["kind"] for edge in found["edges"]] == kinds
-    assert kinds or found["facts"]
+    assert [edge.kind for edge in found.edges] == kinds
+    assert kinds or found.facts
 
 
 def test_a_loss_is_held_against_the_read_that_lacks_it(tmp_path: Path) -> None:
@@ -206,13 +207,14 @@ def test_a_loss_is_held_against_the_read_that_lacks_it(tmp_path: Path) -> None:
     first[1] = dataclasses.replace(first[1], extra={})
     events = send(1, A, 0) + send(2, B, 1) + first + second
     found = explanation_of(tmp_path, events, "lost-write", 1, B, cited=[3])
-    assert [op["indexes"] for op in found["operations"]] == [[2, 3], [6, 7]]
-    assert [edge["kind"] for edge in found["edges"]] == ["time", "unseen"]
-    around = found["neighbourhood"]
-    final = [column["name"] for column in around["seen_by"]].index("final read")
-    at = {line["offset"]: line["seen"][final] for line in around["offsets"]}
-    assert at[1] == {"held": [], "state": "missing", "note": "nothing"}
-    assert at[2]["held"][0]["value"] == 192
+    assert [op.indexes for op in found.operations] == [(2, 3), (6, 7)]
+    assert [edge.kind for edge in found.edges] == ["time", "unseen"]
+    around = found.neighbourhood
+    assert around is not None
+    final = [column.name for column in around.columns].index("final read")
+    at = {line.offset: line.cells[final] for line in around.lines}
+    assert at[1] == Cell(state="missing", note="nothing")
+    assert at[2].held[0].value == 192
 
 
 def test_the_operations_of_one_transaction_are_joined_by_an_edge(tmp_path: Path) -> None:
@@ -222,10 +224,9 @@ def test_the_operations_of_one_transaction_are_joined_by_an_edge(tmp_path: Path)
         for own, txn in ((send(1, A, 0), 1), (send(2, B, 1), 2), (poll(11, (1, B)), 1))
         for event in own
     ]
-    found = explained(tmp_path, [*whole[0::2], *whole[1::2]], "read-cycle", 0, A)
-    edges = found["edges"]
-    assert isinstance(edges, list)
-    assert sorted(edge["kind"] for edge in edges) == ["log", "seen", "with"]
+    found = of_all(tmp_path, [*whole[0::2], *whole[1::2]], "read-cycle", 0, A)
+    edges = found.edges
+    assert sorted(edge.kind for edge in edges) == ["log", "seen", "with"]
 
 
 def test_transactions_are_whole_and_sends_are_not(tmp_path: Path) -> None:
@@ -235,47 +236,39 @@ def test_transactions_are_whole_and_sends_are_not(tmp_path: Path) -> None:
         begun, done = (dataclasses.replace(event, extra=extra[0]) for event in one)
         between = [dataclasses.replace(event, extra=extra[1]) for event in other]
         found = explanation_of(tmp_path / name, [begun, *between, done], "write-cycle", 0, A)
-        assert len(found["edges"]) == edges
+        assert len(found.edges) == edges
 
 
 def test_values_of_an_imported_history_are_named_as_they_are_there(tmp_path: Path) -> None:
     info = dataclasses.replace(INFO, system="imported")
     value = 3 << 32 | 17
-    found = explanation_of(
-        tmp_path,
-        send(1, value, 0),
-        "lost-write",
-        0,
-        value,
-        info=info,
-        said=f"process {(1 << 24) + 5} got value {value}",
-    )
-    assert found["sentence"] == "Process 5 (consumer) got value 17"
-    assert "17 → 0" in found["operations"][0]["what"]
+    found = explanation_of(tmp_path, send(1, value, 0), "lost-write", 0, value, info=info)
+    assert "17 → 0" in found.operations[0].what
+    assert "the send (1) sent 17 to log-0: acknowledged at offset 0" in found.facts
 
 
 def test_what_a_consumer_was_given_stands_in_its_order_and_beside_the_log(tmp_path: Path) -> None:
     events = batch(1, (A, 0), (B, 1), (192, 2)) + poll(4, (0, A), (2, 192))
-    found = explained(tmp_path, events, "poll-skip", 1, None)
-    assert "the poll (2): p4 was given, around offset 1 of log-0, 0 (p0·10), 2 (p0·12)" in found["facts"]
-    around = found["neighbourhood"]
-    assert isinstance(around, dict)
-    column = [one["name"] for one in around["seen_by"]].index("poll (2)")
-    assert [line["seen"][column].get("note") for line in around["offsets"]][:3] == [None, "not given", None]
+    found = of_all(tmp_path, events, "poll-skip", 1, None)
+    assert "the poll (2): p4 was given, around offset 1 of log-0, 0 (p0·10), 2 (p0·12)" in found.facts
+    around = found.neighbourhood
+    assert around is not None
+    column = [one.name for one in around.columns].index("poll (2)")
+    assert [line.cells[column].note for line in around.lines][:3] == ["", "not given", ""]
 
 
 def test_a_sample_of_too_many_findings_contains_every_anomaly() -> None:
-    def group(anomaly: str, partition: int) -> FindingGroup:
-        sample = tuple(
+    def sample(anomaly: str, partition: int) -> Sample:
+        findings = tuple(
             Finding(anomaly, "log", partition, n, n, (100 * partition + n,), None, "") for n in range(6)
         )
-        return FindingGroup(anomaly, "log", partition, 6, 0, 5, sample)
+        return Sample(Group(anomaly, "log", partition, 6, 0, 5), findings)
 
-    groups = [group("lost-write", p) for p in range(40)] + [group(a, 0) for a in ("duplicate", "phantom")]
-    chosen = fair(groups, 10)
-    assert [g.anomaly for g in chosen] == ["lost-write"] * 8 + ["duplicate", "phantom"]
-    assert chosen == [g for g in groups if g in chosen]
-    drawn = detailed(groups, 45)
+    samples = [sample("lost-write", p) for p in range(40)] + [sample(a, 0) for a in ("duplicate", "phantom")]
+    chosen = fair(samples, 10)
+    assert [one.group.anomaly for one in chosen] == ["lost-write"] * 8 + ["duplicate", "phantom"]
+    assert chosen == [one for one in samples if one in chosen]
+    drawn = detailed(samples, 45)
     assert Counter(f.anomaly for f in drawn) == {"lost-write": 41, "duplicate": 2, "phantom": 2}
     assert {f.partition for f in drawn if f.anomaly == "lost-write"} == set(range(40))
 
@@ -289,22 +282,81 @@ def test_what_is_not_shown_is_counted_by_anomaly(tmp_path: Path) -> None:
         for p in range(partitions) for o in range(2)
     ]  # fmt: skip
     pq.write_table(pa.Table.from_pylist(found, FINDINGS), tmp_path / "findings.parquet")
-    html = write_report(tmp_path).read_text()
-    assert html.count('<details class="group"') == GROUPS
-    assert "and 26 findings of 13 more partitions in" in html
-    assert html.index('id="a-duplicate"') > html.index('id="a-lost-write"')
-    explained = orjson.loads((tmp_path / "explanations.json").read_bytes())
-    # two findings of a partition rest on the same operations: one of them is explained
-    assert Counter(one["anomaly"] for one in explained) == {"lost-write": GROUPS - 3, "duplicate": 3}
+    found = explain(tmp_path)
+    shown = [group for group in found.groups if group.explanations]
+    assert len(shown) == GROUPS
+    assert [group.anomaly for group in shown] == ["lost-write"] * (GROUPS - 3) + ["duplicate"] * 3
+    assert sum(group.count for group in found.groups) == 186
+    # two findings of a partition rest on the same operations: one of them is shown in detail
+    assert Counter(one.finding.anomaly for one in found if one.detailed) == {
+        "lost-write": DETAILED - 3,
+        "duplicate": 3,
+    }
 
 
 def test_what_a_consumer_is_given_twice_stands_out(tmp_path: Path) -> None:
     events = batch(1, (A, 0), (B, 1)) + poll(4, (0, A), (1, B)) + poll(4, (1, B))
-    around = explained(tmp_path, events, "poll-rewind", 1, None)["neighbourhood"]
-    assert isinstance(around, dict)
-    names = [one["name"] for one in around["seen_by"]]
+    around = of_all(tmp_path, events, "poll-rewind", 1, None).neighbourhood
+    assert around is not None
+    names = [one.name for one in around.columns]
     states = {
-        name: [line["seen"][names.index(name)].get("state") for line in around["offsets"]][:2]
+        name: [line.cells[names.index(name)].state for line in around.lines][:2]
         for name in ("poll (2)", "poll (3)")
     }
-    assert states == {"poll (2)": ["same", "same"], "poll (3)": [None, "differs"]}
+    assert states == {"poll (2)": ["same", "same"], "poll (3)": ["", "differs"]}
+
+
+def test_an_edge_has_both_ends_of_what_proves_it(tmp_path: Path) -> None:
+    timed, unseen = of_all(tmp_path, send(1, A, 0) + end(3, 0), "stale-read", 0, A).edges
+    assert (timed.before, timed.earlier.time_ns, timed.later.time_ns) == (1, 1_000_000, 2_000_000)
+    assert (unseen.earlier, unseen.later) == (
+        Shown(partition=0, end=0),
+        Shown(partition=0, offset=0, value=A),
+    )
+
+
+def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+    of_all(tmp_path, send(1, A, 0) + end(3, 0), "stale-read", 0, A)
+    run_dir = tmp_path / "run"
+    written = (run_dir / EXPLANATIONS_FILE).read_bytes()
+    found = from_json(written)
+    assert found == explained(run_dir)
+    assert to_json(found) == written
+    [one] = found
+    assert [op.name for op in found.in_window(one.windows[0])] == ["send", "end-offset request"]
+
+
+def test_an_older_judge_left_none(tmp_path: Path) -> None:
+    """They are written where they are missing or of another version, and otherwise left alone."""
+    of_all(tmp_path, send(1, A, 0) + end(3, 0), "stale-read", 0, A)
+    run_dir = tmp_path / "run"
+    path = run_dir / EXPLANATIONS_FILE
+    written = path.read_bytes()
+    for before in (None, b'{"version": 0}', b"[]", b"half"):
+        path.unlink()
+        if before is not None:
+            path.write_bytes(before)
+        explained(run_dir)
+        assert path.read_bytes() == written
+    (run_dir / "findings.parquet").unlink()
+    explained(run_dir)
+    assert path.read_bytes() == written
+
+
+def test_a_cycle_of_reads_and_writes_is_shown_through_a_read(tmp_path: Path) -> None:
+    """Though the two sends are a shorter cycle by themselves: that is another anomaly."""
+    twice = {"topic": "log", "partition": None}
+    values = {1: (Record(0, 1, 161), Record(1, 1, 163)), 2: (Record(0, 2, 162), Record(1, 0, 164))}
+    first = send(5, A, 0) + poll(6, (2, 162))
+    sends = [
+        Event(process, kind, "send", records=records, **twice)
+        for process, records in values.items()
+        for kind in (Type.INVOKE, Type.OK)
+    ]
+    of = [3, 3, 3, 3, 1, 1, 2, 2]
+    done = [dataclasses.replace(e, extra={"txn": t}) for e, t in zip([*first, *sends], of, strict=True)]
+    events = [*done[0::2], *done[1::2]]
+    both = of_all(tmp_path / "both", events, "write-read-cycle", 2, 162)
+    assert (both.cycle, sorted(edge.kind for edge in both.edges)) == ("G1c", ["log", "seen", "with"])
+    writes = of_all(tmp_path / "writes", events, "write-cycle", 1, 161)
+    assert (writes.cycle, [edge.kind for edge in writes.edges]) == ("G0", ["log", "log"])

@@ -1,0 +1,134 @@
+"""``wrackline explain``: why a finding is a contradiction, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from wrackline.checkers.explain.form import list_to_json
+from wrackline.checkers.explain.model import Explanation, Explanations
+from wrackline.harness.cli.options import WrongInput, need_verdict, results_option
+from wrackline.harness.run import results as stored
+from wrackline.history import HistoryError, read_info
+from wrackline.history.wording import labels_of, number, partition_label, seconds, value_label
+
+_WIDTH: Final = 200
+_FAULTS: Final = 6
+
+
+@click.command("explain")
+@click.argument("name", metavar="RUN")
+@click.argument("wanted", required=False, metavar="[ANOMALY|ANCHOR]")
+@results_option
+@click.option(
+    "--json", "as_json", is_flag=True, help="As JSON: a list of explanations, as explanations.json has them."
+)
+def explain_command(name: str, wanted: str | None, results: Path, as_json: bool) -> int:
+    """Say why a finding is a contradiction: the operations that prove it, and the edges between them that no
+    order of them can have, or what each of them shows.
+
+    \b
+      wrackline explain last                                the first finding of each anomaly
+      wrackline explain last lost-write                     all of an anomaly that are in the report
+      wrackline explain last f-lost-write-0f3a9c1b22        one: what a link of the report ends with
+
+    The report draws the same. Of many findings the first ones are explained (docs/report.md, Limits).
+    """
+    run_dir = stored.find(name, results)
+    need_verdict(run_dir)
+    from wrackline.checkers.explain.step import explained  # late: what registers anomalies imports Spark
+
+    found = explained(run_dir)
+    for file, why in found.lacking:
+        click.echo(f"{run_dir.name}: {file}: {why}", err=True)
+    chosen = _chosen(found, wanted, run_dir.name)
+    if as_json:
+        click.echo(list_to_json(chosen))
+        return 0
+    if not chosen:
+        click.echo(f"nothing was found in {run_dir.name}, so there is nothing to explain")
+    with labels_of(_system(run_dir)):
+        for one in chosen:
+            click.echo("\n".join(text_of(one)) + "\n")
+    return 0
+
+
+def _system(run_dir: Path) -> str:
+    try:
+        return read_info(run_dir).system
+    except (HistoryError, OSError, ValueError):
+        return ""
+
+
+def _chosen(found: Explanations, wanted: str | None, run: str) -> list[Explanation]:
+    """Raises WrongInput where nothing of that name was found."""
+    if wanted is None:
+        first = {one.finding.anomaly: one for one in reversed(list(found))}
+        return [first[name] for name in dict.fromkeys(one.finding.anomaly for one in found)]
+    chosen = [one for one in found if wanted in (one.finding.anomaly, one.finding.anchor)]
+    if not chosen:
+        anomalies = ", ".join(dict.fromkeys(group.anomaly for group in found.groups)) or "nothing"
+        raise WrongInput(f"{run} has no finding {wanted}; it has {anomalies}")
+    return chosen
+
+
+def text_of(one: Explanation) -> Iterator[str]:
+    """Lines: what was found, the operations as a table, edges or facts, and what is around."""
+    finding = one.finding
+    place = partition_label(finding.topic, finding.partition)
+    if finding.offset is not None:
+        place += f", offset {number(finding.offset)}"
+    if finding.value is not None:
+        place += f", value {value_label(finding.value)}"
+    yield f"{finding.anomaly}: {place}" + (f" ({finding.where})" if finding.where else "")
+    yield f"  {finding.sentence}"
+    if one.operations:
+        yield ""
+        yield from _table(one)
+    if one.edges:
+        named = f" (Elle calls the cycle {one.cycle})" if one.cycle else ""
+        yield ""
+        yield f"  No order of these operations is possible{named}:"
+        for at, edge in enumerate(one.edges, 1):
+            yield f"    {at}. {edge.kind.label}: {edge.sentence}: {edge.conclusion}."
+    elif one.facts:
+        yield ""
+        yield "  What each of them shows:"
+        yield from (f"    {fact}." for fact in one.facts)
+    if one.neighbourhood is not None and one.neighbourhood.sentence:
+        yield ""
+        yield f"  {one.neighbourhood.sentence}."
+    if one.faults:
+        listed = (
+            f"{fault.id} {fault.fault} {' '.join(fault.targets)} "
+            f"({seconds(fault.begin_ns)} to {seconds(fault.ended_ns)})"
+            for fault in one.faults[:_FAULTS]
+        )
+        yield f"  Faults near these operations: {', '.join(listed)}."
+    yield f"  {finding.anchor}"
+
+
+def _table(one: Explanation) -> Sequence[str]:
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("", "index", "process", "operation", "invoked", "completed", "outcome"):
+        shown.add_column(heading, overflow="fold")
+    for at, op in enumerate(one.operations, 1):
+        outcome = f"{op.outcome} {op.error}" if op.error else op.outcome
+        shown.add_row(
+            str(at),
+            " → ".join(map(str, op.indexes)),
+            op.who,
+            f"{op.name} {op.what}",
+            seconds(op.begin_ns),
+            seconds(op.end_ns),
+            outcome,
+        )
+    console = Console(highlight=False, markup=False, width=_WIDTH)
+    with console.capture() as text:
+        console.print(shown)
+    return [f"    {line.rstrip()}" for line in text.get().splitlines()]

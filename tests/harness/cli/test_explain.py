@@ -1,0 +1,69 @@
+"""``wrackline explain``: the explanation of a finding as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.harness.report import synthetic_run
+from wrackline.checkers.explain.model import EXPLANATIONS_FILE
+from wrackline.harness.cli.explain import explain_command
+from wrackline.harness.cli.options import WrongInput
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return synthetic_run.write_run(tmp_path_factory.mktemp("runs") / synthetic_run.TEST_ID)
+
+
+def said(run_dir: Path, *wanted: str) -> str:
+    done = CliRunner().invoke(
+        explain_command, [str(run_dir), *wanted], standalone_mode=False, catch_exceptions=False
+    )
+    return str(done.output)
+
+
+def test_the_first_finding_of_each_anomaly_has_its_operations_and_its_edges(run_dir: Path) -> None:
+    text = said(run_dir)
+    headings = [line.split(":")[0] for line in text.splitlines() if line and not line.startswith(" ")]
+    assert headings == ["lost-write", "vanished-read", "inconsistent-offset", "replica-divergence"]
+    lost = text.split("\nvanished-read")[0]
+    assert "No order of these operations is possible:" in lost
+    assert "1. in time: the send (1) had completed at" in lost
+    assert "2. not seen: the final read (2) read log-1" in lost
+    assert lost.count("2 before 1.") == 1
+    assert "Faults near these operations: f3 power-cut" in lost
+    assert "What each of them shows:" in text.split("\nreplica-divergence")[1]
+
+
+def test_one_anomaly_or_one_finding_can_be_asked_for(run_dir: Path) -> None:
+    found = json.loads(said(run_dir, "lost-write", "--json"))
+    assert len(found) == 20
+    assert {one["finding"]["anomaly"] for one in found} == {"lost-write"}
+    assert [edge["kind"] for edge in found[0]["edges"]] == ["time", "unseen"]
+    assert found[0]["edges"][1]["later"]["value"] == found[0]["finding"]["value"]
+    text = said(run_dir, "vanished-read")
+    anchor = text.rstrip().splitlines()[-1].strip()
+    assert anchor.startswith("f-vanished-read-")
+    assert said(run_dir, anchor).splitlines()[0].startswith("vanished-read: log-1, offset")
+    assert said(run_dir, anchor).count("f-vanished-read-") == 1
+
+
+def test_a_finding_that_is_not_there_is_one_line(run_dir: Path) -> None:
+    with pytest.raises(WrongInput, match=r"has no finding phantom; it has lost-write, vanished-read, "):
+        said(run_dir, "phantom")
+
+
+def test_a_run_of_an_older_judge_is_explained_first(run_dir: Path) -> None:
+    (run_dir / EXPLANATIONS_FILE).unlink()
+    assert said(run_dir).startswith("lost-write: log-1, offset")
+    assert (run_dir / EXPLANATIONS_FILE).exists()
+
+
+def test_a_run_that_was_not_judged_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(synthetic_run.INFO.to_json())
+    with pytest.raises(WrongInput, match="was not judged yet"):
+        said(tmp_path)
