@@ -112,8 +112,12 @@ def finished(found: Findings, tables: Tables) -> DataFrame:
     led = F.coalesce(_leader(leaders.leaders, one.leader_ns), F.lit(""))
     sentence = _with_names(F.replace(one.sentence, F.lit(LEADER), led), run.system == labels.IMPORTED)
     explanation = F.concat(sentence, F.lit("."), _faults(faults.faults, one))
-    kept = [getattr(one, name) for name in FINDINGS.names if name != "explanation"]
-    return joined.rows.select(one.run, *kept, explanation.alias("explanation"))
+    columns = {
+        **dict(zip(one.names(), one.columns(), strict=True)),
+        "test_id": run.test_id,
+        "explanation": explanation.alias("explanation"),
+    }
+    return joined.rows.select(one.run, *(columns[name] for name in FINDINGS.names))
 
 
 def _leader(leaders: Column, at_ns: Column) -> Column:
