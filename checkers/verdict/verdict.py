@@ -8,7 +8,7 @@ other way round: reproduced or not reproduced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
 from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
 from wrackline.checkers.verdict.contracts import LOSS, OF_TRANSACTIONS, TORN, Contract, Ruling
+from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
+from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
 from wrackline.checkers.verdict.metrics import Figures, Outcomes
 from wrackline.checkers.verdict.system_words import pair, row
@@ -143,12 +145,25 @@ def _decide_expected(run: Run, found: Found, missing: list[str]) -> tuple[Verdic
     return Verdict.NOT_REPRODUCED, absent + shown
 
 
-def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[str, Any]) -> dict[str, Any]:
+def meaning_of(contract: Contract) -> Callable[[str, Place | None], Meaning]:
+    """What an anomaly in a partition means in the contract's run."""
+    return lambda anomaly, place: _ruling(contract, anomaly, place).meaning
+
+
+def verdict(
+    contract: Contract,
+    found: Found,
+    figures: Figures,
+    engine: Mapping[str, Any],
+    incidents: Incidents = NONE_FOUND,
+) -> dict[str, Any]:
     """The content of verdict.json."""
     run = contract.run
     anomalies = rulings(contract, found)
     met = conditions(run, figures)
     decided, reasons = decide(contract, anomalies, found, met)
+    if decided is Verdict.VIOLATION:
+        reasons = [*_what_happened(incidents), *reasons]
     of_pair = _of_the_pair(run, anomalies, figures)
     if of_pair:
         reasons = [*reasons, f"of transactions client and system decide together: this was {of_pair}"]
@@ -157,7 +172,7 @@ def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[
         "name": run.info.name,
         "verdict": str(decided),
         "exit_code": EXIT_CODES[decided],
-        "headline": _headline(decided, contract, anomalies, figures, reasons),
+        "headline": _headline(decided, contract, anomalies, figures, reasons, incidents),
         "reasons": reasons,
         "contract": {
             "name": contract.name,
@@ -165,6 +180,8 @@ def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[
             "promise": contract.terms.promise,
             "because": list(contract.because),
         },
+        "incidents": [one.to_json() for one in incidents.shown],
+        "incident_counts": {str(meaning): count for meaning, count in incidents.counts.items()},
         "anomalies": [
             {"anomaly": one.anomaly, "meaning": str(one.meaning), "count": one.count, "why": one.why}
             for one in anomalies
@@ -194,19 +211,45 @@ def _of_the_pair(run: Run, anomalies: list[Judged], figures: Figures) -> str:
     return pair(run.info) if found and figures.transactions else ""
 
 
+def _what_happened(incidents: Incidents) -> list[str]:
+    """Of each incident that breaks the contract, what and how."""
+    shown = incidents.of(Meaning.VIOLATION)
+    found = [" ".join((f"{capital(one.sentence)}.", *one.mechanism)) for one in shown]
+    more = incidents.counts.get(Meaning.VIOLATION, 0) - len(shown)
+    return [*found, f"There are {more:,} more incidents that the contract forbids."] if more > 0 else found
+
+
+def _broken_by(incidents: Incidents, anomalies: list[Judged]) -> str:
+    """``1 incident: log-0 was cut from ...``; by its anomalies where nobody has looked for incidents."""
+    shown, count = incidents.of(Meaning.VIOLATION), incidents.counts.get(Meaning.VIOLATION, 0)
+    if not shown:
+        forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
+        return ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
+    if count == 1:
+        return f"1 incident: {shown[0].sentence}"
+    return f"{count:,} incidents, the first: {shown[0].sentence}"
+
+
 def _headline(
-    decided: Verdict, contract: Contract, anomalies: list[Judged], figures: Figures, reasons: list[str]
+    decided: Verdict,
+    contract: Contract,
+    anomalies: list[Judged],
+    figures: Figures,
+    reasons: list[str],
+    incidents: Incidents,
 ) -> str:
     run = contract.run
     acked = f"{figures.acked_records:,} acknowledged records"
     cut = "" if run.course.interrupted is None else f"; {run.course.interrupted}"
     match decided:
         case Verdict.VIOLATION:
-            forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
-            what = ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
+            what = _broken_by(incidents, anomalies)
             told = _of_the_pair(run, anomalies, figures)
             of_pair = f", {told}" if told else ""
-            return f"{contract.name} was broken: {what} among {acked} {_under(run, figures)}{of_pair}{cut}"
+            among = f"among {acked} {_under(run, figures)}"
+            if incidents.of(Meaning.VIOLATION):
+                return f"{what}. {contract.name} was broken {among}{of_pair}{cut}"
+            return f"{contract.name} was broken: {what} {among}{of_pair}{cut}"
         case Verdict.PASS:
             allowed = [
                 f"{one.count:,} {one.anomaly}" for one in anomalies if one.count and one.anomaly != UNPROVEN
