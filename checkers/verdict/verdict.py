@@ -17,7 +17,7 @@ from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
 from wrackline.checkers.verdict.contracts import LOSS, OF_TRANSACTIONS, TORN, Contract, Ruling
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
-from wrackline.checkers.verdict.incidents.sentences import capital
+from wrackline.checkers.verdict.incidents.sentences import told
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
 from wrackline.checkers.verdict.metrics import Figures, Outcomes
 from wrackline.checkers.verdict.system_words import pair, row
@@ -119,10 +119,10 @@ def _unread(run: Run) -> list[str]:
     by_why: dict[str, list[str]] = {}
     for what, why in run.info.unread.items():
         by_why.setdefault(why, []).append(what)
-    told = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
+    unread = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
     return (
-        [f"not looked at: {told}; the promise is judged by what clients were told and the final read"]
-        if told
+        [f"not looked at: {unread}; the promise is judged by what clients were told and the final read"]
+        if unread
         else []
     )
 
@@ -214,7 +214,7 @@ def _of_the_pair(run: Run, anomalies: list[Judged], figures: Figures) -> str:
 def _what_happened(incidents: Incidents) -> list[str]:
     """Of each incident that breaks the contract, what and how."""
     shown = incidents.of(Meaning.VIOLATION)
-    found = [" ".join((f"{capital(one.sentence)}.", *one.mechanism)) for one in shown]
+    found = [told(one.sentence, one.mechanism) for one in shown]
     more = incidents.counts.get(Meaning.VIOLATION, 0) - len(shown)
     return [*found, f"There are {more:,} more incidents that the contract forbids."] if more > 0 else found
 
@@ -244,8 +244,8 @@ def _headline(
     match decided:
         case Verdict.VIOLATION:
             what = _broken_by(incidents, anomalies)
-            told = _of_the_pair(run, anomalies, figures)
-            of_pair = f", {told}" if told else ""
+            pair_of = _of_the_pair(run, anomalies, figures)
+            of_pair = f", {pair_of}" if pair_of else ""
             among = f"among {acked} {_under(run, figures)}"
             if incidents.of(Meaning.VIOLATION):
                 return f"{what}. {contract.name} was broken {among}{of_pair}{cut}"

@@ -95,8 +95,8 @@ class Leadership:
                 part.until = max(part.after, int(leaders.maybe_before(last)[0]))
 
     def between(self, incident: Joined) -> tuple[int, int]:
-        """The changes of leader that an incident lies between: of its cause, where that is limited; else of the
-        events that it cites."""
+        """The changes of leader that an incident lies between: those that limit its cause, else those around
+        the events that it cites."""
         if incident.has((*LOSS, *TWO_SIGHTS)):
             return incident.after, incident.until
         leaders = self.of(incident.place)

@@ -94,18 +94,19 @@ def mechanism(
         again = "led again" if before.leader == after.leader else "became its leader"
         said.append(f"{after.leader} {again} at {change.at_ns / 1e9:.3f} s, {_state(after)}.")
         return said
-    between = leaders.changes[incident.after : incident.until]
-    if between:
-        shown = ", ".join(
-            f"{one.after.leader} at {one.at_ns / 1e9:.1f} s{_epoch(one.after)}"
-            for one in between[:MOST_CHANGES]
-        )
-        more = f" and {len(between) - MOST_CHANGES} more times" if len(between) > MOST_CHANGES else ""
-        return [f"The leader of {name} changed meanwhile: to {shown}{more}."]
-    leading = leaders.changes[incident.after - 1].after if incident.after else leaders.first
-    if leading is None:
-        return []
-    return [f"{leading.leader} led {name} all the time{_epoch(leading)}."]
+    changes = leaders.changes[between[0] : between[1]]
+    if changes:
+        shown = [f"to {one.after.leader} at {one.at_ns / 1e9:.1f} s{_epoch(one.after)}" for one in changes]
+        if len(shown) > MOST_CHANGES:
+            shown[MOST_CHANGES:] = [f"{len(shown) - MOST_CHANGES} times more"]
+        return [f"The leader of {name} changed meanwhile: {listed(shown)}."]
+    leading = leaders.changes[between[0] - 1].after if between[0] else leaders.first
+    return [] if leading is None else [f"{leading.leader} led {name} all the time{_epoch(leading)}."]
+
+
+def told(sentence: str, how: Sequence[str]) -> str:
+    """An incident in a few sentences. ``how``: its mechanism."""
+    return " ".join((f"{capital(sentence)}.", *how))
 
 
 def came(change: Change) -> str:
