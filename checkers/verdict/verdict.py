@@ -183,7 +183,15 @@ def verdict(
         "incidents": [one.to_json() for one in incidents.shown],
         "incident_counts": {str(meaning): count for meaning, count in incidents.counts.items()},
         "anomalies": [
-            {"anomaly": one.anomaly, "meaning": str(one.meaning), "count": one.count, "why": one.why}
+            {
+                "anomaly": one.anomaly,
+                "meaning": str(one.meaning),
+                "count": one.count,
+                "why": one.why,
+                "in_violations": incidents.within.get(one.anomaly, 0)
+                if one.meaning is not Meaning.VIOLATION
+                else one.count,
+            }
             for one in anomalies
         ],
         "conditions": [{"name": one.name, "ok": one.ok, "detail": one.detail} for one in met],

@@ -67,7 +67,8 @@ def add_lines(run_dir: Path, verdict: dict[str, Any]) -> bool:
     for one in incidents:
         near = [line for line in found if _is_near(line, one)]
         one["lines"] = [line.to_json() for line in _chosen(near, one)]
-        one["truncations"] = [_truncation(line) for line in near if _cuts(line, one)][:MOST_LINES]
+        cuts = sorted((line for line in near if _cuts(line, one)), key=lambda line: line.at_ns or 0)
+        one["truncations"] = [_truncation(line) for line in cuts[:MOST_LINES]]
         _retold(verdict, one)
     return any(one["lines"] for one in incidents)
 
@@ -110,8 +111,8 @@ def _retold(verdict: dict[str, Any], incident: dict[str, Any]) -> None:
     if not before:
         return
     cut = before[-1]
-    ended = "" if cut["was"] is None else f", from {cut['was']:,}"
-    said = f"{leader} had cut its log to offset {cut['to']:,} at {cut['at_ns'] / 1e9:.3f} s{ended}."
+    ended = "" if cut["was"] is None else f"from offset {cut['was']:,} "
+    said = f"{leader} had cut its log {ended}to {cut['to']:,} at {cut['at_ns'] / 1e9:.3f} s."
     before_that = told(incident["sentence"], incident["mechanism"])
     incident["mechanism"] = [*incident["mechanism"], said]
     now = told(incident["sentence"], incident["mechanism"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.contracts import LOSS
 from wrackline.checkers.verdict.incidents.causes import Change, Leadership
 from wrackline.checkers.verdict.incidents.joining import Joined, joined
-from wrackline.checkers.verdict.incidents.parts import cited_indexes, parts_of
+from wrackline.checkers.verdict.incidents.parts import Part, cited_indexes, parts_of
 from wrackline.checkers.verdict.incidents.sentences import headline, mechanism
 
 MOST: Final = 20
@@ -34,6 +34,8 @@ class Seen:
     anomaly: str
     meaning: Meaning
     count: int
+    first_offset: int | None
+    last_offset: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,7 @@ class Incident:
     def to_json(self) -> dict[str, Any]:
         found = asdict(self)
         found["meaning"] = str(self.meaning)
-        found["anomalies"] = [
-            {"anomaly": one.anomaly, "meaning": str(one.meaning), "count": one.count}
-            for one in self.anomalies
-        ]
+        found["anomalies"] = [{**asdict(one), "meaning": str(one.meaning)} for one in self.anomalies]
         for key, span in (("leader_before", self.leader_before), ("leader_after", self.leader_after)):
             found[key] = None if span is None else _leader(span)
         return found
@@ -83,6 +82,8 @@ class Incidents:
 
     shown: tuple[Incident, ...] = ()
     counts: Mapping[Meaning, int] = field(default_factory=dict)
+    within: Mapping[str, int] = field(default_factory=dict)
+    """Anomaly -> how many findings that are no violation belong to an incident that is one."""
 
     def of(self, meaning: Meaning) -> list[Incident]:
         return [one for one in self.shown if one.meaning is meaning]
@@ -105,7 +106,11 @@ def incidents_of(run: Run, findings: Path, meaning: Callable[[str, Place | None]
     for one in found:
         by_meaning[_meaning(one)].append(one)
     shown = [_incident(run, leadership, one, of) for of, ones in by_meaning.items() for one in ones[:MOST]]
-    return Incidents(tuple(shown), {of: len(ones) for of, ones in by_meaning.items()})
+    within: Counter[str] = Counter()
+    for one in by_meaning[Meaning.VIOLATION]:
+        for part in one.parts:
+            within[part.anomaly] += part.count if part.meaning is not Meaning.VIOLATION else 0
+    return Incidents(tuple(shown), {of: len(ones) for of, ones in by_meaning.items()}, +within)
 
 
 def _meaning(one: Joined) -> Meaning:
@@ -141,9 +146,6 @@ def _incident(run: Run, leadership: Leadership, one: Joined, meaning: Meaning) -
     first_ns = min((part.first_ns for part in one.parts if part.first_ns is not None), default=None)
     last_ns = max((part.last_ns for part in one.parts if part.last_ns is not None), default=None)
     operations = sorted({index for part in one.parts for index in part.operations})[:MOST_OPERATIONS]
-    counts: Counter[tuple[str, Meaning]] = Counter()
-    for part in one.parts:
-        counts[part.anomaly, part.meaning] += part.count
     topic, partition = one.place or (None, None)
     return Incident(
         id=_id(one),
@@ -159,10 +161,20 @@ def _incident(run: Run, leadership: Leadership, one: Joined, meaning: Meaning) -
         last_ns=last_ns,
         leader_before=None if change is None else change.before,
         leader_after=None if change is None else change.after,
-        anomalies=tuple(Seen(name, of, count) for (name, of), count in counts.items()),
+        anomalies=tuple(_seen(one)),
         faults=tuple(fault.id for fault in _faults(run, one, change)),
         operations=tuple(operations),
     )
+
+
+def _seen(one: Joined) -> Iterator[Seen]:
+    by_name: dict[tuple[str, Meaning], list[Part]] = {}
+    for part in one.parts:
+        by_name.setdefault((part.anomaly, part.meaning), []).append(part)
+    for (name, meaning), parts in by_name.items():
+        first = min((part.first for part in parts if part.first is not None), default=None)
+        last = max((part.last for part in parts if part.last is not None), default=None)
+        yield Seen(name, meaning, sum(part.count for part in parts), first, last)
 
 
 def _id(one: Joined) -> str:
