@@ -17,7 +17,7 @@ from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
 from wrackline.checkers.verdict.contracts import LOSS, OF_TRANSACTIONS, TORN, Contract, Ruling
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
-from wrackline.checkers.verdict.incidents.sentences import told
+from wrackline.checkers.verdict.incidents.sentences import plural, told
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
 from wrackline.checkers.verdict.metrics import Figures, Outcomes
 from wrackline.checkers.verdict.system_words import pair, row
@@ -27,7 +27,7 @@ ON_REPLICAS = ("replica-divergence", "lost-on-replica")
 """What only the replicas' own files show."""
 ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica", TORN)
 """What a final read that differs from what the system holds would show, whatever the system did."""
-NO_EVIDENCE = "no evidence: it rests on the final read, and hosts failed before that read was complete"
+NO_EVIDENCE = "the final read proves nothing here, since hosts failed before it was complete"
 
 
 @dataclass
@@ -82,8 +82,10 @@ def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
 
 def _unproven(found: Found) -> Judged:
     count = found.unproven_read + found.unproven_unseen
-    counted = f"{found.unproven_read} were read, {found.unproven_unseen} were never seen"
-    why = f"sends of unknown outcome, counted: {counted}"
+    why = (
+        f"a send of unknown outcome may have been stored or not; {found.unproven_read:,} of the records were "
+        f"read, {found.unproven_unseen:,} were never seen"
+    )
     return Judged(UNPROVEN, Meaning.ALLOWED, count, why)
 
 
@@ -92,26 +94,38 @@ def decide(
 ) -> tuple[Verdict, list[str]]:
     """(verdict, its reasons)."""
     run = contract.run
-    missing = [f"{one.name}: no ({one.detail})" for one in met if not one.ok]
+    missing = [f"a condition of a pass does not hold, {one.name}: {one.detail}" for one in met if not one.ok]
     if run.info.expected and not contract.forced:
         return _decide_expected(run, found, missing)
     forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
     weak = [
-        f"{one.count} {one.anomaly}, {NO_EVIDENCE}"
+        f"{_counted(one)} no evidence: {NO_EVIDENCE}"
         for one in anomalies
         if one.count and one.why == NO_EVIDENCE
     ]
     if forbidden:
         return Verdict.VIOLATION, [
-            f"{one.count} {one.anomaly}: {one.why}" for one in forbidden
+            f"{_counted(one)} forbidden: {one.why}" for one in forbidden
         ] + weak + missing
     if run.trouble is not None:
         return Verdict.INFRASTRUCTURE, [run.trouble.error, *weak, *missing]
     if missing:
         return Verdict.INCONCLUSIVE, missing
-    allowed = [f"{one.count} {one.anomaly}, allowed: {one.why}" for one in anomalies if one.count]
+    allowed = [f"{_counted(one)} allowed: {one.why}" for one in anomalies if one.count]
     untested = [f"not tested: {what}" for what in run.info.untested]
-    return Verdict.PASS, ["nothing that the contract forbids was found", *_unread(run), *untested, *allowed]
+    return Verdict.PASS, ["nothing was found that the contract forbids", *_unread(run), *untested, *allowed]
+
+
+def _counted(one: Judged) -> str:
+    """``7 findings of lost-write are``; what is counted as unproven is no finding."""
+    if one.anomaly == UNPROVEN:
+        return f"{plural(one.count, 'unproven write')} {'is' if one.count == 1 else 'are'}"
+    return f"{plural(one.count, 'finding')} of {one.anomaly} {'is' if one.count == 1 else 'are'}"
+
+
+def times(count: int) -> str:
+    """``once``, ``3 times``."""
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _unread(run: Run) -> list[str]:
@@ -134,7 +148,7 @@ def is_spoiled(run: Run, anomaly: str) -> bool:
 def _decide_expected(run: Run, found: Found, missing: list[str]) -> tuple[Verdict, list[str]]:
     seen = [name for name in run.info.expected if found.total(name)]
     firm = [name for name in seen if not is_spoiled(run, name)]
-    shown = [f"{found.total(name)} {name} found, as expected" for name in seen]
+    shown = [f"{name} was found {times(found.total(name))}, as expected" for name in seen]
     absent = [f"{name} was expected and not found" for name in run.info.expected if name not in seen]
     if len(firm) == len(run.info.expected):
         return Verdict.REPRODUCED, shown
@@ -266,7 +280,7 @@ def _headline(
             read = ", by the final read alone" if "replicas" in run.info.unread else ""
             return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}"
         case Verdict.INCONCLUSIVE:
-            return f"Nothing forbidden was found, but the run proves nothing either: {reasons[0]}"
+            return f"Nothing forbidden was found, but this run proves nothing: {reasons[0]}"
         case Verdict.INFRASTRUCTURE:
             return f"The run broke down, not the system: {reasons[0]}"
         case _:
