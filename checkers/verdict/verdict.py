@@ -241,15 +241,12 @@ def _what_happened(incidents: Incidents) -> list[str]:
     return [*found, f"There are {more:,} more incidents that the contract forbids."] if more > 0 else found
 
 
-def _broken_by(incidents: Incidents, anomalies: list[Judged]) -> str:
-    """``1 incident: log-0 was cut from ...``; by its anomalies where nobody has looked for incidents."""
-    shown, count = incidents.of(Meaning.VIOLATION), incidents.counts.get(Meaning.VIOLATION, 0)
+def _by_incidents(incidents: Incidents, meaning: Meaning) -> str:
+    """``1 incident: log-0 was cut from ...``; empty where there is none of this meaning."""
+    shown, count = incidents.of(meaning), incidents.counts.get(meaning, 0)
     if not shown:
-        forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
-        return ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
-    if count == 1:
-        return f"1 incident: {shown[0].sentence}"
-    return f"{count:,} incidents, the first: {shown[0].sentence}"
+        return ""
+    return f"{plural(count, 'incident')}{', the first' if count > 1 else ''}: {shown[0].sentence}"
 
 
 def _headline(
@@ -265,18 +262,20 @@ def _headline(
     cut = "" if run.course.interrupted is None else f"; {run.course.interrupted}"
     match decided:
         case Verdict.VIOLATION:
-            what = _broken_by(incidents, anomalies)
+            forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
+            named = ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
             pair_of = _of_the_pair(run, anomalies, figures)
-            of_pair = f", {pair_of}" if pair_of else ""
-            among = f"among {acked} {_under(run, figures)}"
-            if incidents.of(Meaning.VIOLATION):
-                return f"{what}. {contract.name} was broken {among}{of_pair}{cut}"
-            return f"{contract.name} was broken: {what} {among}{of_pair}{cut}"
+            among = f"among {acked} {_under(run, figures)}{f', {pair_of}' if pair_of else ''}{cut}"
+            if what := _by_incidents(incidents, Meaning.VIOLATION):
+                return f"{what}. {contract.name} was broken {among}"
+            return f"{contract.name} was broken: {named} {among}"
         case Verdict.PASS:
             allowed = [
                 f"{one.count:,} {one.anomaly}" for one in anomalies if one.count and one.anomaly != UNPROVEN
             ]
-            also = f" (allowed and found: {', '.join(allowed)})" if allowed else ""
+            count = incidents.counts.get(Meaning.ALLOWED, 0)
+            of = f"{plural(count, 'incident')}, " if count else ""
+            also = f" (allowed and found: {of}{', '.join(allowed)})" if allowed else ""
             read = ", by the final read alone" if "replicas" in run.info.unread else ""
             return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}"
         case Verdict.INCONCLUSIVE:
@@ -284,7 +283,9 @@ def _headline(
         case Verdict.INFRASTRUCTURE:
             return f"The run broke down, not the system: {reasons[0]}"
         case _:
-            return f"{str(decided).capitalize()}: {'; '.join(reasons)}{cut}"
+            what = _by_incidents(incidents, Meaning.EXPECTED)
+            shown = f"; {what}" if what else ""
+            return f"{str(decided).capitalize()}: {'; '.join(reasons)}{shown}{cut}"
 
 
 def _under(run: Run, figures: Figures) -> str:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +45,8 @@ class Line:
     """The first line is 1."""
     at_ns: int | None
     """On the run's clock; None: it has no time."""
+    is_exact: bool
+    """False: the hosts' clocks are not on record, and the time is right to a second or two."""
     text: str
     label: str
     """The partition."""
@@ -53,17 +56,19 @@ class Line:
     """Where the log had ended, if the line says so."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"file": self.file, "number": self.number, "at_ns": self.at_ns, "text": self.text[:WIDTH]}
+        at_ns = self.at_ns if self.is_exact else None
+        return {"file": self.file, "number": self.number, "at_ns": at_ns, "text": self.text[:WIDTH]}
 
 
-def add_lines(run_dir: Path, verdict: dict[str, Any]) -> bool:
+def add_lines(run_dir: Path, verdict: dict[str, Any], started_at: str = "") -> bool:
     """Add to each incident of a partition its ``lines`` and ``truncations``, and what they say of its
-    mechanism. Returns whether any were found. Raises OSError."""
+    mechanism. ``started_at``: when the run began, by our time of day, for a run that has not put down the
+    hosts' clocks. Returns whether any were found. Raises OSError."""
     incidents = [one for one in verdict.get("incidents", ()) if one["topic"] is not None]
     if not incidents:
         return False
     wanted = {f"{one['topic']}-{one['partition']}" for one in incidents}
-    found = list(_lines(run_dir, wanted))
+    found = list(_lines(run_dir, wanted, started_at))
     for one in incidents:
         near = [line for line in found if _is_near(line, one)]
         one["lines"] = [line.to_json() for line in _chosen(near, one)]
@@ -100,7 +105,8 @@ def _chosen(near: Sequence[Line], incident: Mapping[str, Any]) -> list[Line]:
 
 
 def _truncation(line: Line) -> dict[str, Any]:
-    return {"node": line.host, "at_ns": line.at_ns, "to": line.cut_to, "was": line.was}
+    at_ns = line.at_ns if line.is_exact else None
+    return {"node": line.host, "at_ns": at_ns, "to": line.cut_to, "was": line.was}
 
 
 def _retold(verdict: dict[str, Any], incident: dict[str, Any]) -> None:
@@ -119,11 +125,14 @@ def _retold(verdict: dict[str, Any], incident: dict[str, Any]) -> None:
     verdict["reasons"] = [now if reason == before_that else reason for reason in verdict["reasons"]]
 
 
-def _lines(run_dir: Path, wanted: set[str]) -> Iterator[Line]:
+def _lines(run_dir: Path, wanted: set[str], started_at: str) -> Iterator[Line]:
+    is_exact, clocks = True, None
     try:
-        clocks: Clocks | None = Clocks.read(run_dir)
+        clocks = Clocks.read(run_dir)
     except (OSError, ValueError):
-        clocks = None
+        is_exact = False
+        with suppress(ValueError):
+            clocks = Clocks(int(datetime.fromisoformat(started_at).timestamp()) * 1_000_000_000, {})
     for pattern in _FILES:
         for file in packed.found(run_dir, pattern):
             name = packed.plain_name(file).relative_to(run_dir)
@@ -134,7 +143,8 @@ def _lines(run_dir: Path, wanted: set[str]) -> Iterator[Line]:
                     if read > MOST_BYTES:
                         break
                     if _TELLING.search(line):
-                        yield from _line(name, number, line, wanted, clocks)
+                        for one in _line(name, number, line, wanted, clocks):
+                            yield replace(one, is_exact=is_exact)
 
 
 def _line(name: Path, number: int, line: bytes, wanted: set[str], clocks: Clocks | None) -> Iterator[Line]:
@@ -149,7 +159,7 @@ def _line(name: Path, number: int, line: bytes, wanted: set[str], clocks: Clocks
                 continue  # cut short by a crash
             if said.get("kind") not in ("truncate", "role"):
                 continue
-        cut = _CUT.search(line)
+        cut = None if b"no effect" in line else _CUT.search(line)
         cut_to = said.get("to") if said.get("kind") == "truncate" else int(cut[1]) if cut else None
         at_ns = said.get("time_ns") or _stamp_ns(line)
         yield Line(
@@ -157,6 +167,7 @@ def _line(name: Path, number: int, line: bytes, wanted: set[str], clocks: Clocks
             name.as_posix(),
             number,
             None if at_ns is None or clocks is None else clocks.of_run(at_ns, host),
+            True,
             line.decode(errors="replace").rstrip(),
             label,
             cut_to,

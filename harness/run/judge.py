@@ -128,7 +128,7 @@ def _add_reasons(
     info = read_info(run_dir)
     answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
     words = words_of_loss(run_dir, info, verdict)
-    lines_found = add_lines(run_dir, verdict)
+    lines_found = add_lines(run_dir, verdict, info.started_at)
     invariants = invariants_of(run_dir, info)
     if not answers and not words and not lines_found and invariants is None:
         return
