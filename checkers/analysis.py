@@ -37,13 +37,14 @@ from wrackline.checkers.engine.spark.session import MEMORY_VARIABLE, NO_PROPERTI
 from wrackline.checkers.engine.tables import Tables, few
 from wrackline.checkers.explain.step import write as write_explanations
 from wrackline.checkers.findings import FINDINGS
-from wrackline.checkers.gather import gather, parts
+from wrackline.checkers.gather import FINDINGS_FILE, gather, parts
 from wrackline.checkers.inputs.runs import NO_HISTORY, AnalysisError, Run, open_run
 from wrackline.checkers.plan import Judged, judge, survey_all, tasks_of
 from wrackline.checkers.verdict.contracts import contract_for, named
+from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, incidents_of
 from wrackline.checkers.verdict.load import loads
 from wrackline.checkers.verdict.metrics import Figures, metrics
-from wrackline.checkers.verdict.verdict import Found, verdict
+from wrackline.checkers.verdict.verdict import Found, meaning_of, verdict
 from wrackline.history.addresses import is_elsewhere, remove
 from wrackline.history.files import whole_file
 
@@ -349,7 +350,11 @@ def _rank(order: dict[str, int]) -> Any:
 
 
 def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
-    result = verdict(contract_for(run, contract, like=like()), outcome.found, outcome.figures, outcome.engine)
+    terms = contract_for(run, contract, like=like())
+    incidents = NONE_FOUND
+    if any(map(outcome.found.total, outcome.found.counts)):
+        incidents = incidents_of(run, run.directory / FINDINGS_FILE, meaning_of(terms))
+    result = verdict(terms, outcome.found, outcome.figures, outcome.engine, incidents)
     if contract is None:
         _write_json(run.directory / VERDICT_FILE, result)
     else:

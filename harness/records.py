@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from operator import index
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +53,15 @@ class Found:
     anomaly: str
     meaning: Meaning | str
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What a run showed of one cause: the anomalies that give it its meaning, joined by ``+``."""
+
+    cause: str
+    meaning: Meaning | str
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,10 @@ class Record:
     reasons: tuple[str, ...] = ()
     contract: str = ""
     found: tuple[Found, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+    """The first twenty of each meaning."""
+    incident_counts: Mapping[str, int] = field(default_factory=dict)
+    """By meaning; empty where nobody counted them."""
     faults: tuple[FaultDone, ...] = ()
     planned_faults: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -133,9 +147,15 @@ class Record:
         return tuple(sorted(each.anomaly for each in self.found if each.meaning == Meaning.VIOLATION))
 
     @property
+    def causes(self) -> tuple[str, ...]:
+        """Of the incidents that its contract forbids; where there are no incidents, all anomalies as one."""
+        told = (one.cause for one in self.incidents if one.meaning == Meaning.VIOLATION)
+        return tuple(dict.fromkeys(told)) or tuple(filter(None, ["+".join(self.violations)]))
+
+    @property
     def signature(self) -> tuple[str, str, str, str]:
-        """By which violations of many runs are one incident: (cause, schedule, system, version). The cause is
-        the anomalies, the schedule the guided one's name or the kinds of faults."""
+        """By which runs show one and the same: (cause, schedule, system, version). The cause is all of the
+        anomalies, the schedule the guided one's name or the kinds of faults."""
         schedule = self.guided or "+".join(sorted({fault.kind for fault in self.faults})) or "no fault"
         system = "/".join(part for part in (self.system, self.profile) if part)
         return "+".join(self.violations), schedule, system, self.version
@@ -168,7 +188,7 @@ def records(where: str | Path) -> list[Record]:
 def in_json(found: Iterable[Record]) -> str:
     """A list with an object for each run: the fields of ``Record``, and what follows from them. The fields of
     a run that has no verdict are null or empty."""
-    derived = ("case", "follow_up", "violations", "signature")
+    derived = ("case", "follow_up", "violations", "causes", "signature")
     told = []
     for one in found:
         said = {each.name: getattr(one, each.name) for each in fields(one)}
@@ -227,7 +247,7 @@ def _record(
         night=night.name if night else "",
         task=(night.tasks.get(folder.name) if night else None) or str(run.get("name") or folder.name),
         name=str(run.get("name") or folder.name),
-        seed=_seed(run),
+        seed=None if run.get("seed") is None else index(run["seed"]),
         started_at=str(run.get("started_at") or ""),
         seconds=_seconds(metrics),
         system=kind,
@@ -248,6 +268,8 @@ def _record(
             for each in verdict.get("anomalies") or ()
             if each.get("count")
         ),
+        incidents=tuple(_incident(each) for each in verdict.get("incidents") or ()),
+        incident_counts=dict(verdict.get("incident_counts") or {}),
         faults=tuple(_fault(each) for each in verdict.get("faults") or () if each.get("asked_for", True)),
         planned_faults=int(verdict.get("planned_faults") or 0),
         metrics=_metrics(verdict, metrics),
@@ -332,11 +354,9 @@ def _fleet(folder: UPath) -> str:
         return ""
 
 
-def _seed(run: Mapping[str, Any]) -> int | None:
-    seed = run.get("seed")
-    if seed is not None and not isinstance(seed, int):
-        raise TypeError(f"a seed is a number, and not {seed!r}")
-    return seed
+def _incident(said: Mapping[str, Any]) -> Incident:
+    own = {str(one["anomaly"]) for one in said["anomalies"] if one["meaning"] == said["meaning"]}
+    return Incident("+".join(sorted(own)), str(said["meaning"]), str(said["sentence"]))
 
 
 def _fault(said: Mapping[str, Any]) -> FaultDone:
@@ -345,14 +365,10 @@ def _fault(said: Mapping[str, Any]) -> FaultDone:
         kind=str(said.get("fault") or ""),
         targets=tuple(map(str, said.get("targets") or ())),
         role=str(said.get("role") or ""),
-        began_s=_ns_to_s(said.get("begin_ns")),
-        ended_s=_ns_to_s(said.get("ended_ns")),
+        began_s=None if (began := said.get("begin_ns")) is None else began / 1e9,
+        ended_s=None if (ended := said.get("ended_ns")) is None else ended / 1e9,
         proved=bool(said.get("proved")),
     )
-
-
-def _ns_to_s(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / 1e9
 
 
 def _seconds(metrics: Mapping[str, Any]) -> float | None:
@@ -361,14 +377,10 @@ def _seconds(metrics: Mapping[str, Any]) -> float | None:
 
 
 def _metrics(verdict: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, float]:
-    counts, latency, load = (
-        verdict.get("counts") or {},
-        metrics.get("latency") or {},
-        metrics.get("load") or {},
-    )
-    before, during, main = (
-        part or {} for part in (latency.get("before"), latency.get("faults"), load.get("main"))
-    )
+    counts = verdict.get("counts") or {}
+    latency, load = metrics.get("latency") or {}, metrics.get("load") or {}
+    parts = (latency.get("before"), latency.get("faults"), load.get("main"))
+    before, during, main = (part or {} for part in parts)
     found = {
         "acknowledged": counts.get("acked_records"),
         "read": counts.get("read_records"),

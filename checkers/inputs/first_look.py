@@ -30,6 +30,7 @@ _COLUMNS = (
         "topic",
         "partition",
         "offset",
+        "leader_epoch",
         "high_watermark",
     ),
     *("node", "error", "extra"),

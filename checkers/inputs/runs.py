@@ -21,7 +21,7 @@ from wrackline.checkers.inputs.validity import Senseless, check_footer
 from wrackline.history import HistoryError, history_files, read_info
 from wrackline.history.addresses import parquet
 from wrackline.history.files import info_in
-from wrackline.history.model import CONTROL, DIED, NEMESIS, PARTITION, REPLICA, RunInfo
+from wrackline.history.model import CONTROL, DIED, NEMESIS, PARTITION, REPLICA, Event, RunInfo, Type
 
 NO_HISTORY = (
     ValueError,
@@ -102,6 +102,7 @@ class Sample:
     leader_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
+    elr: tuple[int, ...] = ()
 
     @property
     def full_isr(self) -> bool:
@@ -126,6 +127,8 @@ class Run:
     cluster: dict[Place, list[Sample]] = field(default_factory=dict)
     isrs: dict[Place, list[tuple[int, ...]]] = field(default_factory=dict)
     """The ISR after each change that the system itself wrote down, in order; empty where it wrote nothing."""
+    changes: list[Event] = field(default_factory=list)
+    """The rows of these changes (wrackline.checkers.inputs.cluster_history)."""
     final: dict[Place, FinalRead] = field(default_factory=dict)
     drains: dict[Place, FinalRead] = field(default_factory=dict)
     """The same, and those that gave nothing."""
@@ -278,6 +281,7 @@ def _take(run: Run, row: Mapping[str, Any], phases: list[tuple[str, int]]) -> No
             _take_cluster(run, row)
         case int(process), f if process == CONTROL and f == PARTITION:
             run.isrs.setdefault(_place(row), []).append(tuple(row["extra"]["isr"]))
+            run.changes.append(_change(row))
         case int(process), str(f) if process == CONTROL:
             run.course.take(f, row["extra"])
         case int(process), "replica" if process == REPLICA:
@@ -329,8 +333,22 @@ def _take_cluster(run: Run, row: Mapping[str, Any]) -> None:
             int(said.get("leader_epoch", -1)),
             tuple(said.get("isr") or ()),
             tuple(said.get("replicas") or run.assignment.get(place, ())),
+            tuple(said.get("elr") or ()),
         )
         run.cluster.setdefault(place, []).append(sample)
+
+
+def _change(row: Mapping[str, Any]) -> Event:
+    topic, partition = _place(row)
+    return Event(
+        CONTROL,
+        Type.INFO,
+        PARTITION,
+        topic=topic,
+        partition=partition,
+        leader_epoch=row["leader_epoch"],
+        extra=row["extra"],
+    )
 
 
 def _place(row: Mapping[str, Any]) -> Place:

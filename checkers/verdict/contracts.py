@@ -140,6 +140,14 @@ class Ruling:
     why: str
 
 
+def _forbidden(why: str) -> Ruling:
+    return Ruling(Meaning.VIOLATION, why)
+
+
+def _allowed(why: str) -> Ruling:
+    return Ruling(Meaning.ALLOWED, why)
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     """Terms applied to a run."""
@@ -182,22 +190,19 @@ class Contract:
         if anomaly in OF_CHANGED_FILES and (hosts := changed_in_place(self.run, place)):
             return _of_changed_files(hosts)
         if anomaly in ALWAYS:
-            return Ruling(Meaning.VIOLATION, "forbidden in every configuration")
+            return _forbidden("no configuration allows it")
         if anomaly in LOSS:
             return self._loss(place)
         if anomaly in OF_AN_OFFSET:
             return self._reused(place)
         if anomaly in OF_A_PRODUCER:
             if self.terms.idempotence:
-                return Ruling(Meaning.VIOLATION, "forbidden with idempotence on")
-            return Ruling(Meaning.ALLOWED, "idempotence is off: a retry may be appended again")
+                return _forbidden("idempotence is on, so every record is stored once and in order")
+            return _allowed("idempotence is off, so a retry may be appended again")
         if anomaly in OF_A_CONSUMER:
             return self._consumer(place)
         if anomaly in OF_SEVERAL_RECORDS:
-            return Ruling(
-                Meaning.ALLOWED,
-                "reported: transactions do not isolate their writes from each other (KIP-98)",
-            )
+            return _allowed("transactions do not isolate their writes from each other (KIP-98)")
         if anomaly in OF_COMMITTED_READS:
             return self._of_committed_reads()
         if anomaly == TORN:
@@ -208,12 +213,9 @@ class Contract:
             return self._object(place)
         if anomaly in (*OF_READS, *OF_OBJECTS):
             if self.terms.linearizable:
-                return Ruling(Meaning.VIOLATION, "forbidden where reads must be linearizable")
-            return Ruling(
-                Meaning.ALLOWED,
-                "reported: leaders hold no read lease, so one that was replaced may still answer",
-            )
-        return Ruling(Meaning.NOT_APPLICABLE, "this contract says nothing of it")
+                return _forbidden("the contract asks for linearizable reads")
+            return _allowed("leaders hold no read lease, so a leader that was replaced may still answer")
+        return Ruling(Meaning.NOT_APPLICABLE, _SILENCE)
 
     def _loss(self, place: Place | None) -> Ruling:
         if not self.terms.knows_acks:
@@ -222,11 +224,11 @@ class Contract:
             return self._within_losses(place)
         if self.terms.name == "acks-1":
             if place is not None and not leadership_changed(self.run, place):
-                return Ruling(
-                    Meaning.VIOLATION, "acks=1, but the leader did not change and nothing went wrong"
+                return _forbidden(
+                    "the leader did not change and there was no fault, so it has what it acknowledged"
                 )
-            return Ruling(Meaning.ALLOWED, "acks=1: records that only the leader had may be lost with it")
-        return Ruling(Meaning.ALLOWED, f"{row(self.terms.row, self.run.info)}: loss is allowed")
+            return _allowed("with acks=1 a record that only the leader had may be lost with it")
+        return _allowed(f"records may be lost with {row(self.terms.row, self.run.info)}")
 
     def _within_losses(self, place: Place | None) -> Ruling:
         if hosts := changed_in_place(self.run, place):
@@ -235,14 +237,15 @@ class Contract:
         if self.terms.tolerates_power_loss:
             worst = [one for one in worst if one.synced]
             if not worst:
-                why = "the high watermark passes synced records only, so no loss is allowed"
-                return Ruling(Meaning.VIOLATION, why)
+                why = "the high watermark passes synced records only, so no acknowledged record may be lost"
+                return _forbidden(why)
         lost, tolerated = len(worst), self._tolerated(place)
         what = "synced" if self.terms.tolerates_power_loss else "unsynced"
-        whose = "a partition's" if place is None else "the partition's"
+        whose = "a partition" if place is None else "the partition"
+        lossy = "no replica" if not lost else "1 replica" if lost == 1 else f"{lost} replicas"
         why = (
-            f"{lost or 'none'} of {whose} replicas lost {what} bytes between two moments of full ISR; "
-            f"records may be lost only when more than {tolerated} (MinISR - 1) do"
+            f"between two times at which the ISR was full, {lossy} of {whose} lost {what} bytes, and records "
+            f"may be lost only if more than {tolerated} (MinISR - 1) did"
         )
         return Ruling(Meaning.ALLOWED if lost > tolerated else Meaning.VIOLATION, why)
 
@@ -256,15 +259,15 @@ class Contract:
         loss = self._loss(place)
         if loss.meaning is Meaning.VIOLATION:
             why = "a read that rests on a marker of its own sees all that was acknowledged before"
-            return Ruling(Meaning.VIOLATION, why)
+            return _forbidden(why)
         return loss
 
     def _reused(self, place: Place | None) -> Ruling:
         loss = self._loss(place)
         if loss.meaning is Meaning.VIOLATION:
             why = "records may not be lost, so no offset may be given to another record"
-            return Ruling(Meaning.VIOLATION, why)
-        return Ruling(Meaning.ALLOWED, "where records may be lost, their offsets are used again")
+            return _forbidden(why)
+        return _allowed("records may be lost here, and then their offsets are used again")
 
     def _torn(self, place: Place | None) -> Ruling:
         """Half of it is not visible, or half of it is gone: the contract decides which it must be."""
@@ -273,41 +276,37 @@ class Contract:
             return reads
         loss = self._loss(place)
         if loss.meaning is Meaning.VIOLATION:
-            return Ruling(Meaning.VIOLATION, "a transaction is visible whole or not at all")
+            return _forbidden("a transaction is visible whole or not at all")
         return loss
 
     def _unprocessed(self, place: Place | None) -> Ruling:
         if self.run.info.rewinds:
             return self._consumer(place)
         why = (
-            "reported: when a transaction aborts, its consumer stays where it is (KAFKA-17582), and nobody "
+            "when a transaction aborts, its consumer stays where it is (KAFKA-17582), and nobody "
             "said that this application takes it back"
         )
-        return Ruling(Meaning.ALLOWED, why)
+        return _allowed(why)
 
     def _of_committed_reads(self) -> Ruling:
         match self.run.info.isolation:
             case "read_committed":
-                return Ruling(
-                    Meaning.VIOLATION, "consumers at read_committed are given committed records only"
-                )
+                return _forbidden("consumers at read_committed are given committed records only")
             case "":
-                why = "reported: it is not known whether consumers read committed records only"
+                why = "it is not known whether consumers read committed records only"
             case other:
-                why = f"reported: at {other} consumers are given records of open transactions"
-        return Ruling(Meaning.ALLOWED, why)
+                why = f"at {other} consumers are given records of open transactions"
+        return _allowed(why)
 
     def _consumer(self, place: Place | None) -> Ruling:
         if not self.terms.keeps_committed:
-            return Ruling(
-                Meaning.ALLOWED, "the log may be truncated below the records that consumers have read"
-            )
+            return _allowed("the log may be truncated below the records that consumers have read")
         within = self._within_losses(place)
         if within.meaning is Meaning.VIOLATION:
             why = (
                 "records that consumers were given must stay, and each consumer must get all of them in order"
             )
-            return Ruling(Meaning.VIOLATION, why)
+            return _forbidden(why)
         return within
 
 
@@ -352,8 +351,8 @@ def speaks_of(anomaly: str) -> bool:
 
 
 def _of_changed_files(hosts: Sequence[str]) -> Ruling:
-    why = f"bytes in its files were changed on {', '.join(hosts)}, and no replica promises to find that"
-    return Ruling(Meaning.ALLOWED, why)
+    why = f"a fault changed bytes of its files on {', '.join(hosts)}, and no replica promises to notice that"
+    return _allowed(why)
 
 
 def _listed(places: Sequence[Place]) -> str:

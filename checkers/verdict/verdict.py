@@ -8,7 +8,7 @@ other way round: reproduced or not reproduced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
 from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
 from wrackline.checkers.verdict.contracts import LOSS, OF_TRANSACTIONS, TORN, Contract, Ruling
+from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
+from wrackline.checkers.verdict.incidents.sentences import plural, told
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
 from wrackline.checkers.verdict.metrics import Figures, Outcomes
 from wrackline.checkers.verdict.system_words import pair, row
@@ -25,7 +27,7 @@ ON_REPLICAS = ("replica-divergence", "lost-on-replica")
 """What only the replicas' own files show."""
 ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica", TORN)
 """What a final read that differs from what the system holds would show, whatever the system did."""
-NO_EVIDENCE = "no evidence: it rests on the final read, and hosts failed before that read was complete"
+NO_EVIDENCE = "the final read proves nothing here, since hosts failed before it was complete"
 
 
 @dataclass
@@ -80,8 +82,10 @@ def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
 
 def _unproven(found: Found) -> Judged:
     count = found.unproven_read + found.unproven_unseen
-    counted = f"{found.unproven_read} were read, {found.unproven_unseen} were never seen"
-    why = f"sends of unknown outcome, counted: {counted}"
+    why = (
+        f"a send of unknown outcome may have been stored or not; {found.unproven_read:,} of the records were "
+        f"read, {found.unproven_unseen:,} were never seen"
+    )
     return Judged(UNPROVEN, Meaning.ALLOWED, count, why)
 
 
@@ -90,26 +94,38 @@ def decide(
 ) -> tuple[Verdict, list[str]]:
     """(verdict, its reasons)."""
     run = contract.run
-    missing = [f"{one.name}: no ({one.detail})" for one in met if not one.ok]
+    missing = [f"a condition of a pass does not hold, {one.name}: {one.detail}" for one in met if not one.ok]
     if run.info.expected and not contract.forced:
         return _decide_expected(run, found, missing)
     forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
     weak = [
-        f"{one.count} {one.anomaly}, {NO_EVIDENCE}"
+        f"{_counted(one)} no evidence: {NO_EVIDENCE}"
         for one in anomalies
         if one.count and one.why == NO_EVIDENCE
     ]
     if forbidden:
         return Verdict.VIOLATION, [
-            f"{one.count} {one.anomaly}: {one.why}" for one in forbidden
+            f"{_counted(one)} forbidden: {one.why}" for one in forbidden
         ] + weak + missing
     if run.trouble is not None:
         return Verdict.INFRASTRUCTURE, [run.trouble.error, *weak, *missing]
     if missing:
         return Verdict.INCONCLUSIVE, missing
-    allowed = [f"{one.count} {one.anomaly}, allowed: {one.why}" for one in anomalies if one.count]
+    allowed = [f"{_counted(one)} allowed: {one.why}" for one in anomalies if one.count]
     untested = [f"not tested: {what}" for what in run.info.untested]
-    return Verdict.PASS, ["nothing that the contract forbids was found", *_unread(run), *untested, *allowed]
+    return Verdict.PASS, ["nothing was found that the contract forbids", *_unread(run), *untested, *allowed]
+
+
+def _counted(one: Judged) -> str:
+    """``7 findings of lost-write are``; what is counted as unproven is no finding."""
+    if one.anomaly == UNPROVEN:
+        return f"{plural(one.count, 'unproven write')} {'is' if one.count == 1 else 'are'}"
+    return f"{plural(one.count, 'finding')} of {one.anomaly} {'is' if one.count == 1 else 'are'}"
+
+
+def times(count: int) -> str:
+    """``once``, ``3 times``."""
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _unread(run: Run) -> list[str]:
@@ -117,10 +133,10 @@ def _unread(run: Run) -> list[str]:
     by_why: dict[str, list[str]] = {}
     for what, why in run.info.unread.items():
         by_why.setdefault(why, []).append(what)
-    told = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
+    unread = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
     return (
-        [f"not looked at: {told}; the promise is judged by what clients were told and the final read"]
-        if told
+        [f"not looked at: {unread}; the promise is judged by what clients were told and the final read"]
+        if unread
         else []
     )
 
@@ -132,7 +148,7 @@ def is_spoiled(run: Run, anomaly: str) -> bool:
 def _decide_expected(run: Run, found: Found, missing: list[str]) -> tuple[Verdict, list[str]]:
     seen = [name for name in run.info.expected if found.total(name)]
     firm = [name for name in seen if not is_spoiled(run, name)]
-    shown = [f"{found.total(name)} {name} found, as expected" for name in seen]
+    shown = [f"{name} was found {times(found.total(name))}, as expected" for name in seen]
     absent = [f"{name} was expected and not found" for name in run.info.expected if name not in seen]
     if len(firm) == len(run.info.expected):
         return Verdict.REPRODUCED, shown
@@ -143,12 +159,25 @@ def _decide_expected(run: Run, found: Found, missing: list[str]) -> tuple[Verdic
     return Verdict.NOT_REPRODUCED, absent + shown
 
 
-def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[str, Any]) -> dict[str, Any]:
+def meaning_of(contract: Contract) -> Callable[[str, Place | None], Meaning]:
+    """What an anomaly in a partition means in the contract's run."""
+    return lambda anomaly, place: _ruling(contract, anomaly, place).meaning
+
+
+def verdict(
+    contract: Contract,
+    found: Found,
+    figures: Figures,
+    engine: Mapping[str, Any],
+    incidents: Incidents = NONE_FOUND,
+) -> dict[str, Any]:
     """The content of verdict.json."""
     run = contract.run
     anomalies = rulings(contract, found)
     met = conditions(run, figures)
     decided, reasons = decide(contract, anomalies, found, met)
+    if decided is Verdict.VIOLATION:
+        reasons = [*_what_happened(incidents), *reasons]
     of_pair = _of_the_pair(run, anomalies, figures)
     if of_pair:
         reasons = [*reasons, f"of transactions client and system decide together: this was {of_pair}"]
@@ -157,7 +186,7 @@ def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[
         "name": run.info.name,
         "verdict": str(decided),
         "exit_code": EXIT_CODES[decided],
-        "headline": _headline(decided, contract, anomalies, figures, reasons),
+        "headline": _headline(decided, contract, anomalies, figures, reasons, incidents),
         "reasons": reasons,
         "contract": {
             "name": contract.name,
@@ -165,8 +194,18 @@ def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[
             "promise": contract.terms.promise,
             "because": list(contract.because),
         },
+        "incidents": [one.to_json() for one in incidents.shown],
+        "incident_counts": {str(meaning): count for meaning, count in incidents.counts.items()},
         "anomalies": [
-            {"anomaly": one.anomaly, "meaning": str(one.meaning), "count": one.count, "why": one.why}
+            {
+                "anomaly": one.anomaly,
+                "meaning": str(one.meaning),
+                "count": one.count,
+                "why": one.why,
+                "in_violations": incidents.within.get(one.anomaly, 0)
+                if one.meaning is not Meaning.VIOLATION
+                else one.count,
+            }
             for one in anomalies
         ],
         "conditions": [{"name": one.name, "ok": one.ok, "detail": one.detail} for one in met],
@@ -194,8 +233,29 @@ def _of_the_pair(run: Run, anomalies: list[Judged], figures: Figures) -> str:
     return pair(run.info) if found and figures.transactions else ""
 
 
+def _what_happened(incidents: Incidents) -> list[str]:
+    """Of each incident that breaks the contract, what and how."""
+    shown = incidents.of(Meaning.VIOLATION)
+    found = [told(one.sentence, one.mechanism) for one in shown]
+    more = incidents.counts.get(Meaning.VIOLATION, 0) - len(shown)
+    return [*found, f"There are {more:,} more incidents that the contract forbids."] if more > 0 else found
+
+
+def _by_incidents(incidents: Incidents, meaning: Meaning) -> str:
+    """``1 incident: log-0 was cut from ...``; empty where there is none of this meaning."""
+    shown, count = incidents.of(meaning), incidents.counts.get(meaning, 0)
+    if not shown:
+        return ""
+    return f"{plural(count, 'incident')}{', the first' if count > 1 else ''}: {shown[0].sentence}"
+
+
 def _headline(
-    decided: Verdict, contract: Contract, anomalies: list[Judged], figures: Figures, reasons: list[str]
+    decided: Verdict,
+    contract: Contract,
+    anomalies: list[Judged],
+    figures: Figures,
+    reasons: list[str],
+    incidents: Incidents,
 ) -> str:
     run = contract.run
     acked = f"{figures.acked_records:,} acknowledged records"
@@ -203,23 +263,29 @@ def _headline(
     match decided:
         case Verdict.VIOLATION:
             forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
-            what = ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
-            told = _of_the_pair(run, anomalies, figures)
-            of_pair = f", {told}" if told else ""
-            return f"{contract.name} was broken: {what} among {acked} {_under(run, figures)}{of_pair}{cut}"
+            named = ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
+            pair_of = _of_the_pair(run, anomalies, figures)
+            among = f"among {acked} {_under(run, figures)}{f', {pair_of}' if pair_of else ''}{cut}"
+            if what := _by_incidents(incidents, Meaning.VIOLATION):
+                return f"{what}. {contract.name} was broken {among}"
+            return f"{contract.name} was broken: {named} {among}"
         case Verdict.PASS:
             allowed = [
                 f"{one.count:,} {one.anomaly}" for one in anomalies if one.count and one.anomaly != UNPROVEN
             ]
-            also = f" (allowed and found: {', '.join(allowed)})" if allowed else ""
+            count = incidents.counts.get(Meaning.ALLOWED, 0)
+            of = f"{plural(count, 'incident')}, " if count else ""
+            also = f" (allowed and found: {of}{', '.join(allowed)})" if allowed else ""
             read = ", by the final read alone" if "replicas" in run.info.unread else ""
             return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}"
         case Verdict.INCONCLUSIVE:
-            return f"Nothing forbidden was found, but the run proves nothing either: {reasons[0]}"
+            return f"Nothing forbidden was found, but this run proves nothing: {reasons[0]}"
         case Verdict.INFRASTRUCTURE:
             return f"The run broke down, not the system: {reasons[0]}"
         case _:
-            return f"{str(decided).capitalize()}: {'; '.join(reasons)}{cut}"
+            what = _by_incidents(incidents, Meaning.EXPECTED)
+            shown = f"; {what}" if what else ""
+            return f"{str(decided).capitalize()}: {'; '.join(reasons)}{shown}{cut}"
 
 
 def _under(run: Run, figures: Figures) -> str:

@@ -83,6 +83,7 @@ RUNS = pa.schema(
             "the violations joined by `+`; with the next, system and version an incident's signature",
             always=True,
         ),
+        _column("incidents", pa.int64(), "how many its contract forbids; null: not counted yet"),
         _column(
             "schedule", pa.string(), "the guided schedule, or the kinds of faults joined by `+`", always=True
         ),
@@ -143,6 +144,7 @@ def _of_runs(record: Record) -> Iterator[pa.RecordBatch]:
         "started_at": _moment(record.started_at),
         "cause": cause,
         "schedule": schedule,
+        "incidents": record.incident_counts.get(Meaning.VIOLATION),
     }
     yield pa.RecordBatch.from_pylist([row], RUNS)
 

@@ -15,7 +15,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
-from wrackline.checkers.findings import Verdict
+from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.records import METRICS
 from wrackline.history.files import whole_file
@@ -74,6 +74,8 @@ def _of_night(night: Ended, summaries: Sequence[RunSummary]) -> Iterator[Metric]
     yield gauge(
         "new_violations", "Violations that no night before has shown.", sum(each.new for each in summaries)
     )
+    broken = [each.record.incident_counts.get(Meaning.VIOLATION, 0) for each in summaries if each.record]
+    yield gauge("incidents", "Incidents of the last night that contracts forbid.", sum(broken))
     runs = GaugeMetricFamily(
         "wrackline_night_runs", "Runs of the last night, by their verdict.", labels=("night", "verdict")
     )

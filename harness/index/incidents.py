@@ -1,4 +1,5 @@
-"""Violations of many runs that are one and the same: by cause, schedule, system and version."""
+"""Incidents of many runs that are one and the same: by cause, schedule, system and version. The runs' own
+incidents are counted; a run that was judged before there were any has one, of all its anomalies."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from wrackline.harness.index.runs import Run
 @dataclass(frozen=True, slots=True)
 class Incident:
     cause: str
-    """The anomalies, or what had to be shown and was not."""
+    """The anomalies that one incident of a run has, or what had to be shown and was not."""
     schedule: str
     system: str
     version: str
@@ -24,6 +25,10 @@ class Incident:
     """Of the runs of the same suites with this schedule, system and version since it was first seen."""
     quiet: int
     """So many of these runs there were since it was last seen."""
+    count: int = 0
+    """So many incidents the runs have of it."""
+    sentence: str = ""
+    """What happened in the last of them; empty where a run has no sentence for it."""
 
     @property
     def slug(self) -> str:
@@ -45,7 +50,7 @@ class Incident:
 
     @property
     def words(self) -> str:
-        parts = (self.cause, self.schedule, self.system, self.version, *self.suites)
+        parts = (self.cause, self.sentence, self.schedule, self.system, self.version, *self.suites)
         return " ".join((*parts, *(run.record.run for run in self.runs))).lower()
 
 
@@ -55,17 +60,18 @@ def incidents(runs: Sequence[Run]) -> list[Incident]:
     found: dict[tuple[str, str, str, str], list[Run]] = {}
     for run in runs:
         if run.good is False:
-            found.setdefault(_signature(run), []).append(run)
+            for signature in _signatures(run):
+                found.setdefault(signature, []).append(run)
     made = [_incident(signature, of, runs) for signature, of in found.items()]
     return sorted(made, key=lambda one: (one.last.record.started_at, len(one.runs)), reverse=True)
 
 
-def _signature(run: Run) -> tuple[str, str, str, str]:
-    cause, *rest = run.record.signature
+def _signatures(run: Run) -> list[tuple[str, str, str, str]]:
+    _, schedule, system, version = run.record.signature
+    causes = run.record.causes
     if run.record.verdict is Verdict.NOT_REPRODUCED:
-        cause = f"not shown: {'+'.join(run.record.expected) or 'what was expected'}"
-    schedule, system, version = rest
-    return cause or "no anomaly is named", schedule, system, version
+        causes = (f"not shown: {'+'.join(run.record.expected) or 'what was expected'}",)
+    return [(cause, schedule, system, version) for cause in causes or ("no anomaly is named",)]
 
 
 def _incident(signature: tuple[str, str, str, str], of: Sequence[Run], runs: Sequence[Run]) -> Incident:
@@ -79,9 +85,12 @@ def _incident(signature: tuple[str, str, str, str], of: Sequence[Run], runs: Seq
         and run.record.started_at >= begun
         and run.record.signature[1:] == signature[1:]
     ]
+    own = [one for run in of for one in run.record.incidents if one.cause == signature[0]]
     return Incident(
         *signature,
         runs=tuple(of),
         often=share(len(of), max(len(alike), len(of))),
         quiet=sum(run.record.started_at > ended for run in alike),
+        count=max(len(own), len(of)),
+        sentence=own[-1].sentence if own else "",
     )

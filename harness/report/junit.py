@@ -1,9 +1,10 @@
 """Verdicts as JUnit XML, which Jenkins and GitLab read: a suite for each run, a case for its having been made
-and judged, one for each checker and each condition.
+and judged, one for each incident that breaks its contract, one for each checker and each condition.
 
-A forbidden anomaly that was found, an expected one that was not, and a condition that does not hold are
-failures. A checker to which the contract does not apply is skipped. A run without a verdict, or one that
-failed because of its hosts, is an error.
+An incident that breaks the contract, an expected anomaly that was not found, and a condition that does not
+hold are failures. A checker to which the contract does not apply is skipped. What one found is its output,
+and a failure only in a run that was judged when there were no incidents yet. A run without a verdict, or one
+that failed because of its hosts, is an error.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.read.files import (
     RunFiles,
     mapping,
@@ -73,6 +75,7 @@ def _suite(files: RunFiles, name: str) -> ElementTree.Element:
             ElementTree.SubElement(properties, "property", {"name": key, "value": printable(value)})
     verdict = files.verdict
     _made_case(suite, name, files)
+    _incident_cases(suite, name, files)
     for row in rows(verdict, "anomalies"):
         _anomaly_case(suite, name, row, files)
     for row in rows(verdict, "conditions"):
@@ -122,6 +125,56 @@ def _made_case(suite: ElementTree.Element, name: str, files: RunFiles) -> None:
         )
 
 
+def _incident_cases(suite: ElementTree.Element, name: str, files: RunFiles) -> None:
+    """A case is called after the partition and the anomalies, so that a build server knows it again in the
+    next run; incidents that would be called the same have numbers."""
+    faults = {str(row.get("id")): row for row in rows(files.verdict, "faults")}
+    used: Counter[str] = Counter()
+    broken = [row for row in rows(files.verdict, "incidents") if row.get("meaning") == Meaning.VIOLATION]
+    for row in broken:
+        anomalies = rows(row, "anomalies")
+        names = [str(one.get("anomaly")) for one in anomalies if one.get("meaning") == Meaning.VIOLATION]
+        where = partition_label(row.get("topic"), whole(row, "partition")) if row.get("topic") else "the run"
+        title = f"{', '.join(dict.fromkeys(names))} in {where}"
+        used[title] += 1
+        case = _case(suite, f"{name}.incidents", title if used[title] == 1 else f"{title} ({used[title]})")
+        said = [*texts(row, "mechanism")]
+        said += [f"fault {one}: {_fault(faults[one])}" for one in texts(row, "faults") if one in faults]
+        for one in anomalies:
+            anomaly, count = str(one.get("anomaly")), whole(one, "count") or 0
+            said.append(f"{number(count)} × {anomaly}, {one.get('meaning')}")
+            said += [f"  {line}" for line in _explanations(anomaly, one, row, files)]
+        said += [
+            f"{line.get('file')}:{line.get('number')}: {line.get('text')}" for line in rows(row, "lines")
+        ]
+        _outcome(case, "failure", capital(str(row.get("sentence"))), "\n".join(said), "violation")
+    more = (whole(mapping(files.verdict, "incident_counts"), Meaning.VIOLATION) or 0) - len(broken)
+    if more > 0:
+        case = _case(suite, f"{name}.incidents", "further incidents")
+        _outcome(case, "failure", f"{number(more)} more incidents break the contract", "", "violation")
+
+
+def _fault(row: Mapping[str, Any]) -> str:
+    begin = numeric(row, "begin_ns")
+    since = "" if begin is None else f" at {begin / 1e9:.1f} s"
+    return f"{row.get('fault')} of {', '.join(texts(row, 'targets')) or '?'}{since}"
+
+
+def _explanations(
+    anomaly: str, bounds: Mapping[str, Any], incident: Mapping[str, Any], files: RunFiles
+) -> list[str]:
+    """Of the first findings."""
+    first, last = whole(bounds, "first_offset"), whole(bounds, "last_offset")
+    place = (incident.get("topic"), incident.get("partition"))
+    return [
+        finding.explanation
+        for group in files.groups
+        if group.anomaly == anomaly and (group.topic, group.partition) == place
+        for finding in group.sample
+        if finding.offset is None or first is None or last is None or first <= finding.offset <= last
+    ][:3]
+
+
 def _anomaly_case(suite: ElementTree.Element, name: str, row: Mapping[str, Any], files: RunFiles) -> None:
     anomaly, meaning, count = (
         str(row.get("anomaly", "?")),
@@ -133,7 +186,7 @@ def _anomaly_case(suite: ElementTree.Element, name: str, row: Mapping[str, Any],
     if meaning == Meaning.NOT_APPLICABLE:
         skipped = ElementTree.SubElement(case, "skipped")
         skipped.set("message", printable(why or "does not apply to this configuration", 500))
-    elif meaning == Meaning.VIOLATION and count:
+    elif meaning == Meaning.VIOLATION and count and "incidents" not in (files.verdict or {}):
         _outcome(case, "failure", f"{number(count)} × {anomaly}: {why}", _proof(anomaly, files), "violation")
     elif meaning == Meaning.EXPECTED and not count:
         _outcome(case, "failure", f"{anomaly} was expected and not found", why, "not reproduced")

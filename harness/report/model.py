@@ -18,6 +18,7 @@ from wrackline.checkers.explain.model import Group
 from wrackline.harness.report.draw.cluster_chart import cluster_chart
 from wrackline.harness.report.draw.run_chart import buckets, run_chart
 from wrackline.harness.report.evidence import EvidenceGroup, evidence
+from wrackline.harness.report.incidents import Incidents, incidents_of
 from wrackline.harness.report.invariants import Invariants, invariants_of
 from wrackline.harness.report.read.cluster import (
     CONTROLLER,
@@ -98,6 +99,7 @@ class Report:
     chart: Markup | None
     bucket_s: int
     faults: tuple[FaultRow, ...]
+    incidents: Incidents | None
     found: tuple[Anomaly, ...]
     """Anomalies with findings, the forbidden ones first."""
     clean: tuple[Anomaly, ...]
@@ -172,6 +174,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         chart=run_chart(metrics, faults, phases, end_ns) if series or faults or phases else None,
         bucket_s=step,
         faults=tuple(fault_row(fault, metrics) for fault in faults),
+        incidents=incidents_of(files, faults, [one.group for _, own in proven for one in own]),
         found=tuple(a for a in anomalies if a.count),
         clean=tuple(a for a in anomalies if not a.count),
         evidence=proven,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from wrackline.checkers.findings import WORST_FIRST, Verdict
 from wrackline.checkers.verdict import system_words
+from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.glossary import Entry, explain, rank
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
@@ -48,6 +49,13 @@ class Anomaly:
     count: int
     why: str
     entry: Entry
+    in_violations: int = 0
+    """So many of the findings belong to incidents that break the contract."""
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether all of it belongs to incidents that break the contract, and is allowed by itself."""
+        return self.meaning != Meaning.VIOLATION and 0 < self.count <= self.in_violations
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +173,7 @@ def anomalies_of(files: RunFiles) -> tuple[Anomaly, ...]:
             whole(row, "count") or 0,
             str(row.get("why") or ""),
             explain(name),
+            whole(row, "in_violations") or 0,
         )
         for row in rows(files.verdict, "anomalies")
         if (name := str(row.get("anomaly", "?")))
@@ -294,8 +303,14 @@ def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anoma
         story.append(_fault_sentence(fault))
     if len(faults) > 8:
         story.append(f"… and {plural(len(faults) - 8, 'more fault')} (table below).")
-    found = [a for a in anomalies if a.count]
-    if found:
+    found = [a for a in anomalies if a.count and not a.is_evidence]
+    incidents = rows(files.verdict, "incidents")
+    if incidents:
+        story += [f"{capital(str(one.get('sentence')))}." for one in incidents[:3]]
+        total = sum(whole(mapping(files.verdict, "incident_counts"), of) or 0 for of in list(Meaning))
+        if total > 3:
+            story.append(f"… and {plural(total - 3, 'more incident')} (below).")
+    elif found:
         counted = ", ".join(f"{number(a.count)} {a.name} ({a.meaning})" for a in found[:6])
         story.append(f"The checkers found {counted}.")
     elif anomalies:

@@ -13,6 +13,7 @@ import orjson
 
 from wrackline.checkers.findings import EXIT_CODES, Verdict
 from wrackline.checkers.inputs.runs import AnalysisError
+from wrackline.harness.run.incident_lines import add_lines
 from wrackline.harness.run.node_words import words_of_loss
 from wrackline.history import read_info
 
@@ -127,8 +128,9 @@ def _add_reasons(
     info = read_info(run_dir)
     answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
     words = words_of_loss(run_dir, info, verdict)
+    lines_found = add_lines(run_dir, verdict, info.started_at)
     invariants = invariants_of(run_dir, info)
-    if not answers and not words and invariants is None:
+    if not answers and not words and not lines_found and invariants is None:
         return
     if answers:
         verdict["referee"] = summary(answers)
@@ -172,6 +174,8 @@ def broken_down(run_dir: Path, troubles: Sequence[str]) -> Judged:
         "headline": troubles[0],
         "reasons": list(troubles),
         "contract": {"name": "none", "row": "", "promise": "nothing was tested", "because": []},
+        "incidents": [],
+        "incident_counts": {},
         "anomalies": [],
         "conditions": [],
         "faults": [],

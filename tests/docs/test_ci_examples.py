@@ -41,5 +41,5 @@ def test_the_rules_for_prometheus_ask_for_metrics_that_there_are() -> None:
     assert len(asked) == 2
     assert not [name for name in asked if f"# TYPE {name} gauge" not in written]
     named = re.findall(r"^\| `(wrackline_\w+)`", PAGE, re.M)
-    assert len(named) == 5
+    assert len(named) == 6
     assert not [name for name in named if name not in written]

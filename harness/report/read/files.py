@@ -15,8 +15,11 @@ import orjson
 from wrackline.checkers.explain.form import from_json
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group
 from wrackline.history.files import whole_file
+from wrackline.history.json_values import mapping, numeric, rows, texts, whole
 from wrackline.history.model import RunInfo
 
+__all__ = ("mapping", "numeric", "rows", "texts", "whole")
+"""What others of the report take from here, too."""
 KNOWN: Final = (
     "spec.yaml",
     "plan.json",
@@ -100,36 +103,6 @@ def read_run(directory: Path) -> RunFiles:
         trouble=_read_trouble(directory / "infrastructure.json", gaps),
         gaps=tuple(gaps),
     )
-
-
-def rows(holder: Mapping[str, Any] | None, key: str) -> list[Mapping[str, Any]]:
-    """The list of objects under ``key``; empty when there is none."""
-    found = holder.get(key) if holder is not None else None
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
-
-
-def texts(holder: Mapping[str, Any] | None, key: str) -> tuple[str, ...]:
-    """The list of strings under ``key``; a lone string counts as a list of one."""
-    found = holder.get(key) if holder is not None else None
-    if isinstance(found, str):
-        return (found,)
-    return tuple(str(item) for item in found) if isinstance(found, list) else ()
-
-
-def mapping(holder: Mapping[str, Any] | None, key: str) -> Mapping[str, Any]:
-    found = holder.get(key) if holder is not None else None
-    return found if isinstance(found, dict) else {}
-
-
-def numeric(holder: Mapping[str, Any] | None, key: str) -> float | None:
-    """The number under ``key``; None when there is none (booleans are no numbers)."""
-    found = holder.get(key) if holder is not None else None
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
-
-
-def whole(holder: Mapping[str, Any] | None, key: str) -> int | None:
-    found = numeric(holder, key)
-    return None if found is None else int(found)
 
 
 def _read_bytes(path: Path, loss: str, gaps: list[Gap]) -> bytes | None:

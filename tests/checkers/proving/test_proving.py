@@ -100,6 +100,20 @@ def test_a_mutation_is_found_and_nothing_else(
 
 
 @pytest.mark.spark
+def test_what_one_change_brought_about_is_one_incident(
+    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+) -> None:
+    """Of each mutation, and of each case."""
+    wrong = {
+        run.name: [one["sentence"] for one in verdict["incidents"]]
+        for run, verdict in judged_together[__name__].items()
+        if not run.name.startswith("correct")
+        and sum(verdict["incident_counts"].values()) != (" good " not in f" {run.name} ".replace(",", " "))
+    }
+    assert not wrong
+
+
+@pytest.mark.spark
 def test_correct_histories_have_no_findings(anomalies: dict[str, Counter[str]]) -> None:
     alarms = {}
     for seed in CORRECT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -70,6 +71,32 @@ def test_another_version_is_another_incident_with_another_link(tmp_path: Path) -
     night(tmp_path, 0, [bad, {**bad, "seed": 8, "version": "9"}])
     one, other = incidents(_runs(tmp_path))
     assert one.slug != other.slug
+
+
+def test_a_run_with_two_causes_stands_in_two_incidents(tmp_path: Path) -> None:
+    bad = {"verdict": "violation", "anomalies": ("lost-write", "phantom")}
+    night(tmp_path, 0, [bad, {**bad, "seed": 8}])
+    for number, file in enumerate(sorted(tmp_path.glob("nights/*/runs/*/verdict.json"))):
+        told = [
+            {
+                "id": f"i-{number}{cause}",
+                "meaning": "violation",
+                "sentence": f"{cause} {number}",
+                "anomalies": [
+                    {"anomaly": cause, "meaning": "violation", "count": 3},
+                    {"anomaly": "stale-read", "meaning": "allowed", "count": 1},
+                ],
+            }
+            for cause in ("lost-write", "phantom", "lost-write")
+        ]
+        counted = {"incidents": told, "incident_counts": {"violation": 3}}
+        file.write_text(json.dumps(json.loads(file.read_text()) | counted))
+    found = {one.cause: one for one in incidents(_runs(tmp_path))}
+    assert {cause: (len(one.runs), one.count) for cause, one in found.items()} == {
+        "lost-write": (2, 4),
+        "phantom": (2, 2),
+    }
+    assert found["phantom"].sentence == "phantom 1"
 
 
 def test_what_was_made_smaller_is_no_incident_of_its_own(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.report import synthetic_run
+from tests.harness.report.test_junit import INCIDENT
 from wrackline.checkers.explain.model import PER_PARTITION
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import ReportError, write_report
@@ -201,6 +202,40 @@ def test_shows_the_evidence_of_a_finding(whole_run: Path) -> None:
     assert f"and {synthetic_run.LOST - PER_PARTITION} more in findings.parquet" in read.text
 
 
+def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> None:
+    verdict = json.loads((own_run / "verdict.json").read_text())
+    verdict["incidents"] = [INCIDENT]
+    verdict["incident_counts"] = {"violation": 21, "allowed": 0}
+    for row in verdict["anomalies"]:
+        if row["anomaly"] == "stale-read":
+            row |= {"count": 1, "meaning": "allowed", "in_violations": 1}
+    (own_run / "verdict.json").write_text(json.dumps(verdict))
+    file = own_run / "nodes" / "n3" / "broker.log"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("Truncating to 0")
+    write_report(own_run)
+    read = page(own_run)
+    assert read.text.index(INCIDENT["sentence"]) < read.text.index("Timeline")
+    assert "n3 had cut its log to 0 at 13.055 s." in read.text
+    assert "nodes/n3/broker.log:7" in read.text
+    assert "and 20 more incidents" in read.text
+    assert "All of them belong to incidents that break the contract" in read.text
+    links = [named.get("href") for tag, named in read.tags if tag == "a"]
+    assert "nodes/n3/broker.log" in links
+    anchors = {named.get("id") for _, named in read.tags}
+    assert INCIDENT["id"] in anchors
+    [section] = re.findall(
+        r'<section id="incidents">.*?</section>', (own_run / "report.html").read_text(), re.S
+    )
+    proofs = re.findall(r'href="#(f-lost-write[^"]*)"', section)
+    assert len(proofs) == 6
+    assert set(proofs) <= anchors
+
+
+def test_a_run_that_was_judged_before_there_were_incidents_has_no_section_of_them(whole_run: Path) -> None:
+    assert "incidents" not in {named.get("id") for _, named in page(whole_run).tags}
+
+
 def test_checkers_that_found_nothing_are_listed(whole_run: Path) -> None:
     text = page(whole_run).text
     for name in synthetic_run.CHECKERS:
@@ -225,6 +260,18 @@ def test_escapes_hostile_text_wherever_it_comes_from(own_run: Path) -> None:
     verdict["anomalies"].append({"anomaly": HOSTILE, "meaning": HOSTILE, "count": 3, "why": HOSTILE})
     verdict["conditions"].append({"name": HOSTILE, "ok": False, "detail": HOSTILE})
     verdict["counts"]["sends_by_error"][HOSTILE] = 9
+    verdict["incidents"] = [
+        INCIDENT
+        | {
+            "id": HOSTILE,
+            "meaning": HOSTILE,
+            "sentence": HOSTILE,
+            "mechanism": [HOSTILE],
+            "anomalies": [{"anomaly": HOSTILE, "meaning": HOSTILE, "count": 3}],
+            "lines": [{"file": f"../{HOSTILE}", "number": 1, "at_ns": None, "text": HOSTILE}],
+        }
+    ]
+    verdict["incident_counts"] = {"violation": 1}
     verdict["faults"].append(
         {"id": HOSTILE, "fault": HOSTILE, "targets": [HOSTILE], "role": HOSTILE, "begin_ns": 10**9,
          "active_ns": None, "undo_ns": None, "ended_ns": None, "proved": False, "proof": HOSTILE,

@@ -74,6 +74,56 @@ def test_a_violation_fails_with_its_evidence(whole_run: Path) -> None:
     assert broken.text == "f2 (kill of n3) was not"
 
 
+INCIDENT = {
+    "id": "i-0123456789",
+    "meaning": "violation",
+    "sentence": "log-1 was cut from 0 to 9,999 at 16.5 s when n3 became leader: 42 records are gone",
+    "mechanism": ["n2 led log-1 until then, in leader epoch 1.", "n3 had cut its log to 0 at 13.055 s."],
+    "topic": "log",
+    "partition": 1,
+    "first_offset": 0,
+    "last_offset": 9_999,
+    "at_ns": 16_500_000_000,
+    "anomalies": [
+        {
+            "anomaly": "lost-write",
+            "meaning": "violation",
+            "count": 42,
+            "first_offset": 0,
+            "last_offset": 9_999,
+        },
+        {"anomaly": "stale-read", "meaning": "allowed", "count": 1, "first_offset": 5, "last_offset": 5},
+    ],
+    "faults": ["f1"],
+    "operations": [1, 2],
+    "lines": [
+        {"file": "nodes/n3/broker.log", "number": 7, "at_ns": 13_055_000_000, "text": "Truncating to 0"}
+    ],
+}
+
+
+def test_an_incident_is_one_failure_and_its_anomalies_are_its_text(own_run: Path) -> None:
+    counts = {"violation": 23, "expected": 0, "allowed": 0, "n/a": 0}
+    edit(own_run, incidents=[INCIDENT, INCIDENT], incident_counts=counts)
+    root = ElementTree.parse(junit([own_run], own_run / "junit.xml")).getroot()
+    failure = case(root, "lost-write in log-1").find("failure")
+    assert failure is not None
+    assert failure.get("message") == INCIDENT["sentence"]
+    text = failure.text or ""
+    assert "n3 had cut its log to 0 at 13.055 s." in text
+    assert "fault f1: " in text
+    assert "42 × lost-write, violation" in text
+    assert "was acked at offset" in text
+    assert "1 × stale-read, allowed" in text
+    assert "nodes/n3/broker.log:7: Truncating to 0" in text
+    assert case(root, "lost-write in log-1 (2)").find("failure") is not None
+    more = case(root, "further incidents").find("failure")
+    assert more is not None
+    assert "21 more" in str(more.get("message"))
+    assert case(root, "lost-write").find("failure") is None, "the incident is the failure"
+    assert "was acked at offset" in (case(root, "lost-write").findtext("system-out") or "")
+
+
 def test_an_expected_anomaly_passes_when_found_and_fails_when_not(own_run: Path) -> None:
     anomalies = [
         {"anomaly": "lost-write", "meaning": "expected", "count": 42, "why": "defect truncate_to_hw"},

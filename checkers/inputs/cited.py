@@ -1,0 +1,118 @@
+"""What the history says of the events that findings cite: when they were, and whose. Of a history of any size
+only narrow columns are read, and only the row groups that hold one of these events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.inputs.row_groups import Names, ints
+from wrackline.history.addresses import parquet
+from wrackline.history.model import REPLICA
+
+MOST_ROWS: Final = 64
+"""Rows whose records are read: a final read's row has thousands of records."""
+_RECORDS: Final = "records"
+Spot = tuple[int, int, int]
+"""(index of an event, partition, offset)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """Cited events in the order of their indexes; columns of equal length."""
+
+    index: Ints
+    ns: Ints
+    is_final: Bools
+    """The event is of a final read or of a replica's own log: it says what was there at the end."""
+    is_poll: Bools
+
+    def rows(self, indexes: Ints) -> Ints:
+        """The row of each event; NONE for one that the history does not hold."""
+        if not len(self.index):
+            return np.full(len(indexes), NONE, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.index, indexes), len(self.index) - 1)
+        return np.where(self.index[at] == indexes, at, NONE)
+
+
+def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
+    """``indexes``: in order, each once. Raises OSError or ValueError."""
+    found: list[tuple[Ints, Ints, Bools, Bools]] = []
+    for path in files:
+        with parquet(path, read_dictionary=["f"]) as file:
+            for group in _groups(file, indexes):
+                table = file.read_row_group(
+                    group, columns=["index", "time_ns", "process", "f"], use_threads=False
+                )
+                index = ints(table["index"])
+                rows = np.flatnonzero(np.isin(index, indexes))
+                names = Names()
+                f = names.codes(table["f"])[rows]
+                final = (f == _code(names, "drain")) | (ints(table["process"])[rows] == REPLICA)
+                found.append((index[rows], ints(table["time_ns"])[rows], final, f == _code(names, "poll")))
+    if not found:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Cited(nothing, nothing, nothing.astype(bool), nothing.astype(bool))
+    index, ns, final, poll = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(index, kind="stable")
+    return Cited(index[order], ns[order], final[order], poll[order])
+
+
+def epochs_at(files: Iterable[str], wanted: Sequence[Spot]) -> dict[Spot, int]:
+    """The leader epochs of the records that events have at these offsets. What has none is left out, and so
+    are all but the first ``MOST_ROWS`` events. Raises OSError or ValueError."""
+    events = np.unique(np.array([event for event, _, _ in wanted], dtype=np.int64))[:MOST_ROWS]
+    found: dict[Spot, int] = {}
+    for path in files:
+        with parquet(path) as file:
+            for group in _groups(file, events):
+                index = ints(file.read_row_group(group, columns=["index"], use_threads=False)["index"])
+                rows = np.flatnonzero(np.isin(index, events))
+                if not len(rows):
+                    continue
+                records = file.read_row_group(group, columns=[_RECORDS], use_threads=False)[_RECORDS]
+                for event, row in zip(index[rows].tolist(), rows.tolist(), strict=True):
+                    found |= _epochs(event, records[row], wanted)
+    return found
+
+
+def _epochs(event: int, records: pa.Scalar, wanted: Sequence[Spot]) -> dict[Spot, int]:
+    values = records.values
+    if values is None or not len(values):
+        return {}
+    partition, offset, epoch = (
+        ints(pc.struct_field(values, name)) for name in ("partition", "offset", "leader_epoch")
+    )
+    found = {}
+    for one in {one for one in wanted if one[0] == event}:
+        at = np.flatnonzero((partition == one[1]) & (offset == one[2]))
+        if len(at) and epoch[at[0]] >= 0:
+            found[one] = int(epoch[at[0]])
+    return found
+
+
+def _code(names: Names, name: str) -> int:
+    return names.names.index(name) if name in names.names else -2
+
+
+def _groups(file: pq.ParquetFile, indexes: Ints) -> list[int]:
+    """Row groups that may hold one of these events, by the statistics of the file."""
+    metadata = file.metadata
+    paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+    column = paths.index("index")
+
+    def may_hold(group: int) -> bool:
+        said = metadata.row_group(group).column(column).statistics
+        if said is None or not said.has_min_max:
+            return True
+        return bool(np.searchsorted(indexes, said.min) < np.searchsorted(indexes, said.max, side="right"))
+
+    return [group for group in range(metadata.num_row_groups) if may_hold(group)]

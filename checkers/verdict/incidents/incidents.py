@@ -1,0 +1,219 @@
+"""The incidents of a run: from its findings, its history and its cluster's own history."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from wrackline.checkers.findings import Meaning
+from wrackline.checkers.inputs.cited import epochs_at, read_cited
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
+from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.checkers.verdict.contracts import LOSS
+from wrackline.checkers.verdict.incidents.causes import Change, Leadership
+from wrackline.checkers.verdict.incidents.joining import Joined, joined
+from wrackline.checkers.verdict.incidents.parts import Part, cited_indexes, parts_of
+from wrackline.checkers.verdict.incidents.sentences import headline, mechanism
+
+MOST: Final = 20
+"""Incidents of each meaning that verdict.json tells; it counts all."""
+MOST_OPERATIONS: Final = 16
+MARGIN_NS: Final = 1_000_000_000
+"""A fault that ended within a second before an incident belongs to it."""
+_STRONGEST: Final = (Meaning.VIOLATION, Meaning.EXPECTED, Meaning.ALLOWED, Meaning.NOT_APPLICABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One anomaly of an incident."""
+
+    anomaly: str
+    meaning: Meaning
+    count: int
+    first_offset: int | None
+    last_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What came of one cause. Times in nanoseconds from the start of the run; None: not known."""
+
+    id: str
+    """The same whenever the run is judged again."""
+    meaning: Meaning
+    """The strongest of its anomalies'."""
+    sentence: str
+    """What happened, without a full stop."""
+    mechanism: tuple[str, ...]
+    topic: str | None
+    partition: int | None
+    first_offset: int | None
+    last_offset: int | None
+    at_ns: int | None
+    """When the leader changed that it came with."""
+    first_ns: int | None
+    """The earliest cited event, and ..."""
+    last_ns: int | None
+    """... the last, without those of final reads."""
+    leader_before: LeaderSpan | None
+    leader_after: LeaderSpan | None
+    anomalies: tuple[Seen, ...]
+    faults: tuple[str, ...]
+    """Ids, from before the cause until the last cited event."""
+    operations: tuple[int, ...]
+    """Indexes of some of the cited events."""
+
+    def to_json(self) -> dict[str, Any]:
+        found = asdict(self)
+        found["meaning"] = str(self.meaning)
+        found["anomalies"] = [{**asdict(one), "meaning": str(one.meaning)} for one in self.anomalies]
+        for key, span in (("leader_before", self.leader_before), ("leader_after", self.leader_after)):
+            found[key] = None if span is None else _leader(span)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Incidents:
+    """The first ``MOST`` of each meaning, violations first, and how many there are."""
+
+    shown: tuple[Incident, ...] = ()
+    counts: Mapping[Meaning, int] = field(default_factory=dict)
+    within: Mapping[str, int] = field(default_factory=dict)
+    """Anomaly -> how many findings that are no violation belong to an incident that is one."""
+
+    def of(self, meaning: Meaning) -> list[Incident]:
+        return [one for one in self.shown if one.meaning is meaning]
+
+
+NONE_FOUND: Final = Incidents()
+
+
+def incidents_of(run: Run, findings: Path, meaning: Callable[[str, Place | None], Meaning]) -> Incidents:
+    """``findings``: the run's file of them. ``meaning``: what an anomaly in a partition means under its
+    contract. Raises OSError or ValueError."""
+    indexes = cited_indexes(findings)
+    leadership = Leadership(run)
+    cited = read_cited(run.files, indexes)
+    parts = parts_of(findings, cited, meaning, leadership.before)
+    for part in parts:
+        leadership.limit(part)
+    found = joined(parts, lambda ones: _pin(run, leadership, ones))
+    by_meaning: dict[Meaning, list[Joined]] = {one: [] for one in _STRONGEST}
+    for one in found:
+        by_meaning[_meaning(one)].append(one)
+    shown = [_incident(run, leadership, one, of) for of, ones in by_meaning.items() for one in ones[:MOST]]
+    within: Counter[str] = Counter()
+    for one in by_meaning[Meaning.VIOLATION]:
+        for part in one.parts:
+            within[part.anomaly] += part.count if part.meaning is not Meaning.VIOLATION else 0
+    return Incidents(tuple(shown), {of: len(ones) for of, ones in by_meaning.items()}, +within)
+
+
+def _meaning(one: Joined) -> Meaning:
+    found = {part.meaning for part in one.parts}
+    return next(meaning for meaning in _STRONGEST if meaning in found)
+
+
+def _pin(run: Run, leadership: Leadership, found: Sequence[Joined]) -> None:
+    """The change of leader is known where only one can be it. Where several can, it is that of the leader who
+    gave the offset to another record: the final read has its epoch."""
+    open_now: dict[tuple[int, int, int], list[Joined]] = {}
+    for one in found:
+        if not one.has((*LOSS, "inconsistent-offset")) or one.place is None:
+            continue
+        if one.until - one.after == 1:
+            one.pinned = one.until
+            continue
+        lost = [part for part in one.parts if part.anomaly in LOSS and part.first is not None and part.final]
+        for part in lost[:1] if one.until - one.after > 1 else []:
+            for event in part.final:
+                open_now.setdefault((event, one.place[1], part.first or 0), []).append(one)
+    if open_now:
+        for key, epoch in epochs_at(run.files, list(open_now)).items():
+            for one in open_now[key]:
+                change = leadership.of(one.place).of_epoch(epoch)
+                if change is not None and one.after < change <= one.until:
+                    one.pinned = change
+
+
+def _incident(run: Run, leadership: Leadership, one: Joined, meaning: Meaning) -> Incident:
+    leaders = leadership.of(one.place)
+    change = leaders.changes[one.pinned - 1] if one.pinned is not None else None
+    first_ns = min((part.first_ns for part in one.parts if part.first_ns is not None), default=None)
+    last_ns = max((part.last_ns for part in one.parts if part.last_ns is not None), default=None)
+    operations = sorted({index for part in one.parts for index in part.operations})[:MOST_OPERATIONS]
+    topic, partition = one.place or (None, None)
+    return Incident(
+        id=_id(one),
+        meaning=meaning,
+        sentence=headline(one, meaning, change, run.info.system),
+        mechanism=tuple(mechanism(one, change, leaders, leadership.between(one))),
+        topic=topic,
+        partition=partition,
+        first_offset=one.first,
+        last_offset=one.last,
+        at_ns=None if change is None else change.at_ns,
+        first_ns=first_ns,
+        last_ns=last_ns,
+        leader_before=None if change is None else change.before,
+        leader_after=None if change is None else change.after,
+        anomalies=tuple(_seen(one)),
+        faults=tuple(fault.id for fault in _faults(run, one, change)),
+        operations=tuple(operations),
+    )
+
+
+def _seen(one: Joined) -> Iterator[Seen]:
+    by_name: dict[tuple[str, Meaning], list[Part]] = {}
+    for part in one.parts:
+        by_name.setdefault((part.anomaly, part.meaning), []).append(part)
+    for (name, meaning), parts in by_name.items():
+        first = min((part.first for part in parts if part.first is not None), default=None)
+        last = max((part.last for part in parts if part.last is not None), default=None)
+        yield Seen(name, meaning, sum(part.count for part in parts), first, last)
+
+
+def _id(one: Joined) -> str:
+    first = one.parts[0]
+    signature = (
+        one.place,
+        one.first,
+        one.last,
+        sorted({part.anomaly for part in one.parts}),
+        first.operations,
+    )
+    return f"i-{hashlib.sha256(repr(signature).encode()).hexdigest()[:10]}"
+
+
+def _faults(run: Run, one: Joined, change: Change | None) -> list[Fault]:
+    """Those in force from the last time that all was right (that what was lost was seen) until the last cited
+    event; where nothing is cited after the cause, until the change of leader, or the end."""
+    lost = [part.last_ns for part in one.parts if part.anomaly in LOSS and part.last_ns is not None]
+    seen = [part.first_ns for part in one.parts if part.first_ns is not None]
+    since = min(lost or seen, default=0)
+    last = max((part.last_ns for part in one.parts if part.last_ns is not None), default=run.end_ns)
+    wrong_later = any(part.anomaly not in LOSS and part.last_ns is not None for part in one.parts)
+    until = last if wrong_later else run.end_ns
+    if change is not None:
+        until = max(change.at_ns, last)
+        since = min(since, change.at_ns)
+    return [
+        fault
+        for fault in run.faults
+        if fault.struck_ns <= until and (fault.ended_ns is None or fault.ended_ns + MARGIN_NS >= since)
+    ]
+
+
+def _leader(span: LeaderSpan) -> dict[str, Any]:
+    return {
+        "leader": span.leader,
+        "leader_epoch": span.leader_epoch,
+        "since_ns": span.begin_ns,
+        "isr": list(span.isr),
+        "elr": list(span.elr),
+        "replicas": list(span.replicas),
+    }

@@ -1,0 +1,235 @@
+"""Which parts are of one incident.
+
+Parts are joined whose cause can be one (``Part.after``, ``Part.until``) and which
+
+- overlap, and after that, which border on each other, in one partition;
+- cite the same operation, or have a value in common;
+- came with the same change of leader: all that a partition lost with it, whatever lies between.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from wrackline.checkers.inputs.runs import Place
+from wrackline.checkers.verdict.contracts import LOSS, OF_READS
+from wrackline.checkers.verdict.incidents.parts import Part
+
+OF_GROUPS: Final = (
+    "commit-regression",
+    "commit-beyond-end",
+    "group-skip",
+    "zombie-commit",
+    "forgotten-commit",
+    "phantom-commit",
+    "double-owner",
+)
+"""Their offsets are those that a group committed or owns: they say nothing of the records there."""
+OF_CYCLES: Final = ("write-cycle", "read-cycle", "write-read-cycle")
+"""Each cycle is an incident of its own, unless another has the same operations."""
+NOT_LINEARIZABLE: Final = "not-linearizable"
+SOON_NS: Final = 5_000_000_000
+"""Reads that contradict their partition while one node leads are of one cause if no more time lies between
+them."""
+
+
+@dataclass(eq=False, slots=True)
+class Joined:
+    """Parts of one incident."""
+
+    parts: list[Part]
+    after: int = 0
+    until: int = 0
+    pinned: int | None = None
+    """The change of leader, counted from 1, that it came with."""
+    links: set[int] = field(default_factory=set)
+    values: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, part: Part) -> Joined:
+        return cls([part], part.after, part.until, None, set(part.links), set(part.values))
+
+    @property
+    def place(self) -> Place | None:
+        return self.parts[0].place
+
+    @property
+    def first(self) -> int | None:
+        return min((part.first for part in self.parts if part.first is not None), default=None)
+
+    @property
+    def last(self) -> int | None:
+        return max((part.last for part in self.parts if part.last is not None), default=None)
+
+    def has(self, anomalies: Iterable[str]) -> bool:
+        chosen = set(anomalies)
+        return any(part.anomaly in chosen for part in self.parts)
+
+    def fits(self, other: Joined) -> bool:
+        """Whether both can have one cause."""
+        after, until = max(self.after, other.after), min(self.until, other.until)
+        if self.place != other.place or after < until:
+            return True
+        return (self.after, self.until) == (other.after, other.until)
+
+    def overlaps(self, other: Joined) -> bool:
+        if self.place is None or self.place != other.place:
+            return False
+        bounds = (self.first, self.last, other.first, other.last)
+        if None in bounds:
+            return False
+        first, last, begin, end = (one or 0 for one in bounds)
+        return first <= end and begin <= last
+
+    def take(self, other: Joined) -> None:
+        """Where the causes differ, the earlier one counts: what was wrong then was wrong again later."""
+        if self.place == other.place and self.fits(other):
+            self.after, self.until = max(self.after, other.after), min(self.until, other.until)
+        elif self.place == other.place:
+            self.after, self.until = min((self.until, self.after), (other.until, other.after))[::-1]
+        self.parts += other.parts
+        self.pinned = self.pinned if self.pinned is not None else other.pinned
+        self.links |= other.links
+        self.values |= other.values
+
+
+def joined(parts: Sequence[Part], pin: Callable[[list[Joined]], None]) -> list[Joined]:
+    """The incidents, in the order of their first findings. ``pin`` finds out, for those of which it can be
+    known, which change of leader they came with."""
+    found = [Joined.of(part) for part in parts]
+    found = _in_places(found, 0)
+    found = _in_places(found, 1)
+    found = _by_key(found, _operations)
+    found = _by_key(found, _values)
+    pin(found)
+    found = _with_one_change(found)
+    found = _reads_in_one_epoch(found)
+    for one in found:
+        one.parts.sort(key=lambda part: part.found_at)
+    return sorted(found, key=lambda one: one.parts[0].found_at)
+
+
+def _in_places(found: list[Joined], hole: int) -> list[Joined]:
+    """Joins what overlaps (a hole of 0) or borders on each other (1)."""
+    kept: list[Joined] = []
+    by_place: dict[object, list[Joined]] = defaultdict(list)
+    for one in found:
+        if one.place is None or one.first is None:
+            kept.append(one)
+        else:
+            by_place[one.place, one.has(OF_GROUPS), one.has(OF_CYCLES)].append(one)
+    for ones in by_place.values():
+        open_now: list[tuple[int, Joined]] = []
+        for one in sorted(ones, key=lambda one: (one.first or 0, one.last or 0)):
+            first, last = one.first or 0, one.last or 0
+            open_now = [(end, other) for end, other in open_now if end + hole >= first]
+            for at, (end, other) in enumerate(open_now):
+                if other.fits(one):
+                    other.take(one)
+                    open_now[at] = max(end, last), other
+                    break
+            else:
+                open_now.append((last, one))
+                kept.append(one)
+    return kept
+
+
+def _operations(one: Joined) -> Iterator[object]:
+    yield from one.links
+
+
+def _values(one: Joined) -> Iterator[object]:
+    yield from one.values
+
+
+def _by_key(found: list[Joined], keys: Callable[[Joined], Iterator[object]]) -> list[Joined]:
+    """Joins those that have a key in common and may have one cause, or the same offsets. A log without a
+    valid order is what the others have made of it, whenever it was seen."""
+    kept: list[Joined] = []
+    by_key: dict[object, Joined] = {}
+    gone: dict[int, Joined] = {}
+
+    def now(one: Joined) -> Joined:
+        while id(one) in gone:
+            one = gone[id(one)]
+        return one
+
+    for one in found:
+        into: Joined | None = None
+        for key in sorted(keys(one), key=str):
+            other = by_key.get(key)
+            if other is None:
+                continue
+            other = now(other)
+            if other is one or other is into:
+                continue
+            if not (other.fits(one) or other.overlaps(one) or _no_order(one) or _no_order(other)):
+                continue
+            if into is None:
+                into = other
+                into.take(one)
+            else:
+                into.take(other)
+                gone[id(other)] = into
+                kept.remove(other)
+        if into is None:
+            into = one
+            kept.append(one)
+        for key in keys(one):
+            by_key[key] = into
+    return kept
+
+
+def _no_order(one: Joined) -> bool:
+    return all(part.anomaly == NOT_LINEARIZABLE for part in one.parts)
+
+
+def _with_one_change(found: list[Joined]) -> list[Joined]:
+    """What a partition lost, and what was wrong with its offsets, by one change of leader."""
+    kept: list[Joined] = []
+    by_change: dict[object, Joined] = {}
+    for one in found:
+        if one.pinned is None or one.place is None or not one.has((*LOSS, "inconsistent-offset")):
+            kept.append(one)
+            continue
+        other = by_change.setdefault((one.place, one.pinned), one)
+        if other is one:
+            kept.append(one)
+        else:
+            other.take(one)
+    return kept
+
+
+def _reads_in_one_epoch(found: list[Joined]) -> list[Joined]:
+    """Reads that contradict their partition, soon after each other, while one node led it or after one and
+    the same change."""
+    reads = [
+        one
+        for one in found
+        if one.place is not None
+        and all(part.anomaly in OF_READS and part.first_ns is not None for part in one.parts)
+    ]
+    chosen = {id(one) for one in reads}
+    kept = [one for one in found if id(one) not in chosen]
+    by_place: dict[object, list[Joined]] = defaultdict(list)
+    for one in reads:
+        by_place[one.place, one.after, one.until].append(one)
+    for ones in by_place.values():
+        last: tuple[int, Joined] | None = None
+        for one in sorted(ones, key=_began):
+            ended = max(part.last_ns or 0 for part in one.parts)
+            if last is not None and _began(one) <= last[0] + SOON_NS:
+                last[1].take(one)
+                last = max(last[0], ended), last[1]
+            else:
+                kept.append(one)
+                last = ended, one
+    return kept
+
+
+def _began(one: Joined) -> int:
+    """When the first of the wrong answers was given."""
+    return min(part.last_ns or 0 for part in one.parts)

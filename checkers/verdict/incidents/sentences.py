@@ -1,0 +1,179 @@
+"""What an incident is, in sentences: what happened, and how it came about as far as the cluster's history
+says so. Unknown parts are left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from wrackline.checkers.findings import Meaning
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
+from wrackline.checkers.verdict.contracts import LOSS
+from wrackline.checkers.verdict.incidents.causes import Change, Leaders
+from wrackline.checkers.verdict.incidents.joining import Joined
+from wrackline.checkers.verdict.incidents.parts import Part
+
+_FAULTS: Final = re.compile(
+    r"\. (?:Faults since|Faults around it|No fault since|No fault around it)\b.*", re.S
+)
+"""How the sentence of a finding ends; an incident has its faults elsewhere."""
+_ON_REPLICAS: Final = ("lost-on-replica", "replica-divergence")
+MOST_CHANGES: Final = 3
+
+
+def headline(incident: Joined, meaning: Meaning, change: Change | None, system: str) -> str:
+    """One sentence without a full stop, e.g. ``log-0 was cut from 3,309 to 3,316 at 15.8 s when n3 became
+    leader: 8 acknowledged records are gone``."""
+    parts = [part for part in incident.parts if part.meaning is meaning]
+    names = {part.anomaly for part in parts}
+    if names & set(LOSS):
+        return _loss([part for part in parts if part.anomaly in LOSS], change, system)
+    if names & set(_ON_REPLICAS):
+        return _on_replicas([part for part in parts if part.anomaly in _ON_REPLICAS])
+    return _as_found(parts, system)
+
+
+def _loss(parts: Sequence[Part], change: Change | None, system: str) -> str:
+    acked, read = (_count(parts, name) for name in ("lost-write", "vanished-read"))
+    if not acked and not read:
+        return _as_found(parts, system)
+    lost = [part for part in parts if part.anomaly != "lost-committed"]
+    if acked:
+        gone = f"{plural(acked, 'acknowledged record')} {'is' if acked == 1 else 'are'} gone"
+        gone += f"; consumers had read {read:,} of the lost records" if read else ""
+    else:
+        gone = f"{plural(read, 'record')} that consumers had read {'is' if read == 1 else 'are'} gone"
+    where, name = bounds(lost), _name(lost)
+    if not where:
+        return f"{name} lost records whose offsets are not known: {gone}"
+    if change is not None:
+        return f"{name} was cut {_from_to(lost)} at {change.at_ns / 1e9:.1f} s when {came(change)}: {gone}"
+    seen = max((part.last_ns for part in lost if part.last_ns is not None), default=None)
+    since = "" if seen is None else f" after {seen / 1e9:.1f} s, when they were last seen"
+    return f"{name} lost records at {where}{since}: {gone}"
+
+
+def _on_replicas(parts: Sequence[Part]) -> str:
+    name = _name(parts)
+    lacking = [part for part in parts if part.anomaly == "lost-on-replica"]
+    if lacking:
+        hosts = sorted({part.where for part in lacking if part.where})
+        count = plural(sum(part.count for part in lacking), "record")
+        of = f" of {' and of '.join(hosts)}" if hosts else ""
+        return (
+            f"the log{of} lacks {count} of {name} at {bounds(lacking)} that consumers are given"
+            if len(hosts) <= 1
+            else f"the logs{of} lack {count} of {name} at {bounds(lacking)} that consumers are given"
+        )
+    return f"replicas of {name} hold different records at {bounds(parts)}, below their high watermarks"
+
+
+def _as_found(parts: Sequence[Part], system: str) -> str:
+    """The sentence of the first finding, and how many more there are."""
+    first = min(parts, key=lambda part: part.found_at)
+    sentence = _FAULTS.sub("", first.sentence).rstrip(".")
+    more = sum(part.count for part in parts) - 1
+    if not more:
+        return sentence
+    others = "another finding has" if more == 1 else f"{more:,} more findings have"
+    return f"{sentence}; {others} the same cause"
+
+
+def mechanism(
+    incident: Joined, change: Change | None, leaders: Leaders, between: tuple[int, int]
+) -> list[str]:
+    """How it came about, one sentence each. ``between``: the changes of leader that it lies between."""
+    place = incident.place
+    if place is None:
+        return []
+    name = f"{place[0]}-{place[1]}"
+    if change is not None:
+        before, after = change.before, change.after
+        said = [f"{before.leader} led {name} until then, {_state(before)}."]
+        again = "led again" if before.leader == after.leader else "became its leader"
+        said.append(f"{after.leader} {again} at {change.at_ns / 1e9:.3f} s, {_state(after)}.")
+        return said
+    changes = leaders.changes[between[0] : between[1]]
+    if changes:
+        shown = [f"to {one.after.leader} at {one.at_ns / 1e9:.1f} s{_epoch(one.after)}" for one in changes]
+        if len(shown) > MOST_CHANGES:
+            shown[MOST_CHANGES:] = [f"{len(shown) - MOST_CHANGES} times more"]
+        return [f"The leader of {name} changed meanwhile: {listed(shown)}."]
+    leading = leaders.changes[between[0] - 1].after if between[0] else leaders.first
+    return [] if leading is None else [f"{leading.leader} led {name} all the time{_epoch(leading)}."]
+
+
+def told(sentence: str, how: Sequence[str]) -> str:
+    """An incident in a few sentences. ``how``: its mechanism."""
+    return " ".join((f"{capital(sentence)}.", *how))
+
+
+def came(change: Change) -> str:
+    again = change.before.leader == change.after.leader
+    return f"{change.after.leader} became leader{' again' if again else ''}"
+
+
+def _state(span: LeaderSpan) -> str:
+    """``in leader epoch 2, with n2 and n3 in the ISR and n1 in the ELR``."""
+    epoch = (
+        "" if span.leader_epoch is None or span.leader_epoch < 0 else f"in leader epoch {span.leader_epoch}"
+    )
+    isr = f"with {listed(span.isr)} in the ISR" if span.isr else ""
+    elr = f"and {listed(span.elr)} in the ELR" if span.elr and isr else ""
+    recovering = "and was still recovering" if span.recovering else ""
+    return " ".join(filter(None, (f"{epoch}," if epoch and isr else epoch, isr, elr, recovering)))
+
+
+def _epoch(span: LeaderSpan) -> str:
+    return (
+        "" if span.leader_epoch is None or span.leader_epoch < 0 else f" (leader epoch {span.leader_epoch})"
+    )
+
+
+def bounds(parts: Sequence[Part]) -> str:
+    """``offset 7``, ``offsets 3,309 to 3,316``; empty where no offset is known."""
+    found = _offsets(parts)
+    if found is None:
+        return ""
+    first, last = found
+    return f"offset {first:,}" if first == last else f"offsets {first:,} to {last:,}"
+
+
+def _from_to(parts: Sequence[Part]) -> str:
+    found = _offsets(parts)
+    if found is None:
+        return ""
+    return f"at {found[0]:,}" if found[0] == found[1] else f"from {found[0]:,} to {found[1]:,}"
+
+
+def _offsets(parts: Sequence[Part]) -> tuple[int, int] | None:
+    firsts = [part.first for part in parts if part.first is not None]
+    lasts = [part.last for part in parts if part.last is not None]
+    return (min(firsts), max(lasts)) if firsts and lasts else None
+
+
+def _name(parts: Sequence[Part]) -> str:
+    place = next((part.place for part in parts if part.place is not None), None)
+    return "the log" if place is None else f"{place[0]}-{place[1]}"
+
+
+def _count(parts: Sequence[Part], anomaly: str) -> int:
+    return sum(part.count for part in parts if part.anomaly == anomaly)
+
+
+def listed(names: Sequence[str]) -> str:
+    """``n1``, ``n1 and n2``, ``n1, n2 and n3``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+_NAMED: Final = re.compile(r"[\w.]+-\d+\b")
+
+
+def capital(sentence: str) -> str:
+    """With a capital letter at its beginning, unless it begins with the name of a partition."""
+    return sentence if _NAMED.match(sentence) else sentence[:1].upper() + sentence[1:]

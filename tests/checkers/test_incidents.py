@@ -1,0 +1,181 @@
+"""Incidents: one cause is one incident, two causes are two, and what is said of a cause is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wrackline.checkers.proving.cases.language import TOPIC, parse
+from wrackline.checkers.proving.model.made import write_events
+from wrackline.history.model import CONTROL, NEMESIS, PARTITION, Event, Type
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_800)]
+
+SECOND = 1_000_000_000
+BEFORE = (0.5, 1, 0)
+"""(when, who led from then on, leader epoch)"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Steps take a second each: the first event of a case is at 1 s, the second at 2 s."""
+
+    text: str
+    leaders: Sequence[tuple[float, int, int]] = ()
+    polled: bool = False
+    """Nobody wrote the changes down: metadata were asked for."""
+    faults: Sequence[tuple[float, float]] = ()
+
+
+LOST = "p: a@0 | p: b@1 | p: c@2 | r: d@1 | final a@0 d@1^1"
+HOLES = "p: a@0 | p: b@1 | q: c? | p: d@3 | r: e@1 | final a@0 e@1^1"
+CASES = {
+    "one leader": Case(LOST, (BEFORE, (6.5, 2, 1)), faults=((0.2, 0.4), (6.2, 9.0))),
+    "polled": Case(LOST, (BEFORE, (6.9, 2, 1)), polled=True),
+    "nobody knows": Case(LOST),
+    "two leaders": Case(
+        "p: a@0 | p: b@1 | p: c@2 | r: d@1 | r: e@2 | r: f@3 | s: g@3 | final a@0 d@1^1 e@2^1 g@3^2",
+        (BEFORE, (6.5, 2, 1), (12.5, 1, 2)),
+    ),
+    "two epochs": Case(
+        "p: a@0 | p: b@1 | q: c@2 | r: d@1 | final a@0 d@1^2", (BEFORE, (4.5, 2, 1), (6.5, 1, 2))
+    ),
+    "the final read knows": Case(
+        "p: a@0 | p: b@1 | q: (c | final a@0 c@1^1", (BEFORE, (6.5, 2, 1), (7.5, 3, 2))
+    ),
+    "holes": Case(HOLES, (BEFORE, (8.5, 2, 1))),
+    "holes, and nobody knows": Case(HOLES),
+    "two partitions": Case("p: a@0 | p: b@1/0 | final | final 1/"),
+}
+
+
+def events_of(case: Case, events: Sequence[Event]) -> list[Event]:
+    """A second for each step, with the rows of who led."""
+    found = [replace(one, time_ns=one.time_ns * 1_000) for one in events]
+    end_s = found[-1].time_ns / SECOND
+    leaders = {at_s: (node, epoch) for at_s, node, epoch in case.leaders}
+    for number, (begin_s, end_s_) in enumerate(case.faults, 1):
+        for phase, at_s in (("begin", begin_s), ("active", begin_s), ("undo", end_s_), ("ended", end_s_)):
+            extra = {"id": f"f{number}", "phase": phase, "targets": ["n1"], "proved": True, "proof": "seen"}
+            found.append(Event(NEMESIS, Type.INFO, "kill", extra=extra, time_ns=int(at_s * SECOND)))
+    if case.polled:
+        polls = [0.9 + second for second in range(int(end_s))]
+        for at_s in polls:
+            node, epoch = next(leaders[since] for since in sorted(leaders, reverse=True) if since <= at_s)
+            row = {"topic": TOPIC, "partition": 0, "leader": node, "leader_epoch": epoch}
+            row |= {"isr": [node, 3], "replicas": [1, 2, 3]}
+            extra = {"partitions": [row]}
+            found.append(Event(CONTROL, Type.INFO, "cluster", extra=extra, time_ns=int(at_s * SECOND)))
+    found.sort(key=lambda one: one.time_ns)
+    if not case.polled:
+        for at_s, (node, epoch) in sorted(leaders.items()):
+            extra = {"at_ns": int(at_s * SECOND), "leader": node, "partition_epoch": epoch}
+            extra |= {"isr": [node, 3], "elr": [2] if node != 2 else [], "replicas": [1, 2, 3]}
+            said = Event(CONTROL, Type.INFO, PARTITION, topic=TOPIC, partition=0, extra=extra)
+            found.append(replace(said, leader_epoch=epoch, time_ns=found[-1].time_ns))
+    return [replace(one, index=number) for number, one in enumerate(found)]
+
+
+def write_runs(folder: Path) -> list[Path]:
+    runs = []
+    for name, case in CASES.items():
+        made = parse(case.text, name)
+        runs.append(write_events(folder / name, made.info, events_of(case, made.events)))
+    return runs
+
+
+@pytest.fixture(scope="module")
+def verdicts(
+    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+) -> dict[str, dict[str, Any]]:
+    return {run.name: verdict for run, verdict in judged_together[__name__].items()}
+
+
+def sentences(verdict: Mapping[str, Any]) -> list[str]:
+    return [one["sentence"] for one in verdict["incidents"]]
+
+
+def test_one_change_of_leader_is_one_incident(verdicts: dict[str, dict[str, Any]]) -> None:
+    verdict = verdicts["one leader"]
+    told = "log-0 was cut from 1 to 2 at 6.5 s when n2 became leader: 2 acknowledged records are gone"
+    assert sentences(verdict) == [told]
+    assert verdict["headline"].startswith(f"1 incident: {told}. ")
+    assert verdict["incident_counts"] == {"violation": 1, "expected": 0, "allowed": 0, "n/a": 0}
+    [one] = verdict["incidents"]
+    assert {seen["anomaly"] for seen in one["anomalies"]} >= {"lost-write", "inconsistent-offset"}
+    assert one["mechanism"] == (
+        "n1 led log-0 until then, in leader epoch 0, with n1 and n3 in the ISR and n2 in the ELR.",
+        "n2 became its leader at 6.500 s, in leader epoch 1, with n2 and n3 in the ISR.",
+    )
+    assert (one["first_offset"], one["last_offset"], one["at_ns"]) == (1, 2, 6_500_000_000)
+
+
+def test_what_is_allowed_by_itself_is_evidence_of_the_violation(verdicts: dict[str, dict[str, Any]]) -> None:
+    rows = {row["anomaly"]: row for row in verdicts["one leader"]["anomalies"]}
+    allowed = rows["not-linearizable"]
+    assert (allowed["meaning"], allowed["count"], allowed["in_violations"]) == ("allowed", 1, 1)
+
+
+def test_faults_reach_from_before_the_cause_to_the_last_operation(
+    verdicts: dict[str, dict[str, Any]],
+) -> None:
+    [one] = verdicts["one leader"]["incidents"]
+    assert one["faults"] == ("f2",)
+
+
+def test_polled_metadata_will_do(verdicts: dict[str, dict[str, Any]]) -> None:
+    told = "log-0 was cut from 1 to 2 at 6.9 s when n2 became leader: 2 acknowledged records are gone"
+    assert sentences(verdicts["polled"]) == [told]
+
+
+def test_nothing_is_said_of_a_leader_that_nobody_knows(verdicts: dict[str, dict[str, Any]]) -> None:
+    [one] = verdicts["nobody knows"]["incidents"]
+    assert one["sentence"] == (
+        "log-0 lost records at offsets 1 to 2 after 6.0 s, when they were last seen: "
+        "2 acknowledged records are gone"
+    )
+    assert not one["mechanism"]
+    assert one["at_ns"] is None is one["leader_after"]
+
+
+def test_two_changes_of_leader_are_two_incidents_though_the_offsets_border_on_each_other(
+    verdicts: dict[str, dict[str, Any]],
+) -> None:
+    assert sentences(verdicts["two leaders"]) == [
+        "log-0 was cut from 1 to 2 at 6.5 s when n2 became leader: 2 acknowledged records are gone",
+        "log-0 was cut at 3 at 12.5 s when n1 became leader: 1 acknowledged record is gone",
+    ]
+    assert verdicts["two leaders"]["headline"].startswith(
+        "2 incidents, the first: log-0 was cut from 1 to 2 "
+    )
+
+
+def test_records_of_two_epochs_that_one_change_took_are_one_incident(
+    verdicts: dict[str, dict[str, Any]],
+) -> None:
+    told = "log-0 was cut from 1 to 2 at 6.5 s when n1 became leader: 2 acknowledged records are gone"
+    assert sentences(verdicts["two epochs"]) == [told]
+
+
+def test_of_two_leaders_the_final_read_tells_who_gave_the_offset_away(
+    verdicts: dict[str, dict[str, Any]],
+) -> None:
+    [one] = verdicts["the final read knows"]["incidents"]
+    assert "at 6.5 s when n2 became leader" in one["sentence"]
+
+
+def test_what_one_change_took_is_one_incident_whatever_lies_between(
+    verdicts: dict[str, dict[str, Any]],
+) -> None:
+    told = "log-0 was cut from 1 to 3 at 8.5 s when n2 became leader: 2 acknowledged records are gone"
+    assert sentences(verdicts["holes"]) == [told]
+    assert len(sentences(verdicts["holes, and nobody knows"])) == 2
+
+
+def test_partitions_are_apart(verdicts: dict[str, dict[str, Any]]) -> None:
+    places = [(one["topic"], one["partition"]) for one in verdicts["two partitions"]["incidents"]]
+    assert places == [(TOPIC, 0), (TOPIC, 1)]

@@ -1,0 +1,131 @@
+"""Lines of the nodes' own files beside incidents: of Kafka's logs, shortened, and of our broker's traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from wrackline.checkers.verdict.incidents.sentences import told
+from wrackline.harness.run.clocks import Clocks
+from wrackline.harness.run.incident_lines import MOST_LINES, WIDTH, add_lines
+
+START_NS = 1_795_446_800 * 1_000_000_000
+"""2026-11-23 15:13:20 UTC."""
+KAFKA = """\
+[2026-11-23 15:13:19,100] INFO [ReplicaFetcher] Truncating partition log-0 with TruncationState(offset=0)
+[2026-11-23 15:13:32,957] INFO [UnifiedLog partition=log-0, dir=/d] Truncating to 7 has no effect (UnifiedLog)
+[2026-11-23 15:13:33,054] INFO [UnifiedLog partition=log-0, dir=/d] Truncating to offset 7 (UnifiedLog)
+[2026-11-23 15:13:33,055] INFO [UnifiedLog partition=log-1, dir=/d] Truncating to offset 3 (UnifiedLog)
+[2026-11-23 15:13:33,056] INFO [UnifiedLog partition=log-00, dir=/d] Truncating to offset 3 (UnifiedLog)
+[2026-11-23 15:13:36,540] INFO [Broker id=3] Leader log-0 with topic id 1R starts at leader epoch 2 from 7
+[2026-11-23 15:13:36,541] INFO [Broker id=3] nothing of leaders about log-0
+"""
+
+
+def incident(**changes: Any) -> dict[str, Any]:
+    found = {
+        "id": "i-1",
+        "meaning": "violation",
+        "sentence": "log-0 was cut from 7 to 9 at 16.5 s when n3 became leader: 3 records are gone",
+        "mechanism": ["n2 led log-0 until then.", "n3 became its leader at 16.500 s."],
+        "topic": "log",
+        "partition": 0,
+        "first_offset": 7,
+        "last_offset": 9,
+        "first_ns": 10_000_000_000,
+        "last_ns": 18_000_000_000,
+        "at_ns": 16_500_000_000,
+        "leader_after": {"leader": "n3"},
+    }
+    return found | changes
+
+
+def verdict(one: dict[str, Any]) -> dict[str, Any]:
+    return {"incidents": [one], "reasons": [told(one["sentence"], one["mechanism"]), "another reason"]}
+
+
+def run_with(tmp_path: Path, files: dict[str, str], ahead_ns: dict[str, int] | None = None) -> Path:
+    for name, text in files.items():
+        path = tmp_path / "nodes" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    Clocks(START_NS, ahead_ns or {}).write(tmp_path)
+    return tmp_path
+
+
+def test_lines_of_kafkas_log_about_the_partition_near_the_incident(tmp_path: Path) -> None:
+    one = incident()
+    said = verdict(one)
+    assert add_lines(run_with(tmp_path, {"n3/broker.log": KAFKA}), said)
+    assert [(line["file"], line["number"]) for line in one["lines"]] == [
+        ("nodes/n3/broker.log", 2),
+        ("nodes/n3/broker.log", 3),
+        ("nodes/n3/broker.log", 6),
+    ]
+    assert [line["at_ns"] for line in one["lines"]] == [12_957_000_000, 13_054_000_000, 16_540_000_000]
+    assert one["truncations"] == [{"node": "n3", "at_ns": 13_054_000_000, "to": 7, "was": None}]
+    assert one["mechanism"][-1] == "n3 had cut its log to 7 at 13.054 s."
+    assert said["reasons"] == [told(one["sentence"], one["mechanism"]), "another reason"]
+
+
+def test_a_host_whose_clock_is_ahead(tmp_path: Path) -> None:
+    one = incident()
+    add_lines(run_with(tmp_path, {"n3/broker.log": KAFKA}, {"n3": 1_000_000_000}), verdict(one))
+    assert one["truncations"][0]["at_ns"] == 12_054_000_000
+
+
+def test_without_the_hosts_clocks_lines_are_chosen_by_the_time_of_day_and_have_no_time(
+    tmp_path: Path,
+) -> None:
+    one = incident()
+    run_dir = run_with(tmp_path, {"n3/broker.log": KAFKA})
+    (run_dir / "clocks.json").unlink()
+    add_lines(run_dir, verdict(one), "2026-11-23T15:13:20+00:00")
+    assert [(line["number"], line["at_ns"]) for line in one["lines"]] == [(2, None), (3, None), (6, None)]
+    assert one["truncations"] == [{"node": "n3", "at_ns": None, "to": 7, "was": None}]
+    assert len(one["mechanism"]) == 2
+
+
+def trace(at_s: float, kind: str, **more: Any) -> str:
+    return json.dumps(
+        {"time_ns": START_NS + int(at_s * 1e9), "node": 3, "kind": kind, "tp": "log-0", **more},
+        separators=(",", ":"),
+    )
+
+
+def test_lines_of_our_brokers_trace(tmp_path: Path) -> None:
+    lines = [
+        trace(12.0, "append", why="truncate is no kind of this one"),
+        trace(13.0, "truncate", to=7, was=10),
+        trace(13.5, "truncate", to=12, was=15),
+        trace(16.6, "role", role="leader", leader_epoch=2),
+        '{"kind":"truncate","tp":"log-0","to":',
+    ]
+    one = incident()
+    add_lines(run_with(tmp_path, {"n3/trace.jsonl": "\n".join(lines)}), verdict(one))
+    assert [line["number"] for line in one["lines"]] == [2, 3, 4]
+    assert one["truncations"] == [{"node": "n3", "at_ns": 13_000_000_000, "to": 7, "was": 10}]
+    assert one["mechanism"][-1] == "n3 had cut its log from offset 10 to 7 at 13.000 s."
+
+
+def test_what_another_node_cut_is_no_part_of_the_mechanism(tmp_path: Path) -> None:
+    one = incident()
+    add_lines(run_with(tmp_path, {"n1/broker.log": KAFKA}), verdict(one))
+    assert [cut["node"] for cut in one["truncations"]] == ["n1"]
+    assert len(one["mechanism"]) == 2
+
+
+def test_few_lines_are_kept_and_no_long_ones(tmp_path: Path) -> None:
+    many = "\n".join(trace(11 + number / 10, "truncate", to=7, was=9, why="x" * 500) for number in range(50))
+    one = incident()
+    add_lines(run_with(tmp_path, {"n3/trace.jsonl": many}), verdict(one))
+    assert len(one["lines"]) == len(one["truncations"]) == MOST_LINES
+    assert max(len(line["text"]) for line in one["lines"]) == WIDTH
+
+
+def test_runs_without_incidents_or_files_stay_as_they_are(tmp_path: Path) -> None:
+    assert not add_lines(tmp_path, {"reasons": []})
+    said = verdict(incident())
+    assert not add_lines(tmp_path, said)
+    assert said["incidents"][0]["lines"] == said["incidents"][0]["truncations"] == []
