@@ -1,0 +1,86 @@
+"""A map of keys to values, each key for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
+
+from wrackline.checkers.models.protocol import (
+    REFUSED,
+    Model,
+    ModelError,
+    Operation,
+    Outcome,
+    Refused,
+    State,
+    frozen,
+)
+
+
+class Kv(Model):
+    """A map. Its keys are decided one by one, so a state is the value of one key, in a tuple.
+
+    Argument and result are ``[key value]``, also of ``get`` and ``delete``, whose argument is ``[key
+    nil]``."""
+
+    operations: ClassVar[Mapping[str, str]] = {
+        "get": "get [k nil] -> [k v]: the key's value; nil where it has none",
+        "put": "put [k v]: the key's value is v",
+        "append": "append [k v]: v is put behind the text or list that is the key's value",
+        "cas": "cas [k [old new]]: the key's value was old, and is new",
+        "delete": "delete [k nil]: the key has no value",
+    }
+
+    def __init__(self, initial: Any = None) -> None:
+        """``initial``: the value of each key at first."""
+        self._initial = (frozen(initial),)
+
+    def initial(self) -> State:
+        return self._initial
+
+    def partition(self, operation: Operation) -> Hashable:
+        return frozen(_key_value(operation, operation.argument)[0])
+
+    def step(self, state: Any, operation: Operation) -> State | Refused:
+        value = frozen(_key_value(operation, operation.argument)[1])
+        match operation.f:
+            case "get":
+                return state if (frozen(_key_value(operation, operation.result)[1]),) == state else REFUSED
+            case "put":
+                return (value,)
+            case "append":
+                return (_appended(state[0], value),)
+            case "cas":
+                if not (isinstance(value, tuple) and len(value) == 2):
+                    raise ModelError(f":cas needs [key [old new]], not {operation.argument!r:.40}")
+                return (value[1],) if state == (value[0],) else REFUSED
+            case "delete":
+                return (None,)
+        return REFUSED
+
+    def observes(self, operation: Operation) -> bool:
+        return operation.f == "get"
+
+    def describe_state(self, state: Any) -> str:
+        return "nil" if state[0] is None else repr(state[0])
+
+
+def _key_value(operation: Operation, value: Any) -> tuple[Any, Any]:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return value[0], value[1]
+    if operation.outcome is Outcome.OK or value is not None:
+        raise ModelError(
+            f":{operation.f} needs [key value], not {value!r:.40} (process {operation.process}, invoked at "
+            f"{operation.inv})"
+        )
+    return None, None
+
+
+def _appended(before: Any, value: Any) -> Hashable:
+    if before is None:
+        return value if isinstance(value, str) else (value,)
+    if isinstance(before, str) and isinstance(value, str):
+        return before + value
+    if isinstance(before, tuple):
+        return (*before, value)
+    raise ModelError(f":append of {value!r:.40} to {before!r:.40}, which is neither text nor a list")

@@ -1,0 +1,53 @@
+"""A set."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from wrackline.checkers.models.protocol import REFUSED, Model, Operation, Outcome, Refused, State, frozen
+from wrackline.checkers.models.seen import Seen
+
+
+class Set(Model):
+    """A set of values. A state is a frozenset of them."""
+
+    operations: ClassVar[Mapping[str, str]] = {
+        "add": "add v: v is in the set",
+        "remove": "remove v: v is not in the set, whether or not it was",
+        "read": "read -> [v ..]: these are all that is in the set",
+    }
+
+    def initial(self) -> State:
+        return frozenset()
+
+    def step(self, state: Any, operation: Operation) -> State | Refused:
+        match operation.f:
+            case "add":
+                return state | {frozen(operation.argument)}
+            case "remove":
+                return state - {frozen(operation.argument)}
+            case "read":
+                return state if _elements(operation.result) == state else REFUSED
+        return REFUSED
+
+    def observes(self, operation: Operation) -> bool:
+        return operation.f == "read"
+
+    def unknowns(self, operations: Sequence[Operation]) -> Mapping[int, int | None]:
+        """An element that no read shows need not have been added. One that is shown and that one operation
+        alone can have added was added by then."""
+        seen = Seen()
+        for place, one in enumerate(operations):
+            if one.f == "add":
+                seen.put(place, one, frozen(one.argument))
+            elif one.f == "read" and one.outcome is Outcome.OK:
+                seen.see(one, _elements(one.result))
+        return seen.told()
+
+    def describe_state(self, state: Any) -> str:
+        return "{" + ", ".join(sorted(map(repr, state))) + "}"
+
+
+def _elements(result: Any) -> frozenset[Hashable]:
+    return frozenset(frozen(each) for each in result or ())
