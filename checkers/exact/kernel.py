@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -87,10 +87,9 @@ _MIX2 = -4417276706812531889
 def native(function: _Function) -> _Function:
     """Compiled once per machine where a folder for it can be written (NUMBA_CACHE_DIR names another one)."""
     try:
-        compiled: _Function = numba.njit(cache=True, nogil=True)(function)
+        return cast(_Function, numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:  # numba finds no such folder
-        compiled = numba.njit(nogil=True)(function)
-    return compiled
+        return cast(_Function, numba.njit(nogil=True)(function))
 
 
 @native

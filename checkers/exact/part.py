@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wrackline.checkers.exact.judgement import Answer, End, Part
-from wrackline.checkers.exact.kernel import OP, STATE, Longs, R, Said, rehash, run
+from wrackline.checkers.exact.kernel import OP, Longs, R, Said, rehash, run
 from wrackline.checkers.exact.layout import Layout, lay_out
 from wrackline.checkers.exact.transitions import Transitions
 
@@ -124,19 +124,26 @@ class _Search:
 
     def _run(self) -> Said:
         layout, table, seen = self._layout, self._table, self._seen
-        return Said(
-            run(
-                *(self.regs, layout.ops, layout.returns, layout.unknowns, self._kinds, self._symbols),
-                *(self._links, self._mask, self._stack, self._best, seen.heads, seen.chain, seen.rows),
-                *(table.keys, table.values, table.many, self._needs, layout.words),
-            )
+        arrays = (
+            *(
+                self.regs,
+                layout.ops,
+                layout.returns,
+                layout.unknowns,
+                self._kinds,
+                self._symbols,
+                self._links,
+            ),
+            *(self._mask, self._stack, self._best, seen.heads, seen.chain, seen.rows),
+            *(table.keys, table.values, table.many, self._needs),
         )
+        return Said(run(*arrays, layout.words))
 
     def _so_far(self) -> str:
         front = max(int(self.regs[R.BEST_FRONT]), int(self.regs[R.FRONT]))
+        returns, tried = len(self._layout.returns), int(self.regs[R.TRIED])
         return (
-            f"at best the first {front:,} of {len(self._layout.returns):,} operations to return have a place,
-            " f"{int(self.regs[R.TRIED]):,} configurations were tried"
+            f"the first {front:,} of {returns:,} to return have a place, {tried:,} configurations were tried"
         )
 
     def order(self, *, found: bool) -> tuple[int, ...]:

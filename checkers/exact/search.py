@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer, End, Judgement, Part
 from wrackline.checkers.exact.part import Limits, Rows, decide
@@ -28,7 +29,7 @@ _Members = list[tuple[int, Operation]]
 
 def search(
     history: Sequence[Operation],
-    model: Model,
+    model: Model[Any],
     *,
     deadline_s: float = DEADLINE_S,
     memory_bytes: int = MEMORY_BYTES,
@@ -48,7 +49,7 @@ def search(
     return Judgement(tuple(done))
 
 
-def _parts(history: Sequence[Operation], model: Model) -> dict[Hashable, _Members]:
+def _parts(history: Sequence[Operation], model: Model[Any]) -> dict[Hashable, _Members]:
     """The operations of each part, without those that did not happen or that nobody saw the result of."""
     parts: dict[Hashable, _Members] = {}
     for place, one in enumerate(history):

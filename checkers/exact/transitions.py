@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ _PER_STATE = 150
 class Transitions:
     """Grows as it is asked. Not for several threads at once."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model[Any]) -> None:
         """Raises ModelError."""
         self.model = model
         self.states: list[Hashable] = []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, Operation, Outcome, Refused, State
+from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, Operation, Outcome, Refused
 
 
-class Counter(Model):
+class Counter(Model[int]):
     """Holds a number that is added to. A state is the number."""
 
     operations: ClassVar[Mapping[str, str]] = {
@@ -20,10 +20,10 @@ class Counter(Model):
     def __init__(self, initial: int = 0) -> None:
         self._initial = initial
 
-    def initial(self) -> State:
+    def initial(self) -> int:
         return self._initial
 
-    def step(self, state: Any, operation: Operation) -> State | Refused:
+    def step(self, state: int, operation: Operation) -> int | Refused:
         match operation.f:
             case "add":
                 return state + _number(operation, operation.argument)

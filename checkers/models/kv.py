@@ -12,12 +12,11 @@ from wrackline.checkers.models.protocol import (
     Operation,
     Outcome,
     Refused,
-    State,
     frozen,
 )
 
 
-class Kv(Model):
+class Kv(Model[tuple[Hashable]]):
     """A map. Its keys are decided one by one, so a state is the value of one key, in a tuple.
 
     Argument and result are ``[key value]``, also of ``get`` and ``delete``, whose argument is ``[key
@@ -35,13 +34,13 @@ class Kv(Model):
         """``initial``: the value of each key at first."""
         self._initial = (frozen(initial),)
 
-    def initial(self) -> State:
+    def initial(self) -> tuple[Hashable]:
         return self._initial
 
     def partition(self, operation: Operation) -> Hashable:
         return frozen(_key_value(operation, operation.argument)[0])
 
-    def step(self, state: Any, operation: Operation) -> State | Refused:
+    def step(self, state: tuple[Hashable], operation: Operation) -> tuple[Hashable] | Refused:
         value = frozen(_key_value(operation, operation.argument)[1])
         match operation.f:
             case "get":
@@ -61,7 +60,7 @@ class Kv(Model):
     def observes(self, operation: Operation) -> bool:
         return operation.f == "get"
 
-    def describe_state(self, state: Any) -> str:
+    def describe_state(self, state: tuple[Hashable]) -> str:
         return "nil" if state[0] is None else repr(state[0])
 
 

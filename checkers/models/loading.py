@@ -22,7 +22,7 @@ def known() -> tuple[str, ...]:
     return names(Group.MODELS)
 
 
-def load(reference: str, **settings: Any) -> Model:
+def load(reference: str, **settings: Any) -> Model[Any]:
     """The model of this name, or that of ``file.py:Name`` or ``package.module:Name``: a subclass of Model, or
     anything that returns one when it is called. ``settings`` are its arguments (``initial`` of a register).
 
@@ -58,7 +58,7 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
-def _made(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -> Model:
+def _made(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -> Model[Any]:
     if settings:
         _refuse_unknown(reference, maker, settings)
     try:

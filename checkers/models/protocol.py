@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 
 class Outcome(StrEnum):
@@ -61,34 +61,34 @@ REFUSED: Final = Refused.REFUSED
 """The answer of a step that the object cannot take: no such object would have shown this."""
 
 
-class OneOf(tuple[Any, ...]):
+S = TypeVar("S", bound=Hashable)
+"""What an object holds. Equal states are the same state, so they must be hashable and must not change."""
+
+
+class OneOf(tuple[S, ...]):
     """The answer of a step that may lead to any of several states: ``OneOf(states)``."""
 
     __slots__ = ()
 
 
-State: TypeAlias = Hashable
-"""What the object holds. Equal states are the same state, so it must be hashable and must not change."""
-
-
-class Model:
+class Model(Generic[S]):
     """A sequential object. Subclass it and write ``initial`` and ``step``; everything else has a default.
 
     A model is asked about each pair of a state and a distinct operation once. So its methods must be pure:
     the same arguments give the same answer, and nothing is changed in place."""
 
-    operations: Mapping[str, str] = {}
+    operations: ClassVar[Mapping[str, str]] = {}
     """The operations that the model knows, each with one line that describes it. Empty: any."""
 
-    failed_tell: bool = False
+    failed_tell: ClassVar[bool] = False
     """Whether an operation of outcome FAIL is an observation of the object, as that of a compare-and-set that
     found another value. By default failed operations are left out: they did not happen."""
 
-    def initial(self) -> State:
+    def initial(self) -> S:
         """The state before the first operation."""
         raise NotImplementedError
 
-    def step(self, state: State, operation: Operation) -> State | OneOf | Refused:
+    def step(self, state: S, operation: Operation) -> S | OneOf[S] | Refused:
         """The state after the operation; ``OneOf(states)`` where it may be any of several; ``REFUSED`` where
         no such object would have answered ``operation.result`` in this state. None is no state.
 
@@ -121,7 +121,7 @@ class Model:
         """The operation in words."""
         return described(operation)
 
-    def describe_state(self, state: State) -> str:
+    def describe_state(self, state: S) -> str:
         """A state in words."""
         return repr(state)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from wrackline.checkers.models.protocol import (
     REFUSED,
@@ -13,40 +13,18 @@ from wrackline.checkers.models.protocol import (
     Operation,
     Outcome,
     Refused,
-    State,
+    S,
     frozen,
 )
 from wrackline.checkers.models.seen import Seen
 
-ENQUEUE = "enqueue v: v is in the queue, behind what was there"
-EMPTY = (None, "empty")
-"""What a dequeue answers that found nothing."""
+NOTHING = (None, "empty")
+"""What a dequeue answers that found the queue empty."""
+Contents: TypeAlias = frozenset[tuple[Hashable, int]]
+"""Values, and how often each is in the queue."""
 
 
-class FifoQueue(Model):
-    """A queue whose values come out in the order in which they went in. A state is a tuple of values, the
-    next one first."""
-
-    operations: ClassVar[Mapping[str, str]] = {
-        "enqueue": ENQUEUE,
-        "dequeue": "dequeue -> v: v was the next one and is out; nil or :empty: there was nothing in the
-        queue",
-    }
-
-    def initial(self) -> State:
-        return ()
-
-    def step(self, state: Any, operation: Operation) -> State | OneOf | Refused:
-        if operation.f == "enqueue":
-            return (*state, frozen(operation.argument))
-        if _found_nothing(operation):
-            return REFUSED if state else state
-        if not state:
-            return REFUSED
-        if operation.outcome is Outcome.OK and state[0] != frozen(operation.result):
-            return REFUSED
-        return tuple(state[1:])
-
+class _Queue(Model[S]):
     def observes(self, operation: Operation) -> bool:
         return _found_nothing(operation)
 
@@ -62,19 +40,42 @@ class FifoQueue(Model):
         return seen.told()
 
 
-class UnorderedQueue(FifoQueue):
-    """A queue whose values come out in any order. A state is a frozenset of values and how often each is
-    in."""
+class FifoQueue(_Queue[tuple[Hashable, ...]]):
+    """A queue whose values come out in the order in which they went in. A state is the values in it, the next
+    one first."""
+
+    operations: ClassVar[Mapping[str, str]] = {
+        "enqueue": "enqueue v: v is in the queue, behind what was there",
+        "dequeue": "dequeue -> v: v was the next one and is out; nil or :empty: nothing was in",
+    }
+
+    def initial(self) -> tuple[Hashable, ...]:
+        return ()
+
+    def step(self, state: tuple[Hashable, ...], operation: Operation) -> tuple[Hashable, ...] | Refused:
+        if operation.f == "enqueue":
+            return (*state, frozen(operation.argument))
+        if _found_nothing(operation):
+            return REFUSED if state else state
+        if not state:
+            return REFUSED
+        if operation.outcome is Outcome.OK and state[0] != frozen(operation.result):
+            return REFUSED
+        return state[1:]
+
+
+class UnorderedQueue(_Queue[Contents]):
+    """A queue whose values come out in any order. A state is its contents."""
 
     operations: ClassVar[Mapping[str, str]] = {
         "enqueue": "enqueue v: v is in the queue",
-        "dequeue": "dequeue -> v: v was in and is out; nil or :empty: there was nothing in the queue",
+        "dequeue": "dequeue -> v: v was in and is out; nil or :empty: nothing was in",
     }
 
-    def initial(self) -> State:
-        return frozenset[tuple[Hashable, int]]()
+    def initial(self) -> Contents:
+        return frozenset()
 
-    def step(self, state: Any, operation: Operation) -> State | OneOf | Refused:
+    def step(self, state: Contents, operation: Operation) -> Contents | OneOf[Contents] | Refused:
         if _found_nothing(operation):
             return REFUSED if state else state
         inside = Counter(dict(state))
@@ -85,13 +86,13 @@ class UnorderedQueue(FifoQueue):
             return _contents(inside - Counter([value])) if inside[value] else REFUSED
         return OneOf(_contents(inside - Counter([value])) for value in inside)
 
-    def describe_state(self, state: Any) -> str:
+    def describe_state(self, state: Contents) -> str:
         return "{" + ", ".join(sorted(f"{value!r}" + f" x{n}" * (n > 1) for value, n in state)) + "}"
 
 
-def _contents(inside: Counter[Hashable]) -> State:
+def _contents(inside: Counter[Any]) -> Contents:
     return frozenset(inside.items())
 
 
 def _found_nothing(operation: Operation) -> bool:
-    return operation.f == "dequeue" and operation.outcome is Outcome.OK and operation.result in EMPTY
+    return operation.f == "dequeue" and operation.outcome is Outcome.OK and operation.result in NOTHING

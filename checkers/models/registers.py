@@ -12,7 +12,6 @@ from wrackline.checkers.models.protocol import (
     Operation,
     Outcome,
     Refused,
-    State,
     frozen,
 )
 from wrackline.checkers.models.seen import Seen
@@ -21,7 +20,7 @@ WRITE = "write v: the register holds v from now on"
 READ = "read -> v: what the register holds; nil where nothing was written yet"
 
 
-class Register(Model):
+class Register(Model[tuple[Hashable]]):
     """Holds one value. A state is the value in a tuple."""
 
     operations: ClassVar[Mapping[str, str]] = {"write": WRITE, "read": READ}
@@ -29,10 +28,10 @@ class Register(Model):
     def __init__(self, initial: Any = None) -> None:
         self._initial = (frozen(initial),)
 
-    def initial(self) -> State:
+    def initial(self) -> tuple[Hashable]:
         return self._initial
 
-    def step(self, state: Any, operation: Operation) -> State | Refused:
+    def step(self, state: tuple[Hashable], operation: Operation) -> tuple[Hashable] | Refused:
         match operation.f:
             case "write":
                 return (frozen(operation.argument),)
@@ -61,7 +60,7 @@ class Register(Model):
                     seen.see(one, [old])
         return seen.told()
 
-    def describe_state(self, state: Any) -> str:
+    def describe_state(self, state: tuple[Hashable]) -> str:
         return "nil" if state[0] is None else repr(state[0])
 
 
@@ -81,7 +80,7 @@ class CasRegister(Register):
         "cas": "cas [old new]: it held old, and holds new from now on",
     }
 
-    def step(self, state: Any, operation: Operation) -> State | Refused:
+    def step(self, state: tuple[Hashable], operation: Operation) -> tuple[Hashable] | Refused:
         if operation.f != "cas":
             return super().step(state, operation)
         old, new = pair(operation, operation.argument)
@@ -94,7 +93,7 @@ class StrictCasRegister(CasRegister):
 
     failed_tell = True
 
-    def step(self, state: Any, operation: Operation) -> State | Refused:
+    def step(self, state: tuple[Hashable], operation: Operation) -> tuple[Hashable] | Refused:
         if operation.outcome is not Outcome.FAIL:
             return super().step(state, operation)
         if operation.f != "cas":

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from wrackline.checkers.models.protocol import REFUSED, Model, Operation, Outcome, Refused, State, frozen
+from wrackline.checkers.models.protocol import REFUSED, Model, Operation, Outcome, Refused, frozen
 from wrackline.checkers.models.seen import Seen
 
 
-class Set(Model):
+class Set(Model[frozenset[Hashable]]):
     """A set of values. A state is a frozenset of them."""
 
     operations: ClassVar[Mapping[str, str]] = {
@@ -18,10 +18,10 @@ class Set(Model):
         "read": "read -> [v ..]: these are all that is in the set",
     }
 
-    def initial(self) -> State:
+    def initial(self) -> frozenset[Hashable]:
         return frozenset()
 
-    def step(self, state: Any, operation: Operation) -> State | Refused:
+    def step(self, state: frozenset[Hashable], operation: Operation) -> frozenset[Hashable] | Refused:
         match operation.f:
             case "add":
                 return state | {frozen(operation.argument)}
@@ -45,7 +45,7 @@ class Set(Model):
                 seen.see(one, _elements(one.result))
         return seen.told()
 
-    def describe_state(self, state: Any) -> str:
+    def describe_state(self, state: frozenset[Hashable]) -> str:
         return "{" + ", ".join(sorted(map(repr, state))) + "}"
 
 

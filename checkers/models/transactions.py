@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from wrackline.checkers.models.protocol import (
     REFUSED,
@@ -12,14 +12,15 @@ from wrackline.checkers.models.protocol import (
     Operation,
     Outcome,
     Refused,
-    State,
     frozen,
 )
 
+Held: TypeAlias = frozenset[tuple[Hashable, Any]]
+"""Keys, and what each has now."""
 _READS, _WRITES = ("r", "read"), ("w", "write")
 
 
-class MultiRegister(Model):
+class MultiRegister(Model[Held]):
     """Registers that are read and written several at a time. A state is a frozenset of (key, value), without
     those that hold what they held at first."""
 
@@ -31,10 +32,10 @@ class MultiRegister(Model):
         """``initial``: what each register holds at first, or a map of keys to it."""
         self._initial = _First(initial, None)
 
-    def initial(self) -> State:
-        return frozenset[tuple[Hashable, Hashable]]()
+    def initial(self) -> Held:
+        return frozenset()
 
-    def step(self, state: Any, operation: Operation) -> State | Refused:
+    def step(self, state: Held, operation: Operation) -> Held | Refused:
         known = operation.outcome is Outcome.OK
         changed: dict[Hashable, Hashable] = {}
         before = dict(state)
@@ -53,11 +54,11 @@ class MultiRegister(Model):
     def observes(self, operation: Operation) -> bool:
         return all(f in _READS for f, _, _ in _micro_operations(operation, operation.argument))
 
-    def describe_state(self, state: Any) -> str:
+    def describe_state(self, state: Held) -> str:
         return _in_words(state)
 
 
-class Bank(Model):
+class Bank(Model[Held]):
     """Accounts with money that is moved between them: what is taken from one is given to the other at once. A
     state is a frozenset of (account, balance), without those that have what they had at first.
 
@@ -74,10 +75,10 @@ class Bank(Model):
         self._initial = _First(initial, 10)
         self._negative = negative
 
-    def initial(self) -> State:
-        return frozenset[tuple[Hashable, Hashable]]()
+    def initial(self) -> Held:
+        return frozenset()
 
-    def step(self, state: Any, operation: Operation) -> State | Refused:
+    def step(self, state: Held, operation: Operation) -> Held | Refused:
         balances = dict(state)
         if operation.f == "read":
             shown = _map(operation, operation.result)
@@ -99,7 +100,7 @@ class Bank(Model):
     def observes(self, operation: Operation) -> bool:
         return operation.f == "read"
 
-    def describe_state(self, state: Any) -> str:
+    def describe_state(self, state: Held) -> str:
         return _in_words(state)
 
 
