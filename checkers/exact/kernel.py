@@ -37,6 +37,10 @@ UNKNOWN, REFUSE, MANY = -1, -2, -3
 of row n of ``many``."""
 
 
+LOOKS, TIMES = 0, 1
+"""Columns of the symbols: whether it only looks, and how many operations have it."""
+
+
 class Said(IntEnum):
     """Why ``run`` returned."""
 
@@ -45,7 +49,8 @@ class Said(IntEnum):
     VALID = 1
     INVALID = 2
     ASKS = 3
-    """``needs`` has ``ASKED`` pairs (state << 32 | symbol) that the table must have."""
+    """The table lacks ``ASKED`` transitions: those of the pairs (state << 32 | symbol) in the first column of
+    ``needs``. The second column is for the answers, with which ``run`` begins."""
     FULL = 4
     """``seen`` has no room left."""
 
@@ -112,15 +117,6 @@ def _find(keys: Longs, key: int) -> int:
 
 
 @native
-def learn(keys: Longs, values: Words, new: Longs, answers: Longs) -> None:
-    """Put transitions into the table, which must have room for them."""
-    for n in range(len(new)):
-        at = _find(keys, new[n])
-        keys[at] = new[n]
-        values[at] = answers[n]
-
-
-@native
 def relearn(keys: Longs, values: Words, old_keys: Longs, old_values: Words) -> None:
     """Put a whole table into a larger one."""
     for n in range(len(old_keys)):
@@ -166,16 +162,21 @@ def run(
     ops: (n, 4) of what certainly happened, in order of invocation: event of its invocation, symbol, slot,
     place in ``returns``. returns: (r, 2) event and operation. unknowns: (m, 2) event of the invocation,
     symbol, those of one symbol together. kinds: (k + 1, 2) where each symbol begins in ``unknowns``, and how
-    many were used. symbols: (s, 2) whether it only looks, and how many operations have it. links: (n + 1, 3)
+    many were used. symbols: (s, 2). links: (n + 1, 3)
     next, previous, whether it has a place; row n is both ends. mask: ``words`` words with a bit for each
     slot, and then a bit for each unknown. stack and best: (n + m, 4) and (n + m). seen: (size, 1 + words +
-    words of unknowns). many: (rows, width) states, -1 after the last."""
+    words of unknowns). many: (rows, width) states, -1 after the last. needs: (size, 2)."""
     n, last_return, kind_count = len(ops), len(returns), len(kinds) - 1
     more = len(mask) - words
     last_head = len(heads) - 1
     mode, depth, state, front = regs[_MODE], regs[_DEPTH], regs[_STATE], regs[_FRONT]
     cursor, choice, count, budget = regs[_CURSOR], regs[_CHOICE], regs[_SEEN], regs[_BUDGET]
     same = regs[_SAME]
+    for given in range(regs[_ASKED]):
+        at = _find(keys, needs[given, 0])
+        keys[at] = needs[given, 0]
+        values[at] = needs[given, 1]
+    regs[_ASKED] = 0
     said = -1
     if front == last_return:
         said = _VALID
@@ -188,11 +189,11 @@ def run(
             while at != n and front < last_return and ops[at, 0] < returns[front, 0]:
                 after = links[at, 0]
                 symbol = ops[at, 1]
-                if symbols[symbol, 0] == 1:
+                if symbols[symbol, LOOKS] == 1:
                     found = values[_find(keys, (state << 32) | symbol)]
                     if found == UNKNOWN:
                         if asked < len(needs):
-                            needs[asked] = (state << 32) | symbol
+                            needs[asked, 0] = (state << 32) | symbol
                             asked += 1
                     elif found == state:
                         stack[depth, OP], stack[depth, STATE] = at, state
@@ -240,10 +241,10 @@ def run(
                     choice = 0
                     break
                 symbol = ops[cursor, 1]
-                if choice > 0 or symbols[symbol, 1] == 1 or not _later(ops, links, cursor, end):
+                if choice > 0 or symbols[symbol, TIMES] == 1 or not _later(ops, links, cursor, end):
                     found = values[_find(keys, (state << 32) | symbol)]
                     if found == UNKNOWN:
-                        needs[0] = (state << 32) | symbol
+                        needs[0, 0] = (state << 32) | symbol
                         regs[_ASKED] = 1
                         said = _ASKS
                         break
@@ -262,7 +263,7 @@ def run(
                     symbol = unknowns[next_one, 1]
                     found = values[_find(keys, (state << 32) | symbol)]
                     if found == UNKNOWN:
-                        needs[0] = (state << 32) | symbol
+                        needs[0, 0] = (state << 32) | symbol
                         regs[_ASKED] = 1
                         said = _ASKS
                         break

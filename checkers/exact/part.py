@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wrackline.checkers.exact.judgement import Answer, End, Part
-from wrackline.checkers.exact.kernel import OP, Longs, R, Said, rehash, run
+from wrackline.checkers.exact.kernel import LOOKS, OP, TIMES, Longs, R, Said, rehash, run
 from wrackline.checkers.exact.layout import Layout, lay_out
 from wrackline.checkers.exact.transitions import Transitions
 
@@ -90,10 +90,10 @@ class _Search:
         self._mask = np.zeros(layout.mask_words, np.int64)
         self._stack = np.zeros((all_of_them, 4), np.int32)
         self._best = np.zeros(all_of_them, np.int32)
-        self._needs = np.zeros(64, np.int64)
+        self._needs = np.zeros((64, 2), np.int64)
         self._symbols = np.zeros((len(table.symbols), 2), np.int32)
-        self._symbols[:, 0] = table.kinds
-        self._symbols[:, 1] = np.bincount(layout.ops[:, 1], minlength=len(table.symbols))
+        self._symbols[:, LOOKS] = table.kinds
+        self._symbols[:, TIMES] = np.bincount(layout.ops[:, 1], minlength=len(table.symbols))
         self._seen = _Seen(layout)
 
     def decide(self, began: float, limits: Limits, progress: Callable[[str], None]) -> tuple[Answer, str]:

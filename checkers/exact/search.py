@@ -40,12 +40,18 @@ def search(
     ``deadline_s`` and ``memory_bytes`` are for each part; what is not decided within them is UNKNOWN.
     ``progress`` is called with a line now and then. Raises ModelError: the model is wrong, or not for this
     history."""
-    table = Transitions(model)
+    limits = Limits(deadline_s, memory_bytes)
+    shared = Transitions(model)
     done = []
     for key, members in _parts(history, model).items():
-        if len(table.states) > _MOST_SHARED:
-            table = Transitions(model)
-        done.append(decide(_rows(key, members, table), table, Limits(deadline_s, memory_bytes), progress))
+        narrowed = model.narrowed([one for _, one in members])
+        if narrowed is not model:
+            table = Transitions(narrowed)
+        else:
+            if len(shared.states) > _MOST_SHARED:
+                shared = Transitions(model)
+            table = shared
+        done.append(decide(_rows(key, members, table), table, limits, progress))
     return Judgement(tuple(done))
 
 

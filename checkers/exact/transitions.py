@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wrackline.checkers.exact.kernel import MANY, REFUSE, Longs, Words, learn, relearn
+from wrackline.checkers.exact.kernel import MANY, REFUSE, Longs, Words, relearn
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -78,15 +78,16 @@ class Transitions:
         return known
 
     def answer(self, needs: Longs) -> None:
-        """Ask the model about pairs (state << 32 | symbol). Raises ModelError."""
-        answers = np.array([self._step(int(pair) >> 32, int(pair) & 0xFFFFFFFF) for pair in needs], np.int64)
+        """Ask the model about the pairs in the first column of ``needs`` and put its answers into the second.
+        Raises ModelError."""
+        for row, pair in enumerate(needs[:, 0].tolist()):
+            needs[row, 1] = self._step(pair >> 32, pair & 0xFFFFFFFF)
         self._known += len(needs)
         if 2 * self._known > len(self.keys):
             old_keys, old_values = self.keys, self.values
             self.keys = np.full(4 * len(old_keys), -1, np.int64)
             self.values = np.full(4 * len(old_keys), -1, np.int32)
             relearn(self.keys, self.values, old_keys, old_values)
-        learn(self.keys, self.values, needs, answers)
 
     def _step(self, state_id: int, symbol: int) -> int:
         state, operation = self.states[state_id], self.symbols[symbol]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
+from wrackline.checkers.models.beginnings import Beginnings
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -14,9 +16,10 @@ from wrackline.checkers.models.protocol import (
     Refused,
     frozen,
 )
+from wrackline.checkers.models.registers import UNSEEN, Value, held
 
 
-class Kv(Model[tuple[Hashable]]):
+class Kv(Model[Value]):
     """A map. Its keys are decided one by one, so a state is the value of one key, in a tuple.
 
     Argument and result are ``[key value]``, also of ``get`` and ``delete``, whose argument is ``[key
@@ -33,35 +36,56 @@ class Kv(Model[tuple[Hashable]]):
     def __init__(self, initial: Any = None) -> None:
         """``initial``: the value of each key at first."""
         self._initial = (frozen(initial),)
+        self._beginnings: Beginnings | None = None
 
-    def initial(self) -> tuple[Hashable]:
+    def initial(self) -> Value:
         return self._initial
+
+    def narrowed(self, operations: Sequence[Operation]) -> Kv:
+        """A value that is not the beginning of any that was seen will not become one by ``append``, so one
+        state stands for all of these."""
+        same = copy(self)
+        same._beginnings = Beginnings(_seen(operations))
+        return same
 
     def partition(self, operation: Operation) -> Hashable:
         return frozen(_key_value(operation, operation.argument)[0])
 
-    def step(self, state: tuple[Hashable], operation: Operation) -> tuple[Hashable] | Refused:
+    def step(self, state: Value, operation: Operation) -> Value | Refused:
         value = frozen(_key_value(operation, operation.argument)[1])
         match operation.f:
             case "get":
                 return state if (frozen(_key_value(operation, operation.result)[1]),) == state else REFUSED
             case "put":
-                return (value,)
+                return self._holding(value)
             case "append":
-                return (_appended(state[0], value),)
+                return self._holding(_appended(state[0], value)) if state else state
             case "cas":
                 if not (isinstance(value, tuple) and len(value) == 2):
                     raise ModelError(f":cas needs [key [old new]], not {operation.argument!r:.40}")
-                return (value[1],) if state == (value[0],) else REFUSED
+                return self._holding(value[1]) if state == (value[0],) else REFUSED
             case "delete":
                 return (None,)
         return REFUSED
 
+    def _holding(self, value: Hashable) -> Value:
+        if self._beginnings is None or value is None or self._beginnings.has(value):
+            return (value,)
+        return UNSEEN
+
     def observes(self, operation: Operation) -> bool:
         return operation.f == "get"
 
-    def describe_state(self, state: tuple[Hashable]) -> str:
-        return "nil" if state[0] is None else repr(state[0])
+    def describe_state(self, state: Value) -> str:
+        return held(state)
+
+
+def _seen(operations: Sequence[Operation]) -> Iterator[Hashable]:
+    for one in operations:
+        if one.f == "get" and one.outcome is Outcome.OK:
+            yield frozen(_key_value(one, one.result)[1])
+        elif one.f == "cas":
+            yield frozen(_key_value(one, one.argument)[1][0])
 
 
 def _key_value(operation: Operation, value: Any) -> tuple[Any, Any]:

@@ -108,6 +108,12 @@ class Model(Generic[S]):
         if and only if each part is. By default the object is one part."""
         return None
 
+    def narrowed(self, operations: Sequence[Operation]) -> Model[S]:  # noqa: ARG002
+        """The model for a part that has these operations and no others. It may answer with one state for all
+        that none of the operations can tell apart, now or later: the fewer states, the shorter the search. A
+        register need not remember which value it holds if it is none that was read."""
+        return self
+
     def unknowns(self, operations: Sequence[Operation]) -> Mapping[int, int | None]:  # noqa: ARG002
         """What the other operations of a part tell about those of unknown outcome, which cost the search
         most.

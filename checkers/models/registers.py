@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Container, Hashable, Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar, TypeAlias
 
 from wrackline.checkers.models.protocol import (
     REFUSED,
@@ -20,24 +21,40 @@ WRITE = "write v: the register holds v from now on"
 READ = "read -> v: what the register holds; nil where nothing was written yet"
 
 
-class Register(Model[tuple[Hashable]]):
-    """Holds one value. A state is the value in a tuple."""
+Value: TypeAlias = tuple[Hashable, ...]
+"""What a register holds: one value in a tuple, or UNSEEN."""
+UNSEEN: Value = ()
+"""The state of a register that holds some value that no operation needs or shows."""
+
+
+class Register(Model[Value]):
+    """Holds one value."""
 
     operations: ClassVar[Mapping[str, str]] = {"write": WRITE, "read": READ}
 
     def __init__(self, initial: Any = None) -> None:
-        self._initial = (frozen(initial),)
+        self._initial: Value = (frozen(initial),)
+        self._seen: Container[Hashable] | None = None
 
-    def initial(self) -> tuple[Hashable]:
+    def initial(self) -> Value:
         return self._initial
 
-    def step(self, state: tuple[Hashable], operation: Operation) -> tuple[Hashable] | Refused:
+    def step(self, state: Value, operation: Operation) -> Value | Refused:
         match operation.f:
             case "write":
-                return (frozen(operation.argument),)
+                return self.holding(frozen(operation.argument))
             case "read":
                 return state if (frozen(operation.result),) == state else REFUSED
         return REFUSED
+
+    def holding(self, value: Hashable) -> Value:
+        """The state with this value."""
+        return (value,) if self._seen is None or value in self._seen else UNSEEN
+
+    def narrowed(self, operations: Sequence[Operation]) -> Register:
+        same = copy(self)
+        same._seen = {value for one in operations for value in _needed(one)}
+        return same
 
     def observes(self, operation: Operation) -> bool:
         return operation.f == "read"
@@ -49,19 +66,29 @@ class Register(Model[tuple[Hashable]]):
             return {}  # a compare-and-set that failed saw that a value was not there
         seen = Seen(self._initial)
         for place, one in enumerate(operations):
-            match one.f:
-                case "write":
-                    seen.put(place, one, frozen(one.argument))
-                case "read":
-                    seen.see(one, [frozen(one.result)])
-                case "cas":
-                    old, new = pair(one, one.argument)
-                    seen.put(place, one, new)
-                    seen.see(one, [old])
+            if one.f == "write":
+                seen.put(place, one, frozen(one.argument))
+            elif one.f == "cas":
+                seen.put(place, one, pair(one, one.argument)[1])
+            seen.see(one, _needed(one))
         return seen.told()
 
-    def describe_state(self, state: tuple[Hashable]) -> str:
-        return "nil" if state[0] is None else repr(state[0])
+    def describe_state(self, state: Value) -> str:
+        return held(state)
+
+
+def held(state: Value) -> str:
+    """The state of a register in words."""
+    if state == UNSEEN:
+        return "a value that nobody saw"
+    return "nil" if state[0] is None else repr(state[0])
+
+
+def _needed(one: Operation) -> list[Hashable]:
+    """The values that an operation shows, or asks for."""
+    if one.f == "read":
+        return [frozen(one.result)]
+    return [pair(one, one.argument)[0]] if one.f == "cas" else []
 
 
 def pair(operation: Operation, value: Any) -> tuple[Hashable, Hashable]:
@@ -80,11 +107,11 @@ class CasRegister(Register):
         "cas": "cas [old new]: it held old, and holds new from now on",
     }
 
-    def step(self, state: tuple[Hashable], operation: Operation) -> tuple[Hashable] | Refused:
+    def step(self, state: Value, operation: Operation) -> Value | Refused:
         if operation.f != "cas":
             return super().step(state, operation)
         old, new = pair(operation, operation.argument)
-        return (new,) if state == (old,) else REFUSED
+        return self.holding(new) if state == (old,) else REFUSED
 
 
 class StrictCasRegister(CasRegister):
@@ -93,7 +120,7 @@ class StrictCasRegister(CasRegister):
 
     failed_tell = True
 
-    def step(self, state: tuple[Hashable], operation: Operation) -> tuple[Hashable] | Refused:
+    def step(self, state: Value, operation: Operation) -> Value | Refused:
         if operation.outcome is not Outcome.FAIL:
             return super().step(state, operation)
         if operation.f != "cas":

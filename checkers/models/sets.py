@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 from wrackline.checkers.models.protocol import REFUSED, Model, Operation, Outcome, Refused, frozen
 from wrackline.checkers.models.seen import Seen
+
+UNSEEN = frozenset[Hashable]({"more than anybody saw"})
+"""The state of a set that is in none that was read."""
 
 
 class Set(Model[frozenset[Hashable]]):
@@ -18,13 +22,31 @@ class Set(Model[frozenset[Hashable]]):
         "read": "read -> [v ..]: these are all that is in the set",
     }
 
+    _shown: tuple[frozenset[Hashable], ...] | None = None
+    """Of a narrowed model: the largest sets that were read."""
+
+    def narrowed(self, operations: Sequence[Operation]) -> Set:
+        """Where nothing is removed, one state stands for all that are in no set that was read."""
+        same = copy(self)
+        if all(one.f != "remove" for one in operations):
+            read = {_elements(one.result) for one in operations if one.f == "read"}
+            largest: list[frozenset[Hashable]] = []
+            for each in sorted(read, key=len, reverse=True):
+                if not any(each <= other for other in largest):
+                    largest.append(each)
+            same._shown = tuple(largest)
+        return same
+
     def initial(self) -> frozenset[Hashable]:
         return frozenset()
 
     def step(self, state: frozenset[Hashable], operation: Operation) -> frozenset[Hashable] | Refused:
         match operation.f:
             case "add":
-                return state | {frozen(operation.argument)}
+                after = state | {frozen(operation.argument)}
+                if self._shown is None or any(after <= one for one in self._shown):
+                    return after
+                return UNSEEN
             case "remove":
                 return state - {frozen(operation.argument)}
             case "read":
@@ -46,6 +68,8 @@ class Set(Model[frozenset[Hashable]]):
         return seen.told()
 
     def describe_state(self, state: frozenset[Hashable]) -> str:
+        if state == UNSEEN:
+            return "more than anybody saw"
         return "{" + ", ".join(sorted(map(repr, state))) + "}"
 
 
