@@ -3,12 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from wrackline.checkers.exact.kernel import Longs, Words, native
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The operations of a part that the search must place, or may. ``ret`` None: the outcome is unknown.
+    ``deduced``: whether ``ret`` is only known from what others saw."""
+
+    key: Hashable
+    places: Sequence[int]
+    """In the history."""
+    inv: Sequence[int]
+    ret: Sequence[int | None]
+    deduced: Sequence[bool]
+    symbols: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +52,16 @@ class Layout:
         return len(self.ops) + len(self.unknowns)
 
 
-def lay_out(
-    places: Sequence[int], inv: Sequence[int], ret: Sequence[int | None], symbols: Sequence[int]
-) -> Layout:
-    """Lay out operations; ``places`` are those in the history. None as ``ret``: the outcome is unknown."""
-    where, begins, symbol = np.array(places, np.int64), np.array(inv, np.int64), np.array(symbols, np.int32)
-    known = np.array([one is not None for one in ret], bool)
-    ends = np.array([one for one in ret if one is not None], np.int64)
-    # Of equal times invocations come first: operations that touch are concurrent.
+def lay_out(rows: Rows) -> Layout:
+    """The arrays of these operations."""
+    where, begins = np.array(rows.places, np.int64), np.array(rows.inv, np.int64)
+    symbol = np.array(rows.symbols, np.int32)
+    known = np.array([one is not None for one in rows.ret], bool)
+    ends = np.array([one for one in rows.ret if one is not None], np.int64)
+    # Of equal times invocations come first: operations that touch are concurrent. What is deduced from
+    # another operation's return comes after that return, so that the other one is said to have no place.
     late = np.zeros(len(begins) + len(ends), np.int8)
-    late[len(begins) :] = 1
+    late[len(begins) :] = 1 + np.array(rows.deduced, bool)[known]
     event = np.empty(len(late), np.int32)
     event[np.lexsort((late, np.concatenate([begins, ends])))] = np.arange(len(late), dtype=np.int32)
     begun, ended = event[: len(begins)], event[len(begins) :]

@@ -4,38 +4,28 @@ limit is reached."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from wrackline.checkers.exact.judgement import Answer, End, Part
 from wrackline.checkers.exact.kernel import LOOKS, OP, TIMES, Longs, R, Said, rehash, run
-from wrackline.checkers.exact.layout import Layout, lay_out
+from wrackline.checkers.exact.layout import Layout, Rows, lay_out
 from wrackline.checkers.exact.transitions import Transitions
 
 MOST_ENDS = 8
-_STEPS = 200_000
-"""Configurations between two looks at the clock: some 0.05 s."""
-_PROGRESS_S = 5.0
+PROGRESS_S = 5.0
+_STEPS = 100_000
+"""Most configurations between two looks at the clock: some 0.03 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """For one part."""
+
     deadline_s: float
     memory_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The operations of a part that the search must place, or may. ``ret`` None: the outcome is unknown."""
-
-    key: Hashable
-    places: Sequence[int]
-    """In the history."""
-    inv: Sequence[int]
-    ret: Sequence[int | None]
-    symbols: Sequence[int]
 
 
 class _Seen:
@@ -65,23 +55,15 @@ class _Seen:
         return True
 
 
-def decide(rows: Rows, table: Transitions, limits: Limits, progress: Callable[[str], None]) -> Part:
-    """Search for an order. Raises ModelError."""
-    began = time.monotonic()
-    one = _Search(lay_out(rows.places, rows.inv, rows.ret, rows.symbols), table)
-    answer, why = one.decide(began, limits, progress)
-    order = one.order(found=answer is Answer.VALID)
-    stuck, ends, count = one.stuck() if answer is Answer.INVALID else (None, (), 0)
-    state = table.model.describe_state(table.states[int(one.regs[R.BEST_STATE])])
-    tried, seconds = int(one.regs[R.TRIED]), time.monotonic() - began
-    return Part(rows.key, answer, len(rows.places), why, order, state, stuck, ends, count, tried, seconds)
+class Search:
+    """For an order of the operations of one part. It may be left for a while and gone on with."""
 
-
-class _Search:
-    def __init__(self, layout: Layout, table: Transitions) -> None:
-        self._layout, self._table = layout, table
+    def __init__(self, rows: Rows, table: Transitions, limits: Limits) -> None:
+        layout = lay_out(rows)
+        self._rows, self._layout, self._table, self._limits = rows, layout, table, limits
+        self._spent_s = 0.0
         n, all_of_them = len(layout.ops), len(layout)
-        self.regs: Longs = np.zeros(R.SIZE, np.int64)
+        self._regs: Longs = np.zeros(R.SIZE, np.int64)
         self._kinds = np.zeros((len(layout.first_of_kind), 2), np.int32)
         self._kinds[:, 0] = layout.first_of_kind
         self._links = np.zeros((n + 1, 3), np.int32)
@@ -96,12 +78,31 @@ class _Search:
         self._symbols[:, TIMES] = np.bincount(layout.ops[:, 1], minlength=len(table.symbols))
         self._seen = _Seen(layout)
 
-    def decide(self, began: float, limits: Limits, progress: Callable[[str], None]) -> tuple[Answer, str]:
-        """The answer, and of UNKNOWN why."""
-        table, regs = self._table, self.regs
-        shown = began
-        regs[R.BUDGET] = _STEPS
+    @property
+    def bytes(self) -> int:
+        """Memory in use, without that of the transitions."""
+        return self._seen.bytes + self._stack.nbytes + self._layout.ops.nbytes
+
+    def go(self, turn_s: float, progress: Callable[[str], None]) -> Part | None:
+        """Search for so long at most; None where that did not suffice. Raises ModelError."""
+        began = time.monotonic()
+        until = began + min(turn_s, self._limits.deadline_s - self._spent_s)
+        answer, why = self._search(until, progress)
+        self._spent_s += time.monotonic() - began
+        if answer is None and self._spent_s < self._limits.deadline_s:
+            return None
+        return self._part(answer, why)
+
+    def part(self, why: str) -> Part:
+        """What is known, where nobody goes on."""
+        return self._part(None, why)
+
+    def _search(self, until: float, progress: Callable[[str], None]) -> tuple[Answer | None, str]:
+        """The answer; None where the time was up. Of UNKNOWN why."""
+        table, regs, limits = self._table, self._regs, self._limits
+        show_at = time.monotonic() + PROGRESS_S
         while True:
+            regs[R.BUDGET] = _STEPS
             match self._run():
                 case Said.VALID:
                     return Answer.VALID, ""
@@ -109,24 +110,43 @@ class _Search:
                     return Answer.INVALID, ""
                 case Said.ASKS:
                     table.answer(self._needs[: regs[R.ASKED]])
+                    full = table.bytes + self._seen.bytes > limits.memory_bytes
                 case Said.FULL:
-                    room = limits.memory_bytes - table.bytes
-                    if not self._seen.grow(int(regs[R.SEEN]), room):
-                        return Answer.UNKNOWN, f"{limits.memory_bytes >> 20} MB are used up: {self._so_far()}"
+                    full = not self._seen.grow(int(regs[R.SEEN]), limits.memory_bytes - table.bytes)
                 case _:
-                    now = time.monotonic()
-                    if now - began > limits.deadline_s:
-                        return Answer.UNKNOWN, f"no answer within {limits.deadline_s:g} s: {self._so_far()}"
-                    if now - shown > _PROGRESS_S:
-                        shown = now
-                        progress(self._so_far())
-                    regs[R.BUDGET] = _STEPS
+                    full = False
+            if full:
+                return Answer.UNKNOWN, f"{limits.memory_bytes >> 20} MB of memory are used up"
+            now = time.monotonic()
+            if now > until:
+                return None, f"no answer within {limits.deadline_s:g} s"
+            if now > show_at:
+                show_at = now + PROGRESS_S
+                progress(self._so_far())
+
+    def _part(self, answer: Answer | None, why: str) -> Part:
+        regs, rows = self._regs, self._rows
+        order = self._order(found=answer is Answer.VALID)
+        stuck, ends, count = self._stuck() if answer is Answer.INVALID else (None, (), 0)
+        return Part(
+            key=rows.key,
+            answer=answer or Answer.UNKNOWN,
+            operations=len(rows.places),
+            why=f"{why}: {self._so_far()}" if why else "",
+            order=order,
+            state=self._table.model.describe_state(self._table.states[int(regs[R.BEST_STATE])]),
+            stuck=stuck,
+            ends=ends,
+            ends_found=count,
+            configurations=int(regs[R.TRIED]),
+            seconds=self._spent_s,
+        )
 
     def _run(self) -> Said:
         layout, table, seen = self._layout, self._table, self._seen
         arrays = (
             *(
-                self.regs,
+                self._regs,
                 layout.ops,
                 layout.returns,
                 layout.unknowns,
@@ -140,15 +160,15 @@ class _Search:
         return Said(run(*arrays, layout.words))
 
     def _so_far(self) -> str:
-        front = max(int(self.regs[R.BEST_FRONT]), int(self.regs[R.FRONT]))
-        returns, tried = len(self._layout.returns), int(self.regs[R.TRIED])
+        front = max(int(self._regs[R.BEST_FRONT]), int(self._regs[R.FRONT]))
+        returns, tried = len(self._layout.returns), int(self._regs[R.TRIED])
         return (
             f"the first {front:,} of {returns:,} to return have a place, {tried:,} configurations were tried"
         )
 
-    def order(self, *, found: bool) -> tuple[int, ...]:
+    def _order(self, *, found: bool) -> tuple[int, ...]:
         """The longest one, as places in the history."""
-        regs, best = self.regs, self._best[: self.regs[R.BEST_DEPTH]]
+        regs, best = self._regs, self._best[: self._regs[R.BEST_DEPTH]]
         ahead = (regs[R.FRONT], regs[R.DEPTH]) > (regs[R.BEST_FRONT], regs[R.BEST_DEPTH])
         if not found and ahead:  # it was still on its way when a limit was reached
             best = self._stack[: regs[R.DEPTH], OP]
@@ -163,11 +183,11 @@ class _Search:
                 used[one - n] += 1
         return tuple(places)
 
-    def stuck(self) -> tuple[int, tuple[End, ...], int]:
+    def _stuck(self) -> tuple[int, tuple[End, ...], int]:
         """The operation without a place, the ends before it, and how many there are."""
         layout = self._layout
-        front = int(self.regs[R.BEST_FRONT])
-        there = self._seen.rows[: self.regs[R.SEEN]]
+        front = int(self._regs[R.BEST_FRONT])
+        there = self._seen.rows[: self._regs[R.SEEN]]
         there = there[(there[:, 0] & 0xFFFFFFFF) == front]
         limit, stuck = layout.returns[front].tolist()
         is_open = np.flatnonzero((layout.ops[:, 0] < limit) & (layout.ops[:, 3] >= front)).tolist()

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer, End, Judgement, Part
-from wrackline.checkers.exact.part import Limits, Rows, decide
+from wrackline.checkers.exact.layout import Rows
+from wrackline.checkers.exact.part import Limits, Search
+from wrackline.checkers.exact.several import decide_all
 from wrackline.checkers.exact.transitions import Transitions
 from wrackline.checkers.models.protocol import Model, ModelError, Operation, Outcome
 
@@ -33,26 +36,45 @@ def search(
     *,
     deadline_s: float = DEADLINE_S,
     memory_bytes: int = MEMORY_BYTES,
+    processes: int = 1,
+    first: bool = False,
     progress: Callable[[str], None] = lambda _line: None,
 ) -> Judgement:
     """Decide each part of the history.
 
-    ``deadline_s`` and ``memory_bytes`` are for each part; what is not decided within them is UNKNOWN.
-    ``progress`` is called with a line now and then. Raises ModelError: the model is wrong, or not for this
+    ``deadline_s`` is for each part, ``memory_bytes`` for all parts that are searched at once; what is not
+    decided within them is UNKNOWN. With ``processes`` above 1, what is left after a second is shared among so
+    many: they are forked, so do not ask for them in a program whose other threads hold locks. With ``first``
+    the search ends once a part is INVALID, and others may stay UNKNOWN. ``progress`` is called with a line
+    every few seconds, also from those processes. Raises ModelError: the model is wrong, or not for this
     history."""
-    limits = Limits(deadline_s, memory_bytes)
-    shared = Transitions(model)
-    done = []
-    for key, members in _parts(history, model).items():
-        narrowed = model.narrowed([one for _, one in members])
-        if narrowed is not model:
-            table = Transitions(narrowed)
-        else:
-            if len(shared.states) > _MOST_SHARED:
-                shared = Transitions(model)
-            table = shared
-        done.append(decide(_rows(key, members, table), table, limits, progress))
-    return Judgement(tuple(done))
+    limits = Limits(deadline_s, memory_bytes // max(1, processes))
+    tables = _Tables(model)
+    makers = [
+        partial(_search, key, members, tables, limits) for key, members in _parts(history, model).items()
+    ]
+    return Judgement(tuple(decide_all(makers, processes, first, progress)))
+
+
+class _Tables:
+    """Transitions for each part. Parts share them where the model is the same for all."""
+
+    def __init__(self, model: Model[Any]) -> None:
+        self._model = model
+        self._shared = Transitions(model)
+
+    def table(self, members: _Members) -> Transitions:
+        narrowed = self._model.narrowed([one for _, one in members])
+        if narrowed is not self._model:
+            return Transitions(narrowed)
+        if len(self._shared.states) > _MOST_SHARED:
+            self._shared = Transitions(self._model)
+        return self._shared
+
+
+def _search(key: Hashable, members: _Members, tables: _Tables, limits: Limits) -> Search:
+    table = tables.table(members)
+    return Search(_rows(key, members, table), table, limits)
 
 
 def _parts(history: Sequence[Operation], model: Model[Any]) -> dict[Hashable, _Members]:
@@ -79,7 +101,7 @@ def _parts(history: Sequence[Operation], model: Model[Any]) -> dict[Hashable, _M
 
 def _rows(key: Hashable, members: _Members, table: Transitions) -> Rows:
     known = table.model.unknowns([one for _, one in members])
-    places, inv, ret, symbols = [], [], [], []
+    places, inv, ret, deduced, symbols = [], [], [], [], []
     for n, (place, one) in enumerate(members):
         if one.outcome is Outcome.INFO:
             happened_by = known.get(n, -1)
@@ -88,7 +110,8 @@ def _rows(key: Hashable, members: _Members, table: Transitions) -> Rows:
             ret.append(None if happened_by == -1 else max(happened_by, one.inv))
         else:
             ret.append(one.ret)
+        deduced.append(one.outcome is Outcome.INFO and ret[-1] is not None)
         places.append(place)
         inv.append(one.inv)
         symbols.append(table.symbol(one))
-    return Rows(key, places, inv, ret, symbols)
+    return Rows(key, places, inv, ret, deduced, symbols)
