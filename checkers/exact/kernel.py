@@ -244,8 +244,7 @@ def run(
                 if choice > 0 or symbols[symbol, TIMES] == 1 or not _later(ops, links, cursor, end):
                     found = values[_find(keys, (state << 32) | symbol)]
                     if found == UNKNOWN:
-                        needs[0, 0] = (state << 32) | symbol
-                        regs[_ASKED] = 1
+                        regs[_ASKED] = _ask(ops, links, keys, values, needs, state, cursor, end)
                         said = _ASKS
                         break
                     if found >= 0 and choice == 0:
@@ -343,6 +342,25 @@ def _covers(seen: Longs, row: int, mask: Longs, words: int, more: int) -> bool:
         if seen[row, 1 + word] & ~mask[word] != 0:
             return False
     return True
+
+
+@native
+def _ask(
+    ops: Words, links: Words, keys: Longs, values: Words, needs: Longs, state: int, first: int, end: int
+) -> int:
+    """Ask for the step of ``first``, and for those of the operations after it too unless it is the first of
+    all: who comes back for the second will want the others. Returns how many are asked."""
+    n, asked = len(ops), 0
+    at = first
+    while at != n and ops[at, 0] < end and asked < len(needs):
+        pair = (state << 32) | ops[at, 1]
+        if values[_find(keys, pair)] == UNKNOWN:
+            needs[asked, 0] = pair
+            asked += 1
+        if first == links[n, 0]:
+            break
+        at = links[at, 0]
+    return asked
 
 
 @native

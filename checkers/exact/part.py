@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from wrackline.checkers.exact.transitions import Transitions
 
 MOST_ENDS = 8
 PROGRESS_S = 5.0
+_ASKED, _BUDGET = int(R.ASKED), int(R.BUDGET)
 _STEPS = 100_000
 """Most configurations between two looks at the clock: some 0.03 s."""
 
@@ -101,20 +103,23 @@ class Search:
         """The answer; None where the time was up. Of UNKNOWN why."""
         table, regs, limits = self._table, self._regs, self._limits
         show_at = time.monotonic() + PROGRESS_S
+        arrays = self._arrays()
         while True:
-            regs[R.BUDGET] = _STEPS
-            match self._run():
-                case Said.VALID:
-                    return Answer.VALID, ""
-                case Said.INVALID:
-                    return Answer.INVALID, ""
-                case Said.ASKS:
-                    table.answer(self._needs[: regs[R.ASKED]])
+            regs[_BUDGET] = _STEPS
+            said = run(*arrays)
+            full = False
+            # The first of these is what happens most, by far, with a model of many states.
+            if said == Said.ASKS:
+                keys, many = table.keys, table.many
+                table.answer(self._needs[: regs[_ASKED]])
+                if keys is not table.keys or many is not table.many:
+                    arrays = self._arrays()
                     full = table.bytes + self._seen.bytes > limits.memory_bytes
-                case Said.FULL:
-                    full = not self._seen.grow(int(regs[R.SEEN]), limits.memory_bytes - table.bytes)
-                case _:
-                    full = False
+            elif said == Said.FULL:
+                full = not self._seen.grow(int(regs[R.SEEN]), limits.memory_bytes - table.bytes)
+                arrays = self._arrays()
+            elif said != Said.PAUSED:
+                return (Answer.VALID if said == Said.VALID else Answer.INVALID), ""
             if full:
                 return Answer.UNKNOWN, f"{limits.memory_bytes >> 20} MB of memory are used up"
             now = time.monotonic()
@@ -142,22 +147,14 @@ class Search:
             seconds=self._spent_s,
         )
 
-    def _run(self) -> Said:
+    def _arrays(self) -> tuple[Any, ...]:
+        """What ``run`` is called with, until there is more room."""
         layout, table, seen = self._layout, self._table, self._seen
-        arrays = (
-            *(
-                self._regs,
-                layout.ops,
-                layout.returns,
-                layout.unknowns,
-                self._kinds,
-                self._symbols,
-                self._links,
-            ),
-            *(self._mask, self._stack, self._best, seen.heads, seen.chain, seen.rows),
-            *(table.keys, table.values, table.many, self._needs),
+        return (
+            *(self._regs, layout.ops, layout.returns, layout.unknowns, self._kinds, self._symbols),
+            *(self._links, self._mask, self._stack, self._best, seen.heads, seen.chain, seen.rows),
+            *(table.keys, table.values, table.many, self._needs, layout.words),
         )
-        return Said(run(*arrays, layout.words))
 
     def _so_far(self) -> str:
         front = max(int(self._regs[R.BEST_FRONT]), int(self._regs[R.FRONT]))

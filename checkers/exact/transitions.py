@@ -101,8 +101,8 @@ class Transitions:
         if after is REFUSED:
             return REFUSE
         if not isinstance(after, OneOf):
-            found = self.state_id(after, f"step() of {described(operation):.80}")
-            if self.kinds[symbol] and found != state_id:
+            found = self.state_id(after, "step()")
+            if found != state_id and self.kinds[symbol]:
                 raise self._error(
                     f"{described(operation):.80} only looks, as observes() says, but step() changes "
                     f"{state!r:.60} to {after!r:.60}"
