@@ -37,8 +37,12 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.checkers.engine.candidates import is_place, least, lt
     from wrackline.checkers.engine.facts import Rows
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
+    from wrackline.checkers.exact.judgement import End, Judgement, Part
+    from wrackline.checkers.exact.search import search as linearizable
     from wrackline.checkers.inputs.arrays import NONE, Bools, bools
     from wrackline.checkers.inputs.runs import AnalysisError
+    from wrackline.checkers.models.loading import load as load_model
+    from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, OneOf, Operation, Outcome
     from wrackline.fleets.base import (
         FileLoss,
         Fleet,
@@ -128,6 +132,10 @@ _HOMES = {
     "wrackline.checkers.inputs.arrays": "Bools NONE bools",
     "wrackline.checkers.anomalies.registry": "Check Evidence check mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",
+    "wrackline.checkers.exact.judgement": "End Judgement Part",
+    "wrackline.checkers.exact.search": "linearizable=search",
+    "wrackline.checkers.models.loading": "load_model=load",
+    "wrackline.checkers.models.protocol": "Model ModelError OneOf Operation Outcome REFUSED",
     "wrackline.checkers.engine.spark.masters": "SparkUnavailable",
     "wrackline.checkers.engine.candidates": "is_place least lt",
     "wrackline.fleets.base": "FileLoss Fleet FleetError Host PowerCut PowerSwitch Remote Result Stream",
@@ -187,6 +195,7 @@ CONSTANTS = {
     "Lax": "For a field that is a tuple or an enum: YAML can only write something that becomes one.",
     "MILLISECONDS": "Annotation of a number of milliseconds: the field takes ``3s`` too.",
     "NONE": "What stands in a column of `Rows` where nothing is known; `lt` and `least` know it.",
+    "REFUSED": "The answer of a model's step that the object cannot take.",
     "Place": "A partition: (topic, number).",
     "SECONDS": "Annotation of a number of seconds: the field takes ``3m`` too.",
 }
@@ -204,6 +213,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "MILLISECONDS",
     "NONE",
+    "REFUSED",
     "SECONDS",
     "About",
     "AddBrokerSpec",
@@ -224,6 +234,7 @@ __all__ = [
     "Direction",
     "Done",
     "Duration",
+    "End",
     "Ender",
     "Event",
     "Evidence",
@@ -242,6 +253,7 @@ __all__ = [
     "Interrupted",
     "Judge",
     "Judged",
+    "Judgement",
     "KafkaSpec",
     "KafkaSystem",
     "KillSpec",
@@ -252,11 +264,17 @@ __all__ = [
     "Link",
     "LogSpec",
     "LogWorkload",
+    "Model",
+    "ModelError",
     "NemesisSpec",
     "NetnsFleet",
     "NetnsSpec",
     "NoFleetSpec",
     "Node",
+    "OneOf",
+    "Operation",
+    "Outcome",
+    "Part",
     "PartitionSpec",
     "PartitionState",
     "PauseSpec",
@@ -320,7 +338,9 @@ __all__ = [
     "having",
     "is_place",
     "least",
+    "linearizable",
     "load",
+    "load_model",
     "lt",
     "mark",
     "parse",

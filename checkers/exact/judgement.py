@@ -56,6 +56,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
+    """What a search came to: part by part, where the model divides the object."""
+
     parts: tuple[Part, ...]
     """In the order of their first operations."""
 

@@ -20,17 +20,9 @@ returns, and is called again with the same arrays: all that it knows is in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, TypeVar, cast
 
-import numba
-import numpy as np
-from numpy.typing import NDArray
-
-Longs = NDArray[np.int64]
-Words = NDArray[np.int32]
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from wrackline.checkers.exact.native import Longs, Words, native
 
 UNKNOWN, REFUSE, MANY = -1, -2, -3
 """Values of the table of transitions that are no state: not asked yet, no such step, and MANY - n: any state
@@ -87,14 +79,6 @@ _MODE, _DEPTH, _STATE, _FRONT, _CURSOR, _CHOICE, _SEEN, _BUDGET, _ASKED = (int(o
 _BEST_DEPTH, _BEST_FRONT, _BEST_STATE, _SAME, _TRIED = (int(one) for one in list(R)[9:14])
 _MIX = -7046029254386353131
 _MIX2 = -4417276706812531889
-
-
-def native(function: _Function) -> _Function:
-    """Compiled once per machine where a folder for it can be written (NUMBA_CACHE_DIR names another one)."""
-    try:
-        return cast(_Function, numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # numba finds no such folder
-        return cast(_Function, numba.njit(nogil=True)(function))
 
 
 @native
@@ -390,11 +374,9 @@ def _place(ops: Words, returns: Words, links: Words, mask: Longs, one: int, fron
 
 
 @native
-def _take_back(
-    ops: Words, returns: Words, links: Words, mask: Longs, one: int, before: int, front: int
-) -> None:
-    """Undo ``_place``, which had moved the front from ``before`` to ``front``."""
-    for passed in range(before, front):
+def _take_back(ops: Words, returns: Words, links: Words, mask: Longs, one: int, old: int, front: int) -> None:
+    """Undo ``_place``, which had moved the front from ``old`` to ``front``."""
+    for passed in range(old, front):
         slot = ops[returns[passed, 1], 2]
         mask[slot >> 6] |= 1 << (slot & 63)
     mask[ops[one, 2] >> 6] &= ~(1 << (ops[one, 2] & 63))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.checkers.exact.kernel import Longs, Words, native
+from wrackline.checkers.exact.native import Longs, Words, native
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from wrackline.checkers.exact.judgement import Answer, End, Part
-from wrackline.checkers.exact.kernel import LOOKS, OP, TIMES, Longs, R, Said, rehash, run
+from wrackline.checkers.exact.kernel import LOOKS, OP, TIMES, R, Said, rehash, run
 from wrackline.checkers.exact.layout import Layout, Rows, lay_out
+from wrackline.checkers.exact.native import Longs
 from wrackline.checkers.exact.transitions import Transitions
 
 MOST_ENDS = 8

@@ -18,7 +18,7 @@ from wrackline.checkers.exact.layout import Rows
 from wrackline.checkers.exact.part import Limits, Search
 from wrackline.checkers.exact.several import decide_all
 from wrackline.checkers.exact.transitions import Transitions
-from wrackline.checkers.models.protocol import Model, ModelError, Operation, Outcome
+from wrackline.checkers.models.protocol import Model, ModelError, Operation, Outcome, asked
 
 __all__ = ["Answer", "End", "Judgement", "Part", "search"]
 
@@ -64,7 +64,12 @@ class _Tables:
         self._shared = Transitions(model)
 
     def table(self, members: _Members) -> Transitions:
-        narrowed = self._model.narrowed([one for _, one in members])
+        with asked(self._model, "narrowed()"):
+            narrowed = self._model.narrowed([one for _, one in members])
+        if not isinstance(narrowed, Model):
+            raise ModelError(
+                f"model {type(self._model).__name__}: narrowed() gives {narrowed!r:.40}, which is no model"
+            )
         if narrowed is not self._model:
             return Transitions(narrowed)
         if len(self._shared.states) > _MOST_SHARED:
@@ -80,27 +85,35 @@ def _search(key: Hashable, members: _Members, tables: _Tables, limits: Limits) -
 def _parts(history: Sequence[Operation], model: Model[Any]) -> dict[Hashable, _Members]:
     """The operations of each part, without those that did not happen or that nobody saw the result of."""
     parts: dict[Hashable, _Members] = {}
-    for place, one in enumerate(history):
-        if model.operations and one.f not in model.operations:
-            raise ModelError(
-                f"operation {place} of the history: model {type(model).__name__} has no {one.f!r}, only "
-                f"{', '.join(model.operations)}"
-            )
-        if one.ret is None and one.outcome is Outcome.OK:
-            one = replace(one, outcome=Outcome.INFO, result=None)
-        if one.ret is not None and one.ret < one.inv:
-            raise ModelError(f"operation {place} of the history returns before it is invoked")
-        members = parts.setdefault(model.partition(one), [])
-        if one.outcome is Outcome.FAIL and (one.ret is None or not model.failed_tell):
-            continue
-        if one.outcome is Outcome.INFO and model.observes(one):
-            continue
-        members.append((place, one))
+    with asked(model, "partition() or observes()"):
+        for place, one in enumerate(history):
+            known = _readable(place, one, model)
+            members = parts.setdefault(model.partition(known), [])
+            if known.outcome is Outcome.FAIL and (known.ret is None or not model.failed_tell):
+                continue
+            if known.outcome is Outcome.INFO and model.observes(known):
+                continue
+            members.append((place, known))
     return parts
 
 
+def _readable(place: int, one: Operation, model: Model[Any]) -> Operation:
+    """The operation; of unknown outcome where it never returned. Raises ModelError."""
+    if model.operations and one.f not in model.operations:
+        has = ", ".join(model.operations)
+        raise ModelError(
+            f"operation {place} of the history: model {type(model).__name__} has no {one.f!r}, only {has}"
+        )
+    if one.ret is None:
+        return replace(one, outcome=Outcome.INFO, result=None) if one.outcome is Outcome.OK else one
+    if one.ret < one.inv:
+        raise ModelError(f"operation {place} of the history returns before it is invoked")
+    return one
+
+
 def _rows(key: Hashable, members: _Members, table: Transitions) -> Rows:
-    known = table.model.unknowns([one for _, one in members])
+    with asked(table.model, "unknowns()"):
+        known = table.model.unknowns([one for _, one in members])
     places, inv, ret, deduced, symbols = [], [], [], [], []
     for n, (place, one) in enumerate(members):
         if one.outcome is Outcome.INFO:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from wrackline.checkers.exact.kernel import MANY, REFUSE, Longs, Words, relearn
+from wrackline.checkers.exact.kernel import MANY, REFUSE, relearn
+from wrackline.checkers.exact.native import Longs, Words
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -17,6 +18,7 @@ from wrackline.checkers.models.protocol import (
     OneOf,
     Operation,
     Outcome,
+    asked,
     described,
     frozen,
 )
@@ -44,7 +46,8 @@ class Transitions:
         self._state_bytes = 0
         self._ids: dict[Hashable, int] = {}
         self._symbol_ids: dict[Hashable, int] = {}
-        self.state_id(model.initial(), "initial()")
+        with asked(model, "initial()"):
+            self.state_id(model.initial(), "initial()")
 
     @property
     def bytes(self) -> int:
@@ -74,7 +77,8 @@ class Transitions:
         if known is None:
             known = self._symbol_ids[key] = len(self.symbols)
             self.symbols.append(operation)
-            self.kinds.append(self.model.observes(operation))
+            with asked(self.model, "observes()"):
+                self.kinds.append(self.model.observes(operation))
         return known
 
     def answer(self, needs: Longs) -> None:

@@ -61,9 +61,8 @@ class Kv(Model[Value]):
             case "append":
                 return self._holding(_appended(state[0], value)) if state else state
             case "cas":
-                if not (isinstance(value, tuple) and len(value) == 2):
-                    raise ModelError(f":cas needs [key [old new]], not {operation.argument!r:.40}")
-                return self._holding(value[1]) if state == (value[0],) else REFUSED
+                old, new = _pair(operation)
+                return self._holding(new) if state == (old,) else REFUSED
             case "delete":
                 return (None,)
         return REFUSED
@@ -85,7 +84,7 @@ def _seen(operations: Sequence[Operation]) -> Iterator[Hashable]:
         if one.f == "get" and one.outcome is Outcome.OK:
             yield frozen(_key_value(one, one.result)[1])
         elif one.f == "cas":
-            yield frozen(_key_value(one, one.argument)[1][0])
+            yield _pair(one)[0]
 
 
 def _key_value(operation: Operation, value: Any) -> tuple[Any, Any]:
@@ -97,6 +96,13 @@ def _key_value(operation: Operation, value: Any) -> tuple[Any, Any]:
             f"{operation.inv})"
         )
     return None, None
+
+
+def _pair(operation: Operation) -> tuple[Hashable, Hashable]:
+    value = frozen(_key_value(operation, operation.argument)[1])
+    if not (isinstance(value, tuple) and len(value) == 2):
+        raise ModelError(f":cas needs [key [old new]], not {operation.argument!r:.40}")
+    return value[0], value[1]
 
 
 def _appended(before: Any, value: Any) -> Hashable:

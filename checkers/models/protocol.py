@@ -8,7 +8,8 @@ model in plain Python is nearly as fast as one in native code.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any, ClassVar, Final, Generic, TypeVar
@@ -46,6 +47,19 @@ class Operation:
 
 class ModelError(Exception):
     """A model cannot be used, or not for this history. One line: which, what is wrong, how to mend it."""
+
+
+@contextmanager
+def asked(model: object, what: str) -> Iterator[None]:
+    """Inside, a method of a model is called, which somebody else wrote. Raises ModelError, whatever goes
+    wrong there."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except Exception as wrong:
+        name = type(model).__name__
+        raise ModelError(f"model {name}: {what} raised {type(wrong).__name__}: {wrong}") from wrong
 
 
 class Refused(Enum):
