@@ -12,7 +12,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from types import NoneType
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 
 class Outcome(StrEnum):
@@ -154,12 +155,18 @@ def described(operation: Operation) -> str:
     return f"{operation.f}({argument}) -> {'failed' if operation.outcome is Outcome.FAIL else 'unknown'}"
 
 
+_PLAIN = frozenset({int, str, bool, float, NoneType})
+
+
 def frozen(value: Any) -> Hashable:
     """The same value as a hashable one: lists as tuples, sets as frozensets, maps as frozensets of pairs."""
+    kind = type(value)
+    if kind in _PLAIN:  # by far the most, and each operation comes here several times
+        return cast(Hashable, value)
     if isinstance(value, list | tuple):
-        return tuple(frozen(each) for each in value)
+        return tuple([one if type(one) in _PLAIN else frozen(one) for one in value])
     if isinstance(value, dict):
-        return frozenset((key, frozen(each)) for key, each in value.items())
+        return frozenset((key, frozen(one)) for key, one in value.items())
     if isinstance(value, set | frozenset):
-        return frozenset(frozen(each) for each in value)
+        return frozenset(frozen(one) for one in value)
     return value if isinstance(value, Hashable) else repr(value)

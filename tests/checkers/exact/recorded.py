@@ -20,7 +20,7 @@ _KV = re.compile(r'\{:process (\d+), :type :(\w+), :f :(\w+), :key "(.*)", :valu
 @dataclass(frozen=True, slots=True)
 class Recorded:
     name: str
-    """As in ``verdicts.json``: etcd_000, c10-bad."""
+    """As in tests/checkers/golden/porcupine.json: etcd_000, c10-bad."""
     model: str
     settings: dict[str, Any]
     operations: tuple[Operation, ...]
