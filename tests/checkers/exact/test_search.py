@@ -37,7 +37,7 @@ def test_decides_many_small_histories_as_all_orders_do(name: str) -> None:
 
 def agrees(kind: Kind, rng: random.Random) -> Answer:
     """Draw one history, and hold all that the search says of it against all orders."""
-    unknown = rng.choice([0.0, 0.3])
+    unknown = rng.choice([0.0, 0.3, 0.7])
     history = drawn(
         kind, rng, rng.randrange(2, 8), rng.randrange(2, 5), unknown=unknown, ties=rng.random() < 0.3
     )
