@@ -15,6 +15,7 @@ from wrackline.checkers.exact.kernel import LOOKS, OP, TIMES, R, Said, rehash, r
 from wrackline.checkers.exact.layout import Layout, Rows, lay_out
 from wrackline.checkers.exact.native import Longs
 from wrackline.checkers.exact.transitions import Transitions
+from wrackline.checkers.models.protocol import asked
 
 MOST_ENDS = 8
 PROGRESS_S = 5.0
@@ -96,10 +97,6 @@ class Search:
             return None
         return self._part(answer, why)
 
-    def part(self, why: str) -> Part:
-        """What is known, where nobody goes on."""
-        return self._part(None, why)
-
     def _search(self, until: float, progress: Callable[[str], None]) -> tuple[Answer | None, str]:
         """The answer; None where the time was up. Of UNKNOWN why."""
         table, regs, limits = self._table, self._regs, self._limits
@@ -131,6 +128,10 @@ class Search:
                 progress(self._so_far())
 
     def _part(self, answer: Answer | None, why: str) -> Part:
+        with asked(self._table.model, "describe_state()"):
+            return self._described(answer, why)
+
+    def _described(self, answer: Answer | None, why: str) -> Part:
         regs, rows = self._regs, self._rows
         order = self._order(found=answer is Answer.VALID)
         stuck, ends, count = self._stuck() if answer is Answer.INVALID else (None, (), 0)

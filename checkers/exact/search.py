@@ -16,7 +16,7 @@ from typing import Any
 from wrackline.checkers.exact.judgement import Answer, End, Judgement, Part
 from wrackline.checkers.exact.layout import Rows
 from wrackline.checkers.exact.part import Limits, Search
-from wrackline.checkers.exact.several import decide_all
+from wrackline.checkers.exact.several import Task, decide_all
 from wrackline.checkers.exact.transitions import Transitions
 from wrackline.checkers.models.protocol import Model, ModelError, Operation, Outcome, asked
 
@@ -50,10 +50,11 @@ def search(
     history."""
     limits = Limits(deadline_s, memory_bytes // max(1, processes))
     tables = _Tables(model)
-    makers = [
-        partial(_search, key, members, tables, limits) for key, members in _parts(history, model).items()
+    tasks = [
+        Task(key, len(members), partial(_search, key, members, tables, limits))
+        for key, members in _parts(history, model).items()
     ]
-    return Judgement(tuple(decide_all(makers, processes, first, progress)))
+    return Judgement(tuple(decide_all(tasks, processes, first, progress)))
 
 
 class _Tables:
