@@ -32,7 +32,8 @@ import orjson
 
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns
 from wrackline.checkers.exact.register import check_register
-from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.answers import Answer
+from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model, calls_of
 from wrackline.checkers.jvm.classpath import available
 

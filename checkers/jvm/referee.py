@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.exact.queue import Rule
-from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.answers import Answer
+from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Calls, Model, calls_of
 from wrackline.checkers.jvm.classpath import JvmUnavailable, available
 from wrackline.checkers.jvm.witness_log import HOLE, KINDS, UNFILLED, Operation, Row, calls_of_log

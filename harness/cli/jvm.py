@@ -14,7 +14,8 @@ from wrackline.checkers.exact.operations import RepeatedValue
 from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
 from wrackline.checkers.jvm import install as maven
-from wrackline.checkers.jvm.bridge import DEFAULT_DEADLINE_S, DEFAULT_HEAP, Answer, Bridge, Judgement
+from wrackline.checkers.jvm.answers import Answer, Judgement
+from wrackline.checkers.jvm.bridge import DEFAULT_DEADLINE_S, DEFAULT_HEAP, Bridge
 from wrackline.checkers.jvm.calls import Calls, Model
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, jvm_home, required_classpath
 from wrackline.harness.jepsen.log_histories import OF_VALUES, Log, logs

@@ -24,7 +24,8 @@ from tests.checkers.histories import TOPIC
 from wrackline.checkers.anomalies.registry import checks, names
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm import referee
-from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.answers import Answer
+from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import LOG
 from wrackline.checkers.jvm.witness_log import KINDS, UNFILLED
