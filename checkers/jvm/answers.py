@@ -7,13 +7,8 @@ values are the numbers that were given.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-
-class Answer(StrEnum):
-    VALID = "valid"
-    INVALID = "invalid"
-    UNKNOWN = "unknown"
+from wrackline.checkers.exact.judgement import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +20,10 @@ class State:
     head on, 1 for a mutex that is held, the records of a log; the first 32. NIL stands for nil."""
     size: int
     """How much it holds."""
-    last: int | None
-    """The row that this order ends with."""
-    open: tuple[int, ...]
-    """Rows that were open when the search got stuck, and have no place in this order; the first 32. The
-    operation for which there was no place is one of them."""
+    placed: tuple[int, ...]
+    """Rows that were open when the search got stuck and have their place in this order; the first 32."""
+    waiting: tuple[int, ...]
+    """Those that have none. The operation for which there was no place is one of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.operations import NEVER, Ints
-from wrackline.checkers.jvm.answers import Answer, Case, Edge, Judgement, State
+from wrackline.checkers.jvm.answers import Case, Edge, Judgement, State
 from wrackline.checkers.jvm.calls import (
     EMPTY,
     MEMOISED,
@@ -135,8 +136,8 @@ class Bridge:
             "" if valid >= 0 else "Knossos does not say",
             row if row >= 0 else None,
             tuple(
-                State(tuple(holds), size, last if last >= 0 else None, tuple(rows))
-                for (size, *holds), last, rows in states
+                State(tuple(holds), size, tuple(placed), tuple(waiting))
+                for (size, *holds), placed, waiting in states
             ),
         )
 
@@ -162,10 +163,7 @@ class Bridge:
             valid, anomalies, refuted = self._ask("elle", arguments, deadline_s)
         except _Undecided as wrong:
             return Judgement(Answer.UNKNOWN, str(wrong))
-        found = {
-            kind: (count, tuple(_case(order, *one) for one in some))
-            for kind, count, some in anomalies
-        }
+        found = {kind: (count, tuple(_case(order, *one) for one in some)) for kind, count, some in anomalies}
         why = "" if valid >= 0 else f"Elle does not say: {', '.join(found) or 'no reason given'}"
         return Judgement(_answer(valid), why, anomalies=found, refuted=tuple(refuted))
 
@@ -228,9 +226,7 @@ def _answer(valid: int) -> Answer:
     return {1: Answer.VALID, 0: Answer.INVALID}.get(valid, Answer.UNKNOWN)
 
 
-def _case(
-    order: Ints, indexes: list[int], text: str, cycle: tuple[list[int], list[tuple[Any, ...]]]
-) -> Case:
+def _case(order: Ints, indexes: list[int], text: str, cycle: tuple[list[int], list[tuple[Any, ...]]]) -> Case:
     """``order``: the row of the event with each index, of a completion -1 - row."""
 
     def row(index: int) -> int:

@@ -118,10 +118,7 @@ class _Jvm:
             jpype.JLong(nothing),
             jpype.JLong(empty),
         )
-        states = [
-            ([int(one) for one in contents], int(last), [int(row) for row in rows])
-            for contents, last, rows in result[2]
-        ]
+        states = [tuple([int(number) for number in numbers] for numbers in state) for state in result[2]]
         return int(result[0]), int(result[1]), states
 
     def elle(self, model: str, consistency: str, timeout_ms: int, *columns: Any) -> tuple[int, Any, Any]:

@@ -46,9 +46,7 @@ class Loadable:
     options: tuple[str, ...] = ()
 
 
-def loadable(
-    classpath: Sequence[str], *, progress: Callable[[str], None] = lambda _line: None
-) -> Loadable:
+def loadable(classpath: Sequence[str], *, progress: Callable[[str], None] = lambda _line: None) -> Loadable:
     """The classpath with everything compiled, made now where it is missing (some 20 s, once); the classpath
     as it is where that cannot be done."""
     if os.environ.get(OFF_VARIABLE) == "0" or not any(Path(one).exists() for one in classpath):
@@ -153,5 +151,3 @@ def _pack(jar: Path, folders: Sequence[Path]) -> None:
                 if file.is_file() and name not in taken:
                     taken.add(name)
                     packed.write(file, name)
-
-

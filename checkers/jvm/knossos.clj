@@ -136,13 +136,13 @@
     (into [(count held)] (map #(if (integer? %) % nothing)) (take most-shown held))))
 
 (defn stuck
-  "A configuration as [contents, row placed last or -1, rows that were open and have no place yet]."
+  "A configuration as [contents, rows that were open and have their place, rows that were open and have none yet]."
   [open nothing ^CacheConfig config]
-  (let [placed ^java.util.BitSet (wgl/linearized config)
-        op (.op config)]
+  (let [placed? #(.get ^java.util.BitSet (wgl/linearized config) (int (:entry-id %)))
+        rows (fn [ops] (into [] (comp (map :process) (take most-shown)) ops))]
     [(contents (memo/unwrap (.model config)) nothing)
-     (if op (:process op) -1)
-     (into [] (comp (remove #(.get placed (int (:entry-id %)))) (map :process) (take most-shown)) open)]))
+     (rows (filter placed? open))
+     (rows (remove placed? open))]))
 
 (def ^:dynamic *nothing* nil)
 

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.exact.queue import Rule
-from wrackline.checkers.jvm.answers import Answer
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Calls, Model, calls_of
 from wrackline.checkers.jvm.classpath import JvmUnavailable, available
