@@ -91,9 +91,7 @@ def _by_us(subject: Subject, asking: Asking) -> Iterator[Verdict]:
     assert asking.model is not None
     asked = [_asked(one) for one in subject.done]
     for one in subject.done:
-        if asking.model.operations and one.f not in asking.model.operations:
-            has = ", ".join(f":{f}" for f in asking.model.operations)
-            raise TextError(f"operation {one.at}: {asking.name} has no :{one.f}, only {has}")
+        _refuse(one, asking)
     limits = asking.limits
     found = search(
         asked,
@@ -104,6 +102,16 @@ def _by_us(subject: Subject, asking: Asking) -> Iterator[Verdict]:
     )
     for part in found.parts:
         yield replace(_of_part(part, subject), note=note)
+
+
+def _refuse(one: Done, asking: Asking) -> None:
+    """Raises TextError for an operation that the model has no words for, named as in the file."""
+    has = asking.model.operations if asking.model is not None else {}
+    if has and one.f not in has:
+        names = ", ".join(f":{f}" for f in has)
+        raise TextError(f"operation {one.at}: {asking.name} has no :{one.f}, only {names}")
+    if asking.name == "set" and one.f == "read" and not isinstance(one.value, list | None):
+        raise TextError(f"operation {one.at}: :read needs a set, not {shown(one.value)}")
 
 
 def _asked(one: Done) -> Asked:
@@ -159,7 +167,7 @@ def _exact_verdict(
         EXACT,
         operations,
         problems=shown_ones,
-        around=around(done, named[0]) if named else (),
+        around=around(done, next(filter(None, named), ())),
         note=f"and {more} more" if more else "",
     )
 
@@ -197,7 +205,7 @@ def _log_exactly(log: Log, whole: bool) -> Verdict:
     named = [about[:MOST_OPERATIONS] for _, about in found[:MOST_PROBLEMS]]
     done = list({one.at: one for _, _, one in log.parts}.values())
     verdict = _exact_verdict(log.key, len(log), problems, named, done)
-    return verdict if whole else replace(verdict, note=_joined(verdict.note, "holes are allowed"))
+    return verdict if whole else replace(verdict, note=_joined(verdict.note, "holes allowed"))
 
 
 def _log_by_knossos(log: Log, asking: Asking, whole: bool) -> Verdict:
@@ -278,6 +286,8 @@ def repeated_note(value: Any, others: int) -> str:
 def around(done: Sequence[Done], named: Sequence[Done]) -> tuple[Operation, ...]:
     """The operations at the time of those that are named, with the nearest before them: what a drawing shows
     beside them."""
+    if not named:
+        return ()
     first = min(one.inv for one in named)
     last = max((one.ret for one in named if one.ret != NEVER), default=max(one.inv for one in named))
     near = sorted(
