@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +53,8 @@ def shown(value: Any, most: int = 40) -> str:
             text = "nil"
         case list() | tuple():
             text = "[" + " ".join(shown(one) for one in value[:12]) + (" ...]" if len(value) > 12 else "]")
+        case str() if re.fullmatch(r"[\w.*+!?/-]+", value):
+            text = value
         case _:
             text = repr(value)
     return text if len(text) <= most else text[: most - 3] + "..."

@@ -84,5 +84,5 @@ def sentence(edge: Edge, model: str, before: str, after: str, name: _Name) -> st
 def transaction(one: Operation) -> str:
     """``[append x 1] [r y nil]``."""
     mops = one.value if isinstance(one.value, list) else []
-    words = " ".join(shown(mop, 60).replace("'", "") for mop in mops[:8])
+    words = " ".join(shown(mop, 60) for mop in mops[:8])
     return words + (" ..." if len(mops) > 8 else "")

@@ -281,7 +281,7 @@ def test_elle_says_why_each_transaction_comes_before_the_next(tmp_path: Path) ->
 {:process 1 :type :ok :f :txn :value [[:r :x [1]]]}"""
     found = check(tmp_path, lost, "--model", "list-append")
     assert (found.return_value, "1 G-single-item-realtime" in found.output) == (1, True)
-    assert "(rw): T1 read nil of key 'x', and T2 appended 1 to it" in found.output
+    assert "(rw): T1 read nil of key x, and T2 appended 1 to it" in found.output
     assert "(realtime): T2 had completed before T1 was invoked" in found.output
     said = orjson.loads(check(tmp_path, lost, "--model", "list-append", "--json").stdout)
     [anomaly] = [one for one in said["files"][0]["verdicts"][0]["anomalies"] if one["examples"]]
