@@ -22,7 +22,13 @@ from wrackline.pages import policy
 
 _MOST_IN_ORDER: Final = 200
 _MOST_DRAWN: Final = 50
-_STYLES: Final = ("look.html.j2", "style.html.j2", "check_style.html.j2", "script.html.j2")
+_INLINE: Final = (
+    "look.html.j2",
+    "style.html.j2",
+    "check_style.html.j2",
+    "script.html.j2",
+    "check_script.html.j2",
+)
 _WORDS: Final = {0: ("in order", "pass"), 1: ("violation", "violation")}
 _CLASSES: Final = {Answer.VALID: "expected", Answer.INVALID: "violation", Answer.UNKNOWN: "allowed"}
 _ENVIRONMENT: Final = jinja2.Environment(
@@ -77,7 +83,7 @@ def page(files: Sequence[Judged]) -> str:
     )
     loader = _ENVIRONMENT.loader
     assert loader is not None
-    inline = policy("".join(loader.get_source(_ENVIRONMENT, name)[0] for name in _STYLES))
+    inline = policy("".join(loader.get_source(_ENVIRONMENT, name)[0] for name in _INLINE))
     return printable(_ENVIRONMENT.get_template("check.html.j2").render(page=content, policy=inline))
 
 
