@@ -62,7 +62,7 @@ def referee(
     progress(f"Knossos looks at {len(wanted)} witnesses")
     said = []
     try:
-        with Bridge(heap="512m") as bridge:
+        with Bridge(heap="512m", progress=progress) as bridge:
             for one, calls in zip(wanted, histories(run_dir, wanted), strict=True):
                 said.append(_ask(bridge, one, calls))
     except JvmUnavailable as wrong:

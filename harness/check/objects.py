@@ -124,7 +124,8 @@ def _asked(one: Done) -> Asked:
 
 
 def _of_part(part: Part, subject: Subject) -> Verdict:
-    key = subject.key if subject.key is not None or part.key is None else part.key
+    keys = [key for key in (subject.key, part.key) if key is not None]
+    key = keys if len(keys) > 1 else next(iter(keys), None)
 
     def some(places: Sequence[int]) -> tuple[Operation, ...]:
         return tuple(operation(subject.done[place]) for place in places)

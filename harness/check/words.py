@@ -30,7 +30,7 @@ def details(verdict: Verdict) -> Iterator[str]:
     if verdict.why:
         yield f"  {verdict.why}"
     for problem in verdict.problems:
-        yield f"  {problem.rule}: {problem.about}".removesuffix(": ") + (":" if not problem.about else "")
+        yield f"  {problem.rule}: {problem.about}".rstrip()
         yield from (f"    {one.line}" for one in problem.operations)
     if verdict.note:
         yield f"  {verdict.note}"
