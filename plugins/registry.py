@@ -34,6 +34,7 @@ class Group(StrEnum):
     FAULTS = "wrackline.faults"
     WORKLOADS = "wrackline.workloads"
     CHECKS = "wrackline.checks"
+    MODELS = "wrackline.models"
 
     @property
     def singular(self) -> str:

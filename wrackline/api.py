@@ -36,10 +36,14 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
         value_label,
     )
     from wrackline.checkers.anomalies.registry import Check, Evidence, Findings, check, mark
-    from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_place, least, lt
+    from wrackline.checkers.engine.candidates import Candidate, SendOutcome, Step, is_place, least, lt
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
+    from wrackline.checkers.exact.judgement import End, Judgement, Part
+    from wrackline.checkers.exact.search import search as linearizable
     from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
     from wrackline.checkers.inputs.runs import AnalysisError
+    from wrackline.checkers.models.loading import load as load_model
+    from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, OneOf, Operation, Outcome
     from wrackline.fleets.base import (
         FileLoss,
         Fleet,
@@ -130,8 +134,12 @@ _HOMES = {
     "wrackline.checkers.inputs.arrays": "Bools Ints NONE bools",
     "wrackline.checkers.anomalies.registry": "Check Evidence Findings check mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",
+    "wrackline.checkers.exact.judgement": "End Judgement Part",
+    "wrackline.checkers.exact.search": "linearizable=search",
+    "wrackline.checkers.models.loading": "load_model=load",
+    "wrackline.checkers.models.protocol": "Model ModelError OneOf Operation Outcome REFUSED",
     "wrackline.checkers.engine.spark.masters": "SparkUnavailable",
-    "wrackline.checkers.engine.candidates": "Candidate Outcome Step is_place least lt",
+    "wrackline.checkers.engine.candidates": "Candidate SendOutcome Step is_place least lt",
     "wrackline.fleets.base": "FileLoss Fleet FleetError Host PowerCut PowerSwitch Remote Result Stream",
     "wrackline.fleets.netns.fleet": "NetnsFleet",
     "wrackline.fleets.netns.spec": "NetnsSpec",
@@ -191,6 +199,7 @@ CONSTANTS = {
     "Lax": "For a field that is a tuple or an enum: YAML can only write something that becomes one.",
     "MILLISECONDS": "Annotation of a number of milliseconds: the field takes ``3s`` too.",
     "NONE": "What stands in a column of a `Candidate` where nothing is known; `lt` and `least` know it.",
+    "REFUSED": "The answer of a model's step that the object cannot take.",
     "Place": "A partition: (topic, number).",
     "SECONDS": "Annotation of a number of seconds: the field takes ``3m`` too.",
 }
@@ -208,6 +217,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "MILLISECONDS",
     "NONE",
+    "REFUSED",
     "SECONDS",
     "About",
     "AddBrokerSpec",
@@ -229,6 +239,7 @@ __all__ = [
     "Direction",
     "Done",
     "Duration",
+    "End",
     "Ender",
     "Event",
     "Evidence",
@@ -249,6 +260,7 @@ __all__ = [
     "Ints",
     "Judge",
     "Judged",
+    "Judgement",
     "KafkaSpec",
     "KafkaSystem",
     "KillSpec",
@@ -259,12 +271,17 @@ __all__ = [
     "Link",
     "LogSpec",
     "LogWorkload",
+    "Model",
+    "ModelError",
     "NemesisSpec",
     "NetnsFleet",
     "NetnsSpec",
     "NoFleetSpec",
     "Node",
+    "OneOf",
+    "Operation",
     "Outcome",
+    "Part",
     "PartitionSpec",
     "PartitionState",
     "PauseSpec",
@@ -293,6 +310,7 @@ __all__ = [
     "ScenarioFailed",
     "Scene",
     "ScheduledSpec",
+    "SendOutcome",
     "Sender",
     "Shape",
     "Shell",
@@ -329,7 +347,9 @@ __all__ = [
     "having",
     "is_place",
     "least",
+    "linearizable",
     "load",
+    "load_model",
     "lt",
     "mark",
     "parse",

@@ -30,9 +30,10 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns
 from wrackline.checkers.exact.register import check_register
-from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model, calls_of
 from wrackline.checkers.jvm.classpath import available
 

@@ -25,7 +25,7 @@ from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, Explaine
 from wrackline.checkers.anomalies.group_tables import readers
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
 from wrackline.checkers.anomalies.transactions import READ_UNCOMMITTED, visible_though_aborted
-from wrackline.checkers.engine.candidates import Candidate, Outcome, is_held, is_place
+from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_held, is_place
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text, struct_type, unpacked
 from wrackline.checkers.engine.marks import Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun
@@ -70,7 +70,7 @@ def _second_copy(rows: Candidate[Ints], _: Unfilled) -> Bools:
 
 def _aborted(rows: Candidate[Ints], _: Unfilled) -> Bools:
     read = is_place(rows) & ((rows.poll_index != NONE) | (rows.final_index != NONE))
-    return bools(read & (rows.outcome == Outcome.REFUSED))
+    return bools(read & (rows.outcome == SendOutcome.REFUSED))
 
 
 def _nobodys(rows: Candidate[Ints], _: Unfilled) -> Bools:

@@ -27,7 +27,7 @@ from wrackline.checkers.anomalies.evidence import (
 from wrackline.checkers.anomalies.explained_by import ExplainedBy, FurtherRows
 from wrackline.checkers.anomalies.keys import lasting
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
-from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_astray, is_place
+from wrackline.checkers.engine.candidates import Candidate, SendOutcome, Step, is_astray, is_place
 from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
@@ -68,7 +68,7 @@ def _lost(rows: Candidate[Ints], _: Unfilled) -> Bools:
     place = is_place(rows)
     told_where = place & (rows.acked == 1) & (rows.step != Step.UNREAD)
     told_nothing = (rows.sent_offset == NONE) & (rows.first == 1) & (place | (rows.step == Step.NOWHERE))
-    absent = (rows.outcome == Outcome.ACKED) & (rows.complete == 1) & (rows.in_final == 0)
+    absent = (rows.outcome == SendOutcome.ACKED) & (rows.complete == 1) & (rows.in_final == 0)
     return bools(absent & (told_where | told_nothing))
 
 
@@ -240,7 +240,7 @@ def lost_on_replica(evidence: Evidence) -> Findings:
     c = rows.c
     held = F.coalesce(c.held, F.lit(0))
     missing = F.array_join(F.filter(c.replicas, lambda _, bit: F.getbit(held, bit) == 0), " and ")
-    acked = F.when(c.outcome == Outcome.ACKED, say(" (acknowledged at %s)", seconds(c.complete_ns)))
+    acked = F.when(c.outcome == SendOutcome.ACKED, say(" (acknowledged at %s)", seconds(c.complete_ns)))
     return findings(
         rows,
         "lost-on-replica",

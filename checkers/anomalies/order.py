@@ -25,7 +25,7 @@ from wrackline.checkers.anomalies.evidence import (
 from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
 from wrackline.checkers.anomalies.keys import uncompacted_only
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
-from wrackline.checkers.engine.candidates import Candidate, Outcome, Proof, is_astray, is_kept, lt
+from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, is_astray, is_kept, lt
 from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
@@ -57,7 +57,7 @@ REWOUND = mark("rewound")
 def _acked_at(c: CandidateOfRun) -> Column:
     """ ", which was acknowledged at 1.234 s", where it was."""
     acked = say(", which was acknowledged at %s", seconds(c.complete_ns))
-    unsure = c.outcome.isNotNull() & (c.outcome != Outcome.ACKED)
+    unsure = c.outcome.isNotNull() & (c.outcome != SendOutcome.ACKED)
     return F.when(unsure | c.complete_ns.isNull(), ", whose outcome is unknown").otherwise(acked)
 
 

@@ -32,7 +32,7 @@ from wrackline.checkers.anomalies.evidence import (
 from wrackline.checkers.anomalies.explained_by import ExplainedBy
 from wrackline.checkers.anomalies.integrity import TWO_VALUES
 from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
-from wrackline.checkers.engine.candidates import Candidate, Outcome, Step, is_place, least, lt
+from wrackline.checkers.engine.candidates import Candidate, SendOutcome, Step, is_place, least, lt
 from wrackline.checkers.engine.frames import Frame, Long, packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
@@ -65,7 +65,7 @@ def _placeless(rows: Candidate[Ints], unfilled: Unfilled) -> Bools:
     known = (rows.sent_offset != NONE) | (rows.in_final == 1) | (rows.was_polled == 1)
     only_held = (rows.step == Step.IN_REPLICAS) & (rows.home == 1) & (rows.first == 1) & ~known
     free = ((rows.step == Step.NOWHERE) | only_held) & (
-        (rows.outcome == Outcome.ACKED) | (rows.outcome == Outcome.UNSURE)
+        (rows.outcome == SendOutcome.ACKED) | (rows.outcome == SendOutcome.UNSURE)
     )
     return bools(free & np.isin(rows.log, np.array(sorted(unfilled), dtype=np.int64)))
 

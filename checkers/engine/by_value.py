@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wrackline.checkers.engine.candidates import Candidate, Outcome, Proof, SentBelow, Step, is_stray
+from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, SentBelow, Step, is_stray
 from wrackline.checkers.engine.context import Context, LogInfo, run_of
 from wrackline.checkers.engine.earliest_proof import at_rows
 from wrackline.checkers.engine.facts import InFinal, Send, grouped
@@ -132,7 +132,7 @@ class Bucket:
     @staticmethod
     def _unproven(rows: Rows) -> dict[int, tuple[int, int]]:
         """Sends of unknown outcome, counted once each."""
-        unsure = (rows.outcome == Outcome.UNSURE) & (rows.first == 1) & (rows.step <= Step.NOWHERE)
+        unsure = (rows.outcome == SendOutcome.UNSURE) & (rows.first == 1) & (rows.step <= Step.NOWHERE)
         run, seen = run_of(rows.log[unsure]), (rows.in_final | rows.was_polled)[unsure] == 1
         return {
             int(one): (int((seen & (run == one)).sum()), int((~seen & (run == one)).sum()))

@@ -51,7 +51,7 @@ class Step(IntEnum):
     ``offset``."""
 
 
-class Outcome(IntEnum):
+class SendOutcome(IntEnum):
     """What became of a record sent."""
 
     ACKED = 0
@@ -130,7 +130,7 @@ class Candidate(Table[C]):
     """1: an ack named this place. Other places find their sends by value."""
     process: C
     outcome: C
-    """An ``Outcome``."""
+    """An ``SendOutcome``."""
     sent_offset: C
     """Where the ack says that the record is; NONE where it did not say so."""
     sent_log: C

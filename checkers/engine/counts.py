@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from wrackline.checkers.engine.candidates import Outcome
+from wrackline.checkers.engine.candidates import SendOutcome
 from wrackline.checkers.engine.context import Context, owner_of_run
 from wrackline.checkers.engine.facts import Count, Gap, grouped
 from wrackline.checkers.engine.packed import AS_A_WHOLE, Writer
@@ -118,8 +118,8 @@ class Counts:
             self._counted = [_all(self._counted)]
 
     def sends(self, log: Ints, outcome: Ints, error: Ints, complete_ns: Ints, acked: Bools) -> None:
-        self._acked += int((outcome == Outcome.ACKED).sum())
-        bad = outcome != Outcome.ACKED
+        self._acked += int((outcome == SendOutcome.ACKED).sum())
+        bad = outcome != SendOutcome.ACKED
         if bad.any():
             pairs, counts = np.unique(np.stack([outcome[bad], error[bad]]), axis=1, return_counts=True)
             self._errors.update(dict(zip(map(tuple, pairs.T.tolist()), counts.tolist(), strict=True)))
@@ -138,7 +138,7 @@ class Counts:
             return
         errors: Counter[str] = Counter()
         for (outcome, error), count in self._errors.items():
-            errors[names["error"].names[error] if error != NONE else Outcome(outcome).word] += count
+            errors[names["error"].names[error] if error != NONE else SendOutcome(outcome).word] += count
         said: dict[str, Any] = {"run": self.run, "errors": errors, "acked": self._acked, "read": self._read}
         said["written"] = [[*key, count] for key, count in self._written.items()]
         said["marks"] = {"transactions": self.transactional} if self.transactional else {}

@@ -221,7 +221,7 @@ class Send(Timed):
     value: Ints
     process: Ints
     outcome: Ints
-    """A ``wrackline.checkers.engine.candidates.Outcome``."""
+    """A ``wrackline.checkers.engine.candidates.SendOutcome``."""
     sent_offset: Ints
     """Where the ack says that it is; NONE where nobody was told."""
     rank: Ints

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from wrackline.checkers.engine.candidates import Outcome
+from wrackline.checkers.engine.candidates import SendOutcome
 from wrackline.checkers.engine.context import Context
 from wrackline.checkers.engine.counts import Counts
 from wrackline.checkers.engine.facts import (
@@ -272,7 +272,8 @@ class Ingest:
         completed = sends.complete_index[which] != NONE
         acked = completed & ((offset >= 0) | (offset == ACKED_WITHOUT_OFFSET))
         refused = ~acked & completed & ((offset == FAILED) | (sends.kind[which] == FAIL))
-        outcome = np.where(acked, Outcome.ACKED, np.where(refused, Outcome.REFUSED, Outcome.UNSURE))
+        unsure = np.where(refused, SendOutcome.REFUSED, SendOutcome.UNSURE)
+        outcome = np.where(acked, SendOutcome.ACKED, unsure)
         found = Sent(
             log=log,
             value=value,

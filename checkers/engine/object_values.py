@@ -15,7 +15,7 @@ from enum import IntFlag
 
 import numpy as np
 
-from wrackline.checkers.engine.candidates import Outcome
+from wrackline.checkers.engine.candidates import SendOutcome
 from wrackline.checkers.engine.context import Context, owner_of_run
 from wrackline.checkers.engine.facts import Send, grouped
 from wrackline.checkers.engine.object_facts import (
@@ -69,11 +69,11 @@ _COMPACT_ROWS = 2_000_000
 def put_puts(writer: Writer, context: Context, run: int, sends: Send) -> None:
     """Records sent, without those that reads send."""
     mine = sends.take((sends.log != NONE) & ((sends.value < 0) | (sends.value & 15 != MARKER)))
-    happened = mine.outcome == Outcome.ACKED
+    happened = mine.outcome == SendOutcome.ACKED
     puts = Put(
         log=mine.log,
         value=mine.value,
-        failed=(mine.outcome == Outcome.REFUSED).astype(np.int64),
+        failed=(mine.outcome == SendOutcome.REFUSED).astype(np.int64),
         call=Call(
             inv=mine.invoke_index,
             ret=np.where(happened, mine.complete_index, NONE),

@@ -16,8 +16,8 @@ import numpy as np
 from wrackline.checkers.engine.candidates import (
     Candidate,
     Entry,
-    Outcome,
     Proof,
+    SendOutcome,
     Step,
     is_kept,
     is_place,
@@ -173,7 +173,7 @@ class Range:
         acked_index = np.where(acked, places.complete_index, NONE)
         return replace(
             places,
-            outcome=np.where(acked, Outcome.ACKED, NONE),
+            outcome=np.where(acked, SendOutcome.ACKED, NONE),
             sent_offset=np.where(acked, places.offset, NONE),
             sent_log=np.where(acked, self.log, NONE),
             index=least(acked_index, places.poll_index, places.final_index),

@@ -25,8 +25,8 @@ import numpy as np
 from wrackline.checkers.engine.candidates import (
     Candidate,
     Entry,
-    Outcome,
     Proof,
+    SendOutcome,
     SentBelow,
     Step,
     is_stray,
@@ -121,7 +121,7 @@ def settled(placed: Placed, final_index: Ints) -> InFinal:
         offset=found.offset,
         value=found.value,
         process=found.process,
-        outcome=constant(Outcome.ACKED, size),
+        outcome=constant(SendOutcome.ACKED, size),
         rank=found.rank,
         invoke_index=found.invoke_index,
         invoke_ns=found.invoke_ns,
@@ -138,7 +138,7 @@ def unplaced(rows: Candidate[Ints]) -> InFinal:
     """Of rows with all that is known of their values: those in the final read whose sender was told no
     offset, at their lowest place."""
     there = (rows.step == Step.IN_FINAL) & is_stray(rows) & (rows.sent_offset == NONE) & (rows.home == 1)
-    known = np.isin(rows.outcome, (Outcome.ACKED, Outcome.UNSURE)) & (rows.value >= 0)
+    known = np.isin(rows.outcome, (SendOutcome.ACKED, SendOutcome.UNSURE)) & (rows.value >= 0)
     found = rows.take(there & known & (rows.offset == rows.kept_offset))
     return InFinal(
         log=found.log,
@@ -181,7 +181,7 @@ def of_senders(rows: InFinal, marks: Marks) -> Candidate[Ints]:
     apart = bools((earlier.offset > later.offset) & ((earlier.placed == 0) | (later.placed == 0)))
     same = later.invoke_index == earlier.invoke_index
     known = (np.minimum(earlier.rank, later.rank) > FIRST) & (np.maximum(earlier.rank, later.rank) < LAST)
-    after_ack = (earlier.outcome == Outcome.ACKED) & lt(earlier.complete_index, later.invoke_index)
+    after_ack = (earlier.outcome == SendOutcome.ACKED) & lt(earlier.complete_index, later.invoke_index)
     shuffled = _pairs(earlier, later, apart & same & known, marks.bit("shuffled"))
     unordered = _pairs(earlier, later, apart & after_ack, marks.bit("out of session"))
     return concatenated(Candidate[Ints], [shuffled, unordered])
@@ -234,7 +234,7 @@ class LogOrder:
     def judged(self, rows: InFinal) -> Candidate[Ints]:
         """Records sent after one above them had been acknowledged."""
         rows = rows.take(np.argsort(rows.offset, kind="stable"))
-        acked = rows.take(rows.outcome == Outcome.ACKED)
+        acked = rows.take(rows.outcome == SendOutcome.ACKED)
         known = concatenated(InFinal, [acked, self._above])
         series = Series(known.offset, known.complete_index, known.complete_ns, known.value)
         who = series.rows(rows.offset)
@@ -254,7 +254,7 @@ def _below(rows: InFinal) -> InFinal:
         log=rows.log,
         offset=below.offset,
         value=below.value,
-        outcome=constant(Outcome.ACKED, size),
+        outcome=constant(SendOutcome.ACKED, size),
         invoke_index=below.invoke_index,
         invoke_ns=below.invoke_ns,
         complete_index=below.complete_index,

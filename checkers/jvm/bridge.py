@@ -16,14 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from wrackline.checkers.exact.operations import NEVER
+from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.exact.operations import NEVER, Ints
+from wrackline.checkers.jvm.answers import Case, Edge, Judgement, State
 from wrackline.checkers.jvm.calls import (
     EMPTY,
     MEMOISED,
@@ -35,6 +35,7 @@ from wrackline.checkers.jvm.calls import (
     events_in_order,
 )
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
+from wrackline.checkers.jvm.compiled import loadable
 
 DEFAULT_HEAP = "2g"
 DEFAULT_DEADLINE_S = 60.0
@@ -44,33 +45,6 @@ _OUT_OF_MEMORY = 3
 """The exit code of -XX:+ExitOnOutOfMemoryError."""
 
 
-class Answer(StrEnum):
-    VALID = "valid"
-    INVALID = "invalid"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One example of an anomaly: indexes of events (in order of time), and Elle's own words, cut short."""
-
-    events: tuple[int, ...]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    answer: Answer
-    why: str = ""
-    """For UNKNOWN: what limit was hit."""
-    row: int | None = None
-    """Knossos, for INVALID: the first operation for which there was no place."""
-    anomalies: dict[str, tuple[int, tuple[Case, ...]]] = field(default_factory=dict)
-    """Elle: type -> (how many, the first few)."""
-    refuted: tuple[str, ...] = ()
-    """Elle: the weakest consistency models that do not hold."""
-
-
 class _Undecided(Exception):
     pass
 
@@ -78,8 +52,17 @@ class _Undecided(Exception):
 class Bridge:
     """Not for use from several threads at once. Use it as a context, or ``close`` it."""
 
-    def __init__(self, classpath: Sequence[str] | None = None, *, heap: str = DEFAULT_HEAP) -> None:
-        """Starts nothing yet. Raises JvmUnavailable."""
+    def __init__(
+        self,
+        classpath: Sequence[str] | None = None,
+        *,
+        heap: str = DEFAULT_HEAP,
+        progress: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        """Starts nothing yet. ``progress`` is told what takes long once. Raises JvmUnavailable."""
+        self.started = 0
+        """How many JVMs were started."""
+        self._progress = progress
         self._classpath = tuple(classpath) if classpath is not None else required_classpath()
         self._heap = heap
         self._child: subprocess.Popen[bytes] | None = None
@@ -145,11 +128,17 @@ class Bridge:
             *(NIL, EMPTY),
         )
         try:
-            valid, row = self._ask("knossos", arguments, deadline_s)
+            valid, row, states = self._ask("knossos", arguments, deadline_s)
         except _Undecided as wrong:
             return Judgement(Answer.UNKNOWN, str(wrong))
         return Judgement(
-            _answer(valid), "" if valid >= 0 else "Knossos does not say", row if row >= 0 else None
+            _answer(valid),
+            "" if valid >= 0 else "Knossos does not say",
+            row if row >= 0 else None,
+            tuple(
+                State(tuple(holds), size, tuple(placed), tuple(waiting))
+                for (size, *holds), placed, waiting in states
+            ),
         )
 
     def serializable(
@@ -174,10 +163,7 @@ class Bridge:
             valid, anomalies, refuted = self._ask("elle", arguments, deadline_s)
         except _Undecided as wrong:
             return Judgement(Answer.UNKNOWN, str(wrong))
-        found = {
-            kind: (count, tuple(Case(tuple(indexes), text) for indexes, text in some))
-            for kind, count, some in anomalies
-        }
+        found = {kind: (count, tuple(_case(order, *one) for one in some)) for kind, count, some in anomalies}
         why = "" if valid >= 0 else f"Elle does not say: {', '.join(found) or 'no reason given'}"
         return Judgement(_answer(valid), why, anomalies=found, refuted=tuple(refuted))
 
@@ -206,12 +192,11 @@ class Bridge:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (as long-lived as the child)
+        started_with = loadable(self._classpath, progress=self._progress)
+        self.started += 1
         command = [
-            sys.executable,
-            "-m",
-            "wrackline.checkers.jvm.child",
-            self._heap,
-            os.pathsep.join(self._classpath),
+            *(sys.executable, "-m", "wrackline.checkers.jvm.child"),
+            *(self._heap, os.pathsep.join(started_with.classpath), *started_with.options),
         ]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._child = subprocess.Popen(
@@ -239,6 +224,27 @@ class Bridge:
 
 def _answer(valid: int) -> Answer:
     return {1: Answer.VALID, 0: Answer.INVALID}.get(valid, Answer.UNKNOWN)
+
+
+def _case(order: Ints, indexes: list[int], text: str, cycle: tuple[list[int], list[tuple[Any, ...]]]) -> Case:
+    """``order``: the row of the event with each index, of a completion -1 - row."""
+
+    def row(index: int) -> int:
+        at = int(order[index])
+        return -1 - at if at < 0 else at
+
+    def known(number: int) -> int | None:
+        return None if number == NIL else number
+
+    around, edges = cycle
+    return Case(
+        tuple(dict.fromkeys(row(index) for index in indexes)),
+        text,
+        tuple(
+            Edge(kind, row(before), row(after), *(known(number) for number in numbers))
+            for before, after, (kind, *numbers) in zip(around, [*around[1:], *around[:1]], edges, strict=True)
+        ),
+    )
 
 
 def _longs(values: Sequence[int]) -> Any:

@@ -1,7 +1,7 @@
 """The process that holds the JVM: reads requests on standard input, answers on standard output. No library of
 ours needs to be in it but columns of int64; whoever started it may kill it at any time.
 
-    python -m wrackline.checkers.jvm.child HEAP CLASSPATH
+    python -m wrackline.checkers.jvm.child HEAP CLASSPATH [OPTION OF THE JVM ...]
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ import pickle
 import queue
 import sys
 import threading
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, BinaryIO
 
 import jpype
 import jpype.config
 
+from wrackline.checkers.jvm.compiled import JVM_OPTIONS
 
-def main(heap: str, classpath: str) -> None:
+
+def main(heap: str, classpath: str, *options: str) -> None:
     # The JVM and Clojure may print: answers have a descriptor of their own.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
-    jvm = _Jvm(heap, classpath.split(os.pathsep))
+    jvm = _Jvm(heap, classpath.split(os.pathsep), options)
     while True:
         function, arguments = requests.get()
         try:
@@ -49,6 +52,14 @@ def _told(wrong: Exception) -> str:
     return told[0] if cause is wrong else f"{told[0]} ({told[1]})"
 
 
+def _cycle(indexes: Any, edges: Any) -> tuple[list[int], list[tuple[Any, ...]]]:
+    """(indexes of the completions, edges as (kind, key, value, next value, process))."""
+    return (
+        [int(index) for index in indexes],
+        [(str(kind), *(int(number) for number in numbers)) for kind, *numbers in edges],
+    )
+
+
 def _listen(stream: BinaryIO, requests: queue.SimpleQueue[Any]) -> None:
     """Ends the process, whatever the JVM is doing, when nobody is left to answer."""
     try:
@@ -59,15 +70,15 @@ def _listen(stream: BinaryIO, requests: queue.SimpleQueue[Any]) -> None:
 
 
 class _Jvm:
-    def __init__(self, heap: str, classpath: list[str]) -> None:
+    def __init__(self, heap: str, classpath: list[str], options: Sequence[str]) -> None:
         # Clojure's thread pool would hold up the end of the process for a minute.
         jpype.config.destroy_jvm = False
         jpype.startJVM(
             f"-Xmx{heap}",
             "-Xrs",  # or the JVM answers Ctrl-C by itself
             "-XX:+ExitOnOutOfMemoryError",
-            "-XX:+UseParallelGC",
-            "-Djava.awt.headless=true",
+            *JVM_OPTIONS,
+            *options,
             classpath=classpath,
             convertStrings=False,
         )
@@ -83,14 +94,18 @@ class _Jvm:
 
     def load(self, name: str) -> str:
         if name not in self._loaded:
-            source = files("wrackline.checkers.jvm").joinpath(f"{name}.clj").read_text()
-            self._clojure.var("clojure.core", "load-string").invoke(source)
+            loader = jpype.JClass("java.lang.ClassLoader").getSystemClassLoader()
+            if loader.getResource(f"wrackline/{name}__init.class") is not None:
+                self._clojure.var("clojure.core", "require").invoke(self._clojure.read(f"wrackline.{name}"))
+            else:
+                source = files("wrackline.checkers.jvm").joinpath(f"{name}.clj").read_text()
+                self._clojure.var("clojure.core", "load-string").invoke(source)
             self._loaded.add(name)
         return "loaded"
 
     def knossos(
         self, model: str, initial: int | None, memo: bool, fs: list[str], *columns: Any
-    ) -> tuple[int, int]:
+    ) -> tuple[int, int, Any]:
         """See ``check`` in knossos.clj; the last two columns are the codes of nil and empty."""
         self.load("knossos")
         *arrays, nothing, empty = columns
@@ -103,7 +118,8 @@ class _Jvm:
             jpype.JLong(nothing),
             jpype.JLong(empty),
         )
-        return int(result[0]), int(result[1])
+        states = [tuple([int(number) for number in numbers] for numbers in state) for state in result[2]]
+        return int(result[0]), int(result[1]), states
 
     def elle(self, model: str, consistency: str, timeout_ms: int, *columns: Any) -> tuple[int, Any, Any]:
         """See ``check`` in elle.clj; the last column is the code of nil."""
@@ -120,7 +136,10 @@ class _Jvm:
             (
                 str(kind),
                 int(count),
-                [([int(index) for index in indexes], str(text)) for indexes, text in some],
+                [
+                    ([int(index) for index in indexes], str(text), _cycle(*cycle))
+                    for indexes, text, cycle in some
+                ],
             )
             for kind, count, some in anomalies
         ]
@@ -128,4 +147,4 @@ class _Jvm:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -56,9 +56,7 @@ def required_classpath(given: str | None = None) -> tuple[str, ...]:
     """Raises JvmUnavailable where JPype, Java or a classpath is missing."""
     if importlib.util.find_spec("jpype") is None:
         raise JvmUnavailable(f"JPype is not installed: {EXTRA}")
-    java_home = os.environ.get("JAVA_HOME")
-    if shutil.which("java") is None and not (java_home and Path(java_home, "bin", "java").is_file()):
-        raise JvmUnavailable("no Java found: install a Java 17 runtime (Debian: openjdk-17-jre-headless)")
+    java_program()
     found = find_classpath(given)
     if found is None:
         raise JvmUnavailable(
@@ -66,6 +64,17 @@ def required_classpath(given: str | None = None) -> tuple[str, ...]:
             f"or set {CLASSPATH_VARIABLE} to their jars"
         )
     return found
+
+
+def java_program() -> Path:
+    """The ``java`` of JAVA_HOME, as JPype takes it, or else of the path. Raises JvmUnavailable."""
+    java_home = os.environ.get("JAVA_HOME")
+    if java_home and (program := Path(java_home, "bin", "java")).is_file():
+        return program
+    found = shutil.which("java")
+    if found is None:
+        raise JvmUnavailable("no Java found: install a Java 17 runtime (Debian: openjdk-17-jre-headless)")
+    return Path(found)
 
 
 def available() -> bool:

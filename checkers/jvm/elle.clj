@@ -1,4 +1,11 @@
 ; Columns in, anomalies out: Elle's checkers for transactions over lists and registers.
+
+; Elle asks for unilog, to print its log, and its artifact does not name it: nobody needs that log here.
+(when-not (find-ns 'unilog.config)
+  (create-ns 'unilog.config)
+  (intern 'unilog.config 'start-logging! (fn [& _]))
+  (dosync (commute @#'clojure.core/*loaded-libs* conj 'unilog.config)))
+
 (ns wrackline.elle
   (:require [elle.list-append :as list-append]
             [elle.rw-register :as rw-register]
@@ -31,14 +38,19 @@
                :value (mapv #(micro-op kinds keys a b flat nothing (= type :ok) %)
                             (range (aget starts row) (aget starts (inc row))))}))
           (range)
-          order)))
+          order)
+    {:dense-indices? true}))
+
+(defn operation?
+  "A sorted map of numbers (what was seen twice, and how often) cannot be asked for a keyword."
+  [value]
+  (and (map? value) (not (sorted? value)) (:process value) (:index value)))
 
 (defn operations
   "Indexes of the events that a case names, at most 16."
   [case]
-  ; A sorted map of numbers (what was seen twice, and how often) cannot be asked for a keyword.
   (->> (tree-seq coll? seq case)
-       (filter #(and (map? %) (not (sorted? %)) (:process %) (:index %)))
+       (filter operation?)
        (map :index)
        distinct
        (take 16)
@@ -49,18 +61,41 @@
     (let [text (pr-str value)]
       (subs text 0 (min 600 (count text))))))
 
+(defn number
+  "A key or a value as a long; `nothing` for nil, and for Elle's own word for the state before the first write."
+  [value nothing]
+  (if (integer? value) (long value) nothing))
+
+(defn edge
+  "[kind key value value' process], why one transaction of a cycle comes before the next."
+  [step nothing]
+  [(name (:type step))
+   (number (:key step) nothing) (number (:value step) nothing) (number (:value' step) nothing)
+   (number (:process step) nothing)])
+
+(defn cycle-of
+  "[[indexes of completions] [edges]], the last edge leads back to the first transaction; empty for what is no cycle."
+  [case nothing]
+  (if (and (:steps case) (:cycle case))
+    [(mapv :index (butlast (:cycle case))) (mapv #(edge % nothing) (:steps case))]
+    [[] []]))
+
 (defn check
-  "[valid? [[type count [[indexes text] ...]] ...] [refuted models]]: 1 valid, 0 not, -1 unknown."
+  "[valid? [[type count [[indexes text cycle] ...]] ...] [refuted models]]: 1 valid, 0 not, -1 unknown."
   [model consistency timeout-ms & columns]
   (let [options {:consistency-models [(keyword consistency)] :cycle-search-timeout timeout-ms}
-        events (apply history columns)
+        nothing (last columns)
+        ; Elle's tasks would build an index of operations when they need it, from inside each other, and wait
+        ; for ever where there are few processors (elle's issue 32).
+        events (h/ensure-pair-index (apply history columns))
         result (case model
                  "list-append" (list-append/check options events)
                  "rw-register" (rw-register/check options events))
         anomalies (for [[type cases] (:anomalies result)]
                     (let [cases (if (sequential? cases) cases [cases])]
                       [(name type) (count cases)
-                       (mapv (fn [one] [(operations one) (told (or (:steps one) one))]) (take 3 cases))]))]
+                       (mapv (fn [one] [(operations one) (told (or (:steps one) one)) (cycle-of one nothing)])
+                             (take 3 cases))]))]
     [(case (:valid? result) true 1 false 0 -1)
      (vec anomalies)
      (mapv name (:not result))]))

@@ -7,7 +7,8 @@
             [knossos.wgl :as wgl]
             [multiset.core :as multiset])
   (:import (clojure.lang PersistentQueue)
-           (knossos.model Model)))
+           (knossos.model CASRegister Model Mutex Register)
+           (knossos.wgl CacheConfig)))
 
 ; Knossos' own FIFO queue cannot dequeue what nobody saw, nor say that it is empty.
 (defrecord Fifo [pending]
@@ -115,11 +116,44 @@
 (defn leave-alone [model history] {:model model :history history})
 
 ; To list every way in which the last operation fails can cost hundreds of times the decision, and cannot be stopped.
-; What is wanted of it is which operation could not be placed.
+; What is wanted of it is which operation could not be placed, and in which states the search was when it got stuck.
+(def most-states 8)
+(def most-shown 32)
+
+(defn contents
+  "[how many, the first of them] of what a model's state holds, `nothing` for nil."
+  [state nothing]
+  (let [held (condp instance? state
+               Register    [(:value state)]
+               CASRegister [(:value state)]
+               Mutex       [(if (:locked? state) 1 0)]
+               Elements                  (sort (:there state))
+               Bag                       (sort (seq (:pending state)))
+               Fifo                      (seq (:pending state))
+               Log                       (:values state)
+               SomeOfLog                 (flatten (sort (:contents state)))
+               nil)]
+    (into [(count held)] (map #(if (integer? %) % nothing)) (take most-shown held))))
+
+(defn stuck
+  "A configuration as [contents, rows that were open and have their place, rows that were open and have none yet]."
+  [open nothing ^CacheConfig config]
+  (let [placed? #(.get ^java.util.BitSet (wgl/linearized config) (int (:entry-id %)))
+        rows (fn [ops] (into [] (comp (map :process) (take most-shown)) ops))]
+    [(contents (memo/unwrap (.model config)) nothing)
+     (rows (filter placed? open))
+     (rows (remove placed? open))]))
+
+(def ^:dynamic *nothing* nil)
+
 (defn verdict-only [history configs state]
-  (let [entry (inc (wgl/highest-contiguous-linearized-entry-id configs))
-        [invoke _] (wgl/invoke-and-ok-for-entry-id history entry)]
-    {:valid? false :row (:process invoke)}))
+  (let [highest (wgl/highest-contiguous-linearized-entry-id configs)
+        [invoke ok] (wgl/invoke-and-ok-for-entry-id history (inc highest))
+        open (wgl/concurrent-ops-at history ok)
+        furthest (wgl/configurations-which-linearized-up-to highest configs)]
+    {:valid? false
+     :row (:process invoke)
+     :states (into [] (comp (map #(stuck open *nothing* %)) (distinct) (take most-states)) furthest)}))
 
 (alter-var-root #'wgl/invalid-analysis (constantly verdict-only))
 
@@ -151,12 +185,13 @@
     (into [] (map-indexed event) (concat order (map #(- -1 %) (sort never))))))
 
 (defn check
-  "[valid? row]: 1 linearizable, 0 not (and the operation for which there was no place), -1 unknown."
+  "[valid? row states]: 1 linearizable, 0 not (and the operation for which there was no place), -1 unknown."
   ; A Boolean that comes from outside may be another `false` than Clojure's, and then counts as true.
   [model initial memo? & columns]
   (alter-var-root #'memo/memo (constantly (if (.booleanValue ^Boolean memo?) memoise leave-alone)))
-  (let [result (wgl/check (start model initial) (apply events columns) (atom {:running? true}))]
-    (case (:valid? result)
-      true  [1 -1]
-      false [0 (or (:row result) -1)]
-      [-1 -1])))
+  (binding [*nothing* (last (butlast columns))]
+    (let [result (wgl/check (start model initial) (apply events columns) (atom {:running? true}))]
+      (case (:valid? result)
+        true  [1 -1 []]
+        false [0 (or (:row result) -1) (or (:states result) [])]
+        [-1 -1 []]))))

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.exact.queue import Rule
-from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Calls, Model, calls_of
 from wrackline.checkers.jvm.classpath import JvmUnavailable, available
 from wrackline.checkers.jvm.witness_log import HOLE, KINDS, UNFILLED, Operation, Row, calls_of_log
@@ -61,7 +62,7 @@ def referee(
     progress(f"Knossos looks at {len(wanted)} witnesses")
     said = []
     try:
-        with Bridge(heap="512m") as bridge:
+        with Bridge(heap="512m", progress=progress) as bridge:
             for one, calls in zip(wanted, histories(run_dir, wanted), strict=True):
                 said.append(_ask(bridge, one, calls))
     except JvmUnavailable as wrong:

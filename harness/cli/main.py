@@ -93,7 +93,7 @@ COMMANDS = {
         f"{_HERE}.jepsen:import_command",
         "Make a run of a Jepsen Kafka or Redpanda history, to judge it here.",
     ),
-    "check": (f"{_HERE}.jvm:check_command", "Is a history of Jepsen's linearizable, or serializable?"),
+    "check": (f"{_HERE}.check:check_command", "Are histories linearizable, or serializable?"),
     "jvm": (f"{_HERE}.jvm:jvm", "Knossos and Elle: get them, and see that they answer."),
     "kafka": (f"{_HERE}.kafka:kafka", "Versions of Apache Kafka: install, list, remove."),
     "spark": (f"{_HERE}.spark:spark", "What an analysis on a cluster needs: get it, and try it."),
@@ -214,6 +214,7 @@ def _wrong_input() -> tuple[type[Exception], ...]:
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
     from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.checkers.jvm.classpath import JvmUnavailable
+    from wrackline.checkers.models.protocol import ModelError
     from wrackline.checkers.verdict.contracts import UnknownContract
     from wrackline.harness.report.read.files import ReportError
     from wrackline.harness.run.outcome import CannotRecord
@@ -237,6 +238,7 @@ def _wrong_input() -> tuple[type[Exception], ...]:
         ImportFailed,
         TextError,
         JvmUnavailable,
+        ModelError,
         CannotRecord,
         PluginError,
         Unreachable,

@@ -44,11 +44,14 @@ class Done:
     process: int
     f: str
     value: Any
+    """Of the completion where it is ok, else of the invocation."""
     inv: int
     ret: int
     outcome: Outcome
     at: int
     """Place of the invocation in the file, from 1."""
+    argument: Any = None
+    """Value of the invocation."""
 
 
 @dataclass(slots=True)
@@ -146,6 +149,8 @@ def subjects(operations: Iterable[Operation], *, independent: bool = False) -> l
                     f"operation {one.at}: with --independent a value is [key value], not {one.value!r:.40}"
                 )
             key, one.value = one.value
+            if isinstance(one.argument, list) and len(one.argument) == 2:
+                one.argument = one.argument[1]
         subject = found[frozen(key)]
         subject.key = key
         subject.done.append(one)
@@ -168,7 +173,8 @@ def paired(operations: Iterable[Operation]) -> Iterator[Done]:
                     f"operation {at}: process {process} invokes again "
                     f"before operation {open_of[process].at} completed"
                 )
-            open_of[process] = Done(process, str(f), operation.get("value"), at, NEVER, Outcome.INFO, at)
+            value = operation.get("value")
+            open_of[process] = Done(process, str(f), value, at, NEVER, Outcome.INFO, at, value)
             done.append(open_of[process])
             continue
         if kind not in ("ok", "fail", "info"):
@@ -201,18 +207,22 @@ class Numbers:
         return self._ids[key]
 
 
-def transactions(operations: Iterable[Operation], model: str) -> tuple[Transactions, Mapping[int, Any]]:
-    """The transactions for Elle, and the keys and values behind negative numbers. Raises TextError."""
+def transactions(
+    operations: Iterable[Operation], model: str
+) -> tuple[Transactions, Mapping[int, Any], list[Done]]:
+    """The transactions for Elle, the keys and values behind negative numbers, and the operation of each
+    transaction. Raises TextError."""
     builder = TransactionsBuilder()
     numbers = Numbers()
-    for one in paired(operations):
+    done = list(paired(operations))
+    for one in done:
         if not isinstance(one.value, list):
             raise TextError(
                 f"operation {one.at}: a transaction's value is a list of [f k v], not {one.value!r:.40}"
             )
         mops = [_micro(one, mop, model, numbers.of) for mop in one.value]
         builder.add(one.process, one.inv, one.ret, one.outcome, mops)
-    return builder.build(), numbers.names
+    return builder.build(), numbers.names, done
 
 
 def _micro(

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"os"
 	"strconv"
@@ -26,6 +27,8 @@ type history struct {
 type call struct {
 	f       string
 	a, b    int64
+	key     string
+	text    string
 	known   bool // the value
 	empty   bool
 	certain bool // it returned
@@ -39,12 +42,46 @@ func register(state, input, output any) (bool, any) {
 		return true, c.a
 	case "read":
 		return !c.known || value == c.a, value
+	case "failed-cas": // it saw another value
+		return value != c.a, value
 	default: // cas
 		if value == c.a {
 			return true, c.b
 		}
 		return !c.certain, value
 	}
+}
+
+// Porcupine's own model of a map of texts, one key at a time.
+func text(state, input, output any) (bool, any) {
+	held, c := state.(string), input.(call)
+	switch c.f {
+	case "get":
+		return !c.known || held == c.text, held
+	case "put":
+		return true, c.text
+	default: // append
+		return true, held + c.text
+	}
+}
+
+func textHash(state any) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(state.(string)))
+	return h.Sum64()
+}
+
+func byKey(ops []porcupine.Operation) [][]porcupine.Operation {
+	found := map[string][]porcupine.Operation{}
+	for _, op := range ops {
+		key := op.Input.(call).key
+		found[key] = append(found[key], op)
+	}
+	parts := [][]porcupine.Operation{}
+	for _, part := range found {
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 func mutex(state, input, output any) (bool, any) {
@@ -72,8 +109,10 @@ func queue(state, input, output any) (bool, any) {
 
 func model(name string) (porcupine.Model, bool) {
 	switch name {
-	case "register", "cas-register":
+	case "register", "cas-register", "strict-cas-register":
 		return porcupine.Model{Init: func() any { return int64(initial) }, Step: register}, true
+	case "kv":
+		return porcupine.Model{Partition: byKey, Init: func() any { return "" }, Step: text, Hash: textHash}, true
 	case "mutex":
 		return porcupine.Model{Init: func() any { return false }, Step: mutex}, true
 	case "fifo-queue":
@@ -92,7 +131,12 @@ func operations(h history) []porcupine.Operation {
 		case string:
 			c.empty = true
 		case []any:
-			c.a, c.b = int64(value[0].(float64)), int64(value[1].(float64))
+			if key, isText := value[0].(string); isText {
+				c.key = key
+				c.text, c.known = value[1].(string)
+			} else {
+				c.a, c.b = int64(value[0].(float64)), int64(value[1].(float64))
+			}
 		}
 		ret := int64(math.MaxInt64)
 		if c.certain {

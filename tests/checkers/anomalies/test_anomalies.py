@@ -21,11 +21,12 @@ from tests.checkers.cases import Case, all_cases
 from tests.checkers.goldens import check_golden_log, golden_of_log
 from tests.checkers.histories import TOPIC
 from wrackline.checkers.anomalies.registry import checks, names
+from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.explain.form import from_json
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm import referee
-from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import LOG
 from wrackline.checkers.jvm.witness_log import KINDS, UNFILLED

@@ -22,9 +22,10 @@ from tests.checkers.goldens import (
     load,
     transactions,
 )
+from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
-from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model, calls_of
 from wrackline.checkers.jvm.classpath import available
 

@@ -94,7 +94,7 @@ def transactions_take_effect_whole_or_not_at_all(system: KafkaSystem, tmp_path: 
 def whole_for_elle(run_dir: Path) -> None:
     file = run_dir / "appends.edn"
     write(MODELS["list-append"](rows(run_dir), Keys()), file, "edn")
-    built, names = transactions(read(file), "list-append")  # as `wrackline check` reads it
+    built, names, _ = transactions(read(file), "list-append")  # as `wrackline check` reads it
     assert len(built) > 40
     assert not names
     written: dict[int, list[int]] = {}

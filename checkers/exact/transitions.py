@@ -1,0 +1,131 @@
+"""What a model answers, as a table of integers: a state and a distinct operation (a *symbol*) to the state
+after it. The model is asked about each pair once, when the search first needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from wrackline.checkers.exact.kernel import MANY, REFUSE, relearn
+from wrackline.checkers.exact.native import Longs, Words
+from wrackline.checkers.models.protocol import (
+    REFUSED,
+    Model,
+    ModelError,
+    OneOf,
+    Operation,
+    Outcome,
+    asked,
+    described,
+    frozen,
+)
+
+_PER_STATE = 150
+"""Bytes of a state beside the object itself: its places in a list and a dictionary, and its number."""
+
+
+class Transitions:
+    """Grows as it is asked. Not for several threads at once."""
+
+    def __init__(self, model: Model[Any]) -> None:
+        """Raises ModelError."""
+        self.model = model
+        self.states: list[Hashable] = []
+        self.symbols: list[Operation] = []
+        """An operation of each symbol."""
+        self.kinds: list[bool] = []
+        """Of each symbol, whether it only looks."""
+        self.keys: Longs = np.full(1 << 10, -1, np.int64)
+        self.values: Words = np.full(1 << 10, -1, np.int32)
+        self.many: Words = np.full((1, 2), -1, np.int32)
+        self._rows = 0
+        self._known = 0
+        self._state_bytes = 0
+        self._ids: dict[Hashable, int] = {}
+        self._symbol_ids: dict[Hashable, int] = {}
+        with asked(model, "initial()"):
+            self.state_id(model.initial(), "initial()")
+
+    @property
+    def bytes(self) -> int:
+        """Memory in use; of states it is an estimate that does not follow what they refer to."""
+        return self._state_bytes + self.keys.nbytes + self.values.nbytes + self.many.nbytes
+
+    def state_id(self, state: Hashable, answered: str) -> int:
+        """The number of a state. ``answered``: who answered with it. Raises ModelError."""
+        try:
+            known = self._ids.get(state)
+        except TypeError as wrong:
+            raise self._error(f"{answered} gives {state!r:.60}, which is not hashable: {wrong}") from wrong
+        if known is not None:
+            return known
+        if state is None:
+            raise self._error(f"{answered} gives None; return a state, or REFUSED")
+        self._ids[state] = len(self.states)
+        self.states.append(state)
+        self._state_bytes += sys.getsizeof(state) + _PER_STATE
+        return len(self.states) - 1
+
+    def symbol(self, operation: Operation) -> int:
+        """The number of an operation: those of the same f, argument, result and outcome share one."""
+        told = operation.result if operation.outcome is Outcome.OK else operation.outcome
+        key = (operation.f, frozen(operation.argument), frozen(told), operation.outcome)
+        known = self._symbol_ids.get(key)
+        if known is None:
+            known = self._symbol_ids[key] = len(self.symbols)
+            self.symbols.append(operation)
+            with asked(self.model, "observes()"):
+                self.kinds.append(self.model.observes(operation))
+        return known
+
+    def answer(self, needs: Longs) -> None:
+        """Ask the model about the pairs in the first column of ``needs`` and put its answers into the second.
+        Raises ModelError."""
+        for row, pair in enumerate(needs[:, 0].tolist()):
+            needs[row, 1] = self._step(pair >> 32, pair & 0xFFFFFFFF)
+        self._known += len(needs)
+        if 2 * self._known > len(self.keys):
+            old_keys, old_values = self.keys, self.values
+            self.keys = np.full(4 * len(old_keys), -1, np.int64)
+            self.values = np.full(4 * len(old_keys), -1, np.int32)
+            relearn(self.keys, self.values, old_keys, old_values)
+
+    def _step(self, state_id: int, symbol: int) -> int:
+        state, operation = self.states[state_id], self.symbols[symbol]
+        try:
+            after = self.model.step(state, operation)
+        except ModelError:
+            raise
+        except Exception as wrong:  # a user's model may raise anything
+            at = f"step({state!r:.60}, {described(operation):.80})"
+            raise self._error(f"{at} raised {type(wrong).__name__}: {wrong}") from wrong
+        if after is REFUSED:
+            return REFUSE
+        if not isinstance(after, OneOf):
+            found = self.state_id(after, "step()")
+            if found != state_id and self.kinds[symbol]:
+                raise self._error(
+                    f"{described(operation):.80} only looks, as observes() says, but step() changes "
+                    f"{state!r:.60} to {after!r:.60}"
+                )
+            return found
+        ids = list(dict.fromkeys(self.state_id(one, "step()") for one in after))
+        if len(ids) < 2:
+            return ids[0] if ids else REFUSE
+        return MANY - self._row(ids)
+
+    def _row(self, ids: list[int]) -> int:
+        rows, width = self.many.shape
+        if self._rows == rows or len(ids) > width:
+            larger = np.full((max(rows, 2 * self._rows), max(width, len(ids))), -1, np.int32)
+            larger[:rows, :width] = self.many
+            self.many = larger
+        self.many[self._rows, : len(ids)] = ids
+        self._rows += 1
+        return self._rows - 1
+
+    def _error(self, what: str) -> ModelError:
+        return ModelError(f"model {type(self.model).__name__}: {what}")

@@ -1,0 +1,79 @@
+"""Finds a model: a built-in or installed one by its name, or a user's own by where it is written."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from wrackline.checkers.models.protocol import Model, ModelError
+from wrackline.plugins.registry import Group, PluginError, named, names
+
+EXAMPLE = "mine.py:Counter or package.module:Counter"
+
+
+def known() -> tuple[str, ...]:
+    """The names of the built-in and installed models."""
+    return names(Group.MODELS)
+
+
+def load(reference: str, **settings: Any) -> Model[Any]:
+    """The model of this name, or that of ``file.py:Name`` or ``package.module:Name``: a subclass of Model, or
+    anything that returns one when it is called. ``settings`` are its arguments (``initial`` of a register).
+
+    Raises ModelError."""
+    if ":" in reference:
+        return _made(reference, _from_code(reference), settings)
+    if reference.endswith(".py"):
+        raise ModelError(f"{reference} names a file but no model in it: say {reference}:NAME")
+    try:
+        return _made(reference, named(Group.MODELS, reference).load(), settings)
+    except PluginError as wrong:
+        raise ModelError(f"{wrong}; one of your own is named as {EXAMPLE}") from wrong
+
+
+def _from_code(reference: str) -> Any:
+    where, _, name = reference.rpartition(":")
+    try:
+        module = _from_file(Path(where)) if where.endswith(".py") else import_module(where)
+        return getattr(module, name)
+    except AttributeError as wrong:
+        raise ModelError(f"model {reference}: there is no {name} in {where}") from wrong
+    except Exception as wrong:  # what others wrote may raise anything
+        raise ModelError(f"model {reference} cannot be loaded: {type(wrong).__name__}: {wrong}") from wrong
+
+
+def _from_file(path: Path) -> ModuleType:
+    spec = spec_from_file_location(f"wrackline_model_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look for the module of their class
+    spec.loader.exec_module(module)
+    return module
+
+
+def _made(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -> Model[Any]:
+    if settings:
+        _refuse_unknown(reference, maker, settings)
+    try:
+        model = maker(**settings)
+    except ModelError:
+        raise
+    except Exception as wrong:  # what others wrote may raise anything
+        raise ModelError(f"model {reference} cannot be made: {type(wrong).__name__}: {wrong}") from wrong
+    if not isinstance(model, Model):
+        raise ModelError(f"model {reference} is {model!r:.60}, no wrackline.api.Model; subclass that")
+    return model
+
+
+def _refuse_unknown(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -> None:
+    try:
+        inspect.signature(maker).bind(**settings)
+    except (TypeError, ValueError) as wrong:
+        raise ModelError(f"model {reference} takes no {', '.join(settings)}: {wrong}") from wrong

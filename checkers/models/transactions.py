@@ -1,0 +1,137 @@
+"""Objects of several keys at once: registers in transactions, and accounts between which money is moved."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, TypeAlias
+
+from wrackline.checkers.models.protocol import (
+    REFUSED,
+    Model,
+    ModelError,
+    Operation,
+    Outcome,
+    Refused,
+    frozen,
+)
+
+Held: TypeAlias = frozenset[tuple[Hashable, Any]]
+"""Keys, and what each has now."""
+_READS, _WRITES = ("r", "read"), ("w", "write")
+
+
+class MultiRegister(Model[Held]):
+    """Registers that are read and written several at a time. A state is a frozenset of (key, value), without
+    those that hold what they held at first."""
+
+    operations: ClassVar[Mapping[str, str]] = {
+        "txn": "txn [[:r k nil] [:w k v] ..] -> [[:r k v] ..]: all of it at once, one after another"
+    }
+
+    def __init__(self, initial: Any = None) -> None:
+        """``initial``: what each register holds at first, or a map of keys to it."""
+        self._initial = _First(initial, None)
+
+    def initial(self) -> Held:
+        return frozenset()
+
+    def step(self, state: Held, operation: Operation) -> Held | Refused:
+        known = operation.outcome is Outcome.OK
+        changed: dict[Hashable, Hashable] = {}
+        before = dict(state)
+        for f, key, value in _micro_operations(operation, operation.result if known else operation.argument):
+            if f in _WRITES:
+                changed[key] = value
+            elif known:
+                held = changed[key] if key in changed else before.get(key, self._initial(key))
+                if held != value:
+                    return REFUSED
+        if not changed:
+            return state
+        after = {**before, **changed}
+        return frozenset((key, value) for key, value in after.items() if value != self._initial(key))
+
+    def observes(self, operation: Operation) -> bool:
+        return all(f in _READS for f, _, _ in _micro_operations(operation, operation.argument))
+
+    def describe_state(self, state: Held) -> str:
+        return _in_words(state)
+
+
+class Bank(Model[Held]):
+    """Accounts with money that is moved between them: what is taken from one is given to the other at once. A
+    state is a frozenset of (account, balance), without those that have what they had at first.
+
+    Arguments are as in Jepsen's bank test: ``transfer {:from a :to b :amount n}``, ``read -> {a n, b m}``."""
+
+    operations: ClassVar[Mapping[str, str]] = {
+        "transfer": "transfer {:from a :to b :amount n}: a has n less and b has n more",
+        "read": "read -> {a n, b m ..}: the balances of these accounts",
+    }
+
+    def __init__(self, initial: Any = None, *, negative: bool = False) -> None:
+        """``initial``: the balance of each account at first, or a map of accounts to balances; 10 by default,
+        as in Jepsen's test. ``negative``: whether a balance may be below 0."""
+        self._initial = _First(initial, 10)
+        self._negative = negative
+
+    def initial(self) -> Held:
+        return frozenset()
+
+    def step(self, state: Held, operation: Operation) -> Held | Refused:
+        balances = dict(state)
+        if operation.f == "read":
+            shown = _map(operation, operation.result)
+            right = all(
+                balances.get(account, self._initial(account)) == balance for account, balance in shown.items()
+            )
+            return state if right else REFUSED
+        moved = _map(operation, operation.argument)
+        try:
+            source, target, amount = moved["from"], moved["to"], moved["amount"]
+        except KeyError as wrong:
+            raise ModelError(f":transfer needs :from, :to and :amount, not {moved!r:.60}") from wrong
+        balances[source] = balances.get(source, self._initial(source)) - amount
+        balances[target] = balances.get(target, self._initial(target)) + amount
+        if balances[source] < 0 and not self._negative:
+            return REFUSED
+        return frozenset(one for one in balances.items() if one[1] != self._initial(one[0]))
+
+    def observes(self, operation: Operation) -> bool:
+        return operation.f == "read"
+
+    def describe_state(self, state: Held) -> str:
+        return _in_words(state)
+
+
+class _First:
+    """What each key has at first."""
+
+    def __init__(self, given: Any, default: Any) -> None:
+        self._of = {frozen(key): value for key, value in given.items()} if isinstance(given, dict) else {}
+        self._else = default if given is None or isinstance(given, dict) else given
+
+    def __call__(self, key: Hashable) -> Any:
+        return self._of.get(key, self._else)
+
+
+def _micro_operations(operation: Operation, value: Any) -> list[tuple[str, Hashable, Hashable]]:
+    found = []
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if not (isinstance(one, list | tuple) and len(one) == 3 and one[0] in (*_READS, *_WRITES)):
+            raise ModelError(
+                f":txn needs [[:r k v] [:w k v] ..], not {value!r:.60} (process {operation.process})"
+            )
+        found.append((one[0], frozen(one[1]), frozen(one[2])))
+    return found
+
+
+def _map(operation: Operation, value: Any) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise ModelError(f":{operation.f} needs a map, not {value!r:.60} (process {operation.process})")
+    return value
+
+
+def _in_words(state: Any) -> str:
+    inside = ", ".join(sorted(f"{key!r}: {value!r}" for key, value in state))
+    return "{" + inside + "}" if inside else "as at first"

@@ -1,0 +1,183 @@
+"""What ``wrackline check`` answers, as data: its lines, its JSON and its page are made of this alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.exact.operations import NEVER
+from wrackline.harness.jepsen.object_histories import Done
+
+EXACT, SEARCH, KNOSSOS, ELLE = "exact", "search", "Knossos", "Elle"
+"""Who decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    at: int
+    """Place of the invocation in the file, from 1: its name."""
+    until: int | None
+    """Place of the completion; None where nobody knows the outcome."""
+    process: int
+    f: str
+    argument: Any
+    """``:value`` of the invocation."""
+    value: Any
+    """``:value`` of the completion where it is ok, else of the invocation."""
+    outcome: str
+    """ok, fail or info."""
+
+    @property
+    def words(self) -> str:
+        silent = self.value is None and self.argument is None
+        return f":{self.f}" if silent else f":{self.f} {shown(self.value)}"
+
+    @property
+    def line(self) -> str:
+        ends = f" to {self.until}" if self.until is not None else ", never completed"
+        return f"process {self.process} {self.words} (operation {self.at}{ends})"
+
+
+def operation(one: Done) -> Operation:
+    until = None if one.ret == NEVER else one.ret
+    return Operation(one.at, until, one.process, one.f, one.argument, one.value, one.outcome.name.lower())
+
+
+def shown(value: Any, most: int = 40) -> str:
+    """A value as EDN has it, cut short."""
+    match value:
+        case None:
+            text = "nil"
+        case list() | tuple():
+            text = "[" + " ".join(shown(one) for one in value[:12]) + (" ...]" if len(value) > 12 else "]")
+        case str() if re.fullmatch(r"[\w.*+!?/-]+", value):
+            text = value
+        case _:
+            text = repr(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What an exact check found: operations that are impossible together, whatever the others did."""
+
+    rule: str
+    about: str
+    """The value or the offset, where that says more than the operations."""
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where one way to order the operations led before the search got stuck."""
+
+    holds: str
+    """What the object holds then."""
+    placed: tuple[Operation, ...]
+    """Of the operations that were open when it got stuck: those that have their place."""
+    waiting: tuple[Operation, ...]
+    """Those that have none yet, and none can be next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """Why a search found no order."""
+
+    operation: Operation
+    """The first to complete that has a place in no order."""
+    states: tuple[State, ...]
+    """In which the search was then, a few of them."""
+    order: tuple[Operation, ...] = ()
+    """The end of the longest order that was found, in that order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Why one transaction of a cycle comes before the next."""
+
+    kind: str
+    """ww, wr, rw, realtime or process."""
+    before: int
+    after: int
+    """Numbers of the transactions in the cycle, from 1: T1, T2, ..."""
+    sentence: str
+    key: Any = None
+    value: Any = None
+    """What the first wrote, or read; None for the state before the first write."""
+    next_value: Any = None
+    """What the second wrote, for ww and rw."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    transactions: tuple[Operation, ...]
+    """T1, T2, ...: of a cycle in its order."""
+    links: tuple[Link, ...]
+    """Of a cycle; the last leads back to the first. Empty for what is no cycle."""
+    words: str
+    """Elle's own, cut short."""
+    names: dict[str, Any]
+    """What negative numbers in these words stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    type: str
+    """Elle's name: G0, G1c, G-single-item-realtime, lost-update, ..."""
+    count: int
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided about one object, or about the transactions of a file."""
+
+    key: Any
+    """None where the file has one object."""
+    answer: Answer
+    by: str
+    operations: int
+    promise: str = "linearizable"
+    """What it is, or is not: linearizable, strict-serializable, ..."""
+    why: str = ""
+    """Of an unknown answer: which limit was reached."""
+    problems: tuple[Problem, ...] = ()
+    stuck: Stuck | None = None
+    anomalies: tuple[Anomaly, ...] = ()
+    refuted: tuple[str, ...] = ()
+    """Elle: the weakest consistency models that do not hold."""
+    around: tuple[Operation, ...] = ()
+    """Operations at the time of what is wrong, for the drawing."""
+    note: str = ""
+    """What else should be known of how it was decided."""
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return "history" if self.key is None else f"key {self.key}"
+
+
+@dataclass(slots=True)
+class Judged:
+    """One file."""
+
+    file: str
+    verdicts: list[Verdict] = field(default_factory=list)
+    wrong: str = ""
+    """Why it could not be judged (to its end), in one line; empty where it could."""
+
+
+OK, VIOLATION, WRONG_INPUT, UNDECIDED = 0, 1, 2, 3
+
+
+def exit_code(files: Sequence[Judged]) -> int:
+    """What is worse comes first: a violation, a file that could not be judged, an unknown answer."""
+    answers = {one.answer for file in files for one in file.verdicts}
+    if Answer.INVALID in answers:
+        return VIOLATION
+    if any(file.wrong for file in files):
+        return WRONG_INPUT
+    return UNDECIDED if Answer.UNKNOWN in answers else OK

@@ -1,0 +1,203 @@
+"""Many files and keys, one after another, with at most one JVM at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.jvm.bridge import Bridge
+from wrackline.checkers.jvm.calls import Model as KnossosModel
+from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
+from wrackline.checkers.models.loading import known, load
+from wrackline.checkers.models.protocol import ModelError
+from wrackline.harness.check.answers import ELLE, Judged, Verdict
+from wrackline.harness.check.elle import anomalies
+from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
+from wrackline.harness.jepsen.log_histories import logs
+from wrackline.harness.jepsen.object_histories import ELLE_MODELS, subjects, transactions
+from wrackline.history.jepsen.text import TextError, read
+
+NOTHING = "there is no operation of a client in it; nothing to judge"
+_ENDINGS = (".edn", ".json", ".jsonl")
+_NO_HISTORIES = ("results.edn",)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of every file."""
+
+    model: str
+    by: str = ""
+    """"": exactly where possible, else by our own search. search, knossos, both."""
+    independent: bool = False
+    holes: bool = False
+    initial: Any = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Arguments of the model."""
+    consistency: str = "strict-serializable"
+    deadline_s: float = 60.0
+    memory_bytes: int = 2 << 30
+    classpath: str | None = None
+
+
+class Judge:
+    """Judges files. Use it as a context: it ends the JVM."""
+
+    def __init__(self, question: Question, progress: Callable[[str], None] = lambda _line: None) -> None:
+        """Raises ModelError."""
+        self._question, self._progress = question, progress
+        self._jvm: Bridge | None = None
+        self._stack = ExitStack()
+        self._asking = self._prepared()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def jvms(self) -> int:
+        """How many JVMs were started: one, and one more for each that had to be ended."""
+        return 0 if self._jvm is None else self._jvm.started
+
+    def _prepared(self) -> Asking:
+        asked = self._question
+        own = asked.model not in (LOG, *ELLE_MODELS)
+        settings = dict(asked.settings)
+        if asked.initial is not None:
+            settings["initial"] = asked.initial
+        if not own and settings:
+            raise ModelError(f"model {asked.model} takes no {', '.join(settings)}")
+        if asked.by in ("knossos", "both") and asked.model not in _of_knossos():
+            raise ModelError(f"Knossos has no model {asked.model}, only {', '.join(_of_knossos())}")
+        if asked.by == "search" and not own:
+            raise ModelError(f"our own search has no model {asked.model}; leave --by out")
+        return Asking(
+            asked.model,
+            load(asked.model, **settings) if own else None,
+            asked.by,
+            asked.initial,
+            asked.holes,
+            Limits(asked.deadline_s, asked.memory_bytes),
+            self._bridge,
+            self._progress,
+        )
+
+    def _bridge(self) -> Bridge:
+        if self._jvm is None:
+            heap = f"{self._question.memory_bytes >> 20}m"
+            classpath = required_classpath(self._question.classpath)
+            self._jvm = self._stack.enter_context(Bridge(classpath, heap=heap, progress=self._progress))
+        return self._jvm
+
+    def judge(self, file: Judged, told: Callable[[Verdict], None] = lambda _verdict: None) -> None:
+        """Add all verdicts of a file to it, and what is wrong with it; ``told`` gets each verdict as soon as
+        it is there."""
+        try:
+            for verdict in self._verdicts(Path(file.file)):
+                file.verdicts.append(verdict)
+                told(verdict)
+            if not file.verdicts:
+                raise TextError(NOTHING)
+        except (TextError, ModelError, JvmUnavailable, OSError) as wrong:
+            said = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else str(wrong)
+            file.wrong = said if said.startswith(file.file) else f"{file.file}: {said}"
+
+    def _verdicts(self, path: Path) -> Iterator[Verdict]:
+        asked = self._question
+        self._progress(f"reading {path}")
+        if asked.model in ELLE_MODELS:
+            yield from self._by_elle(path)
+        elif asked.model == LOG:
+            of_logs = logs(read(path), independent=asked.independent)
+            for at, log in enumerate(of_logs, 1):
+                self._progress(f"{path}: key {log.key} ({at} of {len(of_logs)})")
+                yield from self._with_jvms(partial(decide_log, log, self._asking))
+        else:
+            found = subjects(read(path), independent=asked.independent)
+            for at, subject in enumerate(found, 1):
+                self._progress(f"{path}: object {at} of {len(found)}, {len(subject.done)} operations")
+                yield from self._with_jvms(partial(decide, subject, self._asking))
+
+    def _by_elle(self, path: Path) -> list[Verdict]:
+        asked = self._question
+        txns, names, done = transactions(read(path), asked.model)
+        if not len(txns):
+            raise TextError(NOTHING)
+        self._progress(f"{path}: Elle, {len(txns)} transactions")
+
+        def judge() -> list[Verdict]:
+            answer = self._bridge().serializable(
+                asked.model, txns, consistency=asked.consistency, deadline_s=asked.deadline_s
+            )
+            return [
+                Verdict(
+                    None,
+                    answer.answer,
+                    ELLE,
+                    len(txns),
+                    promise=asked.consistency,
+                    why=answer.why,
+                    anomalies=anomalies(answer, asked.model, names, done),
+                    refuted=answer.refuted,
+                )
+            ]
+
+        return self._with_jvms(judge)
+
+    def _with_jvms(self, judge: Callable[[], Iterable[Verdict]]) -> list[Verdict]:
+        """Says of what was not decided that the JVM had to be ended for it."""
+        before = self.jvms, self._pid
+        found = list(judge())
+        if self._pid is None and (self.jvms, self._pid) != before:
+            found = [
+                replace(one, why=f"{one.why}; that JVM was ended") if one.answer is Answer.UNKNOWN else one
+                for one in found
+            ]
+        return found
+
+    @property
+    def _pid(self) -> int | None:
+        return None if self._jvm is None else self._jvm.pid
+
+
+def _of_knossos() -> tuple[str, ...]:
+    return tuple(str(one) for one in KnossosModel if one is not KnossosModel.SOME_OF_LOG)
+
+
+def models() -> tuple[str, ...]:
+    """The names of all models that come with Wrackline or are installed."""
+    return (*known(), LOG, *ELLE_MODELS)
+
+
+def histories(given: Sequence[Path]) -> list[Path]:
+    """The files, and those of the folders: each history.edn (or history.*.json ...) below one, as in Jepsen's
+    store; where there is none, each .edn, .json and .jsonl file in it. Raises TextError."""
+    found: dict[Path, Path] = {}
+    for one in given:
+        files = _in_folder(one) if one.is_dir() else [one]
+        for file in files:
+            found.setdefault(file.resolve(), file)
+    return list(found.values())
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    below = [file for file in folder.rglob("history*") if file.is_file() and _is_history(file)]
+    found = below or [file for file in folder.iterdir() if file.is_file() and _is_history(file)]
+    if not found:
+        raise TextError(f"{folder}: no history in it; a file that ends in {', '.join(_ENDINGS)} was expected")
+    return sorted(found)
+
+
+def _is_history(file: Path) -> bool:
+    name = file.name.lower().removesuffix(".gz")
+    return name.endswith(_ENDINGS) and name not in _NO_HISTORIES

@@ -1,0 +1,308 @@
+"""One object: decided exactly where its values allow it, else by a search; by Knossos on demand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wrackline.checkers.exact.judgement import Answer, Part
+from wrackline.checkers.exact.operations import NEVER, RepeatedValue
+from wrackline.checkers.exact.queue import check_queue
+from wrackline.checkers.exact.register import check_register
+from wrackline.checkers.jvm.answers import Judgement
+from wrackline.checkers.jvm.bridge import Bridge
+from wrackline.checkers.jvm.calls import NIL, Calls
+from wrackline.checkers.jvm.calls import Model as KnossosModel
+from wrackline.checkers.models.protocol import Model
+from wrackline.checkers.models.protocol import Operation as Asked
+from wrackline.checkers.models.protocol import Outcome as AskedOutcome
+from wrackline.harness.check.answers import (
+    EXACT,
+    KNOSSOS,
+    SEARCH,
+    Operation,
+    Problem,
+    State,
+    Stuck,
+    Verdict,
+    operation,
+    shown,
+)
+from wrackline.harness.jepsen.log_histories import OF_VALUES, Log
+from wrackline.harness.jepsen.object_histories import Done, Subject
+from wrackline.history.jepsen.text import TextError
+
+REGISTER, QUEUE, LOG = "register", "fifo-queue", "log"
+MOST_PROBLEMS = 5
+MOST_OPERATIONS = 8
+MOST_AROUND = 24
+_LAST_OF_ORDER = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    deadline_s: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is wanted of each object."""
+
+    name: str
+    """Of the model."""
+    model: Model[Any] | None
+    """For our own search; None for a log, which has exact checks and Knossos."""
+    by: str
+    """"": exactly where possible, else by our own search. search, knossos, both."""
+    initial: Any
+    holes: bool
+    limits: Limits
+    bridge: Callable[[], Bridge]
+    """Starts none before the first question. Raises JvmUnavailable."""
+    progress: Callable[[str], None]
+
+
+def decide(subject: Subject, asking: Asking) -> Iterator[Verdict]:
+    """One verdict, or one for each part that the model divides the object into. Raises TextError, ModelError,
+    JvmUnavailable."""
+    if asking.by == "knossos":
+        yield _by_knossos(subject, asking)
+        return
+    ours = _timed(lambda: list(_by_us(subject, asking)))
+    if asking.by != "both":
+        yield from ours
+        return
+    theirs = _by_knossos(subject, asking)
+    yield from _compared(ours, theirs)
+
+
+def _by_us(subject: Subject, asking: Asking) -> Iterator[Verdict]:
+    note = ""
+    if asking.name in (REGISTER, QUEUE) and asking.by != "search":
+        try:
+            yield _exactly(subject, asking)
+            return
+        except RepeatedValue as repeated:
+            note = repeated_note(subject.value(repeated.value), repeated.others)
+    assert asking.model is not None
+    asked = [_asked(one) for one in subject.done]
+    for one in subject.done:
+        _refuse(one, asking)
+    # It compiles itself when it is imported: who needs no search need not wait for it.
+    from wrackline.checkers.exact.search import search
+
+    limits = asking.limits
+    found = search(
+        asked,
+        asking.model,
+        deadline_s=limits.deadline_s,
+        memory_bytes=limits.memory_bytes,
+        progress=asking.progress,
+    )
+    for part in found.parts:
+        yield replace(_of_part(part, subject), note=note)
+
+
+def _refuse(one: Done, asking: Asking) -> None:
+    """Raises TextError for an operation that the model has no words for, named as in the file."""
+    has = asking.model.operations if asking.model is not None else {}
+    if has and one.f not in has:
+        names = ", ".join(f":{f}" for f in has)
+        raise TextError(f"operation {one.at}: {asking.name} has no :{one.f}, only {names}")
+    if asking.name == "set" and one.f == "read" and not isinstance(one.value, list | None):
+        raise TextError(f"operation {one.at}: :read needs a set, not {shown(one.value)}")
+
+
+def _asked(one: Done) -> Asked:
+    outcome = AskedOutcome[one.outcome.name]
+    result = one.value if outcome is AskedOutcome.OK else None
+    ret = None if one.ret == NEVER else one.ret
+    return Asked(one.process, one.f, one.argument, result, one.inv, ret, outcome)
+
+
+def _of_part(part: Part, subject: Subject) -> Verdict:
+    keys = [key for key in (subject.key, part.key) if key is not None]
+    key = keys if len(keys) > 1 else next(iter(keys), None)
+
+    def some(places: Sequence[int]) -> tuple[Operation, ...]:
+        return tuple(operation(subject.done[place]) for place in places)
+
+    verdict = Verdict(key, part.answer, SEARCH, part.operations, why=part.why)
+    if part.stuck is None:
+        return verdict
+    states = tuple(State(end.in_words, some(end.placed), some(end.waiting)) for end in part.ends)
+    stuck = subject.done[part.stuck]
+    return replace(
+        verdict,
+        stuck=Stuck(operation(stuck), states, some(part.order[-_LAST_OF_ORDER:])),
+        around=around(subject.done, [stuck]),
+    )
+
+
+def _exactly(subject: Subject, asking: Asking) -> Verdict:
+    """Raises RepeatedValue."""
+    table = subject.exact(asking.initial)
+    found: list[Any] = list(check_register(table) if asking.name == REGISTER else check_queue(table))
+    done = subject.rows_of_exact()
+    named = [[done[row] for row in breach.rows[:MOST_OPERATIONS]] for breach in found[:MOST_PROBLEMS]]
+    problems = [Problem(str(breach.rule), "", ()) for breach in found]
+    return _exact_verdict(subject.key, len(table), problems, named, subject.done)
+
+
+def _exact_verdict(
+    key: Any,
+    operations: int,
+    problems: Sequence[Problem],
+    named: Sequence[Sequence[Done]],
+    done: Sequence[Done],
+) -> Verdict:
+    shown_ones = tuple(
+        replace(problem, operations=tuple(operation(one) for one in ones))
+        for problem, ones in zip(problems, named, strict=False)
+    )
+    more = len(problems) - len(shown_ones)
+    return Verdict(
+        key,
+        Answer.INVALID if problems else Answer.VALID,
+        EXACT,
+        operations,
+        problems=shown_ones,
+        around=around(done, next(filter(None, named), ())),
+        note=f"and {more} more" if more else "",
+    )
+
+
+def decide_log(log: Log, asking: Asking) -> Iterator[Verdict]:
+    """Raises TextError, JvmUnavailable."""
+    whole = not (asking.holes or log.transactions)
+    if asking.by == "knossos":
+        yield _log_by_knossos(log, asking, whole)
+        return
+    try:
+        ours = _timed(lambda: [_log_exactly(log, whole)])
+    except RepeatedValue as repeated:
+        note = repeated_note(log.value(repeated.value), repeated.others)
+        if whole:
+            yield replace(_log_by_knossos(log, asking, whole), note=note)
+        else:
+            why = "with holes a search cannot decide either"
+            yield Verdict(log.key, Answer.UNKNOWN, EXACT, len(log), why=why, note=note)
+        return
+    yield from _compared(ours, _log_by_knossos(log, asking, whole)) if asking.by == "both" else ours
+
+
+def _log_exactly(log: Log, whole: bool) -> Verdict:
+    """Raises RepeatedValue."""
+    found = log.violations(holes=whole)
+    problems = [
+        Problem(
+            str(wrong.rule),
+            f"value {log.value(wrong.offset)}" if wrong.rule in OF_VALUES else f"offset {wrong.offset}",
+            (),
+        )
+        for wrong, _ in found
+    ]
+    named = [about[:MOST_OPERATIONS] for _, about in found[:MOST_PROBLEMS]]
+    done = list({one.at: one for _, _, one in log.parts}.values())
+    verdict = _exact_verdict(log.key, len(log), problems, named, done)
+    return verdict if whole else replace(verdict, note=_joined(verdict.note, "holes allowed"))
+
+
+def _log_by_knossos(log: Log, asking: Asking, whole: bool) -> Verdict:
+    calls, rows = log.calls(holes=whole)
+    return _knossos_verdict(log.key, calls, rows, asking, log.value)
+
+
+def _by_knossos(subject: Subject, asking: Asking) -> Verdict:
+    calls = subject.calls(KnossosModel(asking.name), asking.initial)
+    return _knossos_verdict(subject.key, calls, subject.possible(), asking, subject.value)
+
+
+def _knossos_verdict(
+    key: Any, calls: Calls, rows: Sequence[Done], asking: Asking, value: Callable[[int], Any]
+) -> Verdict:
+    began = time.monotonic()
+    found = asking.bridge().linearizable(calls, deadline_s=asking.limits.deadline_s)
+    verdict = Verdict(key, found.answer, KNOSSOS, len(calls), why=found.why, seconds=time.monotonic() - began)
+    if found.row is None:
+        return verdict
+    states = tuple(
+        State(
+            _holds(found, at, asking.name, value),
+            tuple(operation(rows[row]) for row in state.placed),
+            tuple(operation(rows[row]) for row in state.waiting),
+        )
+        for at, state in enumerate(found.states)
+    )
+    stuck = rows[found.row]
+    return replace(verdict, stuck=Stuck(operation(stuck), states), around=around(rows, [stuck]))
+
+
+def _holds(found: Judgement, at: int, model: str, value: Callable[[int], Any]) -> str:
+    """A state of Knossos's in words; its numbers stand for values."""
+    state = found.states[at]
+    if model == "mutex":
+        return "held" if state.holds[0] else "free"
+
+    def named(number: int) -> str:
+        return "nil" if number == NIL else shown(value(number))
+
+    if model in (REGISTER, "cas-register"):
+        return named(state.holds[0])
+    inside = ", ".join(named(one) for one in state.holds)
+    more = state.size - len(state.holds)
+    brackets = "{}" if model in ("set", "unordered-queue") else "[]"
+    return f"{brackets[0]}{inside}{f' and {more} more' if more else ''}{brackets[1]}"
+
+
+def _compared(ours: Sequence[Verdict], theirs: Verdict) -> Iterator[Verdict]:
+    """Our verdicts, with what Knossos says of the same object."""
+    answers = {one.answer for one in ours}
+    worst = next((one for one in (Answer.INVALID, Answer.UNKNOWN) if one in answers), Answer.VALID)
+    if Answer.UNKNOWN in (worst, theirs.answer) or worst is theirs.answer:
+        said = f"Knossos says {theirs.answer}" + (f" ({theirs.why})" if theirs.why else "")
+        if worst is Answer.UNKNOWN and theirs.answer is not Answer.UNKNOWN:
+            yield replace(theirs, note=f"our own search did not decide: {ours[0].why}")
+            return
+        for one in ours:
+            yield replace(one, note=_joined(one.note, said))
+        return
+    why = (
+        f"the two referees disagree: {ours[0].by} says {worst}, Knossos says {theirs.answer}; one of them is "
+        "wrong, please report this history"
+    )
+    yield replace(ours[0], answer=Answer.UNKNOWN, why=why)
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
+
+
+def repeated_note(value: Any, others: int) -> str:
+    more = f" (as were {others} others)" if others else ""
+    return f"value {shown(value)} was put more than once{more}: only a search can decide"
+
+
+def around(done: Sequence[Done], named: Sequence[Done]) -> tuple[Operation, ...]:
+    """The operations at the time of those that are named, with the nearest before them: what a drawing shows
+    beside them."""
+    if not named:
+        return ()
+    first = min(one.inv for one in named)
+    last = max((one.ret for one in named if one.ret != NEVER), default=max(one.inv for one in named))
+    near = sorted(
+        (one for one in done if one.inv <= last),
+        key=lambda one: max(0, first - min(one.ret, last)),
+    )
+    chosen = {one.at: one for one in [*named, *near[: MOST_AROUND - len(named)]]}
+    return tuple(operation(chosen[at]) for at in sorted(chosen))
+
+
+def _timed(judge: Callable[[], list[Verdict]]) -> list[Verdict]:
+    began = time.monotonic()
+    found = judge()
+    seconds = time.monotonic() - began
+    return [replace(one, seconds=seconds / len(found)) for one in found]

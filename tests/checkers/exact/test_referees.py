@@ -1,0 +1,70 @@
+"""Our search says what Knossos and Porcupine say: of the golden histories, of the histories that they keep in
+their own repositories, and, where Knossos is installed, of many more that are drawn."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.checkers.exact.recorded import recorded
+from tests.checkers.exact.referees import OF_OBJECTS, answer
+from tests.checkers.goldens import LINEARIZABLE, calls, load, make
+from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.jvm.bridge import Bridge
+from wrackline.checkers.jvm.calls import Model
+from wrackline.checkers.jvm.classpath import available
+from wrackline.checkers.models import load as load_model
+
+PORCUPINE = os.environ.get("WRACKLINE_PORCUPINE_DATA")
+VERDICTS = Path(__file__).parents[1] / "golden/porcupine.json"
+DECIDED = ("valid", "invalid")
+
+
+@pytest.mark.parametrize("model", OF_OBJECTS)
+def test_the_search_says_what_knossos_and_porcupine_said(model: str) -> None:
+    golden = [one for one in load(LINEARIZABLE) if one["model"] == model]
+    for referee in ("knossos", "porcupine"):
+        asked = [one for one in golden if one[referee] in DECIDED]
+        if asked:
+            assert min(Counter(one[referee] for one in asked).values()) >= 5
+        assert [one for one in asked if answer(one) != one[referee]] == []
+
+
+@pytest.mark.skipif(PORCUPINE is None, reason="WRACKLINE_PORCUPINE_DATA names no test_data of Porcupine")
+def test_the_search_says_what_porcupine_says_of_all_that_it_recorded() -> None:
+    verdicts = orjson.loads(VERDICTS.read_bytes())
+    found = {
+        one.name: str(search(one.operations, load_model(one.model, **one.settings)).answer)
+        for one in recorded(Path(PORCUPINE or ""))
+    }
+    assert found == verdicts
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[Bridge]:
+    if not available():
+        pytest.skip("no classpath with Knossos (WRACKLINE_JVM_CLASSPATH)")
+    with Bridge(heap="1g") as bridge:
+        yield bridge
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("model", OF_OBJECTS)
+def test_the_search_says_what_knossos_says_of_thousands(model: str, bridge: Bridge) -> None:
+    said: Counter[str] = Counter()
+    for number in range(2_000):
+        rng = random.Random(f"{model} {number}")
+        golden = make(Model(model), rng, rng.randint(4, 16))
+        if model == Model.UNORDERED_QUEUE:  # Knossos cannot tell what a dequeue of unknown outcome took
+            golden["ops"] = [op for op in golden["ops"] if op[0] == "enqueue" or op[3] is not None]
+        theirs = bridge.linearizable(calls(golden), deadline_s=20).answer
+        said[theirs] += 1
+        assert theirs in (answer(golden), Answer.UNKNOWN), golden
+    assert min(said[word] for word in DECIDED) >= 100, said

@@ -1,0 +1,74 @@
+"""The examples of docs/models.md do what the page says, and its table has all models."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import Page
+from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.models import known, load
+from wrackline.checkers.models.protocol import Operation, Outcome
+from wrackline.harness.jepsen.object_histories import NEVER, paired
+from wrackline.history.jepsen.text import read
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/models.md").read_text()
+MODEL, PROGRAM = re.findall(r"^```python\n(.*?)^```$", TEXT, re.M | re.S)
+(HISTORY,) = re.findall(r"^```clojure\n(.*?)^```$", TEXT, re.M | re.S)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "seats.py").write_text(MODEL)
+    (tmp_path / "history.edn").write_text(HISTORY)
+    return tmp_path
+
+
+def theatre(history: Path) -> list[Operation]:
+    return [
+        Operation(
+            *(one.process, one.f, one.value, one.value, one.inv),
+            None if one.ret == NEVER else one.ret,
+            Outcome[one.outcome.name],
+        )
+        for one in paired(read(history))
+    ]
+
+
+def test_two_clients_cannot_have_the_last_seats(folder: Path) -> None:
+    history = theatre(folder / "history.edn")
+    found = search(history, load(f"{folder}/seats.py:Seats"))
+    assert found.answer is Answer.INVALID
+    (part,) = found.parts
+    assert history[part.stuck or 0].f == "book"
+    assert search(history[:1], load(f"{folder}/seats.py:Seats")).answer is Answer.VALID
+    assert search(history[:2], load(f"{folder}/seats.py:Seats", initial=120)).answer is Answer.VALID
+
+
+def test_the_program_prints_what_its_comment_says() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, cwd=ROOT, timeout=60
+    )
+    (comment,) = re.findall(r"print\(.*\)  # (.*)", PROGRAM)
+    assert said.stdout.strip() == comment
+
+
+def test_the_table_has_every_model_with_its_operations() -> None:
+    rows = [row.split(" | ") for row in TEXT.splitlines() if row.startswith("| `")]
+    named = {name: row[1] for row in rows for name in re.findall(r"`([\w-]+)`", row[0])}
+    assert set(known()) <= set(named)
+    for name in known():
+        untold = [f for f in load(name).operations if not re.search(rf"`{f}[ `]", named[name])]
+        assert untold == (["write", "read"] if "the same" in named[name] else [])
+
+
+def test_the_methods_that_shorten_the_search_are_all_there() -> None:
+    section = TEXT.split("## A model of your own")[1].split("## Limits")[0]
+    assert Page(section).headings == ()
+    for method in ("observes", "partition", "narrowed", "unknowns", "describe", "describe_state"):
+        assert f"`{method}" in section
