@@ -17,10 +17,11 @@ from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
 from wrackline.checkers.verdict.contracts import LOSS, OF_TRANSACTIONS, TORN, Contract, Ruling
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
-from wrackline.checkers.verdict.incidents.sentences import plural, told
+from wrackline.checkers.verdict.incidents.sentences import told
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
 from wrackline.checkers.verdict.metrics import Figures, Outcomes
 from wrackline.checkers.verdict.system_words import pair, row
+from wrackline.history.wording import plural
 
 UNPROVEN = "unproven-write"
 ON_REPLICAS = ("replica-divergence", "lost-on-replica")

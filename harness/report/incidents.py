@@ -3,15 +3,16 @@ findings prove it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from wrackline.checkers.explain.model import Finding, Group
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.read.faults import Fault
-from wrackline.harness.report.read.files import Finding, FindingGroup, RunFiles
+from wrackline.harness.report.read.files import RunFiles
 from wrackline.history.json_values import mapping, rows, texts, whole
 
 FINDINGS_SHOWN: Final = 6
@@ -61,14 +62,12 @@ class Incidents:
         return sum(count for _, count in self.counts) - len(self.shown)
 
 
-def incidents_of(
-    files: RunFiles, faults: Sequence[Fault], groups: Sequence[FindingGroup]
-) -> Incidents | None:
-    """``groups``: the findings that the report shows. None: the run was judged when there were no incidents
-    yet."""
+def incidents_of(files: RunFiles, faults: Sequence[Fault]) -> Incidents | None:
+    """None: the run was judged when there were no incidents yet."""
     verdict = files.verdict
     if verdict is None or "incidents" not in verdict:
         return None
+    groups = files.explanations.groups
     by_id = {fault.id: fault for fault in faults}
     counted = mapping(verdict, "incident_counts")
     counts = tuple((str(of), whole(counted, of) or 0) for of in Meaning if whole(counted, of))
@@ -78,7 +77,7 @@ def incidents_of(
 
 
 def _incident(
-    row: Mapping[str, Any], faults: Mapping[str, Fault], groups: Sequence[FindingGroup], run_dir: Path
+    row: Mapping[str, Any], faults: Mapping[str, Fault], groups: Sequence[Group], run_dir: Path
 ) -> Incident:
     return Incident(
         id=str(row.get("id", "?")),
@@ -92,7 +91,7 @@ def _incident(
                 str(one.get("anomaly", "?")),
                 str(one.get("meaning", "?")),
                 whole(one, "count") or 0,
-                tuple(_findings(one, row, groups))[:FINDINGS_SHOWN],
+                tuple(findings_of(one, row, groups))[:FINDINGS_SHOWN],
             )
             for one in rows(row, "anomalies")
         ),
@@ -111,10 +110,11 @@ def _line(row: Mapping[str, Any], run_dir: Path) -> LogLine:
     )
 
 
-def _findings(
-    anomaly: Mapping[str, Any], row: Mapping[str, Any], groups: Sequence[FindingGroup]
-) -> Iterable[Finding]:
-    """Of those shown, the ones that belong to the incident: by their offset, or by an operation."""
+def findings_of(
+    anomaly: Mapping[str, Any], row: Mapping[str, Any], groups: Sequence[Group]
+) -> Iterator[Finding]:
+    """Those of the findings shown that belong to an incident, ``row``, and to one anomaly of it: by their
+    offset, or by an operation."""
     first, last = whole(anomaly, "first_offset"), whole(anomaly, "last_offset")
     operations = set(row.get("operations") or ())
     for group in groups:
@@ -124,7 +124,7 @@ def _findings(
             row.get("partition"),
         ):
             continue
-        for finding in group.sample:
+        for finding in (one.finding for one in group.explanations):
             if finding.offset is None or first is None or last is None:
                 if operations & set(finding.operations):
                     yield finding

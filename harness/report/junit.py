@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.checkers.verdict.incidents.sentences import capital
+from wrackline.harness.report.incidents import findings_of
 from wrackline.harness.report.read.files import (
     RunFiles,
     mapping,
@@ -143,7 +145,8 @@ def _incident_cases(suite: ElementTree.Element, name: str, files: RunFiles) -> N
         for one in anomalies:
             anomaly, count = str(one.get("anomaly")), whole(one, "count") or 0
             said.append(f"{number(count)} × {anomaly}, {one.get('meaning')}")
-            said += [f"  {line}" for line in _explanations(anomaly, one, row, files)]
+            shown = islice(findings_of(one, row, files.explanations.groups), 3)
+            said += [f"  {finding.sentence}" for finding in shown]
         said += [
             f"{line.get('file')}:{line.get('number')}: {line.get('text')}" for line in rows(row, "lines")
         ]
@@ -158,21 +161,6 @@ def _fault(row: Mapping[str, Any]) -> str:
     begin = numeric(row, "begin_ns")
     since = "" if begin is None else f" at {begin / 1e9:.1f} s"
     return f"{row.get('fault')} of {', '.join(texts(row, 'targets')) or '?'}{since}"
-
-
-def _explanations(
-    anomaly: str, bounds: Mapping[str, Any], incident: Mapping[str, Any], files: RunFiles
-) -> list[str]:
-    """Of the first findings."""
-    first, last = whole(bounds, "first_offset"), whole(bounds, "last_offset")
-    place = (incident.get("topic"), incident.get("partition"))
-    return [
-        finding.explanation
-        for group in files.groups
-        if group.anomaly == anomaly and (group.topic, group.partition) == place
-        for finding in group.sample
-        if finding.offset is None or first is None or last is None or first <= finding.offset <= last
-    ][:3]
 
 
 def _anomaly_case(suite: ElementTree.Element, name: str, row: Mapping[str, Any], files: RunFiles) -> None:

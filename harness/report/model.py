@@ -174,7 +174,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         chart=run_chart(metrics, faults, phases, end_ns) if series or faults or phases else None,
         bucket_s=step,
         faults=tuple(fault_row(fault, metrics) for fault in faults),
-        incidents=incidents_of(files, faults, [one.group for _, own in proven for one in own]),
+        incidents=incidents_of(files, faults),
         found=tuple(a for a in anomalies if a.count),
         clean=tuple(a for a in anomalies if not a.count),
         evidence=proven,

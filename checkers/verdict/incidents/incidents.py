@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from wrackline.checkers.findings import Meaning
+from wrackline.checkers.findings import WORST_FIRST, Meaning
 from wrackline.checkers.inputs.cited import epochs_at, read_cited
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.checkers.inputs.runs import Fault, Place, Run
@@ -24,7 +24,6 @@ MOST: Final = 20
 MOST_OPERATIONS: Final = 16
 MARGIN_NS: Final = 1_000_000_000
 """A fault that ended within a second before an incident belongs to it."""
-_STRONGEST: Final = (Meaning.VIOLATION, Meaning.EXPECTED, Meaning.ALLOWED, Meaning.NOT_APPLICABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def incidents_of(run: Run, findings: Path, meaning: Callable[[str, Place | None]
     for part in parts:
         leadership.limit(part)
     found = joined(parts, lambda ones: _pin(run, leadership, ones))
-    by_meaning: dict[Meaning, list[Joined]] = {one: [] for one in _STRONGEST}
+    by_meaning: dict[Meaning, list[Joined]] = {one: [] for one in WORST_FIRST}
     for one in found:
         by_meaning[_meaning(one)].append(one)
     shown = [_incident(run, leadership, one, of) for of, ones in by_meaning.items() for one in ones[:MOST]]
@@ -115,7 +114,7 @@ def incidents_of(run: Run, findings: Path, meaning: Callable[[str, Place | None]
 
 def _meaning(one: Joined) -> Meaning:
     found = {part.meaning for part in one.parts}
-    return next(meaning for meaning in _STRONGEST if meaning in found)
+    return next(meaning for meaning in WORST_FIRST if meaning in found)
 
 
 def _pin(run: Run, leadership: Leadership, found: Sequence[Joined]) -> None:
@@ -150,7 +149,7 @@ def _incident(run: Run, leadership: Leadership, one: Joined, meaning: Meaning) -
     return Incident(
         id=_id(one),
         meaning=meaning,
-        sentence=headline(one, meaning, change, run.info.system),
+        sentence=headline(one, meaning, change),
         mechanism=tuple(mechanism(one, change, leaders, leadership.between(one))),
         topic=topic,
         partition=partition,

@@ -13,6 +13,7 @@ from wrackline.checkers.verdict.contracts import LOSS
 from wrackline.checkers.verdict.incidents.causes import Change, Leaders
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
+from wrackline.history.wording import plural
 
 _FAULTS: Final = re.compile(
     r"\. (?:Faults since|Faults around it|No fault since|No fault around it)\b.*", re.S
@@ -22,22 +23,22 @@ _ON_REPLICAS: Final = ("lost-on-replica", "replica-divergence")
 MOST_CHANGES: Final = 3
 
 
-def headline(incident: Joined, meaning: Meaning, change: Change | None, system: str) -> str:
+def headline(incident: Joined, meaning: Meaning, change: Change | None) -> str:
     """One sentence without a full stop, e.g. ``log-0 was cut from 3,309 to 3,316 at 15.8 s when n3 became
     leader: 8 acknowledged records are gone``."""
     parts = [part for part in incident.parts if part.meaning is meaning]
     names = {part.anomaly for part in parts}
     if names & set(LOSS):
-        return _loss([part for part in parts if part.anomaly in LOSS], change, system)
+        return _loss([part for part in parts if part.anomaly in LOSS], change)
     if names & set(_ON_REPLICAS):
         return _on_replicas([part for part in parts if part.anomaly in _ON_REPLICAS])
-    return _as_found(parts, system)
+    return _as_found(parts)
 
 
-def _loss(parts: Sequence[Part], change: Change | None, system: str) -> str:
+def _loss(parts: Sequence[Part], change: Change | None) -> str:
     acked, read = (_count(parts, name) for name in ("lost-write", "vanished-read"))
     if not acked and not read:
-        return _as_found(parts, system)
+        return _as_found(parts)
     lost = [part for part in parts if part.anomaly != "lost-committed"]
     if acked:
         gone = f"{plural(acked, 'acknowledged record')} {'is' if acked == 1 else 'are'} gone"
@@ -59,17 +60,13 @@ def _on_replicas(parts: Sequence[Part]) -> str:
     lacking = [part for part in parts if part.anomaly == "lost-on-replica"]
     if lacking:
         hosts = sorted({part.where for part in lacking if part.where})
+        logs = f"the log of {hosts[0]} lacks" if len(hosts) == 1 else f"the logs of {listed(hosts)} lack"
         count = plural(sum(part.count for part in lacking), "record")
-        of = f" of {' and of '.join(hosts)}" if hosts else ""
-        return (
-            f"the log{of} lacks {count} of {name} at {bounds(lacking)} that consumers are given"
-            if len(hosts) <= 1
-            else f"the logs{of} lack {count} of {name} at {bounds(lacking)} that consumers are given"
-        )
+        return f"{logs} {count} of {name} at {bounds(lacking)} that consumers are given"
     return f"replicas of {name} hold different records at {bounds(parts)}, below their high watermarks"
 
 
-def _as_found(parts: Sequence[Part], system: str) -> str:
+def _as_found(parts: Sequence[Part]) -> str:
     """The sentence of the first finding, and how many more there are."""
     first = min(parts, key=lambda part: part.found_at)
     sentence = _FAULTS.sub("", first.sentence).rstrip(".")
@@ -165,10 +162,6 @@ def _count(parts: Sequence[Part], anomaly: str) -> int:
 def listed(names: Sequence[str]) -> str:
     """``n1``, ``n1 and n2``, ``n1, n2 and n3``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 _NAMED: Final = re.compile(r"[\w.]+-\d+\b")

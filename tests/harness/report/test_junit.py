@@ -113,7 +113,7 @@ def test_an_incident_is_one_failure_and_its_anomalies_are_its_text(own_run: Path
     assert "n3 had cut its log to 0 at 13.055 s." in text
     assert "fault f1: " in text
     assert "42 × lost-write, violation" in text
-    assert "was acked at offset" in text
+    assert "was acknowledged at offset" in text
     assert "1 × stale-read, allowed" in text
     assert "nodes/n3/broker.log:7: Truncating to 0" in text
     assert case(root, "lost-write in log-1 (2)").find("failure") is not None
@@ -121,7 +121,7 @@ def test_an_incident_is_one_failure_and_its_anomalies_are_its_text(own_run: Path
     assert more is not None
     assert "21 more" in str(more.get("message"))
     assert case(root, "lost-write").find("failure") is None, "the incident is the failure"
-    assert "was acked at offset" in (case(root, "lost-write").findtext("system-out") or "")
+    assert "was acknowledged at offset" in (case(root, "lost-write").findtext("system-out") or "")
 
 
 def test_an_expected_anomaly_passes_when_found_and_fails_when_not(own_run: Path) -> None:
