@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar, TypeAlias
 
 from wrackline.checkers.models.protocol import (
@@ -16,7 +17,7 @@ from wrackline.checkers.models.protocol import (
     S,
     frozen,
 )
-from wrackline.checkers.models.seen import Seen
+from wrackline.checkers.models.seen import Seen, Unseen
 
 NOTHING = (None, "empty")
 """What a dequeue answers that found the queue empty."""
@@ -49,12 +50,29 @@ class FifoQueue(_Queue[tuple[Hashable, ...]]):
         "dequeue": "dequeue -> v: v was the next one and is out; nil or :empty: nothing was in",
     }
 
+    _taken: frozenset[Hashable] | None = None
+    """Of a narrowed model: the values that are dequeued."""
+
     def initial(self) -> tuple[Hashable, ...]:
         return ()
 
+    def narrowed(self, operations: Sequence[Operation]) -> FifoQueue:
+        """What stands behind a value that nobody dequeues does not come out, so it need not be remembered."""
+        dequeues = [one for one in operations if one.f == "dequeue" and not _found_nothing(one)]
+        if any(one.outcome is not Outcome.OK for one in dequeues):
+            return self  # nobody knows what it took
+        same = copy(self)
+        same._taken = frozenset(frozen(one.result) for one in dequeues)
+        return same
+
     def step(self, state: tuple[Hashable, ...], operation: Operation) -> tuple[Hashable, ...] | Refused:
         if operation.f == "enqueue":
-            return (*state, frozen(operation.argument))
+            value = frozen(operation.argument)
+            if self._taken is None:
+                return (*state, value)
+            if state and state[-1] == Unseen.UNSEEN:
+                return state
+            return (*state, value if value in self._taken else Unseen.UNSEEN)
         if _found_nothing(operation):
             return REFUSED if state else state
         if not state:

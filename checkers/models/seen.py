@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
+from enum import Enum
 
 from wrackline.checkers.models.protocol import Operation, Outcome
+
+
+class Unseen(Enum):
+    """Stands in a state for what no operation can see: no value of a history is equal to it."""
+
+    UNSEEN = "what nobody sees"
+
+    def __repr__(self) -> str:
+        return self.value
 
 
 class Seen:

@@ -7,9 +7,9 @@ from copy import copy
 from typing import Any, ClassVar
 
 from wrackline.checkers.models.protocol import REFUSED, Model, Operation, Outcome, Refused, frozen
-from wrackline.checkers.models.seen import Seen
+from wrackline.checkers.models.seen import Seen, Unseen
 
-UNSEEN = frozenset[Hashable]({"more than anybody saw"})
+UNSEEN = frozenset[Hashable]({Unseen.UNSEEN})
 """The state of a set that is in none that was read."""
 
 
