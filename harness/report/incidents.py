@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from wrackline.checkers.explain.model import Finding, Group
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.read.faults import Fault
-from wrackline.harness.report.read.files import Finding, FindingGroup, RunFiles
+from wrackline.harness.report.read.files import RunFiles
 from wrackline.history.json_values import mapping, rows, texts, whole
 
 FINDINGS_SHOWN: Final = 6
@@ -61,9 +62,7 @@ class Incidents:
         return sum(count for _, count in self.counts) - len(self.shown)
 
 
-def incidents_of(
-    files: RunFiles, faults: Sequence[Fault], groups: Sequence[FindingGroup]
-) -> Incidents | None:
+def incidents_of(files: RunFiles, faults: Sequence[Fault], groups: Sequence[Group]) -> Incidents | None:
     """``groups``: the findings that the report shows. None: the run was judged when there were no incidents
     yet."""
     verdict = files.verdict
@@ -78,7 +77,7 @@ def incidents_of(
 
 
 def _incident(
-    row: Mapping[str, Any], faults: Mapping[str, Fault], groups: Sequence[FindingGroup], run_dir: Path
+    row: Mapping[str, Any], faults: Mapping[str, Fault], groups: Sequence[Group], run_dir: Path
 ) -> Incident:
     return Incident(
         id=str(row.get("id", "?")),
@@ -112,7 +111,7 @@ def _line(row: Mapping[str, Any], run_dir: Path) -> LogLine:
 
 
 def _findings(
-    anomaly: Mapping[str, Any], row: Mapping[str, Any], groups: Sequence[FindingGroup]
+    anomaly: Mapping[str, Any], row: Mapping[str, Any], groups: Sequence[Group]
 ) -> Iterable[Finding]:
     """Of those shown, the ones that belong to the incident: by their offset, or by an operation."""
     first, last = whole(anomaly, "first_offset"), whole(anomaly, "last_offset")
@@ -124,7 +123,7 @@ def _findings(
             row.get("partition"),
         ):
             continue
-        for finding in group.sample:
+        for finding in (one.finding for one in group.explanations):
             if finding.offset is None or first is None or last is None:
                 if operations & set(finding.operations):
                     yield finding

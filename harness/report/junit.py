@@ -167,10 +167,10 @@ def _explanations(
     first, last = whole(bounds, "first_offset"), whole(bounds, "last_offset")
     place = (incident.get("topic"), incident.get("partition"))
     return [
-        finding.explanation
+        finding.sentence
         for group in files.groups
         if group.anomaly == anomaly and (group.topic, group.partition) == place
-        for finding in group.sample
+        for finding in (one.finding for one in group.explanations)
         if finding.offset is None or first is None or last is None or first <= finding.offset <= last
     ][:3]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wrackline.checkers.findings import WORST_FIRST, Verdict
+from wrackline.checkers.findings import WORST_FIRST, Meaning, Verdict
 from wrackline.checkers.verdict import system_words
 from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.glossary import Entry, explain, rank
