@@ -21,6 +21,7 @@ from wrackline.checkers.inputs.runs import BROKEN
 from wrackline.history import HistoryError, history_files, read_info
 from wrackline.history.excerpts import History
 from wrackline.history.files import whole_file
+from wrackline.history.json_values import rows, texts, whole
 from wrackline.history.wording import labels_of
 
 _USUAL_RATE: Final = 500.0
@@ -92,7 +93,7 @@ def _without(file: str, why: str) -> Explanations:
 
 def _ordered(samples: Sequence[Sample], verdict: Content) -> list[Sample]:
     """Those of forbidden anomalies first; anomalies of one meaning as docs/anomalies.md has them."""
-    judged = {str(row.get("anomaly")): row for row in _rows(verdict, "anomalies")}
+    judged = {str(row.get("anomaly")): row for row in rows(verdict, "anomalies")}
     known = names()
 
     def rank(sample: Sample) -> tuple[bool, int, int, str]:
@@ -109,13 +110,13 @@ def _faults(verdict: Content) -> list[FaultNear]:
         FaultNear(
             id=str(row.get("id", "?")),
             fault=str(row.get("fault", "?")),
-            targets=tuple(map(str, row["targets"])) if isinstance(row.get("targets"), list) else (),
+            targets=texts(row, "targets"),
             role=str(row.get("role") or ""),
-            begin_ns=_whole(row, "begin_ns"),
-            ended_ns=_whole(row, "ended_ns"),
+            begin_ns=whole(row, "begin_ns"),
+            ended_ns=whole(row, "ended_ns"),
             proved=row.get("proved") is True,
         )
-        for row in _rows(verdict, "faults")
+        for row in rows(verdict, "faults")
     ]
     return sorted(found, key=lambda fault: (fault.begin_ns is None, fault.begin_ns or 0, fault.id))
 
@@ -123,10 +124,10 @@ def _faults(verdict: Content) -> list[FaultNear]:
 def _rate(metrics: Content) -> Callable[[int], float]:
     """Operations per second around a time, from the counts of each second."""
     per_second: dict[int, float] = {}
-    for row in _rows(metrics, "seconds"):
-        second = _whole(row, "t")
+    for row in rows(metrics, "seconds"):
+        second = whole(row, "t")
         if second is not None:
-            ended = sum(_whole(row, outcome) or 0 for outcome in ("ok", "fail", "info"))
+            ended = sum(whole(row, outcome) or 0 for outcome in ("ok", "fail", "info"))
             per_second[second] = per_second.get(second, 0.0) + ended
     usual = max(per_second.values(), default=_USUAL_RATE)
     return lambda time_ns: max(per_second.get(int(time_ns // 1e9), usual), usual / 4)
@@ -139,16 +140,6 @@ def _json(path: Path) -> Content:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _rows(content: Content, key: str) -> list[Content]:
-    found = content.get(key)
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
-
-
-def _whole(row: Content, key: str) -> int | None:
-    found = row.get(key)
-    return int(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
 def _first_line(wrong: BaseException) -> str:
