@@ -48,13 +48,14 @@ def search(
     the search ends once a part is INVALID, and others may stay UNKNOWN. ``progress`` is called with a line
     every few seconds, also from those processes. Raises ModelError: the model is wrong, or not for this
     history."""
-    limits = Limits(deadline_s, memory_bytes // max(1, processes))
-    tables = _Tables(model)
+    tables, parts = _Tables(model), _parts(history, model)
+    at_once = max(1, min(processes, len(parts)))
+    limits = Limits(deadline_s, memory_bytes // at_once)
     tasks = [
         Task(key, len(members), partial(_search, key, members, tables, limits))
-        for key, members in _parts(history, model).items()
+        for key, members in parts.items()
     ]
-    return Judgement(tuple(decide_all(tasks, processes, first, progress)))
+    return Judgement(tuple(decide_all(tasks, at_once, first, progress)))
 
 
 class _Tables:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -100,6 +101,7 @@ def _by_us(subject: Subject, asking: Asking) -> Iterator[Verdict]:
         asking.model,
         deadline_s=limits.deadline_s,
         memory_bytes=limits.memory_bytes,
+        processes=len(os.sched_getaffinity(0)),
         progress=asking.progress,
     )
     for part in found.parts:

@@ -13,6 +13,7 @@ from tests.docs.pages import Page
 from wrackline.checkers.exact.search import Answer, search
 from wrackline.checkers.models import known, load
 from wrackline.checkers.models.protocol import Operation, Outcome
+from wrackline.harness.cli.main import main
 from wrackline.harness.jepsen.object_histories import NEVER, paired
 from wrackline.history.jepsen.text import read
 
@@ -48,6 +49,20 @@ def test_two_clients_cannot_have_the_last_seats(folder: Path) -> None:
     assert history[part.stuck or 0].f == "book"
     assert search(history[:1], load(f"{folder}/seats.py:Seats")).answer is Answer.VALID
     assert search(history[:2], load(f"{folder}/seats.py:Seats", initial=120)).answer is Answer.VALID
+
+
+def test_the_command_prints_what_the_page_shows(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    (shown,) = re.findall(r"^```\n(\$ .*?)^```$", TEXT, re.M | re.S)
+    commands = re.findall(r"^\$ wrackline (.*)\n((?:(?!\$).*\n)*)", shown, re.M)
+    assert len(commands) == 2
+    for command, printed in commands:
+        with pytest.raises(SystemExit) as ended:
+            main(command.split())
+        assert capsys.readouterr().out == printed
+        assert ended.value.code == (1 if "not linearizable" in printed else 0)
 
 
 def test_the_program_prints_what_its_comment_says() -> None:
