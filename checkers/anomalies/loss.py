@@ -210,7 +210,7 @@ def lost_committed(evidence: Evidence) -> Findings:
         ),
         F.lit(LEADER),
         say(
-            "; the final read of %s ends at offset %d, so %d committed records are gone",
+            "; the final read of %s ends at offset %d, so it lost %d committed offsets",
             *(place(at), shown.log_end, shown.end - shown.log_end),
         ),
     )

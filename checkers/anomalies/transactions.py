@@ -244,13 +244,13 @@ def torn_transaction(evidence: Evidence) -> Findings:
     )
     part = say(
         "Transaction %d %s, but only a part of it is there: the final read has %d of its %d records (such as "
-        "value %s at offset %d of %s), and %d are missing (such as value %s of %s)",
+        "value %s at offset %d of %s) and lacks %d (such as value %s of %s)",
         *(w.txn, ended, w.seen, w.records, value_label(seen.value), seen.final_offset, place(seen)),
         *(w.gone, value_label(gone.value), place(gone)),
     )
     offsets = say(
         "Transaction %d %s, but only a part of it is there: group %s has its offsets, and the final read has "
-        "none of its %d records (value %s of %s is missing)",
+        "none of its %d records (it lacks value %s of %s, for example)",
         *(w.txn, ended, c.group, w.records, value_label(gone.value), place(gone)),
     )
     known = F.when(w.type == "ok", "committed").otherwise("end unknown")
