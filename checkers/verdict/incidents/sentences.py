@@ -15,9 +15,7 @@ from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
 from wrackline.history.wording import plural
 
-_FAULTS: Final = re.compile(
-    r"\. (?:Faults since|Faults around it|No fault since|No fault around it)\b.*", re.S
-)
+_FAULTS: Final = re.compile(r"\. (?:These faults were in force|No fault was in force)\b.*", re.S)
 """How the sentence of a finding ends; an incident has its faults elsewhere."""
 _ON_REPLICAS: Final = ("lost-on-replica", "replica-divergence")
 MOST_CHANGES: Final = 3
