@@ -6,7 +6,9 @@ values are the numbers that were given.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
 
@@ -49,12 +51,15 @@ class Case:
     """One example of an anomaly."""
 
     rows: tuple[int, ...]
-    """The transactions that it names, in order of time, at most 16."""
+    """The transactions that it names, at most 16."""
     text: str
     """Elle's own words, cut short."""
     cycle: tuple[Edge, ...] = ()
     """Edges from transaction to transaction; the last leads back to the first. Empty for an anomaly that is
     no cycle, such as G1a."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Of what is no cycle: Elle's own data, such as the key, the element and the operations. A transaction is
+    {"operation": its row}."""
 
 
 @dataclass(frozen=True, slots=True)

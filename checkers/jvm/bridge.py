@@ -36,6 +36,7 @@ from wrackline.checkers.jvm.calls import (
 )
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
 from wrackline.checkers.jvm.compiled import loadable
+from wrackline.history.jepsen.edn import forms
 
 DEFAULT_HEAP = "2g"
 DEFAULT_DEADLINE_S = 60.0
@@ -226,8 +227,10 @@ def _answer(valid: int) -> Answer:
     return {1: Answer.VALID, 0: Answer.INVALID}.get(valid, Answer.UNKNOWN)
 
 
-def _case(order: Ints, indexes: list[int], text: str, cycle: tuple[list[int], list[tuple[Any, ...]]]) -> Case:
-    """``order``: the row of the event with each index, of a completion -1 - row."""
+def _case(
+    order: Ints, indexes: list[int], text: str, cycle: tuple[list[int], list[tuple[Any, ...]]], facts: str
+) -> Case:
+    """``order``: the row of the event with each index, of a completion -1 - row. ``facts`` is EDN."""
 
     def row(index: int) -> int:
         at = int(order[index])
@@ -235,6 +238,16 @@ def _case(order: Ints, indexes: list[int], text: str, cycle: tuple[list[int], li
 
     def known(number: int) -> int | None:
         return None if number == NIL else number
+
+    def by_row(fact: Any) -> Any:
+        match fact:
+            case {"operation": int(index)}:
+                return {"operation": row(index)}
+            case dict():
+                return {key: by_row(one) for key, one in fact.items()}
+            case list():
+                return [by_row(one) for one in fact]
+        return fact
 
     around, edges = cycle
     return Case(
@@ -244,6 +257,7 @@ def _case(order: Ints, indexes: list[int], text: str, cycle: tuple[list[int], li
             Edge(kind, row(before), row(after), *(known(number) for number in numbers))
             for before, after, (kind, *numbers) in zip(around, [*around[1:], *around[:1]], edges, strict=True)
         ),
+        by_row(next(iter(forms([facts])), {})),
     )
 
 

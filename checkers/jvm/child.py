@@ -137,8 +137,8 @@ class _Jvm:
                 str(kind),
                 int(count),
                 [
-                    ([int(index) for index in indexes], str(text), _cycle(*cycle))
-                    for indexes, text, cycle in some
+                    ([int(index) for index in indexes], str(text), _cycle(*cycle), str(facts))
+                    for indexes, text, cycle, facts in some
                 ],
             )
             for kind, count, some in anomalies

@@ -61,6 +61,22 @@
     (let [text (pr-str value)]
       (subs text 0 (min 600 (count text))))))
 
+(defn plain
+  "A case as plain data, an operation as {:operation index}."
+  [value]
+  (cond (operation? value)   {:operation (:index value)}
+        (map? value)         (into {} (map (fn [[k v]] [(plain k) (plain v)])) (take 16 value))
+        (coll? value)        (mapv plain (take 32 value))
+        (keyword? value)     (name value)
+        (or (nil? value) (number? value) (string? value) (boolean? value)) value
+        :else                (str value)))
+
+(defn facts
+  "What proves an anomaly that is no cycle, as EDN; nothing where that is long."
+  [case]
+  (let [text (if (and (map? case) (not (:steps case))) (pr-str (plain case)) "{}")]
+    (if (< (count text) 4000) text "{}")))
+
 (defn number
   "A key or a value as a long; `nothing` for nil, and for Elle's own word for the state before the first write."
   [value nothing]
@@ -81,7 +97,7 @@
     [[] []]))
 
 (defn check
-  "[valid? [[type count [[indexes text cycle] ...]] ...] [refuted models]]: 1 valid, 0 not, -1 unknown."
+  "[valid? [[type count [[indexes text cycle facts] ...]] ...] [refuted models]]: 1 valid, 0 not, -1 unknown."
   [model consistency timeout-ms & columns]
   (let [options {:consistency-models [(keyword consistency)] :cycle-search-timeout timeout-ms}
         nothing (last columns)
@@ -94,7 +110,8 @@
         anomalies (for [[type cases] (:anomalies result)]
                     (let [cases (if (sequential? cases) cases [cases])]
                       [(name type) (count cases)
-                       (mapv (fn [one] [(operations one) (told (or (:steps one) one)) (cycle-of one nothing)])
+                       (mapv (fn [one]
+                               [(operations one) (told (or (:steps one) one)) (cycle-of one nothing) (facts one)])
                              (take 3 cases))]))]
     [(case (:valid? result) true 1 false 0 -1)
      (vec anomalies)

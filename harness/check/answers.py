@@ -117,6 +117,10 @@ class Example:
     """T1, T2, ...: of a cycle in its order."""
     links: tuple[Link, ...]
     """Of a cycle; the last leads back to the first. Empty for what is no cycle."""
+    sentence: str
+    """What is wrong, of what is no cycle; empty where only Elle's own words say it."""
+    facts: dict[str, Any]
+    """Elle's own data of it; a transaction is {"operation": "T1"}."""
     words: str
     """Elle's own, cut short."""
     names: dict[str, Any]

@@ -152,5 +152,6 @@ def _example(kind: str, example: Example) -> dict[str, Any]:
         "drawing": drawing,
         "steps": [f"T{one.before} < T{one.after} ({one.kind}): {one.sentence}." for one in example.links],
         "words": example.words,
+        "sentence": example.sentence,
         "transactions": [f"{name}: {one.line}, {one.outcome}" for name, one in named],
     }

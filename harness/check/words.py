@@ -57,8 +57,8 @@ def _of_anomaly(anomaly: Anomaly) -> Iterator[str]:
     yield f"  {anomaly.count} {anomaly.type}"
     for example in anomaly.examples[:1]:
         if not example.links:
-            yield f"    {example.words}"
-            if example.names:
+            yield f"    {example.sentence or example.words}"
+            if example.names and not example.sentence:
                 yield "    " + ", ".join(f"{n} is {shown(name)}" for n, name in example.names.items())
         else:
             for link in example.links:

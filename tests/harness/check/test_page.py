@@ -59,7 +59,7 @@ def test_elles_cycle_is_drawn_with_its_type() -> None:
     said = sentence(edge, "list-append", "T1", "T2", lambda number: names.get(number or 0, number))
     assert said == "T1 read nil of key x, and T2 appended 1 to it"
     links = (Link("rw", 1, 2, said, "x", None, 1), Link("realtime", 2, 1, "T2 had completed before", None))
-    anomaly = Anomaly("G-single-item-realtime", 1, (Example(txns, links, "", {}),))
+    anomaly = Anomaly("G-single-item-realtime", 1, (Example(txns, links, "", {}, "", {}),))
     verdict = Verdict(None, Answer.INVALID, ELLE, 2, anomalies=(anomaly,), refuted=("strict-serializable",))
     text = page([Judged("h.edn", [verdict])])
     assert "<h3>G-single-item-realtime" in text

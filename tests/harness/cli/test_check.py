@@ -288,9 +288,12 @@ def test_elle_says_why_each_transaction_comes_before_the_next(tmp_path: Path) ->
     [rw] = [one for one in anomaly["examples"][0]["links"] if one["kind"] == "rw"]
     assert anomaly["type"] == "G-single-item-realtime"
     assert (rw["key"], rw["value"], rw["next_value"]) == ("x", None, 1)
+    aborted = lost.replace(":ok :f :txn :value [[:append", ":fail :f :txn :value [[:append")
+    found = check(tmp_path, aborted, "--model", "list-append")
+    assert "1 G1a\n    T2 read 1 of key x, which T1 wrote, and T1 failed\n" in found.output
     seen_twice = lost.replace("[1]", "[1 1]")
     found = check(tmp_path, seen_twice, "--model", "list-append")
-    assert (found.return_value, ":duplicates {1 2}" in found.output) == (1, True)
+    assert (found.return_value, "read an element of key x more than once: [1 1]" in found.output) == (1, True)
 
 
 DEEP = "[" * 150 + "]" * 150
