@@ -190,8 +190,8 @@ def _opened(
                 raise AnalysisError(
                     f"{directory}: same test id as {twin.directory} ({run.info.test_id}); judge one at a time"
                 )
-        except AnalysisError as told:
-            wrong(told)
+        except AnalysisError as problem:
+            wrong(problem)
     return list(runs.values())
 
 

@@ -230,12 +230,12 @@ def essential(workload: str, table: Columns) -> Ints:
     """The operations without which something else would be found, whatever gets still come: all puts, and of
     each value the gets that say most."""
     if workload == REGISTER:
-        told, clusters = exact_register.clusters_of(table)
+        contradictions, clusters = exact_register.clusters_of(table)
         rows = [clusters.first, clusters.last]
     else:
         wrong, lives = exact_queue.lives_of(table)
-        told, rows = wrong, [lives.got]  # type: ignore[assignment]
-    named = np.array([row for one in told for row in one.rows], dtype=np.int64)
+        contradictions, rows = wrong, [lives.got]  # type: ignore[assignment]
+    named = np.array([row for one in contradictions for row in one.rows], dtype=np.int64)
     kept: Ints = np.unique(np.concatenate([np.flatnonzero(table.puts), *rows, named]))
     return kept[kept >= 0]
 

@@ -71,8 +71,8 @@ class Transitions:
 
     def symbol(self, operation: Operation) -> int:
         """The number of an operation: those of the same f, argument, result and outcome share one."""
-        told = operation.result if operation.outcome is Outcome.OK else operation.outcome
-        key = (operation.f, frozen(operation.argument), frozen(told), operation.outcome)
+        answer = operation.result if operation.outcome is Outcome.OK else operation.outcome
+        key = (operation.f, frozen(operation.argument), frozen(answer), operation.outcome)
         known = self._symbol_ids.get(key)
         if known is None:
             known = self._symbol_ids[key] = len(self.symbols)

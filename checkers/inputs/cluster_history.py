@@ -69,13 +69,13 @@ class Cluster:
 
 def cluster_of(control: Sequence[Event], nodes: Mapping[str, str], end_ns: int) -> Cluster:
     """What was written down, where anything was."""
-    told = [event for event in control if event.process == CONTROL]
-    [*_, whole_row] = [None, *(event for event in told if event.f == CHRONICLE)]
+    own = [event for event in control if event.process == CONTROL]
+    [*_, whole_row] = [None, *(event for event in own if event.f == CHRONICLE)]
     extra = {} if whole_row is None else dict(whole_row.extra or {})
-    exact = exact_spans(told, nodes, end_ns)
+    exact = exact_spans(own, nodes, end_ns)
     return Cluster(
-        exact or polled_spans(told, nodes, end_ns),
-        tuple(_recovery(event, nodes) for event in told if event.f == UNCLEAN_RECOVERY),
+        exact or polled_spans(own, nodes, end_ns),
+        tuple(_recovery(event, nodes) for event in own if event.f == UNCLEAN_RECOVERY),
         str(extra.get("source") or "") if exact else "",
         texts(extra, "missing"),
     )

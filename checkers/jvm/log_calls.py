@@ -39,8 +39,8 @@ class LogCalls:
         self._rows.append((_NAMES.index("read"), len(self._reads), NIL, inv, ret))
         self._reads.append((covered if covered[0] < covered[1] else (0, 0), records))
 
-    def end(self, told: int, inv: int, ret: int) -> None:
-        self._rows.append((_NAMES.index("end"), told, NIL, inv, ret))
+    def end(self, end_offset: int, inv: int, ret: int) -> None:
+        self._rows.append((_NAMES.index("end"), end_offset, NIL, inv, ret))
 
     def __len__(self) -> int:
         return len(self._rows)

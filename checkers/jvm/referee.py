@@ -80,16 +80,16 @@ def _witnesses(findings: Path) -> list[Row]:
 
 def histories(run_dir: Path, findings: Sequence[Row]) -> list[Calls]:
     """The operations that each finding names, as Knossos reads them. Raises OSError."""
-    chunks = [_chunks(run_dir, one) if one["where"] == HOLE else ((), (False, False)) for one in findings]
-    named = [sorted({*one["operations"], *more}) for one, (more, _) in zip(findings, chunks, strict=True)]
+    pieces = [_pieces(run_dir, one) if one["where"] == HOLE else ((), (False, False)) for one in findings]
+    named = [sorted({*one["operations"], *more}) for one, (more, _) in zip(findings, pieces, strict=True)]
     rows = _events(run_dir, {index for indexes in named for index in indexes})
     return [
         _calls(one, [rows[at] for at in indexes if at in rows], edges)
-        for one, indexes, (_, edges) in zip(findings, named, chunks, strict=True)
+        for one, indexes, (_, edges) in zip(findings, named, pieces, strict=True)
     ]
 
 
-def _chunks(run_dir: Path, finding: Row) -> tuple[Sequence[int], tuple[bool, bool]]:
+def _pieces(run_dir: Path, finding: Row) -> tuple[Sequence[int], tuple[bool, bool]]:
     """Of the final read of the finding's partition: the chunks that it names, those between, and one on
     either side (indexes of completions); whether the first and the last of all are among them."""
     where = (pc.field("f") == "drain") & (pc.field("type") == "ok")
@@ -162,11 +162,11 @@ def _ask(bridge: Bridge, one: Row, calls: Calls) -> Refereed:
     return Refereed(*_name(one), answer, found.why)
 
 
-def _calls(one: Row, told: Sequence[Operation], edges: tuple[bool, bool]) -> Calls:
+def _calls(one: Row, cited: Sequence[Operation], edges: tuple[bool, bool]) -> Calls:
     if one["anomaly"] != LOG:
-        return calls_of(_columns(told), MODELS[one["anomaly"]])
+        return calls_of(_columns(cited), MODELS[one["anomaly"]])
     operations: dict[int, Operation] = {}
-    for invocation, completion in told:  # both events of an operation may be named
+    for invocation, completion in cited:  # both events of an operation may be named
         if completion is not None or invocation["index"] not in operations:
             operations[invocation["index"]] = (invocation, completion)
     return calls_of_log(one, list(operations.values()), edges)
@@ -198,10 +198,10 @@ def lines(said: Sequence[Refereed]) -> list[str]:
     """For people: what stands, and what does not."""
     if not said:
         return []
-    told = summary(said)
+    counts = summary(said)
     why = "; ".join(dict.fromkeys(one.why for one in said if one.answer == "undecided"))
-    undecided = f"{told['undecided']} undecided" + (f": {why}" if why else "")
-    found = [f"Knossos confirms {told['confirmed']} of {len(said)} witnesses ({undecided})"]
+    undecided = f"{counts['undecided']} undecided" + (f": {why}" if why else "")
+    found = [f"Knossos confirms {counts['confirmed']} of {len(said)} witnesses ({undecided})"]
     found += [
         f"Knossos finds an order for the witness of {one.anomaly} in {one.topic}-{one.partition} ({one.where}"
         f"{'' if one.value is None else f', value {one.value}'}): that finding is a mistake of the checker "

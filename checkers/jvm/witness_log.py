@@ -28,11 +28,11 @@ def calls_of_log(
     finding: Row, operations: Sequence[Operation], edges: tuple[bool, bool] = (False, False)
 ) -> Calls:
     """``finding``: a row of findings.parquet; its offset and value say what it is about. ``edges``: whether
-    chunks of the final read among the operations are its first and its last."""
+    pieces of the final read among the operations are its first and its last."""
     found = LogCalls()
     operations = [one for one in operations if _of_this_log(one[0], finding)]
     reads = [one for one in operations if one[0]["f"] in ("poll", "drain")]
-    shown = {(r["offset"], r["value"]) for _, told in reads for r in _records(told, finding)}
+    shown = {(r["offset"], r["value"]) for _, read in reads for r in _records(read, finding)}
     for invocation, completion in operations:
         if invocation["f"] == "send":
             _sent(found, finding, invocation, completion, shown)
@@ -41,11 +41,11 @@ def calls_of_log(
         elif invocation["f"] == "end" and completion["high_watermark"] is not None:
             found.end(completion["high_watermark"], invocation["index"], completion["index"])
         elif invocation["f"] in ("poll", "drain"):
-            told = _telling(_records(completion, finding), finding)
-            found.read(told, invocation["index"], completion["index"])
+            read = _telling(_records(completion, finding), finding)
+            found.read(read, invocation["index"], completion["index"])
     if finding["where"] == HOLE:
-        chunks = [told for invoked, told in reads if invoked["f"] == "drain" and told is not None]
-        _final(found, finding, chunks, edges)
+        pieces = [read for invoked, read in reads if invoked["f"] == "drain" and read is not None]
+        _final(found, finding, pieces, edges)
     return found.build(Model.SOME_OF_LOG)
 
 
@@ -73,13 +73,13 @@ def _sent(
     found: LogCalls, finding: Row, invocation: Row, completion: Row | None, shown: set[tuple[int, int]]
 ) -> None:
     """Each record of a send is an append with an outcome of its own."""
-    told = {one["value"]: one["offset"] for one in _records(completion, finding)}
+    placed = {one["value"]: one["offset"] for one in _records(completion, finding)}
     telling = {value for _, value in _telling(_records(completion, finding), finding)}
     for record in _records(invocation, finding):
         value = record["value"]
         if value != finding["value"] and value not in telling:
             continue
-        offset = told.get(value, -1)
+        offset = placed.get(value, -1)
         refused = completion is not None and completion["type"] == "fail" and offset < 0
         if offset == FAILED or refused:
             found.failed(value)
@@ -90,15 +90,15 @@ def _sent(
         found.append(value, invocation["index"], ret, offset if offset >= 0 else place)
 
 
-def _final(found: LogCalls, finding: Row, chunks: Sequence[Row], edges: tuple[bool, bool]) -> None:
-    """Chunks of the final read, one after another: together they covered the finding's offset if they show
+def _final(found: LogCalls, finding: Row, pieces: Sequence[Row], edges: tuple[bool, bool]) -> None:
+    """Pieces of the final read, one after another: together they covered the finding's offset if they show
     records below it (or begin the read) and above it (or end the read, and the log goes on)."""
     offset = finding["offset"]
-    there = [one["offset"] for told in chunks for one in _records(told, finding)]
-    ends = [told["high_watermark"] or 0 for told in chunks]
-    starts = [told["offset"] or 0 for told in chunks]
+    there = [one["offset"] for read in pieces for one in _records(read, finding)]
+    ends = [read["high_watermark"] or 0 for read in pieces]
+    starts = [read["offset"] or 0 for read in pieces]
     below = min(there, default=offset) < offset or (edges[0] and max(starts, default=offset + 1) <= offset)
     above = max(there, default=offset) > offset or (edges[1] and max(ends, default=0) > offset)
     if below and above and offset not in there:
-        first, last = (pick(told["index"] for told in chunks) for pick in (min, max))
+        first, last = (pick(read["index"] for read in pieces) for pick in (min, max))
         found.read([], first, last, (offset, offset + 1))

@@ -38,7 +38,7 @@ class _Queue(Model[S]):
                 seen.put(place, one, frozen(one.argument))
             elif one.outcome is Outcome.OK and not _found_nothing(one):
                 seen.see(one, [frozen(one.result)])
-        return seen.told()
+        return seen.forgettable()
 
 
 class FifoQueue(_Queue[tuple[Hashable, ...]]):

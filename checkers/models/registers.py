@@ -71,7 +71,7 @@ class Register(Model[Value]):
             elif one.f == "cas":
                 seen.put(place, one, pair(one, one.argument)[1])
             seen.see(one, _needed(one))
-        return seen.told()
+        return seen.forgettable()
 
     def describe_state(self, state: Value) -> str:
         return held(state)

@@ -40,7 +40,7 @@ class Seen:
             known = one.ret if one.outcome is Outcome.OK else None
             self._by[value] = known if before is None else before if known is None else min(before, known)
 
-    def told(self) -> Mapping[int, int | None]:
+    def forgettable(self) -> Mapping[int, int | None]:
         """An operation may be left out whose value was not seen by anyone. It did happen where its value was
         seen and no other can have put it there."""
         found: dict[int, int | None] = {}

@@ -65,7 +65,7 @@ class Set(Model[frozenset[Hashable]]):
                 seen.put(place, one, frozen(one.argument))
             elif one.f == "read" and one.outcome is Outcome.OK:
                 seen.see(one, _elements(one.result))
-        return seen.told()
+        return seen.forgettable()
 
     def describe_state(self, state: frozenset[Hashable]) -> str:
         if state == UNSEEN:

@@ -106,11 +106,11 @@ class ExecutorWatch:
     ever and say nothing: this says so after 10 s, and ends the jobs after ``wait_s``. One executor
     that dies is no matter: its tasks are done again by the others."""
 
-    def __init__(self, context: SparkContext, offer: str, told: Callable[[str], None]) -> None:
+    def __init__(self, context: SparkContext, offer: str, report: Callable[[str], None]) -> None:
         """``offer``: who gives executors, and of what size, for the line. Raises SparkUnavailable."""
         self.gone = ""
         """Why the jobs were ended; empty while all is well."""
-        self._context, self._offer, self._told = context, offer, told
+        self._context, self._offer, self._report = context, offer, report
         self._wait_s = wait_s()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, name="executors", daemon=True)
@@ -123,16 +123,16 @@ class ExecutorWatch:
     def _look(self) -> None:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-        seen, told = time.monotonic(), False
+        seen, reported = time.monotonic(), False
         while not self._ended.wait(_LOOK_S):
             try:
                 if self._executors():
-                    seen, told = time.monotonic(), False
+                    seen, reported = time.monotonic(), False
                     continue
                 silent_s = time.monotonic() - seen
-                if silent_s > _TELL_S and not told:
-                    told = True
-                    self._told(
+                if silent_s > _TELL_S and not reported:
+                    reported = True
+                    self._report(
                         f"no executor yet: {self._offer}; waiting {self._wait_s:g} s in all ({WAIT_VARIABLE})"
                     )
                 if silent_s > self._wait_s:

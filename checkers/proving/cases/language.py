@@ -158,19 +158,19 @@ class Case(Words):
         if "of" in words[1:-1]:
             *words, _, key = words
             self._compacted = True
-        told = [self._record(word, step, sent=True) for word in words]
-        partition = told[0].partition
+        named = [self._record(word, step, sent=True) for word in words]
+        partition = named[0].partition
         if invoke:
-            asked = tuple(record._replace(offset=UNKNOWN) for record in told)
+            asked = tuple(record._replace(offset=UNKNOWN) for record in named)
             self._event(
                 process, Type.INVOKE, "send", partition=partition, key=key, records=asked, extra=extra
             )
         if complete:
-            codes = [record.offset for record in told]
+            codes = [record.offset for record in named]
             kind = Type.OK if UNKNOWN not in codes and FAILED not in codes else Type.INFO
             kind = Type.FAIL if all(code == FAILED for code in codes) else kind
             error = None if kind is Type.OK else "_TIMED_OUT" if kind is Type.INFO else "MSG_SIZE_TOO_LARGE"
-            whole = {"partition": partition, "key": key, "records": tuple(told)}
+            whole = {"partition": partition, "key": key, "records": tuple(named)}
             self._event(process, kind, "send", error=error, extra=extra, **whole)
 
     def _transaction(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
@@ -237,8 +237,8 @@ class Case(Words):
         if invoke:
             self._event(process, Type.INVOKE, "committed", extra=extra)
         if complete:
-            told = {str(p): offset for p, offset in self._offsets(words, step)}
-            self._event(process, Type.OK, "committed", extra={**extra, "offsets": told})
+            named = {str(p): offset for p, offset in self._offsets(words, step)}
+            self._event(process, Type.OK, "committed", extra={**extra, "offsets": named})
 
     def _from(self, process: int, words: list[str], step: str) -> None:
         words, group = self._in_group(words, step) if "in" in words else (words, {})
@@ -280,11 +280,11 @@ class Case(Words):
     def _end(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
         if len(words) != 1:
             raise CaseError(f"{step!r}: 'end' wants one offset (also when it is only asked for)")
-        partition, told = self._place(words[0], step)
+        partition, end = self._place(words[0], step)
         if invoke:
             self._event(process, Type.INVOKE, "end", partition=partition)
         if complete:
-            self._event(process, Type.OK, "end", partition=partition, high_watermark=told)
+            self._event(process, Type.OK, "end", partition=partition, high_watermark=end)
 
     def _final(self, words: list[str], step: str) -> None:
         words, flags = self._flags(words, ("to",), ("short",), step)

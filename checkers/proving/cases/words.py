@@ -89,8 +89,8 @@ class Words:
             offset = _CODES.get(found["mark"], UNKNOWN)
         else:
             raise CaseError(f"{step!r}: {word!r} was read, so it has an offset")
-        told = -1 if found["epoch"] == "-" else int(found["epoch"] or epoch)
-        return Record(partition, offset, self._value(found["value"]), told)
+        leader_epoch = -1 if found["epoch"] == "-" else int(found["epoch"] or epoch)
+        return Record(partition, offset, self._value(found["value"]), leader_epoch)
 
     def _value(self, name: str) -> int:
         if name in ("#", "~"):

@@ -25,13 +25,13 @@ def _compacted(log: PartitionLog, share: float, random: np.random.Generator) -> 
     return there
 
 
-def _chunks(
+def _pieces(
     log: PartitionLog,
     partition: int,
     upto: int,
     there: Bools,
     *,
-    told: bool = True,
+    with_epochs: bool = True,
     raw: bool = False,
 ) -> Iterator[tuple[pa.Array, bool]]:
     """Rows of records, and is it the last. ``raw``: also those of transactions that aborted, as a replica
@@ -41,7 +41,7 @@ def _chunks(
         offsets = np.arange(start, max(start, stop))
         offsets = offsets[(log.value[offsets] != MARKER) & (log.shown[offsets] | raw) & there[offsets]]
         size = len(offsets)
-        epoch = log.epoch[offsets] if told else np.full(size, -1)
+        epoch = log.epoch[offsets] if with_epochs else np.full(size, -1)
         bounds = np.array([0, size])
         yield records(np.full(size, partition), offsets, log.value[offsets], bounds, epoch), stop >= upto
 
@@ -57,7 +57,7 @@ def final_read(outcome: Outcome, seed: int) -> Iterator[Block]:
             continue
         upto = end if whole else int(random.integers(0, end + 1))
         there = _compacted(log, outcome.knobs.compacted, np.random.default_rng([seed, 0xC03, p]))
-        for chunk, last in _chunks(log, p, upto, there, told=outcome.knobs.epochs_told):
+        for piece, last in _pieces(log, p, upto, there, with_epochs=outcome.knobs.epochs_told):
             now, process, partition = np.array([at]), np.array([first + p]), np.array([p])
             yield Block(now, process, "invoke", "drain", topic=TOPIC, partition=partition)
             yield Block(
@@ -69,7 +69,7 @@ def final_read(outcome: Outcome, seed: int) -> Iterator[Block]:
                 partition=partition,
                 offset=np.array([0]),
                 high_watermark=np.array([end]),
-                records=chunk,
+                records=piece,
                 extra=['{"complete":true}' if last and whole else "{}"],
             )
             at += 2
@@ -100,7 +100,7 @@ def replicas(outcome: Outcome, seed: int) -> Iterator[Block]:
             thinner = np.random.default_rng([seed, 0xC04, p, number])
             there = _compacted(held, 0.0 if behind else outcome.knobs.compacted, thinner)
             leo = hw + 1 if held is not log else hw
-            for chunk, last in _chunks(held, p, leo, there, raw=True):
+            for piece, last in _pieces(held, p, leo, there, raw=True):
                 extra = {"in_isr": not behind, "complete": last, "hw": hw}
                 yield Block(
                     np.array([at]),
@@ -112,7 +112,7 @@ def replicas(outcome: Outcome, seed: int) -> Iterator[Block]:
                     node=host,
                     offset=np.array([0]),
                     high_watermark=np.array([leo]),
-                    records=chunk,
+                    records=piece,
                     extra=[orjson.dumps(extra).decode()],
                 )
                 at += 1

@@ -61,7 +61,7 @@ def _told(outcome: Outcome, group: Group, row: int) -> dict[str, object]:
 
 def _rebalances(outcome: Outcome, group: Group) -> Iterator[Block]:
     """In the middle of the poll; every third without positions."""
-    rows, told = np.flatnonzero(group.joins_op), list[str | None]()
+    rows, answers = np.flatnonzero(group.joins_op), list[str | None]()
     before: tuple[int, list[int]] = (NONE, [])
     for number, row in enumerate(rows.tolist()):
         process, mine = int(group.process_op[row]), np.flatnonzero(group.holds_op[row]).tolist()
@@ -70,9 +70,9 @@ def _rebalances(outcome: Outcome, group: Group) -> Iterator[Block]:
             extra["revoked"] = [p for p in before[1] if p not in mine]
         if number % 3:
             extra["positions"] = _at(group.begin_op[row], mine)
-        told.append(orjson.dumps(extra).decode())
+        answers.append(orjson.dumps(extra).decode())
         before = (process, mine)
-    yield Block(group.asked_op[rows], group.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=told)
+    yield Block(group.asked_op[rows], group.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=answers)
 
 
 def _at(offsets: Ints, partitions: list[int]) -> Mapping[str, int]:
@@ -112,23 +112,23 @@ def _asked(group: Group) -> Iterator[Block]:
     rows = np.flatnonzero(group.kind_op == COMMITTED)
     who: dict[str, Any] = {"group": group.name}
     everything = list(range(group.offset_op.shape[1]))
-    told = [
+    answers = [
         orjson.dumps({"offsets": _at(group.offset_op[row], everything)} | who).decode()
         for row in rows.tolist()
     ]
     asked = [orjson.dumps(who).decode()] * len(rows)
-    yield from _operations(group, rows, "committed", asked, told, LOST_ERROR)
+    yield from _operations(group, rows, "committed", asked, answers, LOST_ERROR)
 
 
 def _operations(
-    group: Group, rows: Ints, f: str, asked: list[str], told: list[str], failure: str
+    group: Group, rows: Ints, f: str, asked: list[str], answers: list[str], failure: str
 ) -> Iterator[Block]:
     """Invocations, and the completions that are on record."""
     yield Block(group.invoke_op[rows], group.process_op[rows], "invoke", f, topic=TOPIC, extra=asked)
     outcomes = group.outcome_op[rows]
     for number, kind in _TYPES.items():
         done = np.flatnonzero(outcomes == number)
-        texts = told if number == OK else asked
+        texts = answers if number == OK else asked
         error = {OK: None, REFUSED: failure, LOST: LOST_ERROR}[number]
         some, extra = rows[done], [texts[at] for at in done.tolist()]
         yield Block(
