@@ -1,7 +1,8 @@
-"""The histories that Porcupine records in its repository (folder ``test_data``), as operations of ours.
+"""The histories that Porcupine and Knossos keep in their repositories, as operations of ours.
 
-``jepsen/etcd_NNN.log`` are logs of Jepsen's test of etcd: a register with compare-and-set, in which a failed
-compare-and-set tells that the value was another. ``kv/*.txt`` are histories of a map of texts."""
+Of Porcupine's folder ``test_data``: ``jepsen/etcd_NNN.log`` are logs of Jepsen's test of etcd, a register
+with compare-and-set in which a failed one tells that the value was another; ``kv/*.txt`` are histories of a
+map of texts."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from wrackline.checkers.models import Operation, Outcome
+from wrackline.harness.jepsen.object_histories import NEVER, paired
+from wrackline.history.jepsen.text import read
 
 _ETCD = re.compile(r"INFO\s+jepsen\.util\s+-\s+(\d+)\s+:(\w+)\s+:(\w+)\s+(.*)")
 _KV = re.compile(r'\{:process (\d+), :type :(\w+), :f :(\w+), :key "(.*)", :value (?:nil|"(.*)")\}')
@@ -34,6 +37,25 @@ def recorded(folder: Path) -> Iterator[Recorded]:
             yield Recorded(path.stem, "strict-cas-register", {}, operations)
     for path in sorted(folder.glob("kv/*.txt")):
         yield Recorded(path.stem, "kv", {"initial": ""}, tuple(_paired(_kv(path))))
+
+
+def of_knossos(folder: Path) -> Iterator[tuple[Recorded, str]]:
+    """All of Knossos' ``data``, each with the verdict that its folder tells. Knossos takes a read of nil for
+    one whose value is not known, so these are left out."""
+    for path in sorted(folder.glob("*/*/*.edn")):
+        model, kind = path.parts[-3:-1]
+        forms = (one for form in read(path) for one in (form if isinstance(form, list) else [form]))
+        operations = tuple(
+            Operation(
+                *(one.process, one.f, one.argument, one.value if one.outcome.name == "OK" else None, one.inv),
+                None if one.ret == NEVER else one.ret,
+                Outcome[one.outcome.name],
+            )
+            for one in paired(forms)
+            if one.f != "read" or one.value is not None
+        )
+        settings = {} if model == "mutex" else {"initial": 0}
+        yield Recorded(path.stem, model, settings, operations), "valid" if kind == "good" else "invalid"
 
 
 def _etcd(path: Path) -> Iterator[tuple[int, str, str, Any]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.checkers.exact.recorded import recorded
+from tests.checkers.exact.recorded import of_knossos, recorded
 from tests.checkers.exact.referees import OF_OBJECTS, answer
 from tests.checkers.goldens import LINEARIZABLE, calls, load, make
 from wrackline.checkers.exact.search import Answer, search
@@ -22,6 +22,7 @@ from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.models import load as load_model
 
 PORCUPINE = os.environ.get("WRACKLINE_PORCUPINE_DATA")
+KNOSSOS = os.environ.get("WRACKLINE_KNOSSOS_DATA")
 VERDICTS = Path(__file__).parents[1] / "golden/porcupine.json"
 DECIDED = ("valid", "invalid")
 
@@ -44,6 +45,14 @@ def test_the_search_says_what_porcupine_says_of_all_that_it_recorded() -> None:
         for one in recorded(Path(PORCUPINE or ""))
     }
     assert found == verdicts
+
+
+@pytest.mark.skipif(KNOSSOS is None, reason="WRACKLINE_KNOSSOS_DATA names no data of Knossos")
+def test_the_search_says_what_knossos_says_of_all_that_it_keeps() -> None:
+    kept = list(of_knossos(Path(KNOSSOS or "")))
+    assert len(kept) > 100
+    for one, verdict in kept:
+        assert search(one.operations, load_model(one.model, **one.settings)).answer == verdict, one.name
 
 
 @pytest.fixture(scope="module")
