@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, Operation, Outcome, Refused
@@ -19,22 +20,37 @@ class Counter(Model[int]):
 
     def __init__(self, initial: int = 0) -> None:
         self._initial = initial
+        self._most: int | None = None
 
     def initial(self) -> int:
         return self._initial
 
+    def narrowed(self, operations: Sequence[Operation]) -> Counter:
+        """Where nothing is taken away, one state stands for all numbers above those that anybody saw."""
+        same = copy(self)
+        adds = [one for one in operations if one.f != "read"]
+        if all(_number(one, one.argument) >= 0 for one in adds):
+            done = [one for one in operations if one.outcome is Outcome.OK]
+            reads = [one.result for one in done if one.f == "read"]
+            totals = [one.result[1] for one in done if one.f == "add-and-get"]
+            same._most = max((one for one in reads + totals if one is not None), default=self._initial)
+        return same
+
     def step(self, state: int, operation: Operation) -> int | Refused:
         match operation.f:
             case "add":
-                return state + _number(operation, operation.argument)
+                return self._at_most(state + _number(operation, operation.argument))
             case "read":
                 return state if operation.result == state else REFUSED
             case "add-and-get":
                 after = state + _number(operation, operation.argument)
                 if operation.outcome is Outcome.OK and list(operation.result) != [operation.argument, after]:
                     return REFUSED
-                return after
+                return self._at_most(after)
         return REFUSED
+
+    def _at_most(self, total: int) -> int:
+        return total if self._most is None else min(total, self._most + 1)
 
     def observes(self, operation: Operation) -> bool:
         return operation.f == "read"

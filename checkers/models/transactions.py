@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar, TypeAlias
 
 from wrackline.checkers.models.protocol import (
@@ -14,6 +15,7 @@ from wrackline.checkers.models.protocol import (
     Refused,
     frozen,
 )
+from wrackline.checkers.models.seen import Unseen
 
 Held: TypeAlias = frozenset[tuple[Hashable, Any]]
 """Keys, and what each has now."""
@@ -31,9 +33,22 @@ class MultiRegister(Model[Held]):
     def __init__(self, initial: Any = None) -> None:
         """``initial``: what each register holds at first, or a map of keys to it."""
         self._initial = _First(initial, None)
+        self._read: frozenset[tuple[Hashable, Hashable]] | None = None
 
     def initial(self) -> Held:
         return frozenset()
+
+    def narrowed(self, operations: Sequence[Operation]) -> MultiRegister:
+        """A register need not remember which value it holds if it is none that was read there."""
+        same = copy(self)
+        same._read = frozenset(
+            (key, value)
+            for one in operations
+            if one.outcome is Outcome.OK
+            for f, key, value in _micro_operations(one, one.result)
+            if f in _READS
+        )
+        return same
 
     def step(self, state: Held, operation: Operation) -> Held | Refused:
         known = operation.outcome is Outcome.OK
@@ -41,7 +56,8 @@ class MultiRegister(Model[Held]):
         before = dict(state)
         for f, key, value in _micro_operations(operation, operation.result if known else operation.argument):
             if f in _WRITES:
-                changed[key] = value
+                remembered = self._read is None or (key, value) in self._read
+                changed[key] = value if remembered else Unseen.UNSEEN
             elif known:
                 held = changed[key] if key in changed else before.get(key, self._initial(key))
                 if held != value:

@@ -140,6 +140,7 @@ def drawn(
         clock += not ties or rng.random() < 0.6
         if begun < operations and len(active) < clients and rng.random() < 0.5:
             f, argument, results = kind.move(rng)
+            results = [argument] if results == [None] else results  # Jepsen repeats what was asked for
             active[process] = _Client(
                 Operation(process, f, argument, None, clock, None, Outcome.INFO), results
             )
