@@ -70,7 +70,8 @@ def test_the_search_says_what_knossos_says_of_thousands(model: str, bridge: Brid
     said: Counter[str] = Counter()
     for number in range(2_000):
         rng = random.Random(f"{model} {number}")
-        golden = make(Model(model), rng, rng.randint(4, 16))
+        # Of more operations of a queue, Knossos runs into its deadline again and again.
+        golden = make(Model(model), rng, rng.randint(4, 10 if model == Model.FIFO_QUEUE else 16))
         if model == Model.UNORDERED_QUEUE:  # Knossos cannot tell what a dequeue of unknown outcome took
             golden["ops"] = [op for op in golden["ops"] if op[0] == "enqueue" or op[3] is not None]
         theirs = bridge.linearizable(calls(golden), deadline_s=20).answer
