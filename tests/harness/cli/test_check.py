@@ -290,7 +290,7 @@ def test_elle_says_why_each_transaction_comes_before_the_next(tmp_path: Path) ->
     assert (rw["key"], rw["value"], rw["next_value"]) == ("x", None, 1)
     aborted = lost.replace(":ok :f :txn :value [[:append", ":fail :f :txn :value [[:append")
     found = check(tmp_path, aborted, "--model", "list-append")
-    assert "1 G1a\n    T2 read 1 of key x, which T2 wrote, and T2 failed\n" in found.output
+    assert "1 G1a\n    T1 read 1 of key x, which T2 wrote, and T2 failed\n" in found.output
     seen_twice = lost.replace("[1]", "[1 1]")
     found = check(tmp_path, seen_twice, "--model", "list-append")
     assert (found.return_value, "read an element of key x more than once: [1 1]" in found.output) == (1, True)
