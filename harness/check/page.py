@@ -17,7 +17,7 @@ from wrackline.harness.check.words import answer, headline
 from wrackline.harness.report.draw.elle_cycle import Step, Transaction, elle_cycle
 from wrackline.harness.report.draw.object_states import Bar, object_states
 from wrackline.harness.report.read.files import replace_file
-from wrackline.harness.report.text import printable
+from wrackline.harness.report.text import plural, printable
 from wrackline.pages import policy
 
 _MOST_IN_ORDER: Final = 200
@@ -73,9 +73,7 @@ def page(files: Sequence[Judged]) -> str:
         word,
         cls,
         names[0] if len(names) == 1 else f"{len(names)} files",
-        f"{len(wrong)} of {len(every)} objects are not in order, or not decided"
-        if wrong
-        else f"{len(every)} objects are in order",
+        _headline([verdict.answer for _, verdict in every]),
         [file.wrong for file in files if file.wrong],
         [_object(file, one) for file, one in wrong[:_MOST_DRAWN]],
         [f"{file.file}: {headline(one)}" for file, one in in_order[:_MOST_IN_ORDER]],
@@ -85,6 +83,15 @@ def page(files: Sequence[Judged]) -> str:
     assert loader is not None
     inline = policy("".join(loader.get_source(_ENVIRONMENT, name)[0] for name in _INLINE))
     return printable(_ENVIRONMENT.get_template("check.html.j2").render(page=content, policy=inline))
+
+
+def _headline(answers: Sequence[Answer]) -> str:
+    objects = plural(len(answers), "object")
+    bad, unknown = answers.count(Answer.INVALID), answers.count(Answer.UNKNOWN)
+    if not bad and not unknown:
+        return f"{objects} in order"
+    undecided = f"{unknown} undecided" if unknown else ""
+    return f"of {objects} " + ", ".join(filter(None, (f"{bad} not in order" if bad else "", undecided)))
 
 
 def _object(file: Judged, verdict: Verdict) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def test_a_folder_stands_for_its_histories(tmp_path: Path) -> None:
     (run / "history.edn").write_text(BAD)
     (run / "results.edn").write_text("{:valid? true}")
     (run.parent / "latest").symlink_to(run)
-    found = checked(str(tmp_path / "store"))
+    found = checked(str(tmp_path / "store"), str(run.parent / "latest" / "history.edn"))
     assert (found.return_value, found.output.count("not linearizable")) == (1, 1), "it is judged once"
     flat = tmp_path / "flat"
     flat.mkdir()
@@ -290,7 +290,7 @@ def test_elle_says_why_each_transaction_comes_before_the_next(tmp_path: Path) ->
     assert (rw["key"], rw["value"], rw["next_value"]) == ("x", None, 1)
     aborted = lost.replace(":ok :f :txn :value [[:append", ":fail :f :txn :value [[:append")
     found = check(tmp_path, aborted, "--model", "list-append")
-    assert "1 G1a\n    T2 read 1 of key x, which T1 wrote, and T1 failed\n" in found.output
+    assert "1 G1a\n    T1 read 1 of key x, which T2 wrote, and T2 failed\n" in found.output
     seen_twice = lost.replace("[1]", "[1 1]")
     found = check(tmp_path, seen_twice, "--model", "list-append")
     assert (found.return_value, "read an element of key x more than once: [1 1]" in found.output) == (1, True)
