@@ -50,6 +50,7 @@ class History:
     broken."""
 
     def __init__(self, files: Sequence[Path]) -> None:
+        self.files = files
         self._dataset = ds.dataset([str(path) for path in files], format="parquet")
 
     def control(self) -> list[Event]:

@@ -20,6 +20,7 @@ from wrackline.harness.report.draw.run_chart import buckets, run_chart
 from wrackline.harness.report.evidence import EvidenceGroup, evidence
 from wrackline.harness.report.incidents import Incidents, incidents_of
 from wrackline.harness.report.invariants import Invariants, invariants_of
+from wrackline.harness.report.pictures import Pictures, pictures
 from wrackline.harness.report.read.cluster import (
     CONTROLLER,
     Cluster,
@@ -27,6 +28,7 @@ from wrackline.harness.report.read.cluster import (
     cluster_of,
     controller_spans,
 )
+from wrackline.harness.report.read.columns import Operations
 from wrackline.harness.report.read.faults import (
     Fault,
     faults_of,
@@ -97,6 +99,7 @@ class Report:
     notes: tuple[str, ...]
     """Remarks that the run itself wrote down."""
     chart: Markup | None
+    pictures: Pictures | None
     bucket_s: int
     faults: tuple[FaultRow, ...]
     incidents: Incidents | None
@@ -155,6 +158,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
     changes.sort(key=lambda span: (span.begin_ns, span.topic, span.partition))
     verdict = str(files.verdict.get("verdict", NOT_JUDGED)) if files.verdict else NOT_JUDGED
     step, series = buckets(metrics, end_ns / 1e9)
+    drawn = _pictures(files, history, end_ns, faults, leaders, gaps)
     return Report(
         run_id=run_id(files),
         system=files.info.system if files.info else "",
@@ -172,6 +176,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         gaps=tuple(gaps),
         notes=notes_of(files),
         chart=run_chart(metrics, faults, phases, end_ns) if series or faults or phases else None,
+        pictures=drawn,
         bucket_s=step,
         faults=tuple(fault_row(fault, metrics) for fault in faults),
         incidents=incidents_of(files, faults),
@@ -234,6 +239,22 @@ def _by_anomaly(
     for group in groups:
         by_name.setdefault(group.group.anomaly, []).append(group)
     return tuple((one, tuple(by_name[one.name])) for one in anomalies if one.name in by_name)
+
+
+def _pictures(
+    files: RunFiles,
+    history: History | None,
+    end_ns: int,
+    faults: Sequence[Fault],
+    leaders: Mapping[str, Sequence[LeaderSpan]],
+    gaps: list[Gap],
+) -> Pictures | None:
+    if history is None:
+        return None
+    system = files.info.system if files.info else ""
+    operations, groups = Operations(history.files), files.explanations.groups
+    drawn = _guarded(lambda: pictures(operations, end_ns, faults, leaders, groups, system), gaps, None)
+    return drawn if drawn is not None and drawn.operations else None
 
 
 def _hidden(groups: Sequence[Group]) -> dict[str, tuple[int, int]]:

@@ -24,6 +24,7 @@ RIGHT: Final = WIDTH - 12
 BUCKETS: Final = 300
 LANE: Final = 20
 FAULTS_DRAWN: Final = 80
+_DECADES: Final = tuple(10.0**power for power in range(-3, 7))
 _AFTERWARDS: Final = ("drain", "replica", "assign")
 """Not part of the load: the final read, and consumers taking partitions."""
 
@@ -232,7 +233,8 @@ def draw_fault_lanes(
 # panels -----------------------------------------------------------------------------------------------------
 
 
-def _draw_frame(svg: Svg, y: Scale, marks: Sequence[tuple[float, str]], name: str, top: float) -> None:
+def draw_frame(svg: Svg, y: Scale, marks: Sequence[tuple[float, str]], name: str, top: float) -> None:
+    """Lines of a panel's scale with their labels, and the panel's name above it."""
     for value, label in marks:
         svg.line(LEFT, y(value), RIGHT, y(value), "grid")
         svg.text(LEFT - 8, y(value) + 4, label, "tick", anchor="end")
@@ -245,7 +247,7 @@ def _draw_rates(
     peak = max((bucket.rate for bucket in own), default=0) or 1
     y = Scale(0, peak * 1.04, top + height, top)
     marks = [(value, number(value)) for value in ticks(0, peak, 3 if height > 80 else 2)]
-    _draw_frame(svg, y, marks, f"{f} per second", top)
+    draw_frame(svg, y, marks, f"{f} per second", top)
     boxes: dict[str, list[tuple[float, float, float, float]]] = {"ok": [], "fail": [], "info": []}
     for bucket in own:
         left = x(bucket.begin_s)
@@ -266,13 +268,8 @@ def _draw_latency(
     svg: Svg, f: str, own: Sequence[Bucket], step: int, x: Scale, top: float, height: float
 ) -> None:
     known = [value for b in own for value in (b.p50, b.p99, b.worst) if value is not None and value > 0]
-    low, high = min(known, default=1.0), max(known, default=10.0)
-    decades = [10.0**power for power in range(-3, 7)]
-    floor = max((d for d in decades if d <= low), default=decades[0])
-    ceiling = min((d for d in decades if d >= high and d > floor), default=decades[-1])
-    y = Scale(floor, ceiling, top + height, top, log=True)
-    marks = [(value, milliseconds(value)) for value in decades if floor <= value <= ceiling]
-    _draw_frame(svg, y, marks, f"{f} latency (log scale)", top)
+    y = latency_scale(min(known, default=1.0), max(known, default=10.0), top, height)
+    draw_frame(svg, y, latency_marks(y), f"{f} latency (log scale)", top)
     for bucket in own:
         if bucket.worst is not None:
             svg.circle(x(bucket.begin_s + step / 2), y(bucket.worst), 1.6, "worst")
@@ -281,6 +278,17 @@ def _draw_latency(
         for present, run in groupby(_with_gaps(points, step), key=lambda point: point[1] is not None):
             if present:
                 svg.path([(x(begin + step / 2), y(value)) for begin, value in run if value is not None], name)
+
+
+def latency_scale(low_ms: float, high_ms: float, top: float, height: float) -> Scale:
+    """Logarithmic, from the power of ten below ``low_ms`` to that above ``high_ms``."""
+    floor = max((d for d in _DECADES if d <= low_ms), default=_DECADES[0])
+    ceiling = min((d for d in _DECADES if d >= high_ms and d > floor), default=_DECADES[-1])
+    return Scale(floor, ceiling, top + height, top, log=True)
+
+
+def latency_marks(y: Scale) -> list[tuple[float, str]]:
+    return [(value, milliseconds(value)) for value in _DECADES if y.low <= value <= y.high]
 
 
 def _with_gaps(points: Sequence[tuple[float, float | None]], step: int) -> list[tuple[float, float | None]]:

@@ -21,7 +21,11 @@ def _text(value: Number) -> str:
 class Svg:
     """One drawing, in user units; the page scales it to the width there is."""
 
-    def __init__(self, width: Number, height: Number, label: str, cls: str = "") -> None:
+    def __init__(
+        self, width: Number, height: Number, label: str, cls: str = "", *, desc: str = "", points: str = ""
+    ) -> None:
+        """``desc``: how to read it, for those who do not see it; ``points``: name of the table of the page's
+        data that has the operations behind its points."""
         self.width, self.height = width, height
         self._root = ElementTree.Element(
             "svg",
@@ -30,8 +34,11 @@ class Svg:
                 "role": "img",
                 "aria-label": printable(label, 300),
                 "class": f"chart {cls}".strip(),
-            },
+            }
+            | ({"data-points": points} if points else {}),
         )
+        if desc:
+            ElementTree.SubElement(self._root, "desc").text = printable(desc, 600)
 
     def rect(
         self, x: Number, y: Number, width: Number, height: Number, cls: str, *, tip: str = "", rx: Number = 0
@@ -56,6 +63,15 @@ class Svg:
                 "d", "M" + "L".join(f"{_text(x)} {_text(y)}" for x, y in points) + ("Z" if closed else "")
             )
 
+    def paths(self, lines: Sequence[Sequence[tuple[Number, Number]]], cls: str) -> None:
+        """Many polylines of one class in one element; one of a single point is a dot."""
+        drawn = [
+            "M" + "L".join(f"{_text(x)} {_text(y)}" for x, y in line) + ("" if len(line) > 1 else "h0")
+            for line in lines
+        ]
+        if drawn:
+            ElementTree.SubElement(self._root, "path", {"class": cls, "d": "".join(drawn)})
+
     def columns(self, boxes: Sequence[tuple[Number, Number, Number, Number]], cls: str) -> None:
         """Many (x, y, width, height) boxes of one class in one element."""
         drawn = [
@@ -65,6 +81,18 @@ class Svg:
         ]
         if drawn:
             ElementTree.SubElement(self._root, "path", {"class": cls, "d": "".join(drawn)})
+
+    def dots(self, points: Sequence[tuple[Number, Number]], cls: str) -> None:
+        """Many round points of one class in one element; the class's ``stroke-width`` is their size."""
+        self.strokes([(x, y, y) for x, y in points], cls)
+
+    def strokes(self, lines: Sequence[tuple[Number, Number, Number]], cls: str) -> None:
+        """Many upright (x, y from, y to) lines of one class in one element."""
+        if lines:
+            drawn = "".join(
+                f"M{_text(x)} {_text(y)}" + ("h0" if y == to else f"V{_text(to)}") for x, y, to in lines
+            )
+            ElementTree.SubElement(self._root, "path", {"class": cls, "d": drawn})
 
     def text(self, x: Number, y: Number, content: str, cls: str = "", *, anchor: str = "start") -> None:
         element = self._add("text", {"x": x, "y": y}, cls)

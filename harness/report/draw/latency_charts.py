@@ -1,0 +1,188 @@
+"""How long operations took: each as a point, quantiles over time, and by node and partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from markupsafe import Markup
+
+from wrackline.harness.report.draw.over_time import OverTime
+from wrackline.harness.report.draw.packed import Tables
+from wrackline.harness.report.draw.run_chart import (
+    LEFT,
+    RIGHT,
+    WIDTH,
+    draw_frame,
+    latency_marks,
+    latency_scale,
+)
+from wrackline.harness.report.draw.svg import Scale, Svg
+from wrackline.harness.report.read.columns import OUTCOMES
+from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.latency import Spread, quantiles_ms
+from wrackline.harness.report.read.pictures import TIMES, Gathered, Histogram
+from wrackline.harness.report.text import milliseconds, number, plural, seconds, shorten
+
+QUANTILES: Final = (0.5, 0.95, 0.99, 1.0)
+_KINDS: Final = 4
+_ENOUGH: Final = 50
+"""Operations that quantiles should be read from."""
+_PANEL: Final = 150
+_PLACES: Final = 40
+
+
+def latency_raw(of: Gathered, faults: Sequence[Fault], tables: Tables) -> Markup | None:
+    """A point for each operation: when it ended, how long it took, and its outcome."""
+    kinds = _kinds([name for name in of.fs if np.any(of.raw["f"] == of.fs.index(name))])
+    if not kinds:
+        return None
+    picture = OverTime(
+        "Latency of each operation, by kind and outcome",
+        "Left to right: when an operation ended. Upwards, on a log scale: how long it had taken. One panel "
+        "for each kind of operation, one colour for each outcome. Faults are shaded.",
+        faults,
+        of.end_ns,
+        [_PANEL] * len(kinds),
+        points="raw",
+    )
+    drawn, xs, ys = [], [], []
+    for name, top in zip(kinds, picture.tops, strict=True):
+        own = np.flatnonzero(of.raw["f"] == of.fs.index(name))
+        took = (of.raw["end"][own] - of.raw["begin"][own]) / 1e6
+        y = latency_scale(float(took.min()), float(took.max()), top, _PANEL)
+        draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", top)
+        x_of = np.array([picture.x(at) for at in of.raw["end"][own] / 1e9])
+        y_of = np.array([y(value) for value in took])
+        for outcome in ("ok", "fail", "info"):
+            chosen = of.raw["outcome"][own] == OUTCOMES.index(outcome)
+            picture.svg.dots(
+                list(zip(x_of[chosen].tolist(), y_of[chosen].tolist(), strict=True)), f"dots s-{outcome}"
+            )
+        drawn.append(own)
+        xs.append(x_of)
+        ys.append(y_of)
+    tables.points("raw", np.concatenate(xs), np.concatenate(ys), of.raw[np.concatenate(drawn)], {})
+    return picture.markup()
+
+
+def _kinds(names: Sequence[str]) -> list[str]:
+    order = {"send": 0, "poll": 1, "read": 2, "dequeue": 2, "end": 3}
+    return sorted(names, key=lambda name: (order.get(name, 9), name))[:_KINDS]
+
+
+def latency_quantiles(
+    quantiles: Mapping[str, Histogram], end_ns: int, faults: Sequence[Fault]
+) -> Markup | None:
+    """Quantiles of the latency of acknowledged operations, by kind, over time."""
+    kinds = _kinds([name for name, held in quantiles.items() if held.counts.any()])
+    if not kinds:
+        return None
+    picture = OverTime(
+        "Quantiles of latency over time, by kind of operation",
+        "Lines for the median, the 95th and 99th percentile and the largest latency of acknowledged "
+        "operations, on a log scale. One panel for each kind of operation. Faults are shaded.",
+        faults,
+        end_ns,
+        [_PANEL] * len(kinds),
+    )
+    tips: dict[int, list[str]] = {}
+    for name, top in zip(kinds, picture.tops, strict=True):
+        _draw_quantiles(picture, name, _coarse(quantiles[name]), end_ns, top, tips)
+    width = (RIGHT - LEFT) / TIMES
+    top, bottom = picture.tops[0], picture.tops[-1] + _PANEL
+    for at, lines in sorted(tips.items()):
+        picture.svg.rect(LEFT + at * width, top, width, bottom - top, "hit", tip="\n".join(lines))
+    return picture.markup()
+
+
+def _coarse(held: Histogram) -> Histogram:
+    """With as few columns of time as it takes that an average one has ``_ENOUGH`` operations; at least
+    15."""
+    factor = 1
+    while factor < 16 and held.counts.sum() * factor < _ENOUGH * np.count_nonzero(held.most):
+        factor *= 2
+    return Histogram(
+        held.counts.reshape(TIMES // factor, factor, -1).sum(axis=1),
+        held.most.reshape(TIMES // factor, factor).max(axis=1),
+    )
+
+
+def _draw_quantiles(
+    picture: OverTime, name: str, held: Histogram, end_ns: int, top: float, tips: dict[int, list[str]]
+) -> None:
+    """``tips``: number of the column of time -> lines of its tool tip, which gets one more."""
+    times = len(held.most)
+    known = np.flatnonzero(held.most).tolist()
+    read = {at: quantiles_ms(held.counts[at], int(held.most[at]), QUANTILES) for at in known}
+    values = [value for one in read.values() for value in one]
+    y = latency_scale(min(values), max(values), top, _PANEL)
+    draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", top)
+    x = {at: picture.x((at + 0.5) * end_ns / times / 1e9) for at in known}
+    runs = np.split(np.array(known), np.flatnonzero(np.diff(known) > 1) + 1)
+    for line, share in reversed(list(enumerate(QUANTILES))):
+        cls = f"q-{share:g}".replace(".", "-")
+        for run in runs:
+            places = [(x[at], y(read[at][line])) for at in run.tolist()]
+            if len(places) == 1:
+                picture.svg.dots(places, f"dots {cls}")
+            else:
+                picture.svg.path(places, f"line {cls}")
+    for at in known:
+        shares = zip(QUANTILES, read[at], strict=True)
+        spelt = ", ".join(f"{share:g}: {milliseconds(value)}" for share, value in shares)
+        begin, end = (edge * end_ns / times for edge in (at, at + 1))
+        told = f"{name}, {seconds(begin)} to {seconds(end)}: {number(held.counts[at].sum())} ok\n{spelt}"
+        for fine in range(at * TIMES // times, (at + 1) * TIMES // times):
+            tips.setdefault(fine, []).append(told)
+
+
+def latency_by_place(places: Mapping[str, Mapping[str, Spread]]) -> Markup | None:
+    """Bars of quantiles, a row for each name in each group (``node``, ``partition``)."""
+    rows = [(group, name, own[name]) for group, own in places.items() for name in list(own)[:_PLACES]]
+    if not rows:
+        return None
+    row, top, left = 20, 22, 150
+    groups = [group for group, own in places.items() if own]
+    height = top + row * (len(rows) + len(groups)) + 26
+    svg = Svg(
+        WIDTH,
+        height,
+        "Latency of acknowledged sends by node and by partition",
+        "wide",
+        desc="A row for each node and each partition, latency from left to right on a log scale: the bar "
+        "reaches from the median to the 95th percentile, the thin line to the 99th, the dot is the largest.",
+    )
+    low, high = min(one.p50_ms for *_, one in rows), max(one.max_ms for *_, one in rows)
+    scale = latency_scale(max(low, 1e-3), high, 0, 0)
+    x = Scale(scale.low, scale.high, left, RIGHT - 160, log=True)
+    bottom = height - 26
+    for value, label in latency_marks(scale):
+        svg.line(x(value), top - 6, x(value), bottom, "grid")
+        svg.text(x(value), height - 8, label, "tick", anchor="middle")
+    y, before = float(top), ""
+    for group, name, spread in rows:
+        if group != before:
+            title = "led by node" if group == "node" else group
+            svg.text(8, y + 13, title, "panel-name")
+            y, before = y + row, group
+        _draw_spread(svg, x, y, name, spread)
+        y += row
+    return svg.markup()
+
+
+def _draw_spread(svg: Svg, x: Scale, y: float, name: str, spread: Spread) -> None:
+    middle = y + 8
+    svg.text(142, y + 12, shorten(name, 20), "tick", anchor="end")
+    svg.line(x(spread.p50_ms), middle, x(spread.p99_ms), middle, "whisker")
+    svg.rect(x(spread.p50_ms), y + 3, max(x(spread.p95_ms) - x(spread.p50_ms), 2), 10, "s-ok", rx=2)
+    svg.circle(x(spread.max_ms), middle, 3, "worst")
+    told = f"p99 {milliseconds(spread.p99_ms)}, max {milliseconds(spread.max_ms)}"
+    svg.text(RIGHT - 150, y + 12, told, "tick")
+    tip = (
+        f"{name}: {plural(spread.count, 'acknowledged send')}\n0.5: {milliseconds(spread.p50_ms)}, "
+        f"0.95: {milliseconds(spread.p95_ms)}\n0.99: {milliseconds(spread.p99_ms)}, "
+        f"1: {milliseconds(spread.max_ms)}"
+    )
+    svg.rect(0, y, WIDTH, 19, "hit", tip=tip)

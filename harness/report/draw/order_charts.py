@@ -1,0 +1,190 @@
+"""Sends and reads along the offsets of a partition: of the whole run, and of the offsets around findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from wrackline.harness.report.draw.over_time import SERIES, OverTime, colour
+from wrackline.harness.report.draw.packed import Tables
+from wrackline.harness.report.draw.run_chart import LEFT, RIGHT, WIDTH, draw_frame, fault_tip
+from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
+from wrackline.harness.report.read.columns import Bools, Table
+from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.log_order import PLACES, Stretch
+from wrackline.harness.report.read.pictures import Gathered
+from wrackline.harness.report.text import number, partition_label, seconds, value_label
+
+_PANEL: Final = 120
+_ROW: Final = 18
+_FINAL: Final = 92
+"""Width of the column for the final read."""
+_SEND: Final = "send"
+_FINAL_READ: Final = "drain"
+
+
+def order_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[Markup, int] | None:
+    """(drawing, partitions not drawn): a panel for each partition, time to the right, offsets upwards."""
+    rows = of.order
+    numbers = np.unique(rows["place"]).tolist()
+    chosen = sorted(numbers, key=lambda at: of.places[at])[:PLACES]
+    if not chosen:
+        return None
+    picture = OverTime(
+        "Sends and reads along the offsets of each partition, over time",
+        "One panel for each partition: time to the right, offsets upwards. A thick pale point is a send that "
+        "was acknowledged there; an upright line is what one poll was given, in the colour of its process.",
+        faults,
+        of.end_ns,
+        [_PANEL] * len(chosen),
+        points="order",
+    )
+    sent = _of_kind(of, rows, _SEND)
+    ranks = _ranks(rows[~sent])
+    xs, ys, drawn = [], [], []
+    for place, top in zip(chosen, picture.tops, strict=True):
+        own = np.flatnonzero(rows["place"] == place)
+        low, high = int(rows["offset"][own].min()), int(rows["last"][own].max())
+        y = Scale(low, max(high, low + 1), top + _PANEL, top)
+        marks = [(value, number(value)) for value in ticks(low, high, 3)]
+        draw_frame(picture.svg, y, marks, f"{of.places[place]}, offsets", top)
+        x_of = [picture.x(at) for at in (rows["end"][own] / 1e9).tolist()]
+        spans = [
+            (y(a), y(b))
+            for a, b in zip(rows["offset"][own].tolist(), rows["last"][own].tolist(), strict=True)
+        ]
+        lines: dict[str, list[tuple[float, float, float]]] = {}
+        for at, x, (low_y, high_y) in zip(own.tolist(), x_of, spans, strict=True):
+            cls = "dots sent" if sent[at] else f"dots read {_colour(of, rows[at], ranks)}"
+            lines.setdefault(cls, []).append((x, low_y, high_y))
+        for cls in sorted(lines, key=lambda cls: cls != "dots sent"):
+            picture.svg.strokes(lines[cls], cls)
+        xs.append(np.array(x_of))
+        ys.append(np.array([(a + b) / 2 for a, b in spans]))
+        drawn.append(own)
+    tables.points("order", np.concatenate(xs), np.concatenate(ys), rows[np.concatenate(drawn)], {})
+    return picture.markup(), len(numbers) - len(chosen)
+
+
+def _ranks(reads: Table) -> dict[int, int]:
+    processes, counts = np.unique(reads["process"], return_counts=True)
+    order = np.argsort(-counts, kind="stable").tolist()
+    return {int(processes[at]): rank for rank, at in enumerate(order)}
+
+
+def _colour(of: Gathered, row: np.void, ranks: dict[int, int]) -> str:
+    if of.fs[int(row["f"])] == _FINAL_READ:
+        return colour(SERIES - 1)
+    return colour(min(ranks.get(int(row["process"]), SERIES), SERIES - 1))
+
+
+def order_around(
+    of: Gathered, number_: int, stretch: Stretch, rows: Table, faults: Sequence[Fault], tables: Tables
+) -> Markup:
+    """Each record sent or read at the offsets of a stretch: a row for each offset, time to the right. A send
+    is a bar from its invocation to its ack with the value it put there, a read a point; one that was given
+    another value than was acknowledged first is red. The final read is in a column of its own."""
+    final, sent = _of_kind(of, rows, _FINAL_READ), _of_kind(of, rows, _SEND)
+    begin_ns = int(min(rows["begin"][sent], default=rows["end"].min()))
+    end_ns = int(max(rows["end"][~final], default=begin_ns + 1))
+    room = max((end_ns - begin_ns) // 12, 1_000_000)
+    x = Scale((begin_ns - room) / 1e9, (end_ns + room // 2) / 1e9, LEFT, RIGHT - _FINAL)
+    top, label = 36, partition_label(stretch.topic, stretch.partition)
+    bottom = top + _ROW * (stretch.last - stretch.first + 1)
+    name = f"around-{number_}"
+    svg = Svg(
+        WIDTH,
+        bottom + 26,
+        f"Sends and reads of {label} from offset {stretch.first} to {stretch.last}",
+        "wide",
+        desc=f"A row for each offset, time to the right. Findings are about {_listed(stretch.cited)}. Bars "
+        "are sends with their values, points are reads; red: another value than was acknowledged first.",
+        points=name,
+    )
+    near = [one for one in faults if one.begin_ns is not None and one.begin_ns / 1e9 <= x.high]
+    near = [one for one in near if one.ended_ns is None or one.ended_ns / 1e9 >= x.low]
+    _draw_shade(svg, near, x, top, bottom)
+    _draw_rows(svg, stretch, top)
+    middle = top + _ROW * (rows["offset"] - stretch.first) + _ROW / 2
+    _draw_sends(svg, rows[sent], middle[sent], x)
+    places = np.array([x(at) for at in ((rows["begin"] + rows["end"]) / 2e9).tolist()])
+    places[~sent] = [x(at) for at in (rows["end"][~sent] / 1e9).tolist()]
+    places[final] = RIGHT - _FINAL + 18
+    acked = {int(row["offset"]): int(row["value"]) for row in rows[sent][::-1]}
+    shown = {(int(row["offset"]), int(row["value"])) for row in rows[sent]}
+    ranks = _ranks(rows[~sent & ~final])
+    for at in np.flatnonzero(~sent).tolist():
+        offset, value = int(rows["offset"][at]), int(rows["value"][at])
+        wrong = acked.get(offset, value) != value
+        svg.circle(places[at], middle[at], 4, "differs" if wrong else _colour(of, rows[at], ranks))
+        if final[at] or (offset, value) not in shown:
+            svg.text(places[at] + 7, middle[at] + 4, value_label(value), "differing" if wrong else "tick")
+            shown.add((offset, value))
+    _draw_absent(svg, set(rows["offset"][final].tolist()), stretch, acked, top)
+    _draw_times(svg, x, bottom)
+    tables.points(name, places, middle, rows, {})
+    return svg.markup()
+
+
+def _of_kind(of: Gathered, rows: Table, name: str) -> Bools:
+    """Which of the operations are of a kind."""
+    return np.asarray(rows["f"] == (of.fs.index(name) if name in of.fs else -1))
+
+
+def _listed(offsets: Sequence[int]) -> str:
+    return "offset " + ", ".join(map(number, offsets[:12])) + (" and more" if len(offsets) > 12 else "")
+
+
+def _draw_shade(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, bottom: float) -> None:
+    until = [0.0, 0.0]
+    for fault in faults[:12]:
+        left = x((fault.begin_ns or 0) / 1e9)
+        right = max(x(fault.ended_ns / 1e9) if fault.ended_ns is not None else x(x.high), left + 3)
+        svg.rect(left, top - 8, right - left, bottom - top + 8, f"band f-{fault.kind}", tip=fault_tip(fault))
+        row = 0 if left >= until[0] else 1
+        if left >= until[row] and left + text_width(fault.label) < RIGHT:
+            svg.text(left + 2, top - 22 + 13 * row, fault.label, f"fault-name f-{fault.kind}")
+            until[row] = left + text_width(fault.label) + 8
+
+
+def _draw_rows(svg: Svg, stretch: Stretch, top: float) -> None:
+    for offset in range(stretch.first, stretch.last + 1):
+        y = top + _ROW * (offset - stretch.first)
+        cited = offset in stretch.cited
+        svg.text(LEFT - 8, y + 13, number(offset), "at-offset" if cited else "tick", anchor="end")
+        svg.line(LEFT, y + _ROW, RIGHT, y + _ROW, "lane")
+    edge = RIGHT - _FINAL
+    svg.line(edge, top - 8, edge, top + _ROW * (stretch.last - stretch.first + 1), "axis")
+    svg.text(edge + 6, top - 10, "final read", "tick")
+
+
+def _draw_sends(svg: Svg, sends: Table, middle: NDArray[np.float64], x: Scale) -> None:
+    for row, y in zip(sends, middle.tolist(), strict=True):
+        left, right = x(row["begin"] / 1e9), x(row["end"] / 1e9)
+        svg.rect(left, y - _ROW / 2 + 3, max(right - left, 3), _ROW - 6, "op o-ok", rx=2)
+        label = value_label(int(row["value"]))
+        if left - text_width(label) - 6 > LEFT:
+            svg.text(left - 5, y + 4, label, "tick", anchor="end")
+        else:
+            svg.text(max(right, left + 3) + 8, y + 4, label, "tick")
+
+
+def _draw_absent(svg: Svg, there: set[int], stretch: Stretch, acked: dict[int, int], top: float) -> None:
+    """Acknowledged offsets of findings that the final read (of the offsets ``there``) passed over."""
+    for offset in stretch.cited if there else ():
+        if offset in acked and offset not in there:
+            y = top + _ROW * (offset - stretch.first) + _ROW / 2
+            svg.circle(RIGHT - _FINAL + 18, y, 4.5, "absent")
+            svg.text(RIGHT - _FINAL + 27, y + 4, "not there", "differing")
+
+
+def _draw_times(svg: Svg, x: Scale, bottom: float) -> None:
+    svg.line(LEFT, bottom, RIGHT, bottom, "axis")
+    places = ticks(x.low, x.high, 6)
+    for place in places:
+        svg.line(x(place), bottom, x(place), bottom + 4, "axis")
+        svg.text(x(place), bottom + 17, seconds(place * 1e9), "tick", anchor="middle")

@@ -1,0 +1,61 @@
+"""The frame of a picture over time: the faults by name on top, their shade over every panel, the axis of time
+below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from wrackline.harness.report.draw.run_chart import (
+    FAULTS_DRAWN,
+    LANE,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    draw_fault_bands,
+    draw_fault_lanes,
+    draw_time_axis,
+    pack_faults,
+)
+from wrackline.harness.report.draw.svg import Scale, Svg
+from wrackline.harness.report.read.faults import Fault
+
+_BETWEEN = 24
+SERIES = 8
+"""Colours that series have (``node-0`` to ``node-6`` in the style sheet); the last is for all others."""
+
+
+class OverTime:
+    """``tops``: where each panel begins; ``x``: a scale of seconds."""
+
+    def __init__(
+        self,
+        label: str,
+        desc: str,
+        faults: Sequence[Fault],
+        end_ns: int,
+        heights: Sequence[float],
+        points: str = "",
+    ) -> None:
+        self._faults = faults[:FAULTS_DRAWN]
+        self.x = Scale(0, max(end_ns / 1e9, 1e-3), LEFT, RIGHT)
+        self._lanes = pack_faults(self._faults, self.x)
+        top = 4.0 + LANE * (max(self._lanes.values(), default=-1) + 1) + _BETWEEN
+        self.tops: list[float] = []
+        for height in heights:
+            self.tops.append(top)
+            top += height + _BETWEEN
+        self._bottom = top - _BETWEEN
+        self.svg = Svg(WIDTH, self._bottom + 24, label, "wide", desc=desc, points=points)
+        draw_fault_bands(self.svg, self._faults, self.x, 2, self._bottom)
+
+    def markup(self) -> Markup:
+        draw_time_axis(self.svg, self.x, self._bottom)
+        draw_fault_lanes(self.svg, self._faults, self._lanes, self.x, 4)
+        return self.svg.markup()
+
+
+def colour(rank: int) -> str:
+    """The class of the series of this rank."""
+    return f"node-{min(rank, SERIES - 1)}"
