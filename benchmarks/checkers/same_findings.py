@@ -106,7 +106,7 @@ def compare(before: Path, after: Path, without: Sequence[str]) -> int:
     runs = findings = 0
     for file in sorted(before.glob("*.jsonl.gz")):
         if not (after / file.name).exists():
-            print(f"{file.name}: not judged in {after}")
+            kinds["the group is judged on one side only"].append(file.name.partition(".")[0])
             continue
         one, other = _read(file), _read(after / file.name)
         for run in sorted(one.keys() | other.keys()):
