@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
         value_label,
     )
     from wrackline.checkers.anomalies.registry import Check, Evidence, Findings, check, mark
-    from wrackline.checkers.engine.candidates import Candidate, SendOutcome, Step, is_place, least, lt
+    from wrackline.checkers.engine.candidates import Candidate, Rows, SendOutcome, Step, is_place, least, lt
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
     from wrackline.checkers.exact.judgement import End, Judgement, Part
     from wrackline.checkers.exact.search import search as linearizable
@@ -139,7 +139,7 @@ _HOMES = {
     "wrackline.checkers.models.loading": "load_model=load",
     "wrackline.checkers.models.protocol": "Model ModelError OneOf Operation Outcome REFUSED",
     "wrackline.checkers.engine.spark.masters": "SparkUnavailable",
-    "wrackline.checkers.engine.candidates": "Candidate SendOutcome Step is_place least lt",
+    "wrackline.checkers.engine.candidates": "Candidate Rows SendOutcome Step is_place least lt",
     "wrackline.fleets.base": "FileLoss Fleet FleetError Host PowerCut PowerSwitch Remote Result Stream",
     "wrackline.fleets.netns.fleet": "NetnsFleet",
     "wrackline.fleets.netns.spec": "NetnsSpec",
@@ -201,6 +201,7 @@ CONSTANTS = {
     "NONE": "What stands in a column of a `Candidate` where nothing is known; `lt` and `least` know it.",
     "REFUSED": "The answer of a model's step that the object cannot take.",
     "Place": "A partition: (topic, number).",
+    "Rows": "What a mark's test is given: candidates in numpy, the same as `Candidate[Ints]`.",
     "SECONDS": "Annotation of a number of seconds: the field takes ``3m`` too.",
 }
 """What is meant by the names that can have no docstring."""
@@ -307,6 +308,7 @@ __all__ = [
     "ReplicaLog",
     "RestartSpec",
     "Result",
+    "Rows",
     "ScenarioFailed",
     "Scene",
     "ScheduledSpec",

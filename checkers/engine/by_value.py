@@ -13,7 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, SentBelow, Step, is_stray
+from wrackline.checkers.engine.candidates import (
+    Candidate,
+    Proof,
+    Rows,
+    SendOutcome,
+    SentBelow,
+    Step,
+    is_stray,
+)
 from wrackline.checkers.engine.context import Context, LogInfo, run_of
 from wrackline.checkers.engine.earliest_proof import at_rows
 from wrackline.checkers.engine.facts import InFinal, Send, grouped
@@ -22,8 +30,6 @@ from wrackline.checkers.engine.proofs import NOTHING_ABOVE, proofs_of, with_proo
 from wrackline.checkers.engine.unacknowledged import unplaced
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
 from wrackline.checkers.inputs.table import Table, assigned, concatenated, constant
-
-Rows = Candidate[Ints]
 
 
 class Bucket:

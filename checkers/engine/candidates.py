@@ -217,6 +217,10 @@ class Candidate(Table[C]):
     """1: producers were idempotent."""
 
 
+Rows = Candidate[Ints]
+"""Candidates in numpy: what a mark's test is given."""
+
+
 # --- columns in which NONE stands for nothing
 
 

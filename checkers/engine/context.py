@@ -51,7 +51,7 @@ class LogInfo:
     contiguous: bool = True
     """Every offset holds a record: what is not there was lost."""
     asked: int = NONE
-    """Index of the invocation of the drain that was first told ``end``."""
+    """Index of the invocation of the drain that was first shown ``end``."""
     looked_at: int = NEVER
     held_from: int = 0
     derived: bool = False

@@ -175,7 +175,7 @@ class Position(Table[Ints]):
     value: Ints
     index: Ints
     ns: Ints
-    """The event that told of it."""
+    """The event that showed it."""
 
 
 @dataclass(frozen=True, slots=True)

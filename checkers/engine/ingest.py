@@ -37,6 +37,7 @@ from wrackline.checkers.engine.per_process import (
     Sequence,
     ShownEnd,
     Walk,
+    is_backwards,
     put_batch_order,
     put_sessions,
 )
@@ -329,9 +330,9 @@ class Ingest:
                 value=sends.value,
                 index=sends.complete_index,
                 ns=sends.complete_ns,
-            )
+            ),
+            is_backwards,
         )
-        steps = steps.take(steps.earlier.next > steps.later.offset)
         apart = steps.earlier.order < steps.later.order
         put_sessions(self.writer, steps.take(apart), self.context)
         put_batch_order(self.writer, steps.take(steps.earlier.order == steps.later.order), self.context)

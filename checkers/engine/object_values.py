@@ -229,13 +229,14 @@ def table_of(rows: Operation) -> Columns:
 def essential(workload: str, table: Columns) -> Ints:
     """The operations without which something else would be found, whatever gets still come: all puts, and of
     each value the gets that say most."""
+    wrong: Sequence[exact_register.Contradiction] | Sequence[exact_queue.Contradiction]
     if workload == REGISTER:
-        contradictions, clusters = exact_register.clusters_of(table)
+        wrong, clusters = exact_register.clusters_of(table)
         rows = [clusters.first, clusters.last]
     else:
         wrong, lives = exact_queue.lives_of(table)
-        contradictions, rows = wrong, [lives.got]  # type: ignore[assignment]
-    named = np.array([row for one in contradictions for row in one.rows], dtype=np.int64)
+        rows = [lives.got]
+    named = np.array([row for one in wrong for row in one.rows], dtype=np.int64)
     kept: Ints = np.unique(np.concatenate([np.flatnonzero(table.puts), *rows, named]))
     return kept[kept >= 0]
 

@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from wrackline.checkers.engine.candidates import (
-    Candidate,
     Entry,
     Proof,
+    Rows,
     SendOutcome,
     Step,
     is_kept,
@@ -59,7 +59,6 @@ from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools
 from wrackline.checkers.inputs.table import Table, assigned, concatenated, constant
 
 _COMPACT_ROWS = 4_000_000
-Rows = Candidate[Ints]
 
 
 class Range:

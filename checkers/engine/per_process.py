@@ -8,6 +8,7 @@ parts (wrackline.checkers.engine.tasks).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -18,7 +19,7 @@ from wrackline.checkers.engine.context import Context
 from wrackline.checkers.engine.facts import Edge, Jump, Placed, Position, Session, Timed, grouped
 from wrackline.checkers.engine.packed import AS_A_WHOLE, Writer
 from wrackline.checkers.engine.routing import put_found
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
+from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools
 from wrackline.checkers.inputs.table import Table, concatenated, constant
 
 
@@ -39,6 +40,16 @@ class Pair(Table[Ints]):
     later: Position
 
 
+def is_elsewhere(expected: Ints, offset: Ints) -> Bools:
+    """A read that went on elsewhere than the one before ended."""
+    return bools((expected != NONE) & (offset != NONE) & (offset != expected))
+
+
+def is_backwards(earlier: Ints, offset: Ints) -> Bools:
+    """A record that lies below the one that its process sent before."""
+    return bools(earlier > offset)
+
+
 class Sequence:
     """Where each process stood in each log, from batch to batch."""
 
@@ -47,8 +58,9 @@ class Sequence:
         self._stood = Position.unknown(0)
         self._first: list[Position] = []
 
-    def steps(self, rows: Position) -> Pair:
-        """The rows that have one before them, here or in an earlier batch."""
+    def steps(self, rows: Position, wanted: Callable[[Ints, Ints], Bools]) -> Pair:
+        """Of the rows that have one before them, here or in an earlier batch, those that are ``wanted``: a
+        test of ``next`` of the one before and of ``offset`` of the row itself."""
         both = concatenated(Position, [self._stood, rows])
         order, starts, ends = grouped(both.process, both.log)
         whole = both.take(order)
@@ -57,6 +69,7 @@ class Sequence:
         self._first.append(whole.take(starts & ~known))
         self._stood = whole.take(ends)
         at = np.flatnonzero(~starts)
+        at = at[wanted(whole.next[at - 1], whole.offset[at])]
         return Pair(whole.take(at - 1), whole.take(at))
 
     def stood(self, rank: int) -> Placed:

@@ -15,7 +15,7 @@ import orjson
 from wrackline.checkers.engine.context import Context
 from wrackline.checkers.engine.facts import Epoch, Final, Held, Poll, Position, Read
 from wrackline.checkers.engine.packed import AS_A_WHOLE, Writer
-from wrackline.checkers.engine.per_process import Sequence, Walk, put_steps
+from wrackline.checkers.engine.per_process import Sequence, Walk, is_elsewhere, put_steps
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.row_groups import OK, Batch, Names
 from wrackline.checkers.inputs.table import concatenated, constant
@@ -137,10 +137,7 @@ class Reads:
             )
             reads = concatenated(Position, [reads, moves])
             reads = reads.take(np.argsort(reads.index, kind="stable"))
-        steps = self._polled.steps(reads)
-        known = (steps.earlier.next != NONE) & (steps.later.offset != NONE)
-        elsewhere = known & (steps.later.offset != steps.earlier.next)
-        put_steps(self._writer, steps.take(elsewhere), self._context)
+        put_steps(self._writer, self._polled.steps(reads, is_elsewhere), self._context)
 
     def _moves(self, batch: Batch, base: Ints, ok: Bools) -> list[tuple[int, int, int, int, int]]:
         """(process, log, start, index, ns) for each partition that a consumer takes or moves in, or loses

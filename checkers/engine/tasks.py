@@ -35,7 +35,14 @@ from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, Interval
 from wrackline.checkers.engine.object_values import Values
 from wrackline.checkers.engine.offset_ranges import Range
 from wrackline.checkers.engine.packed import AS_A_WHOLE, VALUES, Packed, Writer, read
-from wrackline.checkers.engine.per_process import Pair, Walk, put_sessions, put_steps
+from wrackline.checkers.engine.per_process import (
+    Pair,
+    Walk,
+    is_backwards,
+    is_elsewhere,
+    put_sessions,
+    put_steps,
+)
 from wrackline.checkers.engine.routing import put_candidates, put_found
 from wrackline.checkers.engine.unacknowledged import LogOrder, of_senders, put_to_senders, put_unplaced
 from wrackline.checkers.inputs.arrays import NONE, Ints
@@ -121,11 +128,11 @@ class _Log:
         same = (earlier.what == later.what) & (earlier.at.process == later.at.process)
         follows = same & (earlier.last == 1) & (later.last == 0)
         pairs = Pair(earlier.at, later.at)
-        known = (earlier.at.next != NONE) & (later.at.offset != NONE)
-        elsewhere = known & (later.at.offset != earlier.at.next)
+        elsewhere = is_elsewhere(earlier.at.next, later.at.offset)
         read = pairs.take(follows & (later.what == Walk.POLLED) & elsewhere)
         put_steps(writer, read, self.context)
-        sent = pairs.take(follows & (later.what == Walk.SENT) & (earlier.at.next > later.at.offset))
+        backwards = is_backwards(earlier.at.next, later.at.offset)
+        sent = pairs.take(follows & (later.what == Walk.SENT) & backwards)
         put_sessions(writer, sent, self.context)
         return len(read) + len(sent)
 

@@ -93,7 +93,7 @@ def session(
     each executor's (``2g``), by default from the environment variable WRACKLINE_SPARK_MEMORY. ``brief``:
     expect a minute's work at most, for which the JVM's optimising compiler costs more than it saves.
     ``addresses``: of what will be read that is not on this machine. ``properties``: Spark's own, which go
-    before ours. ``progress`` is told when a cluster gives no executors.
+    before ours. ``progress`` is called when a cluster gives no executors.
 
     Raises JavaMissing or SparkUnavailable; at the end too, where a cluster gave none for long."""
     from pyspark.sql import SparkSession  # late: see the top
@@ -258,7 +258,7 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # A row of the shuffles is a packet of some hundred KiB (wrackline.checkers.engine.facts).
+        # A row of the shuffles has facts of some hundred KiB (wrackline.checkers.engine.packed).
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
         # Each sort of a task holds a page. Spark gives a task some twelve by default, however much memory

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from wrackline.api import (
     Bools,
-    Candidate,
     Evidence,
     Findings,
-    Ints,
+    Rows,
     Window,
     apart,
     bools,
@@ -28,7 +27,7 @@ from wrackline.api import (
 SLOW_NS = 500_000_000
 
 
-def _slow(rows: Candidate[Ints]) -> Bools:
+def _slow(rows: Rows) -> Bools:
     """A place in the log whose send was acknowledged half a second after it was invoked, or later."""
     return bools(is_place(rows) & (rows.acked == 1) & (rows.complete_ns - rows.invoke_ns > SLOW_NS))
 
