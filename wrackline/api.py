@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
         seconds,
         value_label,
     )
+    from wrackline.checkers.anomalies.explained_by import By, ExplainedBy, FurtherRows, Spelt
     from wrackline.checkers.anomalies.registry import Check, Evidence, Findings, check, mark
     from wrackline.checkers.engine.candidates import Candidate, Rows, SendOutcome, Step, is_place, least, lt
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
@@ -132,6 +133,7 @@ _HOMES = {
         "Window apart earliest findings having place process_label say seconds value_label"
     ),
     "wrackline.checkers.inputs.arrays": "Bools Ints NONE bools",
+    "wrackline.checkers.anomalies.explained_by": "By ExplainedBy FurtherRows Spelt",
     "wrackline.checkers.anomalies.registry": "Check Evidence Findings check mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",
     "wrackline.checkers.exact.judgement": "End Judgement Part",
@@ -224,6 +226,7 @@ __all__ = [
     "AddBrokerSpec",
     "AnalysisError",
     "Bools",
+    "By",
     "Candidate",
     "CannotRecord",
     "Capability",
@@ -244,6 +247,7 @@ __all__ = [
     "Ender",
     "Event",
     "Evidence",
+    "ExplainedBy",
     "ExternalSpec",
     "Fault",
     "FaultError",
@@ -254,6 +258,7 @@ __all__ = [
     "Fleet",
     "FleetError",
     "FleetSpec",
+    "FurtherRows",
     "GuidedSpec",
     "History",
     "Host",
@@ -320,6 +325,7 @@ __all__ = [
     "SparkUnavailable",
     "Spec",
     "SpecError",
+    "Spelt",
     "StartNode",
     "Step",
     "StopNode",

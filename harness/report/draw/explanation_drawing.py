@@ -43,7 +43,7 @@ def explanation_drawing(explained: Explanation) -> Markup | None:
         return None
     columns = _columns(list(operations.values()))
     step = (WIDTH - _LEFT - 30) / max(len(columns), 1)
-    x = {moment: _LEFT + 10 + step * (at + 0.5) for at, moment in enumerate(columns)}
+    x = {column: _LEFT + 10 + step * (at + 0.5) for at, column in enumerate(columns)}
     height = _TOP + _LANE * len(operations) + 24
     svg = Svg(WIDTH, height, "The operations that contradict one another, in their order", "witness")
     boxes = {
@@ -61,14 +61,14 @@ def explanation_drawing(explained: Explanation) -> Markup | None:
     return svg.markup()
 
 
-def _moments(op: Operation) -> tuple[tuple[int, int], tuple[int, int]]:
+def _ends(op: Operation) -> tuple[tuple[int, int], tuple[int, int]]:
     """(time, index) of where its bar begins and ends; an open one ends where it begins."""
     begin = (op.begin_ns, op.indexes[0])
     return begin, (op.end_ns, op.indexes[-1] + 1) if op.end_ns is not None else begin
 
 
 def _columns(operations: Sequence[Operation]) -> list[tuple[int, int]]:
-    return sorted({moment for op in operations for moment in _moments(op)})
+    return sorted({end for op in operations for end in _ends(op)})
 
 
 def _draw_operation(
@@ -77,7 +77,7 @@ def _draw_operation(
     """Draws a lane; returns (left, right, middle height) of its bar."""
     top = _TOP + row * _LANE
     middle = top + _LANE / 2
-    begin, end = _moments(op)
+    begin, end = _ends(op)
     left = x[begin] - step * 0.3
     right = x[end] + step * 0.3 if op.end_ns is not None else WIDTH - 20
     svg.circle(10, middle, 8, "number", tip=f"operation {at}")

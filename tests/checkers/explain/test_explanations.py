@@ -49,11 +49,11 @@ def poll(process: int, *got: tuple[int, int]) -> list[Event]:
     ]
 
 
-def end(process: int, told: int) -> list[Event]:
+def end(process: int, offset: int) -> list[Event]:
     said = {"topic": "log", "partition": 0}
     return [
         Event(process, Type.INVOKE, "end", **said),
-        Event(process, Type.OK, "end", high_watermark=told, **said),
+        Event(process, Type.OK, "end", high_watermark=offset, **said),
     ]
 
 
@@ -201,7 +201,7 @@ def test_registers_and_queues(tmp_path: Path, anomaly: str, events: list[Event],
 
 
 def test_a_loss_is_held_against_the_read_that_lacks_it(tmp_path: Path) -> None:
-    """The finding cites the completions alone: their invocations, and the chunk of the final read that
+    """The finding cites the completions alone: their invocations, and the row of the final read that
     reaches the offset, are found."""
     first, second = drain((0, A), ends=3), drain((2, 192), ends=3)
     first[1] = dataclasses.replace(first[1], extra={})
