@@ -64,6 +64,16 @@ class Part:
     """... so many before it was wrong: the cause lies between them, or at the last of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Of each finding of a batch: when the earliest and the latest event was that it cites (NONE: not known),
+    without those of final reads, and whether it cites one of these."""
+
+    first: Ints
+    last: Ints
+    at_end: Bools
+
+
 def cited_indexes(findings: Path) -> Ints:
     """Every event that a finding cites, in order, each once; at most ``MOST_CITED``. Raises OSError."""
     found = np.zeros(0, dtype=np.int64)
@@ -83,11 +93,16 @@ def parts_of(
     """``meaning``: what a finding means under the contract. ``changes_before``: how many changes of leader
     a partition had had at these times. Raises OSError."""
     found: list[Part] = []
-    number = 0
+    number, is_loose = 0, False
     for batch in _batches(findings, list(_COLUMNS)):
-        for part in _parts_of_batch(batch, number, cited, meaning, changes_before, len(found) >= MOST_PARTS):
+        times = _times(batch["operations"], cited)
+        kinds, begins = _begins(batch, times, changes_before)
+        is_loose = is_loose or len(found) + len(begins) > MOST_PARTS
+        for begin, end in pairwise([*(kinds if is_loose else begins).tolist(), len(batch)]):
+            part = _part(batch, begin, end, times, cited, meaning)
+            part.found_at += number
             before = found[-1] if found else None
-            if before is not None and _continues(before, part, len(found) >= MOST_PARTS):
+            if before is not None and _continues(before, part, is_loose):
                 _extend(before, part)
             else:
                 found.append(part)
@@ -100,58 +115,60 @@ def _batches(findings: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from (batch for batch in file.iter_batches(columns=columns, use_threads=False) if len(batch))
 
 
-def _parts_of_batch(
-    batch: pa.RecordBatch,
-    number: int,
-    cited: Cited,
-    meaning: Callable[[str, Place | None], Meaning],
-    changes_before: Callable[[Place, Ints], Ints],
-    is_loose: bool,
-) -> Iterator[Part]:
-    first_ns, last_ns, at_end = _times(batch["operations"], cited)
-    offset = ints(batch["offset"])
+def _begins(
+    batch: pa.RecordBatch, times: Times, changes_before: Callable[[Place, Ints], Ints]
+) -> tuple[Ints, Ints]:
+    """The rows where another anomaly or partition begins, and those where a part begins."""
     apart = np.zeros(len(batch), dtype=bool)
     apart[0] = True
     for name in ("anomaly", "topic", "partition"):
-        code = _codes(batch[name])
+        code = ints(batch[name].dictionary_encode().indices)
         apart[1:] |= code[1:] != code[:-1]
     kinds = np.flatnonzero(apart)
+    offset = ints(batch["offset"])
     apart[1:] |= (offset[1:] == NONE) | (offset[:-1] == NONE) | (np.diff(offset) > 1)
     for begin, end in pairwise([*kinds.tolist(), len(batch)]):
         topic, partition = batch["topic"][begin].as_py(), batch["partition"][begin].as_py()
         if topic is not None and partition is not None:
-            for times in (first_ns, last_ns):
-                changes = changes_before((topic, partition), times[begin:end])
+            for ns in (times.first, times.last):
+                changes = changes_before((topic, partition), ns[begin:end])
                 apart[begin + 1 : end] |= changes[1:] != changes[:-1]
-    begins = np.flatnonzero(apart)
-    if is_loose or len(begins) > MOST_PARTS:
-        begins = kinds
-    for begin, end in pairwise([*begins.tolist(), len(batch)]):
-        one, other = (_row(batch, at) for at in (begin, end - 1))
-        place: Place | None = None if one["topic"] is None else (one["topic"], one["partition"])
-        offsets = offset[begin:end][offset[begin:end] != NONE]
-        seen = first_ns[begin:end] != NONE
-        yield Part(
-            anomaly=one["anomaly"],
-            meaning=meaning(one["anomaly"], place),
-            place=place,
-            first=int(offsets.min()) if len(offsets) else None,
-            last=int(offsets.max()) if len(offsets) else None,
-            count=end - begin,
-            first_ns=int(first_ns[begin:end][seen].min()) if seen.any() else None,
-            last_ns=int(last_ns[begin:end][seen].max()) if seen.any() else None,
-            at_end=bool(at_end[begin:end].any()),
-            **_cited(one, other, cited),
-            values=frozenset(row["value"] for row in (one, other) if row["value"] is not None),
-            where=one["where"],
-            sentence=one["explanation"],
-            found_at=number + begin,
-        )
+    return kinds, np.flatnonzero(apart)
 
 
-def _times(operations: pa.ListArray, cited: Cited) -> tuple[Ints, Ints, Bools]:
-    """Of each finding: the time of the earliest and of the latest event it cites (NONE: not known), without
-    those of final reads, and whether it cites one of these."""
+def _part(
+    batch: pa.RecordBatch,
+    begin: int,
+    end: int,
+    times: Times,
+    cited: Cited,
+    meaning: Callable[[str, Place | None], Meaning],
+) -> Part:
+    one, other = (_row(batch, at) for at in (begin, end - 1))
+    place: Place | None = None if one["topic"] is None else (one["topic"], one["partition"])
+    offset = ints(batch["offset"].slice(begin, end - begin))
+    offset = offset[offset != NONE]
+    first, last = times.first[begin:end], times.last[begin:end]
+    seen = first != NONE
+    return Part(
+        anomaly=one["anomaly"],
+        meaning=meaning(one["anomaly"], place),
+        place=place,
+        first=int(offset.min()) if len(offset) else None,
+        last=int(offset.max()) if len(offset) else None,
+        count=end - begin,
+        first_ns=int(first[seen].min()) if seen.any() else None,
+        last_ns=int(last[seen].max()) if seen.any() else None,
+        at_end=bool(times.at_end[begin:end].any()),
+        **_cited(one, other, cited),
+        values=frozenset(row["value"] for row in (one, other) if row["value"] is not None),
+        where=one["where"],
+        sentence=one["explanation"],
+        found_at=begin,
+    )
+
+
+def _times(operations: pa.ListArray, cited: Cited) -> Times:
     rows = ints(operations.value_lengths(), null=0)
     of = np.repeat(np.arange(len(operations)), rows)
     at = cited.rows(ints(pc.list_flatten(operations)))
@@ -163,7 +180,7 @@ def _times(operations: pa.ListArray, cited: Cited) -> tuple[Ints, Ints, Bools]:
     first, last = np.full(len(operations), never), np.full(len(operations), NONE)
     np.minimum.at(first, of, cited.ns[at])
     np.maximum.at(last, of, cited.ns[at])
-    return np.where(first == never, NONE, first), last, at_end
+    return Times(np.where(first == never, NONE, first), last, at_end)
 
 
 def _cited(one: dict[str, Any], other: dict[str, Any], cited: Cited) -> dict[str, Any]:
@@ -201,7 +218,3 @@ def _extend(before: Part, part: Part) -> None:
 
 def _row(batch: pa.RecordBatch, at: int) -> dict[str, Any]:
     return {name: batch[name][at].as_py() for name in _COLUMNS}
-
-
-def _codes(column: pa.Array) -> Ints:
-    return ints(column.dictionary_encode().indices)
