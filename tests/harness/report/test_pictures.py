@@ -32,6 +32,8 @@ TIP = (
     "(() => { const box = document.querySelector('.tooltip'); return box.hidden ? '' : box.textContent; })()"
 )
 
+DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+"""Waits for the frame after the next, when a change of the timeline has been drawn."""
 COUNT_COLOURS = """(() => {
   const canvas = document.querySelector("canvas.lanes");
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -235,16 +237,15 @@ def test_a_point_tells_the_operation_behind_it(html: str, chromium: Browser, poi
 @needs_chromium
 def test_the_timeline_can_be_browsed(chromium: Browser) -> None:
     status = "document.querySelector('#lanes [role=status]').textContent"
-    frame = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
     whole = chromium.value(status)
     assert whole.startswith("0.000 s to 60.000 s: 5,")
     assert chromium.value("document.querySelector('#lanes .still').hidden") is True
     for press in ("in", "in", "on"):
         chromium.value(f"document.querySelector('#lanes [data-do={press}]').click()")
-    chromium.value(frame)
+    chromium.value(DRAWN)
     assert chromium.value(status).startswith("30.000 s to 45.000 s: ")
     chromium.value("document.querySelector('#lanes [data-do=all]').click()")
-    chromium.value(frame)
+    chromium.value(DRAWN)
     assert chromium.value(status) == whole
 
 
@@ -259,11 +260,14 @@ def test_the_timeline_goes_to_a_finding_and_tells_its_operations(chromium: Brows
     assert re.match(r"p\d+ send: ok, took ", chosen)
     assert "log-1" in chosen
     chromium.value("document.querySelector('#lanes [data-do=all]').click()")
+    chromium.value(DRAWN)
 
 
 @needs_chromium
 def test_bars_are_drawn_in_the_colours_of_their_outcomes(chromium: Browser) -> None:
     """Of the whole run there are pixels of each outcome, and of the faults' shade."""
+    chromium.value("document.querySelector('#lanes [data-do=all]').click()")
+    chromium.value(DRAWN)
     seen = chromium.value(COUNT_COLOURS)
     assert all(count > 20 for count in seen), seen
 
