@@ -104,17 +104,17 @@ def _run_of(golden: Mapping[str, Any], workload: str, test_id: str) -> Any:
 
 def _mutants(folder: Path) -> None:
     for one in mutations():
-        tried = ((made := make("t", seed, one.suited(TO_MUTATE)), mutate(one, made)) for seed in range(200))
-        for number, (made, events) in enumerate(itertools.islice((t for t in tried if t[1]), MUTANTS)):
+        all_made = (make("t", seed, one.suited(TO_MUTATE)) for seed in range(200))
+        mutants = ((made, events) for made in all_made if (events := mutate(one, made)))
+        for number, (made, events) in enumerate(itertools.islice(mutants, MUTANTS)):
             name = f"{one.name}-{number}"
             write_events(folder / name, replace(made.info, test_id=name), events)
     for other in object_mutations():
-        both = (
-            (it := make_objects("t", s, KNOBS[other.workload]), mutate_objects(other, it)) for s in range(200)
-        )
-        for number, (it, events) in enumerate(itertools.islice((t for t in both if t[1]), MUTANTS)):
+        objects = (make_objects("t", seed, KNOBS[other.workload]) for seed in range(200))
+        of_objects = ((made, events) for made in objects if (events := mutate_objects(other, made)))
+        for number, (of, events) in enumerate(itertools.islice(of_objects, MUTANTS)):
             name = f"{other.name}-{number}"
-            write_events(folder / name, replace(it.info, test_id=name), events)
+            write_events(folder / name, replace(of.info, test_id=name), events)
 
 
 def _drawn(folder: Path, seeds: range) -> None:
