@@ -149,7 +149,7 @@ def commit_regression(evidence: Evidence) -> Findings:
     who = process_label(o.process)
     committed = say("Process %s committed offset %d of %s", who, o.offset, place(o))
     none = say(
-        "Process %s asked for the committed offset of %s and was answered that there is none", who, place(o)
+        "Process %s asked for the committed offset of %s and learned that there is none", who, place(o)
     )
     less = say("Process %s asked for the committed offset of %s and got %d", who, place(o), o.offset)
     return findings(

@@ -210,8 +210,8 @@ def lost_committed(evidence: Evidence) -> Findings:
         ),
         F.lit(LEADER),
         say(
-            "; the final read of %s ends at offset %d, so it lost %d committed offsets",
-            *(place(at), shown.log_end, shown.end - shown.log_end),
+            "; the final read of %s ends at offset %d, so the committed offsets from %d to %d are gone",
+            *(place(at), shown.log_end, shown.log_end, shown.end - 1),
         ),
     )
     return findings(

@@ -250,8 +250,8 @@ def torn_transaction(evidence: Evidence) -> Findings:
     )
     offsets = say(
         "Transaction %d %s, but only a part of it is there: group %s has its offsets, and the final read has "
-        "none of its %d records (it lacks value %s of %s, for example)",
-        *(w.txn, ended, c.group, w.records, value_label(gone.value), place(gone)),
+        "none of its records (it lacks value %s of %s, for example)",
+        *(w.txn, ended, c.group, value_label(gone.value), place(gone)),
     )
     known = F.when(w.type == "ok", "committed").otherwise("end unknown")
     return findings(

@@ -352,8 +352,8 @@ def _unfilled(evidence: Evidence) -> Frame[_Witness]:
             rule=F.lit("unfilled"),
             operations=[u.at],
             why=say(
-                "by %s, %d offsets had been taken that nobody ever read, but only %d sends of unknown "
-                "outcome had been invoked that may have filled them",
+                "at %s it held offsets that nobody ever read (%d of them), but fewer sends of unknown "
+                "outcome that may have filled them had been invoked (%d of them)",
                 *(seconds(u.ns), needed, there),
             ),
             since=F.lit(0),
