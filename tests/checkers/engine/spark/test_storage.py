@@ -82,6 +82,8 @@ def test_a_night_is_judged_where_it_lies_though_an_executor_is_killed(
         assert _findings(f"{address}/{run.name}", tmp_path / "far").equals(
             pq.read_table(run / "findings.parquet")
         )
+        explained = _fetched(f"{address}/{run.name}", "explanations.json", tmp_path / "far")
+        assert explained.read_bytes() == (run / "explanations.json").read_bytes()
         far, near = (
             _verdict(f"{address}/{run.name}", tmp_path / "far"),
             orjson.loads((run / "verdict.json").read_bytes()),
