@@ -149,8 +149,8 @@ class Record:
     @property
     def causes(self) -> tuple[str, ...]:
         """Of the incidents that its contract forbids; where there are no incidents, all anomalies as one."""
-        told = (one.cause for one in self.incidents if one.meaning == Meaning.VIOLATION)
-        return tuple(dict.fromkeys(told)) or tuple(filter(None, ["+".join(self.violations)]))
+        causes = (one.cause for one in self.incidents if one.meaning == Meaning.VIOLATION)
+        return tuple(dict.fromkeys(causes)) or tuple(filter(None, ["+".join(self.violations)]))
 
     @property
     def signature(self) -> tuple[str, str, str, str]:

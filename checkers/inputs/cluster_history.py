@@ -51,7 +51,7 @@ class Recovery:
     strategy: str
     why: str
     logs: str
-    """How far the candidates' logs reached, where it is told."""
+    """How far the candidates' logs reached, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)

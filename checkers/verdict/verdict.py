@@ -17,7 +17,7 @@ from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
 from wrackline.checkers.verdict.contracts import LOSS, OF_TRANSACTIONS, TORN, Contract, Ruling
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
-from wrackline.checkers.verdict.incidents.sentences import told
+from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
 from wrackline.checkers.verdict.metrics import Figures, Outcomes
 from wrackline.checkers.verdict.system_words import pair, row
@@ -136,7 +136,7 @@ def _unread(run: Run) -> list[str]:
         by_why.setdefault(why, []).append(what)
     unread = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
     return (
-        [f"not looked at: {unread}; the promise is judged by what clients were told and the final read"]
+        [f"not looked at: {unread}; the promise is judged by the answers that clients got and the final read"]
         if unread
         else []
     )
@@ -237,7 +237,7 @@ def _of_the_pair(run: Run, anomalies: list[Judged], figures: Figures) -> str:
 def _what_happened(incidents: Incidents) -> list[str]:
     """Of each incident that breaks the contract, what and how."""
     shown = incidents.of(Meaning.VIOLATION)
-    found = [told(one.sentence, one.mechanism) for one in shown]
+    found = [in_full(one.sentence, one.mechanism) for one in shown]
     more = incidents.counts.get(Meaning.VIOLATION, 0) - len(shown)
     return [*found, f"There are {more:,} more incidents that the contract forbids."] if more > 0 else found
 

@@ -99,7 +99,7 @@ def mechanism(
     return [] if leading is None else [f"{leading.leader} led {name} all the time{_epoch(leading)}."]
 
 
-def told(sentence: str, how: Sequence[str]) -> str:
+def in_full(sentence: str, how: Sequence[str]) -> str:
     """An incident in a few sentences. ``how``: its mechanism."""
     return " ".join((f"{capital(sentence)}.", *how))
 
