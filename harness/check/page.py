@@ -86,12 +86,9 @@ def page(files: Sequence[Judged]) -> str:
 
 
 def _headline(answers: Sequence[Answer]) -> str:
-    objects = plural(len(answers), "object")
     bad, unknown = answers.count(Answer.INVALID), answers.count(Answer.UNKNOWN)
-    if not bad and not unknown:
-        return f"{objects} in order"
-    undecided = f"{unknown} undecided" if unknown else ""
-    return f"of {objects} " + ", ".join(filter(None, (f"{bad} not in order" if bad else "", undecided)))
+    undecided = [f"{unknown} undecided"] if unknown else []
+    return ", ".join([f"{bad} of {plural(len(answers), 'object')} not in order", *undecided])
 
 
 def _object(file: Judged, verdict: Verdict) -> dict[str, Any]:
