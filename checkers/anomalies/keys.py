@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from wrackline.checkers.anomalies.registry import Evidence
 from wrackline.checkers.engine.frames import Frame, Int, Text, all_of
-from wrackline.checkers.engine.tables import RecordOf, Tables, keep
+from wrackline.checkers.engine.tables import RecordOf, Tables, ValueOf, keep
 from wrackline.checkers.inputs.table import Table
 
 
@@ -56,25 +56,17 @@ class Compacted(Table[Column]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Value(Table[Column]):
-    run: Column
-    topic: Column
-    partition: Column
-    value: Column
-
-
-@dataclass(frozen=True, slots=True)
-class _Keyed(_Value):
+class _Keyed(ValueOf):
     key: Column
 
 
 @dataclass(frozen=True, slots=True)
-class _Offset(_Value):
+class _Offset(ValueOf):
     offset: Column
 
 
 @dataclass(frozen=True, slots=True)
-class _Last(_Value):
+class _Last(ValueOf):
     last: Column
     """The highest offset that is known of a record with the value's key."""
 
@@ -118,7 +110,7 @@ def lasting(rows: Frame[V], evidence: Evidence) -> Frame[V]:
     return rows.without(last, _same(rows.c, last.c) & followed)
 
 
-def _same(one: _Value | Valued, other: _Value) -> Column:
+def _same(one: ValueOf | Valued, other: ValueOf) -> Column:
     return all_of(
         one.run == other.run,
         one.topic == other.topic,

@@ -13,7 +13,7 @@ from wrackline.checkers.anomalies.group_tables import said
 from wrackline.checkers.anomalies.keys import compacted
 from wrackline.checkers.anomalies.registry import Evidence
 from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
-from wrackline.checkers.engine.tables import EventRow, RecordOf, Tables, keep
+from wrackline.checkers.engine.tables import EventRow, RecordOf, Tables, ValueOf, keep
 from wrackline.checkers.inputs.table import Table
 from wrackline.checkers.verdict.metrics import TransactionEnds
 
@@ -95,15 +95,7 @@ class _Place(Table[Column]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Value(Table[Column]):
-    run: Column
-    topic: Column
-    partition: Column
-    value: Column
-
-
-@dataclass(frozen=True, slots=True)
-class Final(_Value):
+class Final(ValueOf):
     """A value of a partition in the final read."""
 
     final_offset: Column
@@ -280,7 +272,7 @@ def final(tables: Tables) -> Frame[Final]:
     rows = events.filter((e.f == "drain") & (e.type == "ok")).exploded(e.records, RecordOf)
     _, record = rows.c
     first = F.min(packed(_Place(final_offset=record.offset, final_index=e.index)))
-    grouped = rows.grouped(_Value(e.run, e.topic, record.partition, record.value), unpacked(_Place, first))
+    grouped = rows.grouped(ValueOf(e.run, e.topic, record.partition, record.value), unpacked(_Place, first))
     of, place = grouped.c
     return grouped.select(
         Final(

@@ -38,7 +38,7 @@ from wrackline.checkers.anomalies.transaction_tables import (
     whole_transactions,
 )
 from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
-from wrackline.checkers.engine.tables import LogOfRun
+from wrackline.checkers.engine.tables import LogOfRun, ValueOf
 from wrackline.checkers.inputs.table import Table
 
 READ_UNCOMMITTED = "read_uncommitted"
@@ -54,14 +54,6 @@ class _Early(Table[Column]):
     poll_ns: Column
     poll_process: Column
     offset: Column
-
-
-@dataclass(frozen=True, slots=True)
-class _Value(Table[Column]):
-    run: Column
-    topic: Column
-    partition: Column
-    value: Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +180,7 @@ def visible_though_aborted(evidence: Evidence) -> Findings:
     sends, polls, asked, stored = sent(evidence), given(tables), readers(tables), final(tables)
     s, g, reader, kept_ = sends.c, polls.c, asked.c, stored.c
     first = F.min(packed(_Poll(index=g.poll_index, ns=g.poll_ns, offset=g.offset)))
-    first_polls = polls.grouped(_Value(g.run, g.topic, g.partition, g.value), unpacked(_Poll, first))
+    first_polls = polls.grouped(ValueOf(g.run, g.topic, g.partition, g.value), unpacked(_Poll, first))
     (p, poll), logs = first_polls.c, tables.logs_of_runs.small()
     rows = (
         sends.filter(never_asked(s))

@@ -99,6 +99,16 @@ class Partition(Table[Column]):
 
 
 @dataclass(frozen=True, slots=True)
+class ValueOf(Table[Column]):
+    """A value of a partition: what says that two rows speak of the same record."""
+
+    run: Column
+    topic: Column
+    partition: Column
+    value: Column
+
+
+@dataclass(frozen=True, slots=True)
 class Log(Table[Column]):
     """A partition of a run."""
 
