@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import orjson
+
 from wrackline.checkers.explain.model import Finding, Group
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import capital
@@ -17,6 +19,8 @@ from wrackline.history.json_values import mapping, rows, texts, whole
 
 FINDINGS_SHOWN: Final = 6
 """Links to findings, of each anomaly of an incident."""
+_OF_EVERY_LINE: Final = ("time_ns", "mono_ns", "step", "node", "incarnation", "seq")
+"""Of a trace (docs/invariants.md): the same in every line, or a number of the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +103,25 @@ def _incident(
     )
 
 
+def _readable(line: str) -> str:
+    """A line of a log as it is. Of one of a trace, which is a JSON object, what it says of the partition:
+    when and by whom it was written stands beside it already."""
+    try:
+        said = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return line
+    if not isinstance(said, dict):
+        return line
+    return ", ".join(f"{name} {value}" for name, value in said.items() if name not in _OF_EVERY_LINE)
+
+
 def _line(row: Mapping[str, Any], run_dir: Path) -> LogLine:
     file = str(row.get("file", "?"))
     return LogLine(
         file,
         whole(row, "number") or 0,
         whole(row, "at_ns"),
-        str(row.get("text") or ""),
+        _readable(str(row.get("text") or "")),
         ".." not in file and not file.startswith("/") and (run_dir / file).is_file(),
     )
 
