@@ -55,7 +55,7 @@ def size(count: float | None) -> str:
 def lane_label(process: int) -> str:
     """The label at the left of a process's lane."""
     label = process_label(process)
-    return f"process {label}" if label.isdigit() else f"consumer {label.split()[0]}"
+    return f"p{label}" if label.isdigit() else f"consumer {label.split()[0]}"
 
 
 def shorten(text: str, limit: int) -> str:

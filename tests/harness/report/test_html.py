@@ -219,7 +219,7 @@ def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> No
     assert "n3 had cut its log to 0 at 13.055 s." in read.text
     assert "nodes/n3/broker.log:7" in read.text
     assert "and 20 more incidents" in read.text
-    assert "All of them belong to incidents that break the contract" in read.text
+    assert "1 evidence All of them belong to incidents that break the contract ; by itself" in read.text
     links = [named.get("href") for tag, named in read.tags if tag == "a"]
     assert "nodes/n3/broker.log" in links
     anchors = {named.get("id") for _, named in read.tags}
