@@ -45,6 +45,8 @@ def run(
     (made / "run.json").write_text(json.dumps(info))
     told: dict[str, Any] = json.loads((SAMPLE / "verdict.json").read_text())
     found = [{"anomaly": one, "meaning": "violation", "count": 3, "why": "forbidden"} for one in anomalies]
+    for of_the_sample in ("incidents", "incident_counts"):  # without them the anomalies are the causes
+        told.pop(of_the_sample)
     told |= {"verdict": verdict, "headline": f"{verdict} of {name}", "anomalies": found}
     told["counts"]["acked_records"] = acked
     (made / "verdict.json").write_text(json.dumps(told))
