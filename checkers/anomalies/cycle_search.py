@@ -51,6 +51,8 @@ class Graph:
 def graph_of(rows: pd.DataFrame) -> Graph:
     """``rows``: one per record that was sent or given, as of
     ``wrackline.checkers.anomalies.cycles.of_transactions``."""
+    # Spark hands rows over in any order; where two records share an offset it would choose the cycle.
+    rows = rows.sort_values(["complete_index", "log", "offset", "value"], kind="stable", ignore_index=True)
     nodes = (
         rows.groupby("txn", sort=False)
         .agg(
@@ -66,7 +68,7 @@ def graph_of(rows: pd.DataFrame) -> Graph:
     invoke, complete = nodes["invoke"].to_numpy(), nodes["complete"].to_numpy()
     number = pd.Series(np.arange(len(nodes)), index=nodes["txn"])
     rows = rows.assign(node=rows["txn"].map(number))
-    sent = rows[rows["sent"]].sort_values(["log", "offset"]).drop_duplicates(["log", "offset"])
+    sent = rows[rows["sent"]].sort_values(["log", "offset"], kind="stable").drop_duplicates(["log", "offset"])
     follower = sent.shift(-1, fill_value=-1)
     ww = pd.DataFrame(
         {
