@@ -13,7 +13,7 @@ import hashlib
 import re
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, select_autoescape
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 _INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
@@ -31,6 +31,24 @@ def policy(template: str, *, asks: bool = False) -> Markup:
     allowed += ["connect-src 'self'"] if asks else []
     rules = [f"default-src {_NONE}", *allowed, f"base-uri {_NONE}", f"form-action {_NONE}"]
     return Markup('<meta http-equiv="Content-Security-Policy" content="%s">') % Markup("; ".join(rules))
+
+
+def environment(*packages: str) -> Environment:
+    """Finds templates in the folders ``templates`` of these packages, the first that has one. All text is
+    escaped, and a name that is not there is an error."""
+    return Environment(
+        loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def source(templates: Environment, name: str) -> str:
+    """A template's own text."""
+    assert templates.loader is not None
+    return templates.loader.get_source(templates, name)[0]
 
 
 def rendered(package: str, name: str, **values: Any) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import jinja2
 from markupsafe import Markup
 
 from wrackline.checkers.exact.judgement import Answer
@@ -18,7 +17,7 @@ from wrackline.harness.report.draw.elle_cycle import Step, Transaction, elle_cyc
 from wrackline.harness.report.draw.object_states import Bar, object_states
 from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.report.text import plural, printable
-from wrackline.pages import policy
+from wrackline.pages import environment, policy, source
 
 _MOST_IN_ORDER: Final = 200
 _MOST_DRAWN: Final = 50
@@ -31,18 +30,7 @@ _INLINE: Final = (
 )
 _WORDS: Final = {0: ("in order", "pass"), 1: ("violation", "violation")}
 _CLASSES: Final = {Answer.VALID: "expected", Answer.INVALID: "violation", Answer.UNKNOWN: "allowed"}
-_ENVIRONMENT: Final = jinja2.Environment(
-    loader=jinja2.ChoiceLoader(
-        [
-            jinja2.PackageLoader("wrackline.harness.check", "templates"),
-            jinja2.PackageLoader("wrackline.harness.report", "templates"),
-        ]
-    ),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_ENVIRONMENT: Final = environment("wrackline.harness.check", "wrackline.harness.report")
 _ENVIRONMENT.filters["printable"] = printable
 
 
@@ -79,9 +67,7 @@ def page(files: Sequence[Judged]) -> str:
         [f"{file.file}: {headline(one)}" for file, one in in_order[:_MOST_IN_ORDER]],
         max(0, len(in_order) - _MOST_IN_ORDER),
     )
-    loader = _ENVIRONMENT.loader
-    assert loader is not None
-    inline = policy("".join(loader.get_source(_ENVIRONMENT, name)[0] for name in _INLINE))
+    inline = policy("".join(source(_ENVIRONMENT, name) for name in _INLINE))
     return printable(_ENVIRONMENT.get_template("check.html.j2").render(page=content, policy=inline))
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-import jinja2
 from markupsafe import Markup
 
+from wrackline import pages
 from wrackline.harness.index.drawing import spark, trend_chart
 from wrackline.harness.index.incidents import Incident
 from wrackline.harness.index.runs import MARKS, Run
@@ -18,7 +18,7 @@ from wrackline.harness.index.suites import Suite
 from wrackline.harness.index.trends import Series, Trend
 from wrackline.harness.index.words import change, figure, interval, percent
 from wrackline.harness.report import text
-from wrackline.pages import policy
+from wrackline.pages import environment, policy
 
 PAGES: Final = (
     ("index.html", "Nights"),
@@ -43,18 +43,7 @@ def _by_metric(series: Series) -> dict[str, Trend]:
     return {trend.metric: trend for trend in series.trends}
 
 
-_ENVIRONMENT: Final = jinja2.Environment(
-    loader=jinja2.ChoiceLoader(
-        [
-            jinja2.PackageLoader("wrackline.harness.index", "templates"),
-            jinja2.PackageLoader("wrackline.harness.report", "templates"),
-        ]
-    ),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_ENVIRONMENT: Final = environment("wrackline.harness.index", "wrackline.harness.report")
 _ENVIRONMENT.filters.update(
     by_metric=_by_metric,
     chart=trend_chart,
@@ -123,8 +112,7 @@ def page(name: str, site: Site, *, here: str, extra: str = "", **values: Any) ->
 
 def source(name: str) -> str:
     """A template's own text."""
-    assert _ENVIRONMENT.loader is not None
-    return _ENVIRONMENT.loader.get_source(_ENVIRONMENT, name)[0]
+    return pages.source(_ENVIRONMENT, name)
 
 
 def script(name: str) -> str:

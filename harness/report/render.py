@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import jinja2
 from markupsafe import Markup
 
 from wrackline.harness.report import text
@@ -13,15 +12,9 @@ from wrackline.harness.report.junit import junit
 from wrackline.harness.report.model import Report, build
 from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.report.summary import verdict_class
-from wrackline.pages import policy
+from wrackline.pages import environment, policy, source
 
-_ENVIRONMENT: Final = jinja2.Environment(
-    loader=jinja2.PackageLoader("wrackline.harness.report", "templates"),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_ENVIRONMENT: Final = environment("wrackline.harness.report")
 _ENVIRONMENT.filters.update(
     seconds=text.seconds,
     duration=text.duration,
@@ -57,6 +50,4 @@ def render(report: Report) -> str:
 
 
 def _policy() -> Markup:
-    loader = _ENVIRONMENT.loader
-    assert loader is not None
-    return policy("".join(loader.get_source(_ENVIRONMENT, name)[0] for name in _INLINE))
+    return policy("".join(source(_ENVIRONMENT, name) for name in _INLINE))
