@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE
 from wrackline.harness.check.answers import Judged, Verdict, exit_code
 from wrackline.harness.check.files import Judge, Question, histories, models
 from wrackline.harness.check.words import answer, details, headline, summary
+from wrackline.harness.cli.options import memory_size
 from wrackline.harness.cli.stopped import STOPPED
 
 _MANY = 20
@@ -32,10 +32,9 @@ def _model(_context: click.Context, _option: click.Parameter, given: str) -> str
     return given
 
 
-def _bytes(_context: click.Context, _option: click.Parameter, given: str) -> int:
-    if not re.fullmatch(r"[1-9]\d*[kKmMgG]", given):
-        raise click.BadParameter(f"{given!r} is no size; say 512m or 4g")
-    return int(given[:-1]) << _UNITS[given[-1].lower()]
+def _bytes(context: click.Context, option: click.Parameter, given: str) -> int:
+    size = memory_size(context, option, given)
+    return int(size[:-1]) << _UNITS[size[-1].lower()]
 
 
 def _value(_context: click.Context, _option: click.Parameter, given: str | None) -> Any:

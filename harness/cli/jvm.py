@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from wrackline.checkers.jvm import install as maven
 from wrackline.checkers.jvm.bridge import DEFAULT_HEAP, Bridge
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, jvm_home, required_classpath
+from wrackline.harness.cli.options import memory_size
 from wrackline.maven import repository_url
 
 classpath_option = click.option(
@@ -19,18 +18,12 @@ classpath_option = click.option(
 )
 
 
-def _heap(_context: click.Context, _option: click.Parameter, given: str) -> str:
-    if not re.fullmatch(r"[1-9]\d*[kKmMgG]", given):
-        raise click.BadParameter(f"{given!r} is no size; say 512m or 4g")
-    return given
-
-
 heap_option = click.option(
     "--heap",
     default=DEFAULT_HEAP,
     show_default=True,
     metavar="SIZE",
-    callback=_heap,
+    callback=memory_size,
     help="Most memory of the JVM: 512m, 4g.",
 )
 

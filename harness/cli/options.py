@@ -19,6 +19,13 @@ def _default_results() -> Path:
     return default_dir()
 
 
+def memory_size(_context: click.Context, _option: click.Parameter, given: str) -> str:
+    """Refuses what is no size of memory as a JVM takes it."""
+    if not re.fullmatch(r"[1-9]\d*[kKmMgG]", given):
+        raise click.BadParameter(f"{given!r} is no size; say 512m or 4g")
+    return given
+
+
 seed_option = click.option(
     "--seed", type=click.IntRange(0), help="Seed of every random choice; the file's by default."
 )
