@@ -47,9 +47,11 @@ def test_a_run_says_what_it_was_and_what_came_of_it(tmp_path: Path) -> None:
     assert one.violations == ("inconsistent-offset", "lost-write", "vanished-read")
     assert one.signature == ("inconsistent-offset+lost-write+vanished-read", "split", "apache-kafka", "4.0.0")
     assert [fault.kind for fault in one.faults].count("partition") >= 1
-    assert one.metrics["acknowledged"] == 1814
+    judged = orjson.loads((SAMPLE / "verdict.json").read_bytes())
+    assert one.metrics["acknowledged"] == judged["counts"]["acked_records"] > 0
     assert set(one.metrics) == set(METRICS)
-    assert one.seconds == pytest.approx(21.897, abs=0.01)
+    assert one.seconds is not None
+    assert one.seconds > judged["incidents"][0]["last_ns"] / 1e9, "the run was over after its incident"
 
 
 def test_how_much_succeeded_has_the_name_that_the_judge_gives_it(tmp_path: Path) -> None:
