@@ -69,13 +69,16 @@ class HostConnection:
             self.host, self._connector, known_hosts=self._known_hosts, slowness=self._slowness
         )
 
-    def drop(self) -> None:
-        """End the connection; the next channel makes a new one."""
+    def drop(self, failed: paramiko.Transport | None = None) -> None:
+        """End the connection; the next channel makes a new one. ``failed``: end this one only; another thread
+        that met the same failure may have made a new one, and may be using it."""
         with self._mutex:
-            connection, self._connection = self._connection, None
-        transport = self._transport_of(connection)
-        if transport is not None:
-            transport.close()
+            transport = self._transport_of(self._connection)
+            if failed is None or transport in (None, failed):
+                self._connection = None
+                failed = failed or transport
+        if failed is not None:
+            failed.close()
 
     @staticmethod
     def _transport_of(connection: fabric.Connection | None) -> paramiko.Transport | None:
@@ -94,10 +97,10 @@ class HostConnection:
             try:
                 return transport.open_session(timeout=max(0.1, deadline - time.monotonic()))
             except (paramiko.SSHException, EOFError, OSError) as error:
-                self.drop()
+                self.drop(transport)
                 # A kept connection may have died unnoticed, with the host; a new one that fails is news.
                 if not kept or time.monotonic() > deadline:
-                    raise self.error(f"no answer to `{what}`: {error or 'connection closed'}") from error
+                    raise self.error(f"no answer to `{what}`: {str(error) or 'connection closed'}") from error
 
     def tunnel(self, address: str, port: int, timeout_s: float) -> paramiko.Channel:
         """A connection that the host makes for us, as OpenSSH's ProxyJump has it. Raises FleetError."""
@@ -107,7 +110,9 @@ class HostConnection:
             left = max(0.1, deadline - time.monotonic())
             return transport.open_channel("direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=left)
         except (paramiko.SSHException, EOFError, OSError) as wrong:
-            raise self.error(f"it cannot reach {where} for us: {wrong or 'connection closed'}") from wrong
+            raise self.error(
+                f"it cannot reach {where} for us: {str(wrong) or 'connection closed'}"
+            ) from wrong
 
     def _transport(self, deadline: float, what: str) -> tuple[bool, paramiko.Transport]:
         """Whether the connection was there already, and its transport."""
@@ -198,7 +203,7 @@ class HostConnection:
             ) from error
         except (paramiko.SSHException, EOFError, OSError, ValueError) as error:
             raise self.error(
-                f"SSH to {host.ssh_address}:{host.port} failed: {error or 'connection closed'}"
+                f"SSH to {host.ssh_address}:{host.port} failed: {str(error) or 'connection closed'}"
             ) from error
         return connection
 

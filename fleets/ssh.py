@@ -86,12 +86,12 @@ class SshRemote:
             channel.shutdown_write()
             code = pump(channel, stdout, stderr, began + timeout_s + GRACE_S)
         except TimeoutError as error:
-            self._connection.drop()
+            self._connection.drop(channel.get_transport())
             raise self._deadline(command, timeout_s, stderr, "the host stopped answering") from error
         except (paramiko.SSHException, EOFError, OSError) as error:
-            self._connection.drop()
+            self._connection.drop(channel.get_transport())
             raise self._connection.error(
-                f"connection lost during `{short(command)}` ({error or 'closed'}); "
+                f"connection lost during `{short(command)}` ({str(error) or 'closed'}); "
                 "whether it ran is not known"
             ) from error
         finally:
@@ -123,7 +123,7 @@ class SshRemote:
         except (paramiko.SSHException, EOFError, OSError) as error:
             own.drop()
             raise self._connection.error(
-                f"`{short(command)}` could not be started: {error or 'connection closed'}"
+                f"`{short(command)}` could not be started: {str(error) or 'connection closed'}"
             ) from error
         except FleetError:
             own.drop()
@@ -245,7 +245,7 @@ class SshRemote:
                     self._connection.drop()
                     if not kept:
                         raise self._connection.error(
-                            f"{what}: connection lost ({error or 'closed'})"
+                            f"{what}: connection lost ({str(error) or 'closed'})"
                         ) from error
 
     def _session(self, what: str) -> tuple[bool, paramiko.SFTPClient]:

@@ -58,7 +58,9 @@ class HostLocks:
                 said += chunk
         except (paramiko.SSHException, EOFError, OSError) as wrong:
             connection.drop()
-            raise connection.error(f"its lock {FILE} could not be taken: {wrong or 'no answer'}") from wrong
+            raise connection.error(
+                f"its lock {FILE} could not be taken: {str(wrong) or 'no answer'}"
+            ) from wrong
         word, _, rest = said.decode(errors="replace").strip().partition(" ")
         if word == "taken":
             self._held[host.name] = (connection, channel)

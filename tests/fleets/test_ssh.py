@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from wrackline.fleets.base import FleetError, Host, Result
+from wrackline.fleets.connection import HostConnection
 from wrackline.fleets.local.namespaces import namespace_connector, run_tool
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.ssh import SshRemote, run_on_all
@@ -176,6 +177,23 @@ def test_a_command_cut_short_is_not_sent_again(fleet: NetnsFleet, host: Host) ->
         "host n1: connection lost during `echo once >> /opt/runs; sync /opt/runs; sleep 30`"
     ]
     assert remote.get("/opt/runs") == b"once\n"
+
+
+def test_a_failure_ends_the_connection_that_failed_and_no_newer_one(fleet: NetnsFleet, host: Host) -> None:
+    connection = HostConnection(
+        host, namespace_connector(fleet.state.control), known_hosts=fleet.folder.known_hosts
+    )
+    try:
+        failed = connection.channel(10, "the first").get_transport()
+        connection.drop(failed)
+        newer = connection.channel(10, "the second").get_transport()
+        connection.drop(failed)  # another thread met the failure later
+        assert newer.is_active()
+        assert connection.channel(10, "the third").get_transport() is newer
+        connection.drop(newer)
+        assert not newer.is_active()
+    finally:
+        connection.drop()
 
 
 def test_a_wrong_key_is_called_a_wrong_key(fleet: NetnsFleet, host: Host, tmp_path: Path) -> None:
