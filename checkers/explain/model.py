@@ -1,9 +1,9 @@
 """What explains a finding, as data: the content of ``explanations.json``. The judge writes it, the report
 draws it and ``wrackline explain`` prints it. Nothing here reasons.
 
-Everything is bounded: ``PER_PARTITION`` findings of an anomaly and partition, ``GROUPS`` groups of them,
-``EXPLAINED`` findings with edges or facts and what the logs hold, ``DETAILED`` with windows of time. Where
-there are more, every anomaly has its turn. All findings stay in ``findings.parquet``.
+Everything is bounded: ``PER_PARTITION`` findings of a group, ``GROUPS`` groups of them, ``EXPLAINED`` findings
+with edges or facts and what the logs hold, ``DETAILED`` with windows of time. Where there are more, every
+anomaly has its turn. All findings stay in ``findings.parquet``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Final
 from wrackline.history.wording import number, partition_label
 
 EXPLANATIONS_FILE: Final = "explanations.json"
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the file's form; a file of another version is written again."""
 PER_PARTITION: Final = 20
-"""Findings shown per anomaly and partition (docs/anomalies.md section 10)."""
+"""Findings shown per incident, anomaly and partition (docs/anomalies.md section 10)."""
 GROUPS: Final = 80
 EXPLAINED: Final = 200
 DETAILED: Final = 60
@@ -287,7 +287,8 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All findings of one anomaly in one partition: how many, where in the log, and the first few."""
+    """All findings of one anomaly in one partition that are evidence of one incident: how many, where in the
+    log, and the first few."""
 
     anomaly: str
     topic: str | None
@@ -297,6 +298,9 @@ class Group:
     last_offset: int | None = None
     explanations: tuple[Explanation, ...] = ()
     """Empty where there are more than ``GROUPS`` groups and this one is not shown."""
+    incident: str | None = None
+    """The id of the incident (``verdict.json``). None: the incident is not one of those that the verdict
+    tells, or there is no verdict."""
 
     @property
     def more(self) -> int:
@@ -319,7 +323,7 @@ class Explanations:
 
     version: int
     groups: tuple[Group, ...] = ()
-    """In the order in which the report has them: forbidden anomalies first."""
+    """In the order in which the report has them: those of incidents that break the contract first."""
     operations: tuple[Operation, ...] = ()
     """Those of all windows, each once."""
     lacking: tuple[tuple[str, str], ...] = ()

@@ -1,5 +1,5 @@
-"""Which findings are shown: of each anomaly and partition the first few by offset; and where those are too
-many, each anomaly has its turn.
+"""Which findings are shown: of each incident, anomaly and partition the first few by offset; and where those
+are too many, each anomaly has its turn.
 
 Rows of ``findings.parquet`` are counted and sampled batch by batch; memory does not grow with their number.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -23,6 +24,27 @@ _CITED: Final = 8
 _COLUMNS: Final = ("anomaly", "topic", "partition", "offset", "value", "operations", "where", "explanation")
 
 
+class IncidentRows:
+    """Which incident each row of the findings is evidence of."""
+
+    def __init__(self, rows: Iterable[tuple[str, int, int]] = ()) -> None:
+        """``rows``: (id of an incident, first row, last row); no row is in two of them."""
+        known = sorted(rows, key=lambda one: one[1])
+        self._ids = pa.array([one for one, _, _ in known], pa.string())
+        self._first, self._last = (np.array([one[at] for one in known], dtype=np.int64) for at in (1, 2))
+
+    def of(self, first: int, count: int) -> pa.Array:
+        """The ids for ``count`` rows from row ``first`` on; null where a row is in none."""
+        rows = np.arange(first, first + count)
+        at = np.searchsorted(self._first, rows, side="right") - 1
+        inside = at >= 0
+        inside[inside] = rows[inside] <= self._last[at[inside]]
+        return self._ids.take(pa.array(at, mask=~inside))
+
+
+NO_INCIDENTS: Final = IncidentRows()
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The first few findings of a group, by offset."""
@@ -32,15 +54,18 @@ class Sample:
     findings: tuple[Finding, ...]
 
 
-def sampled(path: Path) -> list[Sample]:
-    """All groups of a file of findings, by anomaly, topic and partition. Raises pyarrow.ArrowException,
-    OSError and KeyError for a broken file."""
+def sampled(path: Path, incidents: IncidentRows = NO_INCIDENTS) -> list[Sample]:
+    """All groups of a file of findings, by anomaly, topic, partition and incident. Raises
+    pyarrow.ArrowException, OSError and KeyError for a broken file."""
     sampler = _Sampler()
+    number = 0
     for batch in _batches(path, _COLUMNS):
         if batch.num_rows:
-            sampler.take(batch)
+            ids = incidents.of(number, batch.num_rows)
+            sampler.take(pa.Table.from_batches([batch]).append_column("incident", ids))
+        number += batch.num_rows
     return [
-        Sample(Group(*key, count, *sampler.bounds[key]), tuple(sampler.kept[key]))
+        Sample(Group(*key[:3], count, *sampler.bounds[key], incident=key[3]), tuple(sampler.kept[key]))
         for key, count in sorted(sampler.counts.items(), key=lambda item: _group_order(item[0]))
     ]
 
@@ -84,24 +109,24 @@ def repeated(samples: Sequence[Sample]) -> Iterator[tuple[Finding, Finding]]:
                 yield finding, earlier
 
 
-_Key = tuple[str, str | None, int | None]
+_Key = tuple[str, str | None, int | None, str | None]
+_OF_KEY: Final = ("anomaly", "topic", "partition", "incident")
 
 
 class _Sampler:
-    """Counts findings by anomaly and partition and keeps the first few by offset."""
+    """Counts findings by anomaly, partition and incident and keeps the first few by offset."""
 
     def __init__(self) -> None:
         self.counts: dict[_Key, int] = {}
         self.bounds: dict[_Key, tuple[int | None, int | None]] = {}
         self.kept: dict[_Key, list[Finding]] = {}
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        table = pa.Table.from_batches([batch])
-        groups = table.group_by(["anomaly", "topic", "partition"]).aggregate(
+    def take(self, table: pa.Table) -> None:
+        groups = table.group_by(list(_OF_KEY)).aggregate(
             [("anomaly", "count"), ("offset", "min"), ("offset", "max")]
         )
         for group in groups.to_pylist():
-            key: _Key = (group["anomaly"], group["topic"], group["partition"])
+            key: _Key = (group["anomaly"], group["topic"], group["partition"], group["incident"])
             self.counts[key] = self.counts.get(key, 0) + group["anomaly_count"]
             low, high = self.bounds.get(key, (None, None))
             known = [n for n in (low, high, group["offset_min"], group["offset_max"]) if n is not None]
@@ -118,7 +143,7 @@ class _Sampler:
 
 def _is_group(key: _Key) -> pc.Expression:
     expression = pc.field("anomaly") == key[0]
-    for name, wanted in zip(("topic", "partition"), key[1:], strict=True):
+    for name, wanted in zip(_OF_KEY[1:], key[1:], strict=True):
         expression &= pc.field(name).is_null() if wanted is None else pc.field(name) == wanted
     return expression
 
@@ -145,5 +170,5 @@ def _batches(path: Path, columns: Sequence[str]) -> Iterable[pa.RecordBatch]:
     yield from dataset.to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
 
 
-def _group_order(key: _Key) -> tuple[str, str, int]:
-    return (key[0], key[1] or "", -1 if key[2] is None else key[2])
+def _group_order(key: _Key) -> tuple[str, str, int, str]:
+    return (key[0], key[1] or "", -1 if key[2] is None else key[2], key[3] or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from wrackline.checkers.anomalies.registry import explained_by, names
 from wrackline.checkers.explain.explanation import Around, explanations
 from wrackline.checkers.explain.form import from_json, to_json
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, FaultNear
-from wrackline.checkers.explain.shown import Sample, sampled
+from wrackline.checkers.explain.shown import IncidentRows, Sample, sampled
 from wrackline.checkers.findings import WORST_FIRST
 from wrackline.checkers.gather import FINDINGS_FILE
 from wrackline.checkers.inputs.runs import BROKEN
@@ -68,7 +68,7 @@ def _explanations(
     findings: Path, files: Callable[[], Sequence[Path]], verdict: Content, metrics: Content
 ) -> Explanations:
     try:
-        samples = _ordered(sampled(findings), verdict)
+        samples = _ordered(sampled(findings, IncidentRows(_rows(verdict))), verdict)
     except FileNotFoundError:
         return _without(findings.name, "missing, so the evidence behind the verdict cannot be shown")
     except _BROKEN as wrong:
@@ -91,18 +91,36 @@ def _without(file: str, why: str) -> Explanations:
     return Explanations(VERSION, lacking=((file, why),))
 
 
+def _rows(verdict: Content) -> Iterator[tuple[str, int, int]]:
+    """(id of an incident, first row, last row) of the findings; an incident has several."""
+    for incident in rows(verdict, "incidents"):
+        for anomaly in rows(incident, "anomalies"):
+            for first, last in anomaly.get("rows", ()):
+                yield str(incident.get("id")), first, last
+
+
 def _ordered(samples: Sequence[Sample], verdict: Content) -> list[Sample]:
-    """Those of forbidden anomalies first; anomalies of one meaning as docs/anomalies.md has them."""
+    """What is forbidden first: incidents in the order of the verdict, then what belongs to none of them. The
+    anomalies of one incident have the same order; those of one meaning are as docs/anomalies.md has them."""
     judged = {str(row.get("anomaly")): row for row in rows(verdict, "anomalies")}
+    incidents = {row.get("id"): (at, row) for at, row in enumerate(rows(verdict, "incidents"))}
     known = names()
 
-    def rank(sample: Sample) -> tuple[bool, int, int, str]:
+    def rank(sample: Sample) -> tuple[int, int, bool, int, int, str]:
         name = sample.group.anomaly
         row = judged.get(name, {"count": 1})
-        weight = WORST_FIRST.index(row["meaning"]) if row.get("meaning") in WORST_FIRST else len(WORST_FIRST)
-        return not row.get("count"), weight, known.index(name) if name in known else len(known), name
+        at, incident = incidents.get(sample.group.incident, (len(incidents), row))
+        return (
+            *(_weight(incident), at, not row.get("count"), _weight(row)),
+            known.index(name) if name in known else len(known),
+            name,
+        )
 
     return sorted(samples, key=rank)
+
+
+def _weight(row: Content) -> int:
+    return WORST_FIRST.index(row["meaning"]) if row.get("meaning") in WORST_FIRST else len(WORST_FIRST)
 
 
 def _faults(verdict: Content) -> list[FaultNear]:

@@ -35,6 +35,8 @@ class Seen:
     count: int
     first_offset: int | None
     last_offset: int | None
+    rows: tuple[tuple[int, int], ...] = ()
+    """Its findings: (first, last) row of ``findings.parquet``, counted from 0, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,19 @@ def _seen(one: Joined) -> Iterator[Seen]:
     for (name, meaning), parts in by_name.items():
         first = min((part.first for part in parts if part.first is not None), default=None)
         last = max((part.last for part in parts if part.last is not None), default=None)
-        yield Seen(name, meaning, sum(part.count for part in parts), first, last)
+        yield Seen(name, meaning, sum(part.count for part in parts), first, last, tuple(_rows(parts)))
+
+
+def _rows(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
+    """What lies side by side is one interval."""
+    begin = end = 0
+    for part in sorted(parts, key=lambda part: part.found_at):
+        if part.found_at != end:
+            if begin != end:
+                yield begin, end - 1
+            begin = part.found_at
+        end = part.found_at + part.count
+    yield begin, end - 1
 
 
 def _id(one: Joined) -> str:

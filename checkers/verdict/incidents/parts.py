@@ -57,7 +57,7 @@ class Part:
     sentence: str
     """Of the first finding."""
     found_at: int = 0
-    """Where the first finding stands among all."""
+    """The row of the first finding in ``findings.parquet``; the others are in the rows after it."""
     after: int = 0
     """So many changes of leader had been before the last time that all was right, and ..."""
     until: int = 0

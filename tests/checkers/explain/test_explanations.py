@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -292,6 +293,41 @@ def test_what_is_not_shown_is_counted_by_anomaly(tmp_path: Path) -> None:
         "lost-write": DETAILED - 3,
         "duplicate": 3,
     }
+
+
+def test_each_incident_has_findings_that_are_shown(tmp_path: Path) -> None:
+    """Of one partition: i-a has the lost writes of the offsets 40 and 41 and the stale read of offset 40, and
+    i-b has the lost write of offset 42. The others are of incidents that the verdict does not tell."""
+    write_history(tmp_path, INFO, send(1, A, 0))
+    found = [
+        {"test_id": "t", "anomaly": anomaly, "topic": "log", "partition": 0, "offset": o, "value": o,
+         "operations": [0, 1], "where": None, "explanation": "gone"}
+        for anomaly, offsets in (("lost-write", range(43)), ("stale-read", range(40, 42)))
+        for o in offsets
+    ]  # fmt: skip
+    file = tmp_path / "findings.parquet"
+    pq.write_table(pa.Table.from_pylist(found, FINDINGS), file, row_group_size=41)
+    incidents = [
+        {"id": "i-b", "meaning": "violation", "anomalies": [{"rows": [[42, 42]]}]},
+        {"id": "i-a", "meaning": "allowed", "anomalies": [{"rows": [[40, 41]]}, {"rows": [[43, 43]]}]},
+    ]
+    anomalies = [
+        {"anomaly": "lost-write", "meaning": "violation", "count": 43},
+        {"anomaly": "stale-read", "meaning": "allowed", "count": 2},
+    ]
+    verdict = {"incidents": incidents, "anomalies": anomalies}
+    (tmp_path / "verdict.json").write_bytes(orjson.dumps(verdict))
+    groups = [
+        (group.incident, group.anomaly, group.count, [one.finding.offset for one in group.explanations])
+        for group in explain(tmp_path).groups
+    ]
+    assert groups == [
+        ("i-b", "lost-write", 1, [42]),
+        (None, "lost-write", 40, list(range(20))),
+        ("i-a", "lost-write", 2, [40, 41]),
+        ("i-a", "stale-read", 1, [40]),
+        (None, "stale-read", 1, [41]),
+    ]
 
 
 def test_what_a_consumer_is_given_twice_stands_out(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from wrackline.checkers.explain.step import explained
 from wrackline.checkers.proving.cases.language import TOPIC, parse
 from wrackline.checkers.proving.model.made import write_events
 from wrackline.history.model import CONTROL, NEMESIS, PARTITION, Event, Type
@@ -118,6 +121,36 @@ def test_what_is_allowed_by_itself_is_evidence_of_the_violation(verdicts: dict[s
     rows = {row["anomaly"]: row for row in verdicts["one leader"]["anomalies"]}
     allowed = rows["not-linearizable"]
     assert (allowed["meaning"], allowed["count"], allowed["in_violations"]) == ("allowed", 1, 1)
+
+
+def test_an_incident_names_the_rows_of_its_findings(
+    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+) -> None:
+    for run, verdict in judged_together[__name__].items():
+        rows = pq.read_table(run / "findings.parquet", columns=["anomaly", "topic", "partition"]).to_pylist()
+        named: list[int] = []
+        for incident in verdict["incidents"]:
+            for seen in incident["anomalies"]:
+                own = [row for first, last in seen["rows"] for row in range(first, last + 1)]
+                assert len(own) == seen["count"]
+                assert {rows[row]["anomaly"] for row in own} == {seen["anomaly"]}
+                named += own
+        assert sorted(named) == list(range(len(rows))), "each finding is of one incident"
+
+
+def test_what_is_explained_is_evidence_of_an_incident(
+    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+) -> None:
+    for run, verdict in judged_together[__name__].items():
+        told = {
+            (one["id"], seen["anomaly"]): seen["count"]
+            for one in verdict["incidents"]
+            for seen in one["anomalies"]
+        }
+        shown: Counter[tuple[str | None, str]] = Counter()
+        for group in explained(run).groups:
+            shown[group.incident, group.anomaly] += group.count
+        assert shown == told
 
 
 def test_faults_reach_from_before_the_cause_to_the_last_operation(
