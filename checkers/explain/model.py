@@ -1,9 +1,9 @@
 """What explains a finding, as data: the content of ``explanations.json``. The judge writes it, the report
 draws it and ``wrackline explain`` prints it. Nothing here reasons.
 
-Everything is bounded: ``PER_PARTITION`` findings of a group, ``GROUPS`` groups of them, ``EXPLAINED`` findings
-with edges or facts and what the logs hold, ``DETAILED`` with windows of time. Where there are more, every
-anomaly has its turn. All findings stay in ``findings.parquet``.
+Everything is bounded: ``PER_PARTITION`` findings of a group, ``GROUPS`` groups of them, ``EXPLAINED``
+findings with edges or facts and what the logs hold, ``DETAILED`` with windows of time. Where there are more,
+every anomaly has its turn. All findings stay in ``findings.parquet``.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceGroup:
+    """``items`` is empty where there are more groups than are shown."""
+
     group: Group
     items: tuple[Evidence, ...]
 
@@ -34,7 +36,7 @@ class EvidenceGroup:
 def evidence(
     explanations: Explanations, faults: Sequence[Fault], leaders: Mapping[str, Sequence[LeaderSpan]]
 ) -> list[EvidenceGroup]:
-    """The groups that are shown. ``leaders``: who led each partition."""
+    """``leaders``: who led each partition."""
 
     def drawn(one: Explanation) -> Evidence:
         near = {fault.id for fault in one.faults}
@@ -53,8 +55,4 @@ def evidence(
             ),
         )
 
-    return [
-        EvidenceGroup(group, tuple(map(drawn, group.explanations)))
-        for group in explanations.groups
-        if group.explanations
-    ]
+    return [EvidenceGroup(group, tuple(map(drawn, group.explanations))) for group in explanations.groups]

@@ -1,5 +1,5 @@
-"""The incidents of the verdict, as the report shows them: what happened, how, under which faults, and which
-findings prove it."""
+"""The incidents of the verdict, as the report shows them: what happened, how, under which faults, and the
+findings that prove it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from typing import Any, Final
 
 import orjson
 
-from wrackline.checkers.explain.model import Finding, Group
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import capital
+from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import RunFiles
 from wrackline.history.json_values import mapping, rows, texts, whole
 
-FINDINGS_SHOWN: Final = 6
-"""Links to findings, of each anomaly of an incident."""
 _OF_EVERY_LINE: Final = ("time_ns", "mono_ns", "step", "node", "incarnation", "seq")
 """Of a trace (docs/invariants.md): the same in every line, or a number of the line."""
+BREAKING: Final = (Meaning.VIOLATION, Meaning.EXPECTED)
+"""Incidents of these meanings break the contract, or are what the run was to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One anomaly of an incident, and the first of its findings."""
+    """One anomaly of an incident, and its findings."""
 
     anomaly: str
     meaning: str
     count: int
-    findings: tuple[Finding, ...]
+    groups: tuple[EvidenceGroup, ...]
+    """By partition: nearly always one."""
+    anchor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
+    number: int
+    """On this page, from 1."""
     id: str
     meaning: str
     sentence: str
@@ -57,6 +61,8 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Incidents:
+    """Of some meanings."""
+
     shown: tuple[Incident, ...]
     counts: tuple[tuple[str, int], ...]
     """(meaning, how many), without those of which there are none."""
@@ -66,41 +72,65 @@ class Incidents:
         return sum(count for _, count in self.counts) - len(self.shown)
 
 
-def incidents_of(files: RunFiles, faults: Sequence[Fault]) -> Incidents | None:
-    """None: the run was judged when there were no incidents yet."""
-    verdict = files.verdict
-    if verdict is None or "incidents" not in verdict:
-        return None
-    groups = files.explanations.groups
+def incidents_of(
+    files: RunFiles, faults: Sequence[Fault], groups: Sequence[EvidenceGroup]
+) -> tuple[Incidents, Incidents]:
+    """Those that break the contract, and those that it does not forbid. There are none of a run that was
+    judged when nobody looked for them yet."""
     by_id = {fault.id: fault for fault in faults}
-    counted = mapping(verdict, "incident_counts")
-    counts = tuple((str(of), whole(counted, of) or 0) for of in Meaning if whole(counted, of))
-    return Incidents(
-        tuple(_incident(row, by_id, groups, files.directory) for row in rows(verdict, "incidents")), counts
+    own: dict[str | None, list[EvidenceGroup]] = {}
+    for group in groups:
+        own.setdefault(group.group.incident, []).append(group)
+    found = [
+        _incident(number, row, by_id, own.get(str(row.get("id")), ()), files.directory)
+        for number, row in enumerate(rows(files.verdict, "incidents"), 1)
+    ]
+    counted = mapping(files.verdict, "incident_counts")
+    counts = [(str(of), whole(counted, of) or 0) for of in Meaning if whole(counted, of)]
+    breaking, others = (
+        Incidents(
+            tuple(one for one in found if (one.meaning in BREAKING) is breaks),
+            tuple((of, count) for of, count in counts if (of in BREAKING) is breaks),
+        )
+        for breaks in (True, False)
     )
+    return breaking, others
 
 
 def _incident(
-    row: Mapping[str, Any], faults: Mapping[str, Fault], groups: Sequence[Group], run_dir: Path
+    number: int,
+    row: Mapping[str, Any],
+    faults: Mapping[str, Fault],
+    groups: Sequence[EvidenceGroup],
+    run_dir: Path,
 ) -> Incident:
+    name = str(row.get("id", "?"))
     return Incident(
-        id=str(row.get("id", "?")),
+        number=number,
+        id=name,
         meaning=str(row.get("meaning", "?")),
         sentence=capital(str(row.get("sentence") or "")),
         mechanism=texts(row, "mechanism"),
         at_ns=whole(row, "at_ns"),
         faults=tuple(faults[one] for one in texts(row, "faults") if one in faults),
-        proofs=tuple(
-            Proof(
-                str(one.get("anomaly", "?")),
-                str(one.get("meaning", "?")),
-                whole(one, "count") or 0,
-                tuple(findings_of(one, row, groups))[:FINDINGS_SHOWN],
-            )
-            for one in rows(row, "anomalies")
-        ),
+        proofs=tuple(_proofs(row, name, groups)),
         lines=tuple(_line(one, run_dir) for one in rows(row, "lines")),
     )
+
+
+def _proofs(row: Mapping[str, Any], incident: str, groups: Sequence[EvidenceGroup]) -> Iterator[Proof]:
+    """An anomaly has two rows where it means something else in another partition of the incident."""
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for one in rows(row, "anomalies"):
+        by_name.setdefault(str(one.get("anomaly", "?")), []).append(one)
+    for name, own in by_name.items():
+        yield Proof(
+            anomaly=name,
+            meaning=str(own[0].get("meaning", "?")),
+            count=sum(whole(one, "count") or 0 for one in own),
+            groups=tuple(group for group in groups if group.group.anomaly == name),
+            anchor=f"{incident}-{name}",
+        )
 
 
 def _readable(line: str) -> str:
@@ -124,25 +154,3 @@ def _line(row: Mapping[str, Any], run_dir: Path) -> LogLine:
         _readable(str(row.get("text") or "")),
         ".." not in file and not file.startswith("/") and (run_dir / file).is_file(),
     )
-
-
-def findings_of(
-    anomaly: Mapping[str, Any], row: Mapping[str, Any], groups: Sequence[Group]
-) -> Iterator[Finding]:
-    """Those of the findings shown that belong to an incident, ``row``, and to one anomaly of it: by their
-    offset, or by an operation."""
-    first, last = whole(anomaly, "first_offset"), whole(anomaly, "last_offset")
-    operations = set(row.get("operations") or ())
-    for group in groups:
-        if (group.anomaly, group.topic, group.partition) != (
-            anomaly.get("anomaly"),
-            row.get("topic"),
-            row.get("partition"),
-        ):
-            continue
-        for finding in (one.finding for one in group.explanations):
-            if finding.offset is None or first is None or last is None:
-                if operations & set(finding.operations):
-                    yield finding
-            elif first <= finding.offset <= last:
-                yield finding

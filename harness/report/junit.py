@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.checkers.verdict.incidents.sentences import capital
-from wrackline.harness.report.incidents import findings_of
 from wrackline.harness.report.read.files import (
     RunFiles,
     mapping,
@@ -33,6 +31,8 @@ from wrackline.harness.report.summary import run_name
 from wrackline.harness.report.text import number, partition_label, printable
 
 _TEXT_LIMIT = 8_000
+_SENTENCES = 3
+"""Of each anomaly of an incident."""
 MADE = "made and judged"
 
 
@@ -77,9 +77,9 @@ def _suite(files: RunFiles, name: str) -> ElementTree.Element:
             ElementTree.SubElement(properties, "property", {"name": key, "value": printable(value)})
     verdict = files.verdict
     _made_case(suite, name, files)
-    _incident_cases(suite, name, files)
+    failures = _incident_cases(suite, name, files)
     for row in rows(verdict, "anomalies"):
-        _anomaly_case(suite, name, row, files)
+        _anomaly_case(suite, name, row, files, failures)
     for row in rows(verdict, "conditions"):
         case = _case(suite, f"{name}.conditions", str(row.get("name", "?")))
         if row.get("ok") is not True:
@@ -127,9 +127,11 @@ def _made_case(suite: ElementTree.Element, name: str, files: RunFiles) -> None:
         )
 
 
-def _incident_cases(suite: ElementTree.Element, name: str, files: RunFiles) -> None:
-    """A case is called after the partition and the anomalies, so that a build server knows it again in the
-    next run; incidents that would be called the same have numbers."""
+def _incident_cases(suite: ElementTree.Element, name: str, files: RunFiles) -> dict[str, str]:
+    """Of each incident that breaks the contract, its id and what its case is called: after the partition and
+    the anomalies, so that a build server knows it again in the next run. Incidents that would be called the
+    same have numbers."""
+    failures: dict[str, str] = {}
     faults = {str(row.get("id")): row for row in rows(files.verdict, "faults")}
     used: Counter[str] = Counter()
     broken = [row for row in rows(files.verdict, "incidents") if row.get("meaning") == Meaning.VIOLATION]
@@ -139,14 +141,17 @@ def _incident_cases(suite: ElementTree.Element, name: str, files: RunFiles) -> N
         where = partition_label(row.get("topic"), whole(row, "partition")) if row.get("topic") else "the run"
         title = f"{', '.join(dict.fromkeys(names))} in {where}"
         used[title] += 1
-        case = _case(suite, f"{name}.incidents", title if used[title] == 1 else f"{title} ({used[title]})")
+        title = title if used[title] == 1 else f"{title} ({used[title]})"
+        failures[str(row.get("id"))] = title
+        case = _case(suite, f"{name}.incidents", title)
         said = [*texts(row, "mechanism")]
         said += [f"fault {one}: {_fault(faults[one])}" for one in texts(row, "faults") if one in faults]
         for one in anomalies:
-            anomaly, count = str(one.get("anomaly")), whole(one, "count") or 0
-            said.append(f"{number(count)} × {anomaly}, {one.get('meaning')}")
-            shown = islice(findings_of(one, row, files.explanations.groups), 3)
-            said += [f"  {finding.sentence}" for finding in shown]
+            aside = "" if one.get("meaning") == row.get("meaning") else " by itself"
+            said.append(
+                f"{number(whole(one, 'count') or 0)} × {one.get('anomaly')}, {one.get('meaning')}{aside}"
+            )
+            said += [f"  {sentence}" for sentence in _sentences(row.get("id"), one.get("anomaly"), files)]
         said += [
             f"{line.get('file')}:{line.get('number')}: {line.get('text')}" for line in rows(row, "lines")
         ]
@@ -155,6 +160,13 @@ def _incident_cases(suite: ElementTree.Element, name: str, files: RunFiles) -> N
     if more > 0:
         case = _case(suite, f"{name}.incidents", "further incidents")
         _outcome(case, "failure", f"{number(more)} more incidents break the contract", "", "violation")
+    return failures
+
+
+def _sentences(incident: object, anomaly: object, files: RunFiles) -> list[str]:
+    """Of the first findings of an anomaly that are evidence of the incident."""
+    own = (group for group in files.groups if (group.incident, group.anomaly) == (incident, anomaly))
+    return [one.finding.sentence for group in own for one in group.explanations][:_SENTENCES]
 
 
 def _fault(row: Mapping[str, Any]) -> str:
@@ -163,7 +175,14 @@ def _fault(row: Mapping[str, Any]) -> str:
     return f"{row.get('fault')} of {', '.join(texts(row, 'targets')) or '?'}{since}"
 
 
-def _anomaly_case(suite: ElementTree.Element, name: str, row: Mapping[str, Any], files: RunFiles) -> None:
+def _anomaly_case(
+    suite: ElementTree.Element,
+    name: str,
+    row: Mapping[str, Any],
+    files: RunFiles,
+    failures: Mapping[str, str],
+) -> None:
+    """``failures``: as ``_incident_cases`` has them; what is evidence of these is not told again."""
     anomaly, meaning, count = (
         str(row.get("anomaly", "?")),
         str(row.get("meaning", "?")),
@@ -175,18 +194,23 @@ def _anomaly_case(suite: ElementTree.Element, name: str, row: Mapping[str, Any],
         skipped = ElementTree.SubElement(case, "skipped")
         skipped.set("message", printable(why or "does not apply to this configuration", 500))
     elif meaning == Meaning.VIOLATION and count and "incidents" not in (files.verdict or {}):
-        _outcome(case, "failure", f"{number(count)} × {anomaly}: {why}", _proof(anomaly, files), "violation")
+        proof = _proof(anomaly, files, failures)
+        _outcome(case, "failure", f"{number(count)} × {anomaly}: {why}", proof, "violation")
     elif meaning == Meaning.EXPECTED and not count:
         _outcome(case, "failure", f"{anomaly} was expected and not found", why, "not reproduced")
     elif count:
-        output = f"{number(count)} × {anomaly}, {meaning}: {why}\n{_proof(anomaly, files)}"
+        output = f"{number(count)} × {anomaly}, {meaning}: {why}\n{_proof(anomaly, files, failures)}"
         ElementTree.SubElement(case, "system-out").text = printable(output, _TEXT_LIMIT)
 
 
-def _proof(anomaly: str, files: RunFiles) -> str:
+def _proof(anomaly: str, files: RunFiles, failures: Mapping[str, str]) -> str:
     lines = []
     for group in files.groups:
-        if group.anomaly == anomaly:
+        failure = failures.get(group.incident or "")
+        if group.anomaly == anomaly and failure:
+            verb = "is" if group.count == 1 else "are"
+            lines.append(f"{number(group.count)} of them {verb} evidence of the incident {failure}")
+        elif group.anomaly == anomaly:
             sentences = [one.finding.sentence for one in group.explanations[:5]]
             lines += sentences
             if group.count > len(sentences):

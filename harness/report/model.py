@@ -14,12 +14,12 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from markupsafe import Markup
 
-from wrackline.checkers.explain.model import Group
 from wrackline.harness.report.draw.cluster_chart import cluster_chart
 from wrackline.harness.report.draw.run_chart import buckets, run_chart
-from wrackline.harness.report.evidence import EvidenceGroup, evidence
+from wrackline.harness.report.evidence import evidence
 from wrackline.harness.report.incidents import Incidents, incidents_of
 from wrackline.harness.report.invariants import Invariants, invariants_of
+from wrackline.harness.report.overview import Found, Further, found_of, further_of
 from wrackline.harness.report.pictures import Pictures, pictures
 from wrackline.harness.report.read.cluster import (
     CONTROLLER,
@@ -46,6 +46,7 @@ from wrackline.harness.report.read.files import (
     whole,
 )
 from wrackline.harness.report.reproduce import Replay, replay_of
+from wrackline.harness.report.story import story_of
 from wrackline.harness.report.summary import (
     Anomaly,
     Condition,
@@ -66,7 +67,6 @@ from wrackline.harness.report.summary import (
     others_of,
     run_id,
     run_name,
-    story_of,
     tiles_of,
     versions_of,
 )
@@ -102,14 +102,16 @@ class Report:
     pictures: Pictures | None
     bucket_s: int
     faults: tuple[FaultRow, ...]
-    incidents: Incidents | None
-    found: tuple[Anomaly, ...]
+    incidents: Incidents
+    """Those that break the contract."""
+    unforbidden: Incidents
+    """Those that it does not forbid."""
+    found: tuple[Found, ...]
     """Anomalies with findings, the forbidden ones first."""
     clean: tuple[Anomaly, ...]
     """Checkers that ran and found nothing."""
-    evidence: tuple[tuple[Anomaly, tuple[EvidenceGroup, ...]], ...]
-    hidden: Mapping[str, tuple[int, int]]
-    """Anomaly -> how many of its partitions are not shown, and how many findings those have."""
+    further: tuple[Further, ...]
+    """Findings that are in none of the incidents shown."""
     latency: tuple[tuple[str, str, str], ...]
     errors: tuple[tuple[str, int], ...] | None
     invariants: Invariants | None
@@ -153,7 +155,10 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
     holders = {host for spans in leaders.values() for span in spans for host in (span.leader, *span.replicas)}
     hosts = tuple(host for host in dict.fromkeys(nodes.values()) if host in holders)
     anomalies = anomalies_of(files)
-    proven = _by_anomaly(evidence(files.explanations, faults, leaders), anomalies)
+    groups = evidence(files.explanations, faults, leaders)
+    incidents, unforbidden = incidents_of(files, faults, groups)
+    of_incidents = (*incidents.shown, *unforbidden.shown)
+    further = further_of(groups, {one.id for one in of_incidents}, anomalies)
     changes = [span for spans in leaders.values() for span in spans]
     changes.sort(key=lambda span: (span.begin_ns, span.topic, span.partition))
     verdict = str(files.verdict.get("verdict", NOT_JUDGED)) if files.verdict else NOT_JUDGED
@@ -179,11 +184,11 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         pictures=drawn,
         bucket_s=step,
         faults=tuple(fault_row(fault, metrics) for fault in faults),
-        incidents=incidents_of(files, faults),
-        found=tuple(a for a in anomalies if a.count),
+        incidents=incidents,
+        unforbidden=unforbidden,
+        found=found_of(anomalies, of_incidents, further),
         clean=tuple(a for a in anomalies if not a.count),
-        evidence=proven,
-        hidden=_hidden(files.groups),
+        further=further,
         latency=latency_of(metrics),
         errors=errors_of(files.verdict),
         cluster=cluster_chart(
@@ -232,15 +237,6 @@ def _guarded(ask: Callable[[], _T], gaps: list[Gap], instead: _T) -> _T:
         return instead
 
 
-def _by_anomaly(
-    groups: Sequence[EvidenceGroup], anomalies: Sequence[Anomaly]
-) -> tuple[tuple[Anomaly, tuple[EvidenceGroup, ...]], ...]:
-    by_name: dict[str, list[EvidenceGroup]] = {}
-    for group in groups:
-        by_name.setdefault(group.group.anomaly, []).append(group)
-    return tuple((one, tuple(by_name[one.name])) for one in anomalies if one.name in by_name)
-
-
 def _pictures(
     files: RunFiles,
     history: History | None,
@@ -255,15 +251,6 @@ def _pictures(
     operations, groups = Operations(history.files), files.explanations.groups
     drawn = _guarded(lambda: pictures(operations, end_ns, faults, leaders, groups, system), gaps, None)
     return drawn if drawn is not None and drawn.operations else None
-
-
-def _hidden(groups: Sequence[Group]) -> dict[str, tuple[int, int]]:
-    hidden: dict[str, tuple[int, int]] = {}
-    for group in groups:
-        if not group.explanations:
-            partitions, findings = hidden.get(group.anomaly, (0, 0))
-            hidden[group.anomaly] = (partitions + 1, findings + group.count)
-    return hidden
 
 
 def _extent(metrics: Mapping[str, Any] | None, faults: Sequence[Fault], control: Sequence[Event]) -> int:

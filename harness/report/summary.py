@@ -1,5 +1,5 @@
-"""The parts of the report that come from the verdict and the metrics: contract, conditions, anomalies,
-figures, and what happened in a few sentences."""
+"""The parts of the report that come from the verdict and the metrics: contract, conditions, anomalies and
+figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from wrackline.checkers.findings import WORST_FIRST, Meaning, Verdict
 from wrackline.checkers.verdict import system_words
-from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.glossary import Entry, explain, rank
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
@@ -285,48 +284,6 @@ def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
         note = f"begun per second; asked: {wanted}; left out: {left_out:.0%}"
         tiles.append(Tile("rate during faults", number(round(begun)), note))
     return tuple(tiles)
-
-
-def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anomaly]) -> tuple[str, ...]:
-    """What happened, in the order in which it happened."""
-    story = []
-    info = files.info
-    if info is not None:
-        most = f", at most {number(info.concurrency)} of them under way at a time" if info.concurrency else ""
-        asked = f" at {number(info.rate)} operations per second" if info.rate else ""
-        hosts = ", ".join(sorted(set(info.nodes.values())))
-        story.append(
-            f"Clients drove {info.system}{f' on {hosts}' if hosts else ''} with "
-            f"acks={info.acks}{asked}{most}."
-        )
-    for fault in faults[:8]:
-        story.append(_fault_sentence(fault))
-    if len(faults) > 8:
-        story.append(f"… and {plural(len(faults) - 8, 'more fault')} (table below).")
-    found = [a for a in anomalies if a.count and not a.is_evidence]
-    incidents = rows(files.verdict, "incidents")
-    if incidents:
-        story += [f"{capital(str(one.get('sentence')))}." for one in incidents[:3]]
-        total = sum(whole(mapping(files.verdict, "incident_counts"), of) or 0 for of in list(Meaning))
-        if total > 3:
-            story.append(f"… and {plural(total - 3, 'more incident')} (below).")
-    elif found:
-        counted = ", ".join(f"{number(a.count)} {a.name} ({a.meaning})" for a in found[:6])
-        story.append(f"The checkers found {counted}.")
-    elif anomalies:
-        story.append(f"{plural(len(anomalies), 'checker')} ran and found nothing.")
-    return tuple(story)
-
-
-def _fault_sentence(fault: Fault) -> str:
-    begin = "?" if fault.begin_ns is None else f"{fault.begin_ns / 1e9:.1f} s"
-    role = f", {fault.role}" if fault.role and fault.role not in fault.targets else ""
-    length = f" for {duration(fault.duration_ns)}" if fault.duration_ns is not None else ", never ended"
-    lost = f"; {size(fault.lost_bytes)} gone" if fault.lost_bytes else ""
-    if not fault.asked_for:
-        return f"{begin}: {', '.join(fault.targets) or '?'} died, and no fault had stopped it{length}."
-    proved = "proved" if fault.proved else "not proved"
-    return f"{begin}: {fault.name} of {', '.join(fault.targets) or '?'}{role}{length}{lost} ({proved})."
 
 
 # metrics ----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.harness.report.browser import PROGRAM, Browser, browser
+from tests.harness.report.synthetic_incidents import LOSS, add_incidents
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import write_report
 
@@ -84,7 +85,14 @@ def passing(whole_run: Path, tmp_path: Path) -> Path:
     return run_dir
 
 
-@pytest.mark.parametrize("kind", ["whole_run", "long_words", "passing", "sample"])
+@pytest.fixture
+def with_incidents(own_run: Path) -> Path:
+    add_incidents(own_run)
+    write_report(own_run)
+    return own_run
+
+
+@pytest.mark.parametrize("kind", ["whole_run", "with_incidents", "long_words", "passing", "sample"])
 def test_a_page_is_as_wide_as_a_phone(chromium: Browser, kind: str, request: pytest.FixtureRequest) -> None:
     run_dir = ROOT / "results/sample" if kind == "sample" else request.getfixturevalue(kind)
     chromium.show(run_dir / "report.html", PHONE)
@@ -126,6 +134,17 @@ def test_a_finding_has_a_link_that_opens_it(chromium: Browser, own_run: Path) ->
     chromium.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
     assert chromium.value(f"{last}.open") is True
     assert chromium.value(f"Math.abs({last}.getBoundingClientRect().top) < innerHeight") is True
+    assert chromium.complaints == []
+
+
+def test_the_overview_opens_the_evidence_inside_its_incident(chromium: Browser, with_incidents: Path) -> None:
+    chromium.show(with_incidents / "report.html", PHONE)
+    group = f"document.getElementById('{LOSS}-stale-read')"
+    assert chromium.value(f"{group}.open") is False
+    chromium.value("document.querySelector('#a-stale-read a').click()")
+    chromium.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+    assert chromium.value(f"{group}.open && {group}.parentElement.id") == LOSS
+    assert chromium.value(f"Math.abs({group}.getBoundingClientRect().top) < innerHeight") is True
     assert chromium.complaints == []
 
 

@@ -10,13 +10,14 @@ import json
 import re
 import shlex
 import subprocess
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from tests.harness.report import synthetic_run
-from tests.harness.report.test_junit import INCIDENT
+from tests.harness.report.synthetic_incidents import ALLOWED, INCIDENT, LOSS, STALE, add_incidents
 from wrackline.checkers.explain.model import PER_PARTITION
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import ReportError, write_report
@@ -202,14 +203,15 @@ def test_shows_the_evidence_of_a_finding(whole_run: Path) -> None:
     assert f"and {synthetic_run.LOST - PER_PARTITION} more in findings.parquet" in read.text
 
 
+def section(run_dir: Path, name: str) -> str:
+    [found] = re.findall(
+        rf'<section id="{name}">.*?\n</section>', (run_dir / "report.html").read_text(), re.S
+    )
+    return str(found)
+
+
 def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> None:
-    verdict = json.loads((own_run / "verdict.json").read_text())
-    verdict["incidents"] = [INCIDENT]
-    verdict["incident_counts"] = {"violation": 21, "allowed": 0}
-    for row in verdict["anomalies"]:
-        if row["anomaly"] == "stale-read":
-            row |= {"count": 1, "meaning": "allowed", "in_violations": 1}
-    (own_run / "verdict.json").write_text(json.dumps(verdict))
+    add_incidents(own_run)
     file = own_run / "nodes" / "n3" / "broker.log"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("Truncating to 0")
@@ -218,18 +220,69 @@ def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> No
     assert read.text.index(INCIDENT["sentence"]) < read.text.index("Timeline")
     assert "n3 had cut its log to 0 at 13.055 s." in read.text
     assert "nodes/n3/broker.log:7" in read.text
-    assert "and 20 more incidents" in read.text
-    assert "1 evidence All of them belong to incidents that break the contract ; by itself" in read.text
-    links = [named.get("href") for tag, named in read.tags if tag == "a"]
-    assert "nodes/n3/broker.log" in links
-    anchors = {named.get("id") for _, named in read.tags}
-    assert INCIDENT["id"] in anchors
-    [section] = re.findall(
-        r'<section id="incidents">.*?</section>', (own_run / "report.html").read_text(), re.S
-    )
-    proofs = re.findall(r'href="#(f-lost-write[^"]*)"', section)
-    assert len(proofs) == 6
-    assert set(proofs) <= anchors
+    assert "and 19 more incidents" in read.text
+    assert "nodes/n3/broker.log" in [named.get("href") for tag, named in read.tags if tag == "a"]
+
+
+def test_a_finding_has_one_place_inside_its_incident(own_run: Path) -> None:
+    add_incidents(own_run)
+    write_report(own_run)
+    found = {name: section(own_run, name) for name in ("incidents", "unforbidden", "findings", "anomalies")}
+    shown = {
+        name: re.findall(r'<details class="finding" id="f-(.*?)-[0-9a-f]+"', html)
+        for name, html in found.items()
+    }
+    assert Counter(shown["incidents"]) == {
+        "lost-write": PER_PARTITION, "vanished-read": 3, "inconsistent-offset": PER_PARTITION,
+        "stale-read": 1, "replica-divergence": 1,
+    }  # fmt: skip
+    assert shown["unforbidden"] == ["stale-read"] * 2, "what is allowed by itself has a section of its own"
+    assert shown["findings"] == ["lost-write"] * 2, "so has what belongs to an incident that is not told"
+    read = page(own_run)
+    assert len(read.ids) == len(set(read.ids))
+    assert read.text.count("Found, and not forbidden by the contract") == 1
+    assert "(allowed by itself)" in found["incidents"]
+    assert "(allowed by itself)" not in found["unforbidden"]
+
+
+def test_the_overview_of_anomalies_links_to_their_findings(own_run: Path) -> None:
+    add_incidents(own_run)
+    write_report(own_run)
+    rows = re.findall(r"<tr.*?</tr>", section(own_run, "anomalies"), re.S)
+    [lost] = [row for row in rows if "<code>lost-write</code>" in row]
+    [stale] = [row for row in rows if "<code>stale-read</code>" in row]
+    assert re.findall(r'href="#([^"]*)">([^<]*)</a> \((\d+)\)', lost) == [
+        (f"{LOSS}-lost-write", "incident 1", "40"), ("further-lost-write", "further findings", "2"),
+    ]  # fmt: skip
+    assert re.findall(r'href="#([^"]*)">([^<]*)</a> \((\d+)\)', stale) == [
+        (f"{LOSS}-stale-read", "incident 1", "1"), (f"{ALLOWED}-stale-read", "incident 3", "2"),
+    ]  # fmt: skip
+    assert "1 finding is evidence of incidents that break the contract" in stale
+    anchors = set(page(own_run).ids)
+    assert {f"{LOSS}-lost-write", "further-lost-write", f"{ALLOWED}-stale-read"} <= anchors
+
+
+def test_an_anomaly_that_is_nothing_but_evidence_is_called_so(own_run: Path) -> None:
+    add_incidents(own_run)
+    verdict = json.loads((own_run / "verdict.json").read_text())
+    for row in verdict["anomalies"]:
+        if row["anomaly"] == "stale-read":
+            row |= {"count": 1}
+    (own_run / "verdict.json").write_text(json.dumps(verdict))
+    write_report(own_run)
+    assert re.search(r"1 incident 1 .{0,40}evidence All of this is evidence of incidents", page(own_run).text)
+
+
+def test_a_run_without_a_violation_has_what_is_allowed_in_a_section_that_says_so(own_run: Path) -> None:
+    add_incidents(own_run)
+    verdict = json.loads((own_run / "verdict.json").read_text())
+    verdict |= {"incidents": verdict["incidents"][2:], "incident_counts": {"allowed": 1}}
+    (own_run / "verdict.json").write_text(json.dumps(verdict))
+    write_report(own_run)
+    ids = page(own_run).ids
+    assert "incidents" not in ids
+    assert "unforbidden" in ids
+    assert f"{STALE.capitalize()} (allowed)." in page(own_run).text, "the story says what the contract thinks"
 
 
 def test_a_line_of_a_trace_is_shown_without_what_every_line_of_it_has(own_run: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.harness.report import synthetic_run
+from tests.harness.report.synthetic_incidents import INCIDENT, STALE, add_incidents
 from wrackline.harness.report import junit, write_report
 
 
@@ -74,54 +75,45 @@ def test_a_violation_fails_with_its_evidence(whole_run: Path) -> None:
     assert broken.text == "f2 (kill of n3) was not"
 
 
-INCIDENT = {
-    "id": "i-0123456789",
-    "meaning": "violation",
-    "sentence": "log-1 was cut from 0 to 9,999 at 16.5 s when n3 became leader: 42 records are gone",
-    "mechanism": ["n2 led log-1 until then, in leader epoch 1.", "n3 had cut its log to 0 at 13.055 s."],
-    "topic": "log",
-    "partition": 1,
-    "first_offset": 0,
-    "last_offset": 9_999,
-    "at_ns": 16_500_000_000,
-    "anomalies": [
-        {
-            "anomaly": "lost-write",
-            "meaning": "violation",
-            "count": 42,
-            "first_offset": 0,
-            "last_offset": 9_999,
-        },
-        {"anomaly": "stale-read", "meaning": "allowed", "count": 1, "first_offset": 5, "last_offset": 5},
-    ],
-    "faults": ["f1"],
-    "operations": [1, 2],
-    "lines": [
-        {"file": "nodes/n3/broker.log", "number": 7, "at_ns": 13_055_000_000, "text": "Truncating to 0"}
-    ],
-}
-
-
 def test_an_incident_is_one_failure_and_its_anomalies_are_its_text(own_run: Path) -> None:
-    counts = {"violation": 23, "expected": 0, "allowed": 0, "n/a": 0}
-    edit(own_run, incidents=[INCIDENT, INCIDENT], incident_counts=counts)
+    add_incidents(own_run)
     root = ElementTree.parse(junit([own_run], own_run / "junit.xml")).getroot()
-    failure = case(root, "lost-write in log-1").find("failure")
+    name = "lost-write, vanished-read, inconsistent-offset in log-1"
+    failure = case(root, name).find("failure")
     assert failure is not None
     assert failure.get("message") == INCIDENT["sentence"]
     text = failure.text or ""
     assert "n3 had cut its log to 0 at 13.055 s." in text
     assert "fault f1: " in text
-    assert "42 × lost-write, violation" in text
-    assert "was acknowledged at offset" in text
-    assert "1 × stale-read, allowed" in text
+    assert "40 × lost-write, violation" in text
+    assert text.count("was acknowledged at offset") == 3
+    assert f"1 × stale-read, allowed by itself\n  {STALE}" in text
     assert "nodes/n3/broker.log:7: Truncating to 0" in text
-    assert case(root, "lost-write in log-1 (2)").find("failure") is not None
+    assert case(root, "replica-divergence in log-2").find("failure") is not None
     more = case(root, "further incidents").find("failure")
     assert more is not None
-    assert "21 more" in str(more.get("message"))
+    assert "19 more" in str(more.get("message"))
+
+
+def test_evidence_of_an_incident_is_not_told_again_with_its_anomaly(own_run: Path) -> None:
+    add_incidents(own_run)
+    root = ElementTree.parse(junit([own_run], own_run / "junit.xml")).getroot()
+    name = "lost-write, vanished-read, inconsistent-offset in log-1"
     assert case(root, "lost-write").find("failure") is None, "the incident is the failure"
-    assert "was acknowledged at offset" in (case(root, "lost-write").findtext("system-out") or "")
+    lost = case(root, "lost-write").findtext("system-out") or ""
+    assert f"40 of them are evidence of the incident {name}" in lost
+    assert lost.count("was acknowledged at offset") == 2, "of the incident that is not told"
+    stale = case(root, "stale-read").findtext("system-out") or ""
+    assert f"1 of them is evidence of the incident {name}" in stale
+    assert stale.count(STALE) == 2, "of the incident that is allowed"
+
+
+def test_incidents_that_would_be_called_the_same_have_numbers(own_run: Path) -> None:
+    edit(own_run, incidents=[INCIDENT, INCIDENT], incident_counts={"violation": 2})
+    root = ElementTree.parse(junit([own_run], own_run / "junit.xml")).getroot()
+    assert (
+        case(root, "lost-write, vanished-read, inconsistent-offset in log-1 (2)").find("failure") is not None
+    )
 
 
 def test_an_expected_anomaly_passes_when_found_and_fails_when_not(own_run: Path) -> None:

@@ -48,18 +48,19 @@ def report(whole_run: Path) -> Report:
 
 
 def group_of(report: Report, anomaly: str) -> EvidenceGroup:
-    return next(groups[0] for found, groups in report.evidence if found.name == anomaly)
+    return next(one.groups[0] for one in report.further if one.anomaly == anomaly)
 
 
 def test_anomalies_are_ordered_and_split_by_whether_anything_was_found(report: Report) -> None:
-    assert {a.name: a.count for a in report.found} == {
+    found = [one.anomaly for one in report.found]
+    assert {a.name: a.count for a in found} == {
         "inconsistent-offset": synthetic_run.LOST,
         "lost-write": synthetic_run.LOST,
         "replica-divergence": 1,
         "vanished-read": 3,
         "unproven-write": 10,
     }
-    assert [a.name for a in report.found] == [
+    assert [a.name for a in found] == [
         "lost-write", "vanished-read", "inconsistent-offset", "replica-divergence", "unproven-write",
     ]  # fmt: skip
     assert len(report.clean) == len(synthetic_run.CHECKERS) - 4
