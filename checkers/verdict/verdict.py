@@ -235,9 +235,9 @@ def _of_the_pair(run: Run, anomalies: list[Judged], figures: Figures) -> str:
 
 
 def _what_happened(incidents: Incidents) -> list[str]:
-    """Of each incident that breaks the contract, what and how."""
+    """Of each incident that breaks the contract, what and how, with its evidence."""
     shown = incidents.of(Meaning.VIOLATION)
-    found = [in_full(one.sentence, one.mechanism) for one in shown]
+    found = [in_full(one.to_json()) for one in shown]
     more = incidents.counts.get(Meaning.VIOLATION, 0) - len(shown)
     return [*found, f"There are {more:,} more incidents that the contract forbids."] if more > 0 else found
 

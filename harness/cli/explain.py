@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -12,9 +12,12 @@ from rich.table import Table
 
 from wrackline.checkers.explain.form import list_to_json
 from wrackline.checkers.explain.model import Explanation, Explanations
+from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.cli.options import WrongInput, need_verdict, results_option
 from wrackline.harness.run import results as stored
+from wrackline.harness.run.judge import read_verdict
 from wrackline.history import HistoryError, read_info
+from wrackline.history.json_values import rows
 from wrackline.history.wording import labels_of, number, partition_label, seconds, value_label
 
 _WIDTH: Final = 200
@@ -23,7 +26,7 @@ _FAULTS: Final = 6
 
 @click.command("explain")
 @click.argument("name", metavar="RUN")
-@click.argument("wanted", required=False, metavar="[ANOMALY|ANCHOR]")
+@click.argument("wanted", required=False, metavar="[INCIDENT|ANOMALY|ANCHOR]")
 @results_option
 @click.option(
     "--json", "as_json", is_flag=True, help="As JSON: a list of explanations, as explanations.json has them."
@@ -34,10 +37,12 @@ def explain_command(name: str, wanted: str | None, results: Path, as_json: bool)
 
     \b
       wrackline explain last                                the first finding of each anomaly
+      wrackline explain last i-44cfb0cad5                   the evidence of an incident
       wrackline explain last lost-write                     all of an anomaly that are in the report
       wrackline explain last f-lost-write-0f3a9c1b22        one: what a link of the report ends with
 
-    The report draws the same. Of many findings the first ones are explained (docs/report.md, Limits).
+    Findings stand below the incident that they are evidence of. The report draws the same. Of many findings
+    the first ones are explained (docs/report.md, Limits).
     """
     run_dir = stored.find(name, results)
     need_verdict(run_dir)
@@ -48,14 +53,32 @@ def explain_command(name: str, wanted: str | None, results: Path, as_json: bool)
         click.echo(f"{run_dir.name}: {file}: {why}", err=True)
     chosen = _chosen(found, wanted, run_dir.name)
     if as_json:
-        click.echo(list_to_json(chosen))
+        click.echo(list_to_json([one for _, own in chosen for one in own]))
         return 0
     if not chosen:
         click.echo(f"nothing was found in {run_dir.name}, so there is nothing to explain")
+    incidents = {str(one.get("id")): one for one in rows(read_verdict(run_dir), "incidents")}
     with labels_of(_system(run_dir)):
-        for one in chosen:
-            click.echo("\n".join(text_of(one)) + "\n")
+        for of, own in chosen:
+            click.echo("\n".join(_told(incidents.get(of or ""), own, bool(incidents))))
     return 0
+
+
+def _told(
+    incident: Mapping[str, Any] | None, own: Sequence[Explanation], has_incidents: bool
+) -> Iterator[str]:
+    """An incident, and some of its evidence below it."""
+    if incident is not None:
+        yield f"{incident['meaning']}, incident {incident['id']}: {in_full(incident)}\n"
+    elif has_incidents:
+        yield "Of incidents that the verdict does not tell:\n"
+    meanings = {one["anomaly"]: one["meaning"] for one in (incident or {}).get("anomalies", ())}
+    for one in own:
+        meaning = meanings.get(one.finding.anomaly)
+        aside = f"{meaning} by itself" if incident and meaning != incident["meaning"] else ""
+        for line in text_of(one, aside):
+            yield f"  {line}".rstrip() if has_incidents else line
+        yield ""
 
 
 def _system(run_dir: Path) -> str:
@@ -65,27 +88,35 @@ def _system(run_dir: Path) -> str:
         return ""
 
 
-def _chosen(found: Explanations, wanted: str | None, run: str) -> list[Explanation]:
-    """Raises WrongInput where nothing of that name was found."""
-    if wanted is None:
-        first = {one.finding.anomaly: one for one in reversed(list(found))}
-        return [first[name] for name in dict.fromkeys(one.finding.anomaly for one in found)]
-    chosen = [one for one in found if wanted in (one.finding.anomaly, one.finding.anchor)]
-    if not chosen:
+def _chosen(found: Explanations, wanted: str | None, run: str) -> list[tuple[str | None, list[Explanation]]]:
+    """By incident. Raises WrongInput where nothing of that name was found."""
+    chosen: dict[str | None, list[Explanation]] = {}
+    seen: set[str] = set()
+    for group in found.groups:
+        for one in group.explanations:
+            finding = one.finding
+            if wanted is None and finding.anomaly in seen:
+                continue
+            if wanted is None or wanted in (group.incident, finding.anomaly, finding.anchor):
+                chosen.setdefault(group.incident, []).append(one)
+                seen.add(finding.anomaly)
+    if wanted is not None and not chosen:
         anomalies = ", ".join(dict.fromkeys(group.anomaly for group in found.groups)) or "nothing"
         raise WrongInput(f"{run} has no finding {wanted}; it has {anomalies}")
-    return chosen
+    return list(chosen.items())
 
 
-def text_of(one: Explanation) -> Iterator[str]:
-    """Lines: what was found, the operations as a table, edges or facts, and what is around."""
+def text_of(one: Explanation, aside: str = "") -> Iterator[str]:
+    """Lines: what was found, the operations as a table, edges or facts, and what is around. ``aside``: what
+    else is said of the anomaly."""
     finding = one.finding
     place = partition_label(finding.topic, finding.partition)
     if finding.offset is not None:
         place += f", offset {number(finding.offset)}"
     if finding.value is not None:
         place += f", value {value_label(finding.value)}"
-    yield f"{finding.anomaly}: {place}" + (f" ({finding.where})" if finding.where else "")
+    place += f" ({finding.where})" if finding.where else ""
+    yield f"{finding.anomaly}{f' ({aside})' if aside else ''}: {place}"
     yield f"  {finding.sentence}"
     if one.operations:
         yield ""

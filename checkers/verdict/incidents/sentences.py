@@ -4,8 +4,8 @@ says so. Unknown parts are left out."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
@@ -99,9 +99,23 @@ def mechanism(
     return [] if leading is None else [f"{leading.leader} led {name} all the time{_epoch(leading)}."]
 
 
-def in_full(sentence: str, how: Sequence[str]) -> str:
-    """An incident in a few sentences. ``how``: its mechanism."""
-    return " ".join((f"{capital(sentence)}.", *how))
+def in_full(incident: Mapping[str, Any]) -> str:
+    """An incident, in its form of ``verdict.json``, in a few sentences: what happened, how it came about, and
+    what the evidence is."""
+    return " ".join((f"{capital(incident['sentence'])}.", *incident["mechanism"], *_evidence(incident)))
+
+
+def _evidence(incident: Mapping[str, Any]) -> Iterator[str]:
+    """Nothing where one finding is all there is: the incident has its sentence."""
+    by_meaning: dict[str, list[str]] = {incident["meaning"]: []}
+    for one in incident["anomalies"]:
+        by_meaning.setdefault(one["meaning"], []).append(f"{one['count']:,} {one['anomaly']}")
+    if sum(one["count"] for one in incident["anomalies"]) > 1:
+        own, *others = (
+            listed(found) if at == 0 else f"what is {meaning} by itself: {listed(found)}"
+            for at, (meaning, found) in enumerate(by_meaning.items())
+        )
+        yield f"The evidence is {', and '.join((own, *others))}."
 
 
 def came(change: Change) -> str:

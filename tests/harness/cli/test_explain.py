@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.harness.report import synthetic_run
+from tests.harness.report.synthetic_incidents import ALLOWED, INCIDENT, LOSS, add_incidents
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE
 from wrackline.harness.cli.explain import explain_command
 from wrackline.harness.cli.options import WrongInput
@@ -50,6 +52,34 @@ def test_one_anomaly_or_one_finding_can_be_asked_for(run_dir: Path) -> None:
     assert anchor.startswith("f-vanished-read-")
     assert said(run_dir, anchor).splitlines()[0].startswith("vanished-read: log-1, offset")
     assert said(run_dir, anchor).count("f-vanished-read-") == 1
+
+
+@pytest.fixture(scope="module")
+def with_incidents(run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = Path(shutil.copytree(run_dir, tmp_path_factory.mktemp("incidents") / run_dir.name))
+    add_incidents(made)
+    return made
+
+
+def test_findings_stand_below_the_incident_that_they_are_evidence_of(with_incidents: Path) -> None:
+    text = said(with_incidents)
+    heads = [line for line in text.splitlines() if line and not line.startswith(" ")]
+    assert heads[0].startswith(f"violation, incident {LOSS}: {INCIDENT['sentence']}. n2 led log-1")
+    assert heads[0].endswith("and what is allowed by itself: 1 stale-read.")
+    assert len(heads) == 2, "each anomaly is explained once"
+    own = [line.strip() for line in text.split(heads[1])[0].splitlines()]
+    assert [line.split(":")[0] for line in own if ": log-1, offset" in line and "Offset" not in line] == [
+        "lost-write", "vanished-read", "inconsistent-offset", "stale-read (allowed by itself)",
+    ]  # fmt: skip
+
+
+def test_the_evidence_of_one_incident_can_be_asked_for(with_incidents: Path) -> None:
+    text = said(with_incidents, ALLOWED)
+    assert text.startswith(f"allowed, incident {ALLOWED}: ")
+    assert text.count("stale-read: log-0, offset") == 2
+    assert "lost-write" not in text
+    rest = said(with_incidents, "lost-write").split("Of incidents that the verdict does not tell:")
+    assert [part.count("  lost-write: log-1") for part in rest] == [20, 2]
 
 
 def test_a_finding_that_is_not_there_is_one_line(run_dir: Path) -> None:

@@ -37,12 +37,13 @@ def incident(**changes: Any) -> dict[str, Any]:
         "last_ns": 18_000_000_000,
         "at_ns": 16_500_000_000,
         "leader_after": {"leader": "n3"},
+        "anomalies": [{"anomaly": "lost-write", "meaning": "violation", "count": 3}],
     }
     return found | changes
 
 
 def verdict(one: dict[str, Any]) -> dict[str, Any]:
-    return {"incidents": [one], "reasons": [in_full(one["sentence"], one["mechanism"]), "another reason"]}
+    return {"incidents": [one], "reasons": [in_full(one), "another reason"]}
 
 
 def run_with(tmp_path: Path, files: dict[str, str], ahead_ns: dict[str, int] | None = None) -> Path:
@@ -66,7 +67,8 @@ def test_lines_of_kafkas_log_about_the_partition_near_the_incident(tmp_path: Pat
     assert [line["at_ns"] for line in one["lines"]] == [12_957_000_000, 13_054_000_000, 16_540_000_000]
     assert one["truncations"] == [{"node": "n3", "at_ns": 13_054_000_000, "to": 7, "was": None}]
     assert one["mechanism"][-1] == "n3 had cut its log to 7 at 13.054 s."
-    assert said["reasons"] == [in_full(one["sentence"], one["mechanism"]), "another reason"]
+    assert said["reasons"] == [in_full(one), "another reason"]
+    assert "7 at 13.054 s. The evidence is 3 lost-write." in in_full(one)
 
 
 def test_a_host_whose_clock_is_ahead(tmp_path: Path) -> None:
