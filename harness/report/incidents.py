@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.evidence import EvidenceGroup
@@ -17,8 +15,6 @@ from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import RunFiles
 from wrackline.history.json_values import mapping, rows, texts, whole
 
-_OF_EVERY_LINE: Final = ("time_ns", "mono_ns", "step", "node", "incarnation", "seq")
-"""Of a trace (docs/invariants.md): the same in every line, or a number of the line."""
 BREAKING: Final = (Meaning.VIOLATION, Meaning.EXPECTED)
 """Incidents of these meanings break the contract, or are what the run was to show."""
 
@@ -133,24 +129,12 @@ def _proofs(row: Mapping[str, Any], incident: str, groups: Sequence[EvidenceGrou
         )
 
 
-def _readable(line: str) -> str:
-    """A line of a log as it is. Of one of a trace, which is a JSON object, what it says of the partition:
-    when and by whom it was written stands beside it already."""
-    try:
-        said = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return line
-    if not isinstance(said, dict):
-        return line
-    return ", ".join(f"{name} {value}" for name, value in said.items() if name not in _OF_EVERY_LINE)
-
-
 def _line(row: Mapping[str, Any], run_dir: Path) -> LogLine:
     file = str(row.get("file", "?"))
     return LogLine(
         file,
         whole(row, "number") or 0,
         whole(row, "at_ns"),
-        _readable(str(row.get("text") or "")),
+        str(row.get("text") or ""),
         ".." not in file and not file.startswith("/") and (run_dir / file).is_file(),
     )

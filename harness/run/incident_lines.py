@@ -25,6 +25,8 @@ MOST_BYTES: Final = 512 << 20
 WIDTH: Final = 320
 BEFORE_NS: Final = 2_000_000_000
 AFTER_NS: Final = 5_000_000_000
+_OF_EVERY_LINE: Final = ("time_ns", "mono_ns", "step", "node", "incarnation", "seq")
+"""Of a trace (docs/invariants.md): the same in every line, or a number of the line."""
 _FILES: Final = ("nodes/*/*.log", "nodes/*/trace.jsonl")
 _TELLING: Final = re.compile(
     rb"runcat|UNCLEAN|(?:starts at|becoming?|became) .*leader|[Ll]eader.{0,3}[Ee]poch|\"role\":\"leader\""
@@ -48,6 +50,8 @@ class Line:
     is_exact: bool
     """False: the hosts' clocks are not on record, and the time is right to a second or two."""
     text: str
+    """As it is in a log. Of a trace, whose lines are JSON, what it says of the partition, as ``kind truncate,
+    to 7``: when and by whom it was written stands in other fields."""
     label: str
     """The partition."""
     cut_to: int | None = None
@@ -168,11 +172,15 @@ def _line(name: Path, number: int, line: bytes, wanted: set[str], clocks: Clocks
             number,
             None if at_ns is None or clocks is None else clocks.of_run(at_ns, host),
             True,
-            line.decode(errors="replace").rstrip(),
+            _readable(said) if said else line.decode(errors="replace").rstrip(),
             label,
             cut_to,
             said.get("was"),
         )
+
+
+def _readable(said: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in said.items() if name not in _OF_EVERY_LINE)
 
 
 def _stamp_ns(line: bytes) -> int | None:

@@ -285,23 +285,6 @@ def test_a_run_without_a_violation_has_what_is_allowed_in_a_section_that_says_so
     assert f"{STALE.capitalize()} (allowed)." in page(own_run).text, "the story says what the contract thinks"
 
 
-def test_a_line_of_a_trace_is_shown_without_what_every_line_of_it_has(own_run: Path) -> None:
-    verdict = json.loads((own_run / "verdict.json").read_text())
-    line = {"time_ns": 1, "mono_ns": 2, "step": 3, "node": 3, "incarnation": "a", "seq": 7,
-            "kind": "truncate", "tp": "log-0", "to": 3309, "was": 3317}  # fmt: skip
-    shown = {
-        "file": "nodes/n3/trace.jsonl",
-        "number": 2890,
-        "at_ns": 11_482_000_000,
-        "text": json.dumps(line),
-    }
-    verdict["incidents"] = [INCIDENT | {"lines": [shown]}]
-    verdict["incident_counts"] = {"violation": 1}
-    (own_run / "verdict.json").write_text(json.dumps(verdict))
-    write_report(own_run)
-    assert "nodes/n3/trace.jsonl:2890 kind truncate, tp log-0, to 3309, was 3317" in page(own_run).text
-
-
 def test_a_run_that_was_judged_before_there_were_incidents_has_no_section_of_them(whole_run: Path) -> None:
     assert "incidents" not in {named.get("id") for _, named in page(whole_run).tags}
 

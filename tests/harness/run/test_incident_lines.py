@@ -109,6 +109,7 @@ def test_lines_of_our_brokers_trace(tmp_path: Path) -> None:
     assert [line["number"] for line in one["lines"]] == [2, 3, 4]
     assert one["truncations"] == [{"node": "n3", "at_ns": 13_000_000_000, "to": 7, "was": 10}]
     assert one["mechanism"][-1] == "n3 had cut its log from offset 10 to 7 at 13.000 s."
+    assert one["lines"][0]["text"] == "kind truncate, tp log-0, to 7, was 10"
 
 
 def test_what_another_node_cut_is_no_part_of_the_mechanism(tmp_path: Path) -> None:
@@ -123,7 +124,8 @@ def test_few_lines_are_kept_and_no_long_ones(tmp_path: Path) -> None:
     one = incident()
     add_lines(run_with(tmp_path, {"n3/trace.jsonl": many}), verdict(one))
     assert len(one["lines"]) == len(one["truncations"]) == MOST_LINES
-    assert max(len(line["text"]) for line in one["lines"]) == WIDTH
+    assert {len(line["text"]) for line in one["lines"]} == {WIDTH}
+    assert {line["text"][:40] for line in one["lines"]} == {"kind truncate, tp log-0, to 7, was 9, wh"}
 
 
 def test_runs_without_incidents_or_files_stay_as_they_are(tmp_path: Path) -> None:
