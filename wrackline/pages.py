@@ -13,7 +13,7 @@ import hashlib
 import re
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 _INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
@@ -53,12 +53,8 @@ def source(templates: Environment, name: str) -> str:
 
 def rendered(package: str, name: str, **values: Any) -> str:
     """The page of a template in a package's folder ``templates``. Its head begins with ``{{ policy }}``."""
-    loader = PackageLoader(package, "templates")
-    environment = Environment(
-        loader=loader, autoescape=select_autoescape(default=True), trim_blocks=True, lstrip_blocks=True
-    )
-    inline = policy(loader.get_source(environment, name)[0])
-    return environment.get_template(name).render(policy=inline, **values)
+    templates = environment(package)
+    return templates.get_template(name).render(policy=policy(source(templates, name)), **values)
 
 
 _NONE = "'none'"
