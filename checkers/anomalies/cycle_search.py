@@ -229,16 +229,16 @@ def _way(came: Mapping[int, Step], start: int, last: Step) -> list[Step]:
 def _edge(graph: Graph, source: int, target: int, at: int) -> Edge:
     if at == _OF_REAL_TIME:
         done, begun = graph.nodes["complete_ns"][source] / 1e9, graph.nodes["invoke_ns"][target] / 1e9
-        why = f"{{source}} had completed at {done:.3f} s, before {{target}} was invoked at {begun:.3f} s"
+        why = f"{{source}} had completed at {done:,.3f} s, before {{target}} was invoked at {begun:,.3f} s"
         return Edge(RT, source, target, why)
     one = graph.edges.loc[at]
-    where = f"at offset {one['offset']} of {one['place']}"
+    where = f"at offset {one['offset']:,} of {one['place']}"
     if one["kind"] == WR:
         why = f"{{source}} sent value {_label(one['value'])}, which {{target}} read {where}"
     else:
         why = (
             f"{{source}} wrote value {_label(one['value'])} {where}, before value "
-            f"{_label(one['next_value'])} that {{target}} wrote at offset {one['next_offset']}"
+            f"{_label(one['next_value'])} that {{target}} wrote at offset {one['next_offset']:,}"
         )
     return Edge(one["kind"], source, target, why, int(one["log"]), int(one["offset"]), int(one["value"]))
 

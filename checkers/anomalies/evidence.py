@@ -235,14 +235,14 @@ def process_label(process: Column) -> Column:
 
 
 def seconds(ns: Column) -> Column:
-    """``12.318 s``; null where the time is."""
-    return F.when(ns.isNotNull(), F.format_string("%.3f s", ns / 1e9))
+    """``12.318 s``, ``1,204.006 s``; null where the time is."""
+    return F.when(ns.isNotNull(), F.format_string("%,.3f s", ns / 1e9))
 
 
 def apart(earlier: Column, later: Column) -> tuple[Column, Column]:
     """Two times, as ``seconds`` has them; in nanoseconds where the milliseconds are the same."""
     short = [seconds(ns) for ns in (earlier, later)]
-    long = [F.format_string("%.9f s", ns / 1e9) for ns in (earlier, later)]
+    long = [F.format_string("%,.9f s", ns / 1e9) for ns in (earlier, later)]
     alike = short[0] == short[1]
     return F.when(alike, long[0]).otherwise(short[0]), F.when(alike, long[1]).otherwise(short[1])
 
@@ -253,5 +253,6 @@ def place(at: Place) -> Column:
 
 
 def say(template: str, *parts: Column) -> Column:
-    """A part of a sentence: ``%s`` and ``%d`` stand for columns."""
+    """A part of a sentence: ``%s``, ``%d`` (for numbers that are names) and ``%,d`` (for offsets and counts)
+    stand for columns."""
     return F.format_string(template, *parts)

@@ -193,8 +193,8 @@ def forgotten_commit(evidence: Evidence) -> Findings:
         offset=b.start,
         operations=[before.since, before.complete_index, b.invoke_index],
         sentence=say(
-            "Process %s was given %s by group %s at %s and began at offset %d, though process %s had "
-            "committed offset %d at %s",
+            "Process %s was given %s by group %s at %s and began at offset %,d, though process %s had "
+            "committed offset %,d at %s",
             *(process_label(b.process), place(b), b.group, seconds(b.ns), b.start),
             *(process_label(before.process), before.offset, seconds(before.complete_ns)),
         ),
@@ -230,7 +230,7 @@ def phantom_commit(evidence: Evidence) -> Findings:
         offset=t.offset,
         operations=[t.invoke_index, t.complete_index],
         sentence=say(
-            "Process %s asked for the committed offset of %s for group %s and got %d at %s, an offset that "
+            "Process %s asked for the committed offset of %s for group %s and got %,d at %s, an offset that "
             "nobody had committed",
             *(process_label(t.process), place(t), t.group, t.offset, seconds(t.complete_ns)),
         ),

@@ -147,11 +147,11 @@ def commit_regression(evidence: Evidence) -> Findings:
     rows = unasked.select(_how(w, "commit")).union(unaccounted.select(_how(t, "read")))
     o, before, how = rows.c.operation, rows.c.before, rows.c.how
     who = process_label(o.process)
-    committed = say("Process %s committed offset %d of %s", who, o.offset, place(o))
+    committed = say("Process %s committed offset %,d of %s", who, o.offset, place(o))
     none = say(
         "Process %s asked for the committed offset of %s and learned that there is none", who, place(o)
     )
-    less = say("Process %s asked for the committed offset of %s and got %d", who, place(o), o.offset)
+    less = say("Process %s asked for the committed offset of %s and got %,d", who, place(o), o.offset)
     return findings(
         rows,
         "commit-regression",
@@ -162,7 +162,7 @@ def commit_regression(evidence: Evidence) -> Findings:
         sentence=F.concat(
             F.when(how == "commit", committed).when(o.offset < 0, none).otherwise(less),
             say(
-                " for group %s at %s, after a commit of offset %d had succeeded at %s",
+                " for group %s at %s, after a commit of offset %,d had succeeded at %s",
                 *(o.group, seconds(o.complete_ns), before.offset, seconds(before.ns)),
             ),
         ),
@@ -214,8 +214,8 @@ def commit_beyond_end(evidence: Evidence) -> Findings:
         offset=c.offset,
         operations=[c.invoke_index, c.complete_index],
         sentence=say(
-            "Process %s committed offset %d of %s for group %s at %s, but the final read of the partition "
-            "ends at offset %d",
+            "Process %s committed offset %,d of %s for group %s at %s, but the final read of the partition "
+            "ends at offset %,d",
             *(process_label(c.process), c.offset, place(c), c.group, seconds(c.complete_ns), c.log_end),
         ),
         around=Window(c.complete_ns),
@@ -260,7 +260,7 @@ def zombie_commit(evidence: Evidence) -> Findings:
         offset=commit.offset,
         operations=[newer.index, commit.invoke_index, commit.complete_index],
         sentence=say(
-            "Process %s committed offset %d of %s for group %s under generation %d at %s, though process %s "
+            "Process %s committed offset %,d of %s for group %s under generation %d at %s, though process %s "
             "had been given partitions under generation %d at %s",
             *(process_label(commit.process), commit.offset, place(commit), commit.group, commit.generation),
             *(seconds(commit.complete_ns), process_label(newer.process), newer.generation),
@@ -312,7 +312,7 @@ def group_skip(evidence: Evidence) -> Findings:
         value=k.value,
         operations=[r.last.complete_index, k.final_index],
         sentence=say(
-            "Value %s is at offset %d of %s, and group %s committed offset %d (process %s did, at %s), but "
+            "Value %s is at offset %,d of %s, and group %s committed offset %,d (process %s did, at %s), but "
             "no member of the group was given that record",
             *(value_label(k.value), k.offset, place(r), r.group, r.last.offset),
             *(process_label(r.last.process), seconds(r.last.complete_ns)),

@@ -129,7 +129,7 @@ def inconsistent_offset(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[c.index, c.rival.index],
         sentence=say(
-            "Offset %d of %s holds value %s according to %s, but value %s according to another operation",
+            "Offset %,d of %s holds value %s according to %s, but value %s according to another operation",
             *(c.offset, place(c), value_label(c.value), _seen_by(c), value_label(c.rival.value)),
         ),
         around=Window(F.lit(0), _seen_ns(c)),
@@ -149,13 +149,13 @@ def replica_divergence(evidence: Evidence) -> Findings:
     c = rows.c
     twice = c.committed.offset == c.offset
     values = say(
-        "At offset %d of %s, which is below the high watermarks of both, one replica holds value %s (leader "
+        "At offset %,d of %s, which is below the high watermarks of both, one replica holds value %s (leader "
         "epoch %d) and another holds value %s (leader epoch %d)",
         *(c.offset, place(c), value_label(c.value), c.epoch_high),
         *(value_label(c.committed.value), c.committed_epoch),
     )
     epochs = say(
-        "At offset %d of %s, which is below the high watermarks of both, one replica holds value %s under "
+        "At offset %,d of %s, which is below the high watermarks of both, one replica holds value %s under "
         "leader epoch %d and another holds it under leader epoch %d",
         *(c.offset, place(c), value_label(c.value), c.epoch_low, c.epoch_high),
     )
@@ -194,7 +194,8 @@ def duplicate(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[c.invoke_index, c.complete_index, c.index, c.original_index],
         sentence=say(
-            "Value %s was sent once, at %s, but it is at offset %d of %s and again at offset %d (seen by %s)",
+            "Value %s was sent once, at %s, but it is at offset %,d of %s and again at offset %,d (seen by "
+            "%s)",
             *(value_label(c.value), seconds(c.invoke_ns), original, place(c), c.offset, _seen_by(c)),
         ),
         around=Window(c.invoke_ns, _seen_ns(c)),
@@ -243,7 +244,7 @@ def _refused(evidence: Evidence) -> Findings:
         where=F.when(txn.isNotNull(), "transaction"),
         sentence=F.concat(
             F.when(txn.isNull(), refused).otherwise(aborted),
-            say(", but the value was read at offset %d of %s by %s", c.offset, place(c), _seen_by(c)),
+            say(", but the value was read at offset %,d of %s by %s", c.offset, place(c), _seen_by(c)),
         ),
         around=Window(c.invoke_ns, _seen_ns(c)),
     )
@@ -261,11 +262,11 @@ def phantom(evidence: Evidence) -> Findings:
     rows = having(evidence, NOBODYS)
     c = rows.c
     ours = say(
-        "Nobody sent value %s, but it is at offset %d of %s (seen by %s)",
+        "Nobody sent value %s, but it is at offset %,d of %s (seen by %s)",
         *(value_label(c.value), c.offset, place(c), _seen_by(c)),
     )
     foreign = say(
-        "Offset %d of %s holds a record of another run (seen by %s)", c.offset, place(c), _seen_by(c)
+        "Offset %,d of %s holds a record of another run (seen by %s)", c.offset, place(c), _seen_by(c)
     )
     return findings(
         rows,
@@ -299,7 +300,7 @@ def misrouted(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[c.invoke_index, c.poll_index, c.final_index, c.replica_index],
         sentence=say(
-            "Value %s was sent to %s at %s, but it is at offset %d of %s (seen by %s)",
+            "Value %s was sent to %s at %s, but it is at offset %,d of %s (seen by %s)",
             *(value_label(c.value), place(home), seconds(c.invoke_ns), c.offset, place(c), _seen_by(c)),
         ),
         around=Window(c.invoke_ns, _seen_ns(c)),
@@ -336,7 +337,7 @@ def corrupt(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[c.poll_index, c.final_index, c.replica_index],
         sentence=say(
-            "The record at offset %d of %s differs from the one that was sent: %s (seen by %s)",
+            "The record at offset %,d of %s differs from the one that was sent: %s (seen by %s)",
             *(c.offset, place(c), F.coalesce(detail, F.lit("its checksum is wrong")), _seen_by(c)),
         ),
         around=Window(F.lit(0), _seen_ns(c)),
@@ -368,8 +369,8 @@ def epoch_order(evidence: Evidence) -> Findings:
         operations=[c.index, c.rival.index],
         where=whose,
         sentence=say(
-            "%s of %s has leader epoch %d at offset %d, but the smaller leader epoch %d at offset %d, which "
-            "is later in the log",
+            "%s of %s has leader epoch %d at offset %,d, but the smaller leader epoch %d at offset %,d, "
+            "which is later in the log",
             *(subject, place(c), c.epoch_high, c.offset, c.epoch_low, c.other_offset),
         ),
         around=Window(F.lit(0)),

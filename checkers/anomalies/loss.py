@@ -44,9 +44,9 @@ def _final_there(c: CandidateOfRun) -> Column:
     """What the final read has at an offset where it should have something else."""
     there, value = c.stored.offset == c.offset, c.stored.value
     return (
-        F.when(c.offset >= c.log_end, say("; the final read of %s ends at offset %d", place(c), c.log_end))
+        F.when(c.offset >= c.log_end, say("; the final read of %s ends at offset %,d", place(c), c.log_end))
         .when(
-            c.offset < c.log_start, say("; the final read of %s begins at offset %d", place(c), c.log_start)
+            c.offset < c.log_start, say("; the final read of %s begins at offset %,d", place(c), c.log_start)
         )
         .when(there & (value >= 0), say("; the final read has value %s there", value_label(value)))
         .when(there, F.lit("; the final read has a record there that nobody sent in this run"))
@@ -126,14 +126,14 @@ def lost_write(evidence: Evidence) -> Findings:
     where = F.when(~named, "unknown offset").when(c.offset >= c.log_end, "tail").otherwise("middle")
     value, at = value_label(c.value), seconds(c.complete_ns)
     acked = F.concat(
-        say("Value %s was acknowledged at offset %d of %s at %s", value, c.offset, place(c), at),
+        say("Value %s was acknowledged at offset %,d of %s at %s", value, c.offset, place(c), at),
         _by_whom(details),
         _final_there(c),
     )
     acked_somewhere = F.concat(
         say("Value %s was acknowledged without an offset in %s at %s", value, place(c), at),
         _by_whom(details),
-        say("; the final read of %s, which ends at offset %d, does not have it", place(c), c.log_end),
+        say("; the final read of %s, which ends at offset %,d, does not have it", place(c), c.log_end),
     )
     return findings(
         joined,
@@ -161,7 +161,7 @@ def vanished_read(evidence: Evidence) -> Findings:
     rows = lasting(having(evidence, VANISHED), evidence)
     c = rows.c
     read = say(
-        "A consumer read value %s at offset %d of %s at %s",
+        "A consumer read value %s at offset %,d of %s at %s",
         *(value_label(c.value), c.offset, place(c), seconds(c.poll_ns)),
     )
     return findings(
@@ -205,12 +205,12 @@ def lost_committed(evidence: Evidence) -> Findings:
     at, shown = rows.c
     sentence = F.concat(
         say(
-            "Process %s got an answer at %s that shows the end of %s at offset %d",
+            "Process %s got an answer at %s that shows the end of %s at offset %,d",
             *(process_label(shown.process), seconds(shown.complete_ns), place(at), shown.end),
         ),
         F.lit(LEADER),
         say(
-            "; the final read of %s ends at offset %d, so the committed offsets from %d to %d are gone",
+            "; the final read of %s ends at offset %,d, so the committed offsets from %,d to %,d are gone",
             *(place(at), shown.log_end, shown.log_end, shown.end - 1),
         ),
     )
@@ -250,8 +250,8 @@ def lost_on_replica(evidence: Evidence) -> Findings:
         operations=[c.invoke_index, c.complete_index, c.final_index, c.replica_index],
         where=missing,
         sentence=say(
-            "Value %s%s is in the final read at offset %d of %s, but it is missing from the log of %s, which "
-            "is in the ISR",
+            "Value %s%s is in the final read at offset %,d of %s, but it is missing from the log of %s, "
+            "which is in the ISR",
             *(value_label(c.value), F.coalesce(acked, F.lit("")), c.offset, place(c), missing),
         ),
         around=Window(F.coalesce(c.complete_ns, c.invoke_ns, F.lit(0))),

@@ -119,8 +119,8 @@ def append_order(evidence: Evidence) -> Findings:
             sent.acked.index,
         ],
         sentence=say(
-            "Value %s had been acknowledged at %s, and it is at offset %d of %s; value %s was sent after "
-            "that, at %s, but it lies before the other, at offset %d",
+            "Value %s had been acknowledged at %s, and it is at offset %,d of %s; value %s was sent after "
+            "that, at %s, but it lies before the other, at offset %,d",
             *(value_label(sent.acked.value), seconds(sent.acked.ns), sent.acked.offset, place(at)),
             *(value_label(at.value), seconds(sent.invoke_ns), at.offset),
         ),
@@ -148,8 +148,8 @@ def session_order(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[c.earlier.index, c.invoke_index, c.complete_index, c.final_index, c.kept_index],
         sentence=say(
-            "Process %s had value %s acknowledged, which is at offset %d of %s; it sent value %s after "
-            "that%s, but this value lies before the other, at offset %d",
+            "Process %s had value %s acknowledged, which is at offset %,d of %s; it sent value %s after "
+            "that%s, but this value lies before the other, at offset %,d",
             *(process_label(c.process), value_label(c.earlier.value), c.earlier.offset, place(c)),
             *(value_label(c.value), sent_at, c.offset),
         ),
@@ -171,14 +171,14 @@ def wrong_offset(evidence: Evidence) -> Findings:
     c = rows.c
     value = value_label(c.value)
     by_ack = say(
-        "Value %s was acknowledged at offset %d of %s at %s",
+        "Value %s was acknowledged at offset %,d of %s at %s",
         value,
         c.offset,
         place(c),
         seconds(c.complete_ns),
     )
     by_poll = say(
-        "A consumer read value %s at offset %d of %s at %s", value, c.offset, place(c), seconds(c.poll_ns)
+        "A consumer read value %s at offset %,d of %s at %s", value, c.offset, place(c), seconds(c.poll_ns)
     )
     return findings(
         rows,
@@ -190,7 +190,7 @@ def wrong_offset(evidence: Evidence) -> Findings:
         where=F.when(c.acked, "ack").otherwise("poll"),
         sentence=F.concat(
             F.when(c.acked, by_ack).otherwise(by_poll),
-            say("; the final read has the value at offset %d instead", c.kept_offset),
+            say("; the final read has the value at offset %,d instead", c.kept_offset),
         ),
         around=Window(F.coalesce(F.when(c.acked, c.complete_ns), c.poll_ns)),
     )
@@ -216,7 +216,7 @@ def batch_order(evidence: Evidence) -> Findings:
         operations=[c.invoke_index, c.complete_index, c.final_index, c.kept_index],
         sentence=say(
             "Process %s sent value %s after value %s in one operation%s, but in %s it lies before the other: "
-            "it is at offset %d, and the other at offset %d",
+            "it is at offset %,d, and the other at offset %,d",
             *(process_label(c.process), value_label(c.value), value_label(c.earlier.value), _acked_at(c)),
             *(place(c), c.offset, c.earlier.offset),
         ),
@@ -244,8 +244,8 @@ def poll_skip(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[c.invoke_index, c.complete_index],
         sentence=say(
-            "Process %s stood at offset %d of %s and read offset %d next, at %s, so it passed over the "
-            "record at offset %d",
+            "Process %s stood at offset %,d of %s and read offset %,d next, at %s, so it passed over the "
+            "record at offset %,d",
             *(process_label(c.process), c.offset, place(c), c.other_offset, seconds(c.complete_ns)),
             c.known_offset,
         ),
@@ -272,8 +272,8 @@ def poll_rewind(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[c.invoke_index, c.complete_index],
         sentence=say(
-            "Process %s stood at offset %d of %s and read offset %d next, at %s, though it was neither given "
-            "partitions nor told to seek in between",
+            "Process %s stood at offset %,d of %s and read offset %,d next, at %s, though it was neither "
+            "given partitions nor told to seek in between",
             *(process_label(c.process), c.offset, place(c), c.other_offset, seconds(c.complete_ns)),
         ),
         around=Window(c.complete_ns, c.complete_ns),

@@ -37,7 +37,7 @@ def queue_not_linearizable(evidence: Evidence) -> Findings:
         return say("process %s dequeued value %s at %s", process_label(call.process), value, at(call.ret_ns))
 
     again = say("process %s dequeued it again at %s", process_label(other_got.process), at(other_got.ret_ns))
-    several = F.when(c.contradicted > 1, say(" (and before those of %d other values)", c.contradicted - 1))
+    several = F.when(c.contradicted > 1, say(" (and before those of %,d other values)", c.contradicted - 1))
     sentences = {
         Rule.GARBAGE: F.concat(dequeued(got), F.lit(", but nobody had enqueued it")),
         Rule.TWICE: F.concat(dequeued(got), F.lit(", and "), again),

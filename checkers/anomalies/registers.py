@@ -62,7 +62,7 @@ def register_not_linearizable(evidence: Evidence) -> Findings:
             "%s was written and read between %s and %s",
         ),
     }
-    like_it = say(" (%d other values contradict it too)", c.contradicted - 1)
+    like_it = say(" (%,d other values contradict it too)", c.contradicted - 1)
     return findings(
         rows,
         "register-not-linearizable",

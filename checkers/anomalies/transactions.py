@@ -150,12 +150,12 @@ def precommitted_read(evidence: Evidence) -> Findings:
     rows = read.join(logs, _in_log(one, logs.c))
     value = value_label(one.value)
     itself = say(
-        "Transaction %d sent value %s at %s and read it itself, at offset %d of %s at %s, when it cannot "
+        "Transaction %d sent value %s at %s and read it itself, at offset %,d of %s at %s, when it cannot "
         "have been committed yet",
         *(one.txn, value, seconds(one.invoke_ns), poll.offset, place(one), seconds(poll.poll_ns)),
     )
     other = say(
-        "Process %s read value %s of transaction %d, at offset %d of %s at %s, before the %s of the "
+        "Process %s read value %s of transaction %d, at offset %,d of %s at %s, before the %s of the "
         "transaction was asked for at %s",
         *(process_label(poll.poll_process), value, one.txn, poll.offset, place(one), seconds(poll.poll_ns)),
         *(F.coalesce(one.asked, F.lit("end")), seconds(one.end_ns)),
@@ -204,7 +204,7 @@ def visible_though_aborted(evidence: Evidence) -> Findings:
         where=F.lit("abort failed"),
         sentence=say(
             "Value %s is of transaction %d, whose commit nobody asked for (it ended without success at %s), "
-            "but the value was read at offset %d of %s by %s",
+            "but the value was read at offset %,d of %s by %s",
             *(value_label(s.value), s.txn, seconds(s.complete_ns), offset, place(s), by),
         ),
         around=Window(s.invoke_ns, poll.ns),
@@ -235,8 +235,8 @@ def torn_transaction(evidence: Evidence) -> Findings:
         "may have been committed"
     )
     part = say(
-        "Transaction %d %s, but only a part of it is there: the final read has %d of its %d records (such as "
-        "value %s at offset %d of %s) and lacks %d (such as value %s of %s)",
+        "Transaction %d %s, but only a part of it is there: the final read has %,d of its %,d records (such "
+        "as value %s at offset %,d of %s) and lacks %,d (such as value %s of %s)",
         *(w.txn, ended, w.seen, w.records, value_label(seen.value), seen.final_offset, place(seen)),
         *(w.gone, value_label(gone.value), place(gone)),
     )
@@ -326,7 +326,7 @@ def unprocessed_input(evidence: Evidence) -> Findings:
         value=k.value,
         operations=[poll.index, r.last.complete_index, k.final_index],
         sentence=say(
-            "Value %s is at offset %d of %s, and group %s committed offset %d (process %s did, at %s), but "
+            "Value %s is at offset %,d of %s, and group %s committed offset %,d (process %s did, at %s), but "
             "the group was given that record in aborted transactions alone, last to process %s at %s",
             *(value_label(k.value), k.offset, place(r), r.group, r.last.offset),
             *(process_label(r.last.process), seconds(r.last.complete_ns)),

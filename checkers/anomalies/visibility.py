@@ -98,8 +98,8 @@ def stale_read(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[ack.index, c.invoke_index, c.complete_index],
         sentence=say(
-            "Process %s asked for the end offset of %s at %s and got %d, though value %s had been "
-            "acknowledged at offset %d at %s",
+            "Process %s asked for the end offset of %s at %s and got %,d, though value %s had been "
+            "acknowledged at offset %,d at %s",
             *(process_label(c.process), place(c), asked, c.other_offset),
             *(value_label(ack.value), ack.offset, acked),
         ),
@@ -122,7 +122,7 @@ def future_read(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[c.poll_index, c.final_index, c.invoke_index],
         sentence=say(
-            "Value %s had been read at offset %d of %s by %s, before its send was invoked at %s",
+            "Value %s had been read at offset %,d of %s by %s, before its send was invoked at %s",
             *(value_label(c.value), c.offset, place(c)),
             *(F.coalesce(polled, F.lit("the time of the final read")), sent),
         ),
@@ -142,8 +142,8 @@ def watermark_regression(evidence: Evidence) -> Findings:
     rows = having(evidence, REGRESSED)
     c, first = rows.c, earliest(rows.c.by_end, rows.c.by_poll)
     before, asked = apart(first.ns, c.invoke_ns)
-    end = say("A client got %d as the end offset of %s", first.offset + 1, place(c))
-    polled = say("A consumer read offset %d of %s", first.offset, place(c))
+    end = say("A client got %,d as the end offset of %s", first.offset + 1, place(c))
+    polled = say("A consumer read offset %,d of %s", first.offset, place(c))
     return findings(
         rows,
         "watermark-regression",
@@ -154,7 +154,7 @@ def watermark_regression(evidence: Evidence) -> Findings:
         sentence=F.concat(
             F.when(first.index == c.by_end.index, end).otherwise(polled),
             say(
-                " at %s; process %s asked for the end offset after that, at %s, and got %d",
+                " at %s; process %s asked for the end offset after that, at %s, and got %,d",
                 *(before, process_label(c.process), asked, c.other_offset),
             ),
         ),
@@ -242,9 +242,9 @@ def _late(evidence: Evidence) -> Frame[_Witness]:
     first = earliest(c.by_ack, c.by_poll, c.by_final, c.by_end)
     asked = c.step == Step.END_ASKED
     before, after = apart(first.ns, c.invoke_ns)
-    known = say("offset %d was known to be taken at %s; after that, ", first.offset, before)
-    end = say("a client that asked for the end offset at %s got %d", after, c.other_offset)
-    sent = say("value %s was sent at %s, and got offset %d", value_label(c.value), after, c.offset)
+    known = say("offset %,d was known to be taken at %s; after that, ", first.offset, before)
+    end = say("a client that asked for the end offset at %s got %,d", after, c.other_offset)
+    sent = say("value %s was sent at %s, and got offset %,d", value_label(c.value), after, c.offset)
     return rows.select(
         _witness(
             c,
@@ -271,7 +271,7 @@ def _two_values(evidence: Evidence) -> Frame[_Witness]:
             rule=F.lit("two values"),
             operations=[c.index, c.rival.index],
             why=say(
-                "offset %d has value %s and value %s",
+                "offset %,d has value %s and value %s",
                 *(c.offset, value_label(c.value), value_label(c.rival.value)),
             ),
             since=c.invoke_ns,
@@ -292,7 +292,7 @@ def _holes(evidence: Evidence) -> Frame[_Witness]:
             rule=F.lit("hole"),
             operations=[c.final_index, c.stored.index],
             why=say(
-                "the final read has nothing at offset %d, though the log goes on to offset %d",
+                "the final read has nothing at offset %,d, though the log goes on to offset %,d",
                 *(hole, c.other_offset),
             ),
             since=F.lit(0),
@@ -352,8 +352,8 @@ def _unfilled(evidence: Evidence) -> Frame[_Witness]:
             rule=F.lit("unfilled"),
             operations=[u.at],
             why=say(
-                "at %s it held offsets that nobody ever read (%d of them), but fewer sends of unknown "
-                "outcome that may have filled them had been invoked (%d of them)",
+                "at %s it held offsets that nobody ever read (%,d of them), but fewer sends of unknown "
+                "outcome that may have filled them had been invoked (%,d of them)",
                 *(seconds(u.ns), needed, there),
             ),
             since=F.lit(0),

@@ -300,7 +300,7 @@ class Tables:
                         (
                             fault.begin_ns if fault.begin_ns is not None else fault.struck_ns,
                             fault.ended_ns,
-                            f"{fault.title} at {fault.struck_ns / 1e9:.1f} s",
+                            f"{fault.title} at {fault.struck_ns / 1e9:,.1f} s",
                         )
                         for fault in sorted(run.faults, key=lambda fault: fault.struck_ns)
                     ],

@@ -160,7 +160,7 @@ def _positions(event: Event) -> str:
     positions = event.extra.get("positions") if event.extra else None
     if not isinstance(positions, Mapping):
         return partition_label(event.topic, event.partition)
-    return _listed(f"{event.topic}-{p} from {offset}" for p, offset in positions.items())
+    return _listed(f"{event.topic}-{p} from {_offset(offset)}" for p, offset in positions.items())
 
 
 def _taken(event: Event) -> str:
@@ -179,17 +179,22 @@ def _of_a_group(event: Event) -> str:
     extra = event.extra or {}
     offsets, positions = extra.get("offsets"), extra.get("positions")
     if isinstance(offsets, Mapping):
-        listed = _listed(f"offset {offset} of {event.topic}-{p}" for p, offset in offsets.items())
+        listed = _listed(f"offset {_offset(offset)} of {event.topic}-{p}" for p, offset in offsets.items())
     else:
         starts = positions if isinstance(positions, Mapping) else {}
         taken = extra.get("partitions")
         listed = _listed(
-            f"{event.topic}-{p}" + (f" from {starts[str(p)]}" if str(p) in starts else "")
+            f"{event.topic}-{p}" + (f" from {_offset(starts[str(p)])}" if str(p) in starts else "")
             for p in (taken if isinstance(taken, list) else ())
         )
     listed = listed or (event.topic or "") if event.type == Type.INVOKE else listed or "nothing"
     names = [f"{name} {extra[name]}" for name in ("group", "generation") if extra.get(name) is not None]
     return f"{listed} · {', '.join(names)}" if names else listed
+
+
+def _offset(offset: object) -> str:
+    """What a history has under ``extra`` can be anything."""
+    return number(offset) if isinstance(offset, int) else str(offset)
 
 
 def _listed(items: Iterable[str]) -> str:

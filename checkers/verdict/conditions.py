@@ -61,7 +61,7 @@ def _went_to_its_end(run: Run) -> Condition:
         return Condition(name, False, NOT_ON_RECORD)
     phase = f"in phase {run.phases[-1].name}" if run.phases else "before its first phase"
     return Condition(
-        name, False, f"it was killed, or broke down, {phase}, {run.end_ns / 1e9:.1f} s after its start"
+        name, False, f"it was killed, or broke down, {phase}, {run.end_ns / 1e9:,.1f} s after its start"
     )
 
 
@@ -126,7 +126,7 @@ def _nobody_died(run: Run) -> Condition:
     dead = [fault for fault in run.faults if not fault.asked_for]
     if dead:
         deaths = [
-            f"{fault.id}, {' and '.join(fault.targets)} at {fault.struck_ns / 1e9:.1f} s: {fault.proof}"
+            f"{fault.id}, {' and '.join(fault.targets)} at {fault.struck_ns / 1e9:,.1f} s: {fault.proof}"
             for fault in dead
         ]
         return Condition(name, False, _first(deaths))
@@ -144,7 +144,7 @@ def _clients_stopped(run: Run) -> Condition:
     own record."""
     name = "clients had stopped before the final read"
     late = [
-        f"{_name(place)}: a client got an answer about it at {final.late_ns / 1e9:.1f} s, "
+        f"{_name(place)}: a client got an answer about it at {final.late_ns / 1e9:,.1f} s, "
         "after its final read had begun"
         for place, final in sorted(run.final.items())
         if final.late_ns is not None
@@ -166,7 +166,7 @@ def _final_read(run: Run) -> Condition:
         if final is None:
             short.append(f"{_name(place)} was not read")
         elif not final.complete:
-            short.append(f"{_name(place)} was not read to its end offset {final.end}")
+            short.append(f"{_name(place)} was not read to its end offset {final.end:,}")
         elif final.unseen:
             short.append(
                 f"{final.unseen} records acknowledged in {_name(place)} "
@@ -244,7 +244,7 @@ def _kinds_succeeded(run: Run, figures: Figures) -> Condition:
     ever: set[str] = set()
     for stretch in stretches:
         outcomes = metrics.counted(run, figures, stretch.begin_ns, stretch.end_ns)
-        when = f"{stretch.name} from {stretch.begin_ns / 1e9:.1f} to {stretch.end_ns / 1e9:.1f} s"
+        when = f"{stretch.name} from {stretch.begin_ns / 1e9:,.1f} to {stretch.end_ns / 1e9:,.1f} s"
         if not outcomes and stretch.end_ns - stretch.begin_ns >= phases.HEALTHY_NS:
             wrong.append(f"no operation was invoked in {when}")
         wrong += [

@@ -26,7 +26,7 @@ class LossyShutdown:
     def __str__(self) -> str:
         proof = "" if self.known else ", not proved"
         also = ", synced ones too" if self.synced else ""
-        return f"{self.host} at {self.time_ns / 1e9:.1f} s ({self.fault_id}{proof}{also})"
+        return f"{self.host} at {self.time_ns / 1e9:,.1f} s ({self.fault_id}{proof}{also})"
 
 
 def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:

@@ -202,7 +202,7 @@ def _log_exactly(log: Log, whole: bool) -> Verdict:
     problems = [
         Problem(
             str(wrong.rule),
-            f"value {log.value(wrong.offset)}" if wrong.rule in OF_VALUES else f"offset {wrong.offset}",
+            f"value {log.value(wrong.offset)}" if wrong.rule in OF_VALUES else f"offset {wrong.offset:,}",
             (),
         )
         for wrong, _ in found

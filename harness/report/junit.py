@@ -171,7 +171,7 @@ def _sentences(incident: object, anomaly: object, files: RunFiles) -> list[str]:
 
 def _fault(row: Mapping[str, Any]) -> str:
     begin = numeric(row, "begin_ns")
-    since = "" if begin is None else f" at {begin / 1e9:.1f} s"
+    since = "" if begin is None else f" at {begin / 1e9:,.1f} s"
     return f"{row.get('fault')} of {', '.join(texts(row, 'targets')) or '?'}{since}"
 
 

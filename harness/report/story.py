@@ -58,7 +58,7 @@ def _of_incidents(files: RunFiles) -> Iterator[str]:
 
 
 def _fault_sentence(fault: Fault) -> str:
-    begin = "?" if fault.begin_ns is None else f"{fault.begin_ns / 1e9:.1f} s"
+    begin = "?" if fault.begin_ns is None else f"{fault.begin_ns / 1e9:,.1f} s"
     role = f", {fault.role}" if fault.role and fault.role not in fault.targets else ""
     length = f" for {duration(fault.duration_ns)}" if fault.duration_ns is not None else ", never ended"
     lost = f"; {size(fault.lost_bytes)} gone" if fault.lost_bytes else ""

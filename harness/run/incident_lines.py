@@ -122,7 +122,7 @@ def _retold(verdict: dict[str, Any], incident: dict[str, Any]) -> None:
         return
     cut = before[-1]
     ended = "" if cut["was"] is None else f"from offset {cut['was']:,} "
-    said = f"{leader} had cut its log {ended}to {cut['to']:,} at {cut['at_ns'] / 1e9:.3f} s."
+    said = f"{leader} had cut its log {ended}to {cut['to']:,} at {cut['at_ns'] / 1e9:,.3f} s."
     before_that = in_full(incident)
     incident["mechanism"] = [*incident["mechanism"], said]
     now = in_full(incident)

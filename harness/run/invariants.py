@@ -101,7 +101,7 @@ def reasons(section: Mapping[str, Any]) -> list[str]:
     """For the verdict: the first invariants that were broken, a line each; empty where none was."""
     broken = section.get("broken", ())
     lines = [
-        f"invariant {one['id']} ({one['name']}) was broken at {one['at_ns'] / 1e9:.3f} s"
+        f"invariant {one['id']} ({one['name']}) was broken at {one['at_ns'] / 1e9:,.3f} s"
         f"{' in ' + one['tp'] if one['tp'] else ''}: {one['message']} ({one['place']})"
         for one in broken[:_SHOWN]
     ]

@@ -352,7 +352,7 @@ class LiveRun:
         return until is None or until()
 
     def _interrupted(self) -> None:
-        why = f"interrupted by the user {self.recorder.now_ns() / 1e9:.1f} s into the run"
+        why = f"interrupted by the user {self.recorder.now_ns() / 1e9:,.1f} s into the run"
         if not any(note.startswith("interrupted by the user") for note in self.notes):
             self._note(why)
         self.account.interrupted(why)

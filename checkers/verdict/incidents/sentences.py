@@ -47,9 +47,9 @@ def _loss(parts: Sequence[Part], change: Change | None) -> str:
     if not where:
         return f"{name} lost records whose offsets are not known: {gone}"
     if change is not None:
-        return f"{name} was cut {_from_to(lost)} at {change.at_ns / 1e9:.1f} s when {came(change)}: {gone}"
+        return f"{name} was cut {_from_to(lost)} at {change.at_ns / 1e9:,.1f} s when {came(change)}: {gone}"
     seen = max((part.last_ns for part in lost if part.last_ns is not None), default=None)
-    since = "" if seen is None else f" after {seen / 1e9:.1f} s, when they were last seen"
+    since = "" if seen is None else f" after {seen / 1e9:,.1f} s, when they were last seen"
     return f"{name} lost records at {where}{since}: {gone}"
 
 
@@ -87,11 +87,11 @@ def mechanism(
         before, after = change.before, change.after
         said = [f"{before.leader} led {name} until then, {_state(before)}."]
         again = "led again" if before.leader == after.leader else "became its leader"
-        said.append(f"{after.leader} {again} at {change.at_ns / 1e9:.3f} s, {_state(after)}.")
+        said.append(f"{after.leader} {again} at {change.at_ns / 1e9:,.3f} s, {_state(after)}.")
         return said
     changes = leaders.changes[between[0] : between[1]]
     if changes:
-        shown = [f"to {one.after.leader} at {one.at_ns / 1e9:.1f} s{_epoch(one.after)}" for one in changes]
+        shown = [f"to {one.after.leader} at {one.at_ns / 1e9:,.1f} s{_epoch(one.after)}" for one in changes]
         if len(shown) > MOST_CHANGES:
             shown[MOST_CHANGES:] = [f"{len(shown) - MOST_CHANGES} times more"]
         return [f"The leader of {name} changed meanwhile: {listed(shown)}."]

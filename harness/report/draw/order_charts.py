@@ -99,7 +99,7 @@ def order_around(
     svg = Svg(
         WIDTH,
         bottom + 26,
-        f"Sends and reads of {label} from offset {stretch.first} to {stretch.last}",
+        f"Sends and reads of {label} from offset {stretch.first:,} to {stretch.last:,}",
         "wide",
         desc=f"A row for each offset, time to the right. Findings are about {_listed(stretch.cited)}. Bars "
         "are sends with their values, points are reads; red: another value than was acknowledged first.",

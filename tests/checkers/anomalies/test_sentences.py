@@ -14,6 +14,7 @@ from wrackline.checkers.engine.frames import Int, Long, Text, small
 from wrackline.checkers.inputs.table import Table
 from wrackline.history.labels import CONSUMERS, NUMBERED_FROM, process_label, value_label
 from wrackline.history.model import CORRUPT, FOREIGN, value_of
+from wrackline.history.wording import number, seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,3 +64,12 @@ def test_times_that_look_the_same_get_more_digits(spark: SparkSession) -> None:
         ("1.000000001 s", "1.000000002 s", None),
         ("2.000 s", "1.000 s", None),
     ]
+
+
+def test_offsets_and_times_are_written_as_the_report_writes_them(spark: SparkSession) -> None:
+    numbers = (0, 999, 3_309, 12_345_678_901)
+    rows = small(spark, Sentence, [("", one, 0) for one in numbers])
+    value = rows.c.value
+    found = rows.rows.select(evidence.say("%,d", value), evidence.seconds(value * 1_000_000)).collect()
+    assert [tuple(row) for row in found] == [(number(one), seconds(one * 1_000_000)) for one in numbers]
+    assert found[2][0] == "3,309"

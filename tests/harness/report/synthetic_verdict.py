@@ -25,7 +25,7 @@ def findings(events: list[Event], lost: list[Record], final: dict[int, list[Reco
         found.append(
             _finding(
                 "lost-write", 1, record.offset, record.value, [ack.index, drained[1].index], "middle",
-                f"Value {value_label(record.value)} was acknowledged at offset {record.offset} of log-1 at "
+                f"Value {value_label(record.value)} was acknowledged at offset {record.offset:,} of log-1 at "
                 f"{ack.time_ns / 1e9:.3f} s by n2; the final read of log-1 holds another value there. These "
                 "faults were in force at that time or later: power cut of n2 at 36.000 s.",
             )
@@ -39,7 +39,7 @@ def findings(events: list[Event], lost: list[Record], final: dict[int, list[Reco
                     "vanished-read", 1, record.offset, record.value,
                     [ack.index, poll.index, drained[1].index], None,
                     f"Value {value_label(record.value)} was given to process {poll.process} at offset "
-                    f"{record.offset} of log-1 and is not in the final read.",
+                    f"{record.offset:,} of log-1 and is not in the final read.",
                 )
             )  # fmt: skip
     by_offset = {e.records[0].offset: e for e in acked.values() if e.partition == 1 and e.time_ns >= CUT_AT}
@@ -50,8 +50,8 @@ def findings(events: list[Event], lost: list[Record], final: dict[int, list[Reco
                 _finding(
                     "inconsistent-offset", 1, record.offset, record.value,
                     [acked[record.value].index, later.index], None,
-                    f"Offset {record.offset} of log-1 was acknowledged for value {value_label(record.value)} "
-                    f"and for value {value_label(later.records[0].value)}.",
+                    f"Offset {record.offset:,} of log-1 was acknowledged for value "
+                    f"{value_label(record.value)} and for value {value_label(later.records[0].value)}.",
                 )
             )  # fmt: skip
     replicas = [e.index for e in events if e.f == "replica" and e.partition == 2]

@@ -57,7 +57,7 @@ def slow_write(evidence: Evidence) -> Findings:
         value=c.value,
         operations=[c.invoke_index, c.complete_index],
         sentence=say(
-            "Value %s, which is at offset %d of %s, was sent at %s and acknowledged only at %s",
+            "Value %s, which is at offset %,d of %s, was sent at %s and acknowledged only at %s",
             *(value_label(c.value), c.offset, place(c), sent, acked),
         ),
         around=Window(c.invoke_ns, c.complete_ns),
