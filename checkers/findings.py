@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import pyarrow as pa
 
@@ -21,6 +22,18 @@ FINDINGS = pa.schema(
         pa.field("explanation", pa.string(), nullable=False),
     ]
 )
+
+
+FAULTS_IN_FORCE: Final = " These faults were in force %s: %s%s."
+NO_FAULT_IN_FORCE: Final = " No fault was in force %s."
+"""How an explanation goes on after its sentence: when, which faults, and how many more."""
+
+
+def sentence_of(explanation: str) -> str:
+    """The sentence alone, without a full stop."""
+    for clause in (FAULTS_IN_FORCE, NO_FAULT_IN_FORCE):
+        explanation = explanation.partition(f".{clause.partition('%')[0]}")[0]
+    return explanation.removesuffix(".")
 
 
 class Meaning(StrEnum):

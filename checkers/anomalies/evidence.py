@@ -19,7 +19,7 @@ from wrackline.checkers.anomalies.registry import Evidence, Finding, Findings, b
 from wrackline.checkers.engine.candidates import Proof
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text, packed, unpacked
 from wrackline.checkers.engine.tables import CandidateOfRun, Fault, Leader, Tables, few
-from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.findings import FAULTS_IN_FORCE, FINDINGS, NO_FAULT_IN_FORCE
 from wrackline.checkers.inputs.table import Table
 from wrackline.history import labels
 
@@ -139,8 +139,8 @@ def _faults(faults: Column, finding: Finding) -> Column:
     more = F.size(texts) - MAX_FAULTS
     when = F.when(until.isNull(), "at that time or later").otherwise("around that time")
     rest = F.when(more > 0, say(" and %d more", more)).otherwise("")
-    some = say(" These faults were in force %s: %s%s.", when, first, rest)
-    none = say(" No fault was in force %s.", when)
+    some = say(FAULTS_IN_FORCE, when, first, rest)
+    none = say(NO_FAULT_IN_FORCE, when)
     return F.when(F.coalesce(F.size(texts), F.lit(0)) > 0, some).otherwise(none)
 
 

@@ -54,7 +54,7 @@ class Part:
     final: tuple[int, ...]
     values: frozenset[int]
     where: str | None
-    sentence: str
+    explanation: str
     """Of the first finding."""
     found_at: int = 0
     """The row of the first finding in ``findings.parquet``; the others are in the rows after it."""
@@ -163,7 +163,7 @@ def _part(
         **_cited(one, other, cited),
         values=frozenset(row["value"] for row in (one, other) if row["value"] is not None),
         where=one["where"],
-        sentence=one["explanation"],
+        explanation=one["explanation"],
         found_at=begin,
     )
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from wrackline.checkers.findings import Meaning
+from wrackline.checkers.findings import Meaning, sentence_of
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.checkers.verdict.contracts import LOSS
 from wrackline.checkers.verdict.incidents.causes import Change, Leaders
@@ -15,8 +15,6 @@ from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
 from wrackline.history.wording import plural
 
-_FAULTS: Final = re.compile(r"\. (?:These faults were in force|No fault was in force)\b.*", re.S)
-"""How the sentence of a finding ends; an incident has its faults elsewhere."""
 _ON_REPLICAS: Final = ("lost-on-replica", "replica-divergence")
 MOST_CHANGES: Final = 3
 
@@ -65,9 +63,9 @@ def _on_replicas(parts: Sequence[Part]) -> str:
 
 
 def _as_found(parts: Sequence[Part]) -> str:
-    """The sentence of the first finding, and how many more there are."""
+    """The sentence of the first finding, without its faults, and how many more findings there are."""
     first = min(parts, key=lambda part: part.found_at)
-    sentence = _FAULTS.sub("", first.sentence).rstrip(".")
+    sentence = sentence_of(first.explanation)
     more = sum(part.count for part in parts) - 1
     if not more:
         return sentence

@@ -51,7 +51,7 @@ def test_a_hole_parts_them(tmp_path: Path) -> None:
         (None, None, 1),
         (None, None, 1),
     ]
-    assert [one.sentence for one in found] == ["finding 0", "finding 3", "finding 4", "finding 5"]
+    assert [one.explanation for one in found] == ["finding 0", "finding 3", "finding 4", "finding 5"]
     assert (found[0].first_ns, found[0].last_ns) == (1_000_000_000, 3_000_000_000)
 
 
