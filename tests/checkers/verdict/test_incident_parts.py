@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wrackline.checkers.anomalies.registry import anomalies
 from wrackline.checkers.findings import FINDINGS, Meaning
 from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.cited import Cited
@@ -40,7 +41,7 @@ def parts(folder: Path, offsets: Sequence[int | None], batch: int, change_ns: in
         return (times >= change_ns).astype(np.int64) if change_ns else np.zeros_like(times)
 
     cited = Cited(indexes, (indexes + 1) * 1_000_000_000, no, no)
-    return parts_of(file, cited, lambda *_: Meaning.VIOLATION, changes)
+    return parts_of(file, cited, anomalies(), lambda *_: Meaning.VIOLATION, changes)
 
 
 def test_a_hole_parts_them(tmp_path: Path) -> None:
