@@ -123,6 +123,13 @@ def test_trouble_before_the_end_outranks_what_rests_on_the_final_read(step: str,
     assert any(anomaly in reason and "no evidence" in reason for reason in result["reasons"])
 
 
+@pytest.mark.parametrize("anomaly", ["lost-on-replica", "replica-divergence"])
+def test_where_no_replica_was_read_what_rests_on_replicas_has_no_meaning(anomaly: str) -> None:
+    result = decided(good_run(unread={"replicas": "nobody may log in"}), **{anomaly: 1})
+    [row] = [row for row in result["anomalies"] if row["anomaly"] == anomaly]
+    assert (row["meaning"], row["why"]) == ("n/a", "no replica's log was read: nobody may log in")
+
+
 def test_trouble_does_not_outrank_what_it_cannot_have_made() -> None:
     run = good_run()
     run.trouble = Trouble("drive: n2: No space left on device", ("drive",))
