@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.cycles import TRANSACTIONS
 from wrackline.checkers.anomalies.evidence import finished
 from wrackline.checkers.anomalies.group_tables import KINDS, duplicates
-from wrackline.checkers.anomalies.registry import Evidence, checks, like, names
+from wrackline.checkers.anomalies.registry import Evidence, anomalies, checks, names
 from wrackline.checkers.anomalies.transaction_tables import ends
 from wrackline.checkers.engine.frames import Frame
 from wrackline.checkers.engine.spark.following import followed
@@ -350,10 +350,10 @@ def _rank(order: dict[str, int]) -> Any:
 
 
 def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
-    terms = contract_for(run, contract, like=like())
+    terms = contract_for(run, anomalies(), contract)
     incidents = NONE_FOUND
     if any(map(outcome.found.total, outcome.found.counts)):
-        incidents = incidents_of(run, run.directory / FINDINGS_FILE, meaning_of(terms))
+        incidents = incidents_of(run, run.directory / FINDINGS_FILE, anomalies(), meaning_of(terms))
     result = verdict(terms, outcome.found, outcome.figures, outcome.engine, incidents)
     if contract is None:
         _write_json(run.directory / VERDICT_FILE, result)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.checkers.models.loading import load as load_model
     from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, OneOf, Operation, Outcome
+    from wrackline.checkers.verdict.anomaly import Promise
     from wrackline.fleets.base import (
         FileLoss,
         Fleet,
@@ -142,6 +143,7 @@ _HOMES = {
     "wrackline.checkers.models.protocol": "Model ModelError OneOf Operation Outcome REFUSED",
     "wrackline.checkers.engine.spark.masters": "SparkUnavailable",
     "wrackline.checkers.engine.candidates": "Candidate Rows SendOutcome Step is_place least lt",
+    "wrackline.checkers.verdict.anomaly": "Promise",
     "wrackline.fleets.base": "FileLoss Fleet FleetError Host PowerCut PowerSwitch Remote Result Stream",
     "wrackline.fleets.netns.fleet": "NetnsFleet",
     "wrackline.fleets.netns.spec": "NetnsSpec",
@@ -300,6 +302,7 @@ __all__ = [
     "PowerOn",
     "PowerSwitch",
     "Process",
+    "Promise",
     "Proof",
     "QemuFleet",
     "QemuSpec",

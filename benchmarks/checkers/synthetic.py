@@ -7,25 +7,26 @@ follow the order in which sends take effect, polls read on from where their cons
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from wrackline.checkers.proving.model.columns import TOPIC, Block, Ints, join, records
+from wrackline.checkers.proving.model.made import numbered
 from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import CONTROL, REPLICA, RunInfo, TopicInfo
-from wrackline.history.schema import RECORD, SCHEMA
+from wrackline.history.schema import SCHEMA
 
-TOPIC = "log"
 CHUNK = 2_000
 BLOCK = 1_000_000
 """Operations that are made at once."""
 RATE = 5_000
 """Operations per second of the run that is made up."""
 
-Ints = NDArray[np.int64]
+WRITTEN_MS = 1_760_000_000_000
+"""The timestamp of all records."""
 
 
 def write_history(
@@ -62,24 +63,23 @@ def write_history(
 def _tables(
     info: RunInfo, operations: int, partitions: int, senders: int, random: np.random.Generator
 ) -> Iterator[pa.Table]:
-    yield _finish(_control(partitions), info, 0)
+    yield _table(_control(partitions), info, 0)
     log = _Log(partitions, senders, random)
     index = 3
     for start in range(0, operations, BLOCK):
         size = min(BLOCK, operations - start)
         sends, polls = size * 6 // 10, size * 3 // 10
         log.begin(sends)
-        clients = pa.concat_tables([log.sends(), log.polls(polls), log.ends(size - sends - polls)])
-        order = np.lexsort((clients["place"].to_numpy(), clients["time_ns"].to_numpy()))
-        clients = clients.take(pa.array(order)).drop_columns(["place"])
-        yield _finish(clients, info, index)
+        blocks = [*log.sends(), *log.polls(polls), *log.ends(size - sends - polls)]
+        clients = _table(blocks, info, index, by_time=True)
+        yield clients
         index += len(clients)
         log.finish()
     # Row groups hold many rows, as the recorder's do: one table for the final read and one for each replica.
     for node in (None, "n1", "n2", "n3"):
         for p in range(partitions):
-            table = pa.concat_tables(log.final(node, p))
-            yield _finish(table, info, index)
+            table = _table(log.final(node, p), info, index)
+            yield table
             index += len(table)
 
 
@@ -125,19 +125,16 @@ class _Log:
             self.values[p].append(self.value[self.order[p]])
             self.base[p] += len(self.order[p])
 
-    def sends(self) -> pa.Table:
+    def sends(self) -> Iterator[Block]:
         unknown = np.full(len(self.value), -1)
         asked = _records(self.partition, unknown, self.value, np.arange(len(self.value) + 1))
         told = _records(self.partition, self.offset, self.value, np.arange(len(self.value) + 1))
-        common = {"f": "send", "topic": TOPIC}
-        return pa.concat_tables(
-            [
-                _rows(self.invoke, self.process, "invoke", common, partition=self.partition, records=asked),
-                _rows(self.ret, self.process, "ok", common, partition=self.partition, records=told),
-            ]
-        )
+        for time, kind, given in ((self.invoke, "invoke", asked), (self.ret, "ok", told)):
+            yield Block(
+                time, self.process, kind, "send", topic=TOPIC, partition=self.partition, records=given
+            )
 
-    def polls(self, count: int) -> pa.Table:
+    def polls(self, count: int) -> Iterator[Block]:
         """Sixteen consumers, one per partition: each poll gives what is new."""
         invoke, ret, processes, starts, ends, parts = [], [], [], [], [], []
         for p in range(self.partitions):
@@ -161,18 +158,13 @@ class _Log:
         offset = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes) + np.repeat(first, sizes)
         begins = np.concatenate([[0], np.cumsum([len(one) for one in self.order])])
         row = np.concatenate(self.order)[begins[partition] + offset - self.base[partition]]
-        records = _records(partition, offset, self.value[row], bounds)
+        given = _records(partition, offset, self.value[row], bounds)
         extra = [f'{{"positions":{{"{p}":{n}}}}}' for p, n in zip(where.tolist(), last.tolist(), strict=True)]
-        common = {"f": "poll", "topic": TOPIC}
         process = np.concatenate(processes)
-        return pa.concat_tables(
-            [
-                _rows(np.concatenate(invoke), process, "invoke", common),
-                _rows(np.concatenate(ret), process, "ok", common, records=records, extra=pa.array(extra)),
-            ]
-        )
+        yield Block(np.concatenate(invoke), process, "invoke", "poll", topic=TOPIC)
+        yield Block(np.concatenate(ret), process, "ok", "poll", topic=TOPIC, records=given, extra=extra)
 
-    def ends(self, count: int) -> pa.Table:
+    def ends(self, count: int) -> Iterator[Block]:
         invoke = np.linspace(self.begin_ns + 2_500_000, self.end_ns, count, endpoint=False).astype(np.int64)
         ret = invoke + max(1, (int(invoke[1] - invoke[0]) // 2 if count > 1 else 1))
         partition = self.random.integers(0, self.partitions, count)
@@ -180,92 +172,52 @@ class _Log:
         for p in range(self.partitions):
             here = partition == p
             told[here] = self.base[p] + np.searchsorted(self.taken[p], ret[here])
-        common = {"f": "end", "topic": TOPIC}
         process = np.full(count, 20_000)
-        return pa.concat_tables(
-            [
-                _rows(invoke, process, "invoke", common, partition=partition),
-                _rows(ret, process, "ok", common, partition=partition, high_watermark=told),
-            ]
-        )
+        yield Block(invoke, process, "invoke", "end", topic=TOPIC, partition=partition)
+        yield Block(ret, process, "ok", "end", topic=TOPIC, partition=partition, high_watermark=told)
 
-    def final(self, node: str | None, p: int) -> Iterator[pa.Table]:
+    def final(self, node: str | None, p: int) -> Iterator[Block]:
         """The final read (node None) of a partition or one replica of it, chunk by chunk."""
         values = np.concatenate(self.values[p])
+        at, partition = np.array([self.end_ns + 1_000_000]), np.array([p])
+        process = np.array([30_000 + p if node is None else REPLICA])
         for start in range(0, max(len(values), 1), CHUNK):
             some = values[start : start + CHUNK]
-            yield self._chunk(node, p, start, some, len(values), start + CHUNK >= len(values))
-
-    def _chunk(self, node: str | None, p: int, start: int, values: Ints, total: int, last: bool) -> pa.Table:
-        offsets = np.arange(start, start + len(values))
-        records = _records(np.full(len(values), p), offsets, values, np.array([0, len(values)]), epoch=0)
-        time = np.array([self.end_ns + 1_000_000])
-        end = {"partition": np.array([p]), "offset": np.array([0]), "high_watermark": np.array([total])}
-        if node is None:
-            extra = pa.array(['{"complete":true}' if last else "{}"])
-            common = {"f": "drain", "topic": TOPIC}
-            process = np.array([30_000 + p])
-            invoked = _rows(time, process, "invoke", common, partition=np.array([p]))
-            return pa.concat_tables(
-                [invoked, _rows(time, process, "ok", common, records=records, extra=extra, **end)]
-            ).drop_columns(["place"])
-        whole = "true" if last else "false"
-        extra = pa.array([f'{{"in_isr":true,"complete":{whole},"hw":{total}}}'])
-        common = {"f": "replica", "topic": TOPIC, "node": node}
-        return _rows(
-            time, np.array([REPLICA]), "ok", common, records=records, extra=extra, **end
-        ).drop_columns(["place"])
+            is_last = start + CHUNK >= len(values)
+            if node is None:
+                yield Block(at, process, "invoke", "drain", topic=TOPIC, partition=partition)
+                extra = '{"complete":true}' if is_last else "{}"
+            else:
+                complete = "true" if is_last else "false"
+                extra = f'{{"in_isr":true,"complete":{complete},"hw":{len(values)}}}'
+            offsets, bounds = np.arange(start, start + len(some)), np.array([0, len(some)])
+            yield Block(
+                at,
+                process,
+                "ok",
+                "drain" if node is None else "replica",
+                topic=TOPIC,
+                partition=partition,
+                node=node,
+                offset=np.array([0]),
+                high_watermark=np.array([len(values)]),
+                records=_records(np.full(len(some), p), offsets, some, bounds, epoch=0),
+                extra=[extra],
+            )
 
 
 def _records(partition: Ints, offset: Ints, value: Ints, bounds: Ints, epoch: int = -1) -> pa.Array:
-    size = len(value)
-    fields = [
-        pa.array(partition, pa.int32()),
-        pa.array(offset, pa.int64()),
-        pa.array(value, pa.int64()),
-        pa.array(np.full(size, epoch), pa.int32()),
-        pa.array(np.full(size, 1_760_000_000_000), pa.int64()),
-    ]
-    return pa.ListArray.from_arrays(
-        pa.array(bounds, pa.int32()), pa.StructArray.from_arrays(fields, fields=list(RECORD))
-    )
+    epochs = np.full(len(value), epoch)
+    return records(partition, offset, value, bounds, epochs, timestamp_ms=WRITTEN_MS)
 
 
-def _rows(time: Ints, process: Ints, kind: str, common: dict[str, str], **columns: object) -> pa.Table:
-    """Rows of the schema, but for index and test_id; ``place`` keeps an invocation before its completion."""
-    size = len(time)
-    data: dict[str, pa.Array] = {
-        "time_ns": pa.array(time, pa.int64()),
-        "process": pa.array(process, pa.int32()),
-        "type": pa.array([kind] * size, pa.string()),
-        "place": pa.array(np.full(size, 0 if kind == "invoke" else 1), pa.int8()),
-    }
-    for name in SCHEMA.names:
-        if name in common:
-            data[name] = pa.array([common[name]] * size, pa.string())
-        elif name in columns:
-            column = columns[name]
-            data[name] = column if isinstance(column, pa.Array) else pa.array(column, SCHEMA.field(name).type)
-        elif name not in data and name not in ("test_id", "index"):
-            data[name] = pa.nulls(size, SCHEMA.field(name).type)
-    return pa.table(data)
-
-
-def _control(partitions: int) -> pa.Table:
+def _control(partitions: int) -> Iterator[Block]:
     nodes = '{"1":"n1","2":"n2","3":"n3"}'
     assigned = ",".join(f'"{p}":[1,2,3]' for p in range(partitions))
-    extra = ['{"phase":"main"}', f'{{"assignment":{{{assigned}}},"nodes":{nodes}}}']
-    rows = [
-        _rows(
-            np.array([n]), np.array([CONTROL]), "info", {"f": f, "topic": TOPIC}, extra=pa.array([extra[n]])
-        )
-        for n, f in enumerate(["phase", "assignment"])
-    ]
-    return pa.concat_tables(rows).drop_columns(["place"])
+    extra = {"phase": '{"phase":"main"}', "assignment": f'{{"assignment":{{{assigned}}},"nodes":{nodes}}}'}
+    for number, (f, said) in enumerate(extra.items()):
+        yield Block(np.array([number]), np.array([CONTROL]), "info", f, topic=TOPIC, extra=[said])
 
 
-def _finish(table: pa.Table, info: RunInfo, index: int) -> pa.Table:
-    size = len(table)
-    table = table.append_column("test_id", pa.array([info.test_id] * size, pa.string()))
-    table = table.append_column("index", pa.array(np.arange(index, index + size), pa.int64()))
-    return table.select(SCHEMA.names).cast(SCHEMA)
+def _table(blocks: Iterable[Block], info: RunInfo, index: int, *, by_time: bool = False) -> pa.Table:
+    return numbered(join(list(blocks), by_time=by_time), info.test_id, index).cast(SCHEMA)

@@ -39,10 +39,11 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.cycle_search import WR, WW, Edge, circles, graph_of, sentence_of
 from wrackline.checkers.anomalies.evidence import Window, findings, place
 from wrackline.checkers.anomalies.explained_by import Cycle, ExplainedBy
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text, all_of, frame, packed, schema, unpacked
 from wrackline.checkers.engine.tables import Partition, RecordOf, Tables, keep
 from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.verdict.anomaly import Family, Promise
 
 TRANSACTIONS = mark("transactions")
 """Seen where operations carry ``extra.txn``."""
@@ -215,6 +216,7 @@ def _found(evidence: Evidence, kind: str, anomaly: str) -> Findings:
     Family.CYCLES,
     "G0",
     "transactions follow each other in a cycle, by the order of their records and real time",
+    breaks=Promise.ISOLATED_WRITES,
     marks=[TRANSACTIONS],
     explained_by=ExplainedBy(transactions=True, cycle=Cycle.G0),
 )
@@ -227,6 +229,7 @@ def write_cycle(evidence: Evidence) -> Findings:
     Family.CYCLES,
     "G1c",
     "transactions follow each other in a cycle, by what they were given alone",
+    breaks=Promise.COMMITTED_READS,
     marks=[TRANSACTIONS],
     explained_by=ExplainedBy(transactions=True, cycle=Cycle.G1C),
 )
@@ -240,6 +243,7 @@ def read_cycle(evidence: Evidence) -> Findings:
     "G1c (with :ww-deps)",
     "transactions follow each other in a cycle, by what they were given, the order of their records and "
     "real time",
+    breaks=Promise.ISOLATED_WRITES,
     marks=[TRANSACTIONS],
     explained_by=ExplainedBy(transactions=True, cycle=Cycle.G1C),
 )

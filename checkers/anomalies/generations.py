@@ -35,10 +35,11 @@ from wrackline.checkers.anomalies.group_tables import (
     said,
 )
 from wrackline.checkers.anomalies.ownership import Owned, Present, empty_handed, owned_partitions
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check
 from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
 from wrackline.checkers.engine.tables import Partition, Tables
 from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.verdict.anomaly import Family, Promise
 
 _COMMITTED_ONLY = "read_committed"
 
@@ -146,6 +147,7 @@ def _settled(commits: Frame[Operation], tables: Tables) -> Frame[Operation]:
     Family.GROUPS,
     "–",
     "a generation of a group begins before what the group had committed",
+    breaks=Promise.CONSUMERS_GET_ALL,
     needs=[COMMIT],
     explained_by=IN_ANY_ORDER,
 )
@@ -207,6 +209,7 @@ def forgotten_commit(evidence: Evidence) -> Findings:
     Family.GROUPS,
     "–",
     "an answer names a committed offset that nobody committed",
+    breaks=Promise.ALWAYS,
     needs=[COMMITTED],
     explained_by=IN_ANY_ORDER,
 )
@@ -243,6 +246,7 @@ def phantom_commit(evidence: Evidence) -> Findings:
     Family.GROUPS,
     "–",
     "a partition is owned by two members of a group at once",
+    breaks=Promise.ALWAYS,
     needs=[REBALANCE],
     explained_by=IN_ANY_ORDER,
 )

@@ -45,9 +45,10 @@ from wrackline.checkers.anomalies.group_tables import (
     positions,
     without_position,
 )
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check
 from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
 from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class _Lowest(Table[Column]):
     Family.GROUPS,
     "–",
     "a committed offset goes back, and no consumer had sought back",
+    breaks=Promise.ALWAYS,
     needs=[COMMIT],
     explained_by=IN_ANY_ORDER,
 )
@@ -200,6 +202,7 @@ def _moved(placed: Placed, went: _Smaller) -> Column:
     Family.GROUPS,
     "–",
     "an offset was committed past the end of the log",
+    breaks=Promise.CONSUMERS_GET_ALL,
     needs=[COMMIT],
     explained_by=ExplainedBy(By.FACTS, further_rows=FurtherRows.FINAL_READ),
 )
@@ -227,6 +230,7 @@ def commit_beyond_end(evidence: Evidence) -> Findings:
     Family.GROUPS,
     "–",
     "the commit of a member that its group had fenced took effect",
+    breaks=Promise.ALWAYS,
     needs=[COMMIT],
     explained_by=IN_ANY_ORDER,
 )
@@ -275,6 +279,7 @@ def zombie_commit(evidence: Evidence) -> Findings:
     Family.GROUPS,
     "–",
     "a group committed past a record that no member of it was given",
+    breaks=Promise.CONSUMERS_GET_ALL,
     needs=[COMMIT],
     explained_by=IN_ANY_ORDER,
 )

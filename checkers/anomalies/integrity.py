@@ -23,7 +23,7 @@ from wrackline.checkers.anomalies.evidence import (
 )
 from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, FurtherRows, Spelt
 from wrackline.checkers.anomalies.group_tables import readers
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
 from wrackline.checkers.anomalies.transactions import READ_UNCOMMITTED, visible_though_aborted
 from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_held, is_place
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text, struct_type, unpacked
@@ -31,6 +31,7 @@ from wrackline.checkers.engine.marks import Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.verdict.anomaly import Family, Promise
 from wrackline.history.model import CORRUPT
 
 
@@ -114,6 +115,8 @@ def _seen_by(c: CandidateOfRun) -> Column:
     Family.INTEGRITY,
     "inconsistent-offsets",
     "acks, polls or the final read show two values at one offset",
+    breaks=Promise.LASTING_OFFSETS,
+    right_then_wrong=True,
     marks=[TWO_VALUES],
     explained_by=IN_ANY_ORDER,
 )
@@ -141,6 +144,8 @@ def inconsistent_offset(evidence: Evidence) -> Findings:
     Family.INTEGRITY,
     "–",
     "two replicas hold different records at one offset below both high watermarks",
+    breaks=Promise.INTACT_FILES,
+    rests_on_replicas=True,
     marks=[DIVERGING],
     explained_by=ExplainedBy(By.FACTS, further_rows=FurtherRows.HOLDERS, until_fault=True),
 )
@@ -177,6 +182,7 @@ def replica_divergence(evidence: Evidence) -> Findings:
     Family.INTEGRITY,
     "duplicate",
     "one value is at two offsets",
+    breaks=Promise.IDEMPOTENCE,
     marks=[SECOND_COPY],
     explained_by=IN_ANY_ORDER,
 )
@@ -207,6 +213,7 @@ def duplicate(evidence: Evidence) -> Findings:
     Family.INTEGRITY,
     "G1a",
     "a value was read whose send had certainly failed, or whose transaction was never asked to commit",
+    breaks=Promise.NO_ABORTED_READS,
     marks=[ABORTED, TRANSACTIONS],
     explained_by=IN_ANY_ORDER,
 )
@@ -255,6 +262,7 @@ def _refused(evidence: Evidence) -> Findings:
     Family.INTEGRITY,
     "(throws)",
     "a value was read that nobody sent in this run",
+    breaks=Promise.ALWAYS,
     marks=[NOBODYS],
     explained_by=IN_ANY_ORDER,
 )
@@ -285,6 +293,7 @@ def phantom(evidence: Evidence) -> Findings:
     Family.INTEGRITY,
     "–",
     "a value was read from another partition than it was sent to",
+    breaks=Promise.ALWAYS,
     marks=[ELSEWHERE],
     explained_by=IN_ANY_ORDER,
 )
@@ -312,6 +321,7 @@ def misrouted(evidence: Evidence) -> Findings:
     Family.INTEGRITY,
     "–",
     "payload, key, headers or timestamp differ from what was sent",
+    breaks=Promise.INTACT_FILES,
     marks=[SPOILED],
     explained_by=IN_ANY_ORDER,
 )
@@ -349,6 +359,7 @@ def corrupt(evidence: Evidence) -> Findings:
     Family.INTEGRITY,
     "–",
     "the leader epochs of records decrease along offsets",
+    breaks=Promise.ALWAYS,
     marks=[DISORDERED_EPOCHS],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.SMALLER_EPOCHS),
 )

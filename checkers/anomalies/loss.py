@@ -26,13 +26,14 @@ from wrackline.checkers.anomalies.evidence import (
 )
 from wrackline.checkers.anomalies.explained_by import ExplainedBy, FurtherRows
 from wrackline.checkers.anomalies.keys import lasting
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
 from wrackline.checkers.engine.candidates import Candidate, SendOutcome, Step, is_astray, is_place
 from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
 from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
 def _by_whom(details: Details) -> Column:
@@ -113,6 +114,8 @@ BEYOND = mark("beyond")
     Family.LOSS,
     "lost-write / unseen",
     "an acknowledged value is absent from the final read",
+    breaks=Promise.NO_LOSS,
+    rests_on_final_read=True,
     marks=[LOST],
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, until_fault=True),
 )
@@ -154,6 +157,8 @@ def lost_write(evidence: Evidence) -> Findings:
     Family.LOSS,
     "–",
     "a record that a consumer was given is not in the final read",
+    breaks=Promise.NO_LOSS,
+    rests_on_final_read=True,
     marks=[VANISHED],
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, sends=False, until_fault=True),
 )
@@ -183,6 +188,8 @@ def vanished_read(evidence: Evidence) -> Findings:
     Family.LOSS,
     "–",
     "an end offset or high watermark that a client was shown lies past the end of the final read",
+    breaks=Promise.NO_LOSS,
+    rests_on_final_read=True,
     marks=[BEYOND],
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, ends=True, until_fault=True),
 )
@@ -232,6 +239,9 @@ def lost_committed(evidence: Evidence) -> Findings:
     "– (jepsen.nats: lost-on-node)",
     "after healing, a record that consumers are given, acknowledged or not, is missing from a replica in the "
     "ISR",
+    breaks=Promise.INTACT_FILES,
+    rests_on_final_read=True,
+    rests_on_replicas=True,
     marks=[MISSING],
     explained_by=ExplainedBy(further_rows=FurtherRows.NAMED_LOGS, until_fault=True),
 )

@@ -24,13 +24,14 @@ from wrackline.checkers.anomalies.evidence import (
 )
 from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
 from wrackline.checkers.anomalies.keys import uncompacted_only
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
 from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, is_astray, is_kept, lt
 from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import Bools, Ints, bools
 from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
 def out_of_order(rows: Candidate[Ints]) -> Bools:
@@ -85,6 +86,7 @@ class _Place(Partition):
     Family.ORDER,
     "G0-realtime",
     "one send completed before another was invoked, yet has the larger offset",
+    breaks=Promise.ALWAYS,
     marks=[OUT_OF_ORDER],
 )
 def append_order(evidence: Evidence) -> Findings:
@@ -133,6 +135,7 @@ def append_order(evidence: Evidence) -> Findings:
     Family.ORDER,
     "nonmonotonic-send",
     "a later send of one process has the smaller offset",
+    breaks=Promise.IDEMPOTENCE,
     marks=[OUT_OF_SESSION],
 )
 def session_order(evidence: Evidence) -> Findings:
@@ -162,6 +165,7 @@ def session_order(evidence: Evidence) -> Findings:
     Family.ORDER,
     "–",
     "an ack or a poll names an offset at which the value is not: the final read has it elsewhere",
+    breaks=Promise.LASTING_OFFSETS,
     marks=[ASTRAY],
     explained_by=IN_ANY_ORDER,
 )
@@ -201,6 +205,7 @@ def wrong_offset(evidence: Evidence) -> Findings:
     Family.ORDER,
     "int-nonmonotonic-send",
     "records of one send are stored in another order than they were sent in",
+    breaks=Promise.IDEMPOTENCE,
     marks=[SHUFFLED],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.ALL_SENT),
 )
@@ -229,6 +234,7 @@ def batch_order(evidence: Evidence) -> Findings:
     Family.ORDER,
     "int-/poll-skip",
     "a consumer jumped over offsets that held records, with no assignment or seek between",
+    breaks=Promise.CONSUMERS_GET_ALL,
     marks=[JUMPED],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN),
 )
@@ -258,6 +264,7 @@ def poll_skip(evidence: Evidence) -> Findings:
     Family.ORDER,
     "(int-)nonmonotonic-poll",
     "a consumer was given an offset again or an earlier one, with no assignment or seek between",
+    breaks=Promise.CONSUMERS_GET_ALL,
     marks=[REWOUND],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN),
 )

@@ -9,10 +9,11 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.evidence import findings, place, process_label, say, value_label
 from wrackline.checkers.anomalies.explained_by import By, ExplainedBy
 from wrackline.checkers.anomalies.object_evidence import around, at, by_rule, culprits, indexes
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
 from wrackline.checkers.engine.object_facts import Call
 from wrackline.checkers.engine.object_values import QUEUE
 from wrackline.checkers.exact.queue import Rule
+from wrackline.checkers.verdict.anomaly import Family, Promise
 
 mark(QUEUE)  # set where they are found (wrackline.checkers.engine.object_values.put_contradictions)
 
@@ -22,6 +23,7 @@ mark(QUEUE)  # set where they are found (wrackline.checkers.engine.object_values
     Family.QUEUES,
     "Knossos: fifo-queue",
     "what clients enqueued in and dequeued from a partition as a FIFO queue has no valid order",
+    breaks=Promise.LINEARIZABLE_OBJECTS,
     marks=[QUEUE],
     explained_by=ExplainedBy(By.QUEUE),
 )

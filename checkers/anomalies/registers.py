@@ -17,11 +17,12 @@ from wrackline.checkers.anomalies.evidence import (
 )
 from wrackline.checkers.anomalies.explained_by import By, ExplainedBy
 from wrackline.checkers.anomalies.object_evidence import around, at, by_rule, culprits, indexes
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
 from wrackline.checkers.engine.object_facts import Call
 from wrackline.checkers.engine.object_values import REGISTER
 from wrackline.checkers.exact.operations import NOTHING
 from wrackline.checkers.exact.register import Rule
+from wrackline.checkers.verdict.anomaly import Family, Promise
 
 mark(REGISTER)  # set where they are found (wrackline.checkers.engine.object_values.put_contradictions)
 
@@ -35,6 +36,7 @@ def _value(value: Column) -> Column:
     Family.REGISTERS,
     "Knossos: register",
     "what clients wrote to and read from a partition as a register has no valid order",
+    breaks=Promise.LINEARIZABLE_OBJECTS,
     marks=[REGISTER],
     explained_by=ExplainedBy(By.REGISTER),
 )

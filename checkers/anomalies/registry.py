@@ -11,7 +11,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
@@ -22,24 +21,8 @@ from wrackline.checkers.engine.frames import Frame, Int, Long, Text
 from wrackline.checkers.engine.marks import Mark, Marks, Test, TestByValue
 from wrackline.checkers.engine.tables import CandidateOfRun, Tables
 from wrackline.checkers.inputs.table import Table
-from wrackline.checkers.verdict.contracts import speaks_of
+from wrackline.checkers.verdict.anomaly import Anomaly, Family, Promise
 from wrackline.plugins.registry import Group, load_all
-
-
-class Family(StrEnum):
-    """Ours, in the order of docs/anomalies.md; each is a module of checkers. Checks from elsewhere say
-    others, which come after."""
-
-    LOSS = "loss"
-    INTEGRITY = "integrity"
-    ORDER = "order"
-    VISIBILITY = "visibility"
-    CYCLES = "cycles"
-    TRANSACTIONS = "transactions"
-    GROUPS = "groups"
-    REGISTERS = "registers"
-    QUEUES = "queues"
-
 
 T = TypeVar("T", bound=Table[Column])
 
@@ -96,20 +79,13 @@ class Evidence:
         return self.shared[name]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One anomaly. ``find`` gives findings (wrackline.checkers.anomalies.evidence)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Anomaly):
+    """An anomaly and how it is found. ``find`` gives findings (wrackline.checkers.anomalies.evidence)."""
 
-    name: str
-    family: str
-    jepsen: str
-    meaning: str
     find: Callable[[Evidence], Findings]
     marks: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
-    like: str | None = None
-    """An anomaly of ours: contracts forbid and allow this one as they do that one. None: no contract speaks
-    of it, unless it is ours."""
     explained_by: ExplainedBy = BY_ORDER
 
     def applies(self, evidence: Evidence) -> bool:
@@ -129,21 +105,33 @@ def check(
     jepsen: str,
     meaning: str,
     *,
+    breaks: Promise | None = None,
+    rests_on_final_read: bool = False,
+    rests_on_replicas: bool = False,
+    right_then_wrong: bool = False,
     marks: Sequence[str] = (),
     needs: Sequence[str] = (),
-    like: str | None = None,
     explained_by: ExplainedBy = BY_ORDER,
 ) -> Callable[[Callable[[Evidence], Findings]], Callable[[Evidence], Findings]]:
-    """Registers the decorated function as the check for an anomaly. Raises ValueError for a name that is
-    taken, and for a ``like`` that no contract speaks of."""
-    if like is not None and not speaks_of(like):
-        raise ValueError(f"check {name}: no contract speaks of {like!r}, which it is said to be like")
+    """Registers the decorated function as the check for an anomaly (wrackline.checkers.verdict.anomaly says
+    what its contract and its incidents go by). Raises ValueError for a name that is taken."""
 
     def register(find: Callable[[Evidence], Findings]) -> Callable[[Evidence], Findings]:
         if name in _CHECKS:
             raise ValueError(f"two checks are called {name}")
         _CHECKS[name] = Check(
-            name, family, jepsen, meaning, find, tuple(marks), frozenset(needs), like, explained_by
+            name=name,
+            family=family,
+            jepsen=jepsen,
+            meaning=meaning,
+            breaks=breaks,
+            rests_on_final_read=rests_on_final_read,
+            rests_on_replicas=rests_on_replicas,
+            right_then_wrong=right_then_wrong,
+            find=find,
+            marks=tuple(marks),
+            needs=frozenset(needs),
+            explained_by=explained_by,
         )
         return find
 
@@ -178,9 +166,9 @@ def checks() -> Sequence[Check]:
     return tuple(sorted(_CHECKS.values(), key=lambda one: order.get(one.family, len(order))))
 
 
-def like() -> dict[str, str]:
-    """Of the checks that are like one of ours: name -> that one's."""
-    return {one.name: one.like for one in checks() if one.like is not None}
+def anomalies() -> dict[str, Anomaly]:
+    """All of them by name, in the order of docs/anomalies.md."""
+    return {one.name: one for one in checks()}
 
 
 def explained_by() -> dict[str, ExplainedBy]:

@@ -26,7 +26,7 @@ from wrackline.checkers.anomalies.evidence import (
 from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy
 from wrackline.checkers.anomalies.group_commits import operations, reached, succeeded
 from wrackline.checkers.anomalies.group_tables import COMMIT, COMMITTED, deliveries, kept, readers
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check
 from wrackline.checkers.anomalies.transaction_tables import (
     Sent,
     Whole,
@@ -40,6 +40,7 @@ from wrackline.checkers.anomalies.transaction_tables import (
 from wrackline.checkers.engine.frames import Frame, all_of, packed, unpacked
 from wrackline.checkers.engine.tables import LogOfRun, ValueOf
 from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.verdict.anomaly import Family, Promise
 
 READ_UNCOMMITTED = "read_uncommitted"
 
@@ -124,6 +125,7 @@ def _in_log(record: Sent, log: LogOfRun) -> Column:
     Family.TRANSACTIONS,
     "precommitted-read",
     "a record was given to a consumer before its transaction was asked to end, or to the transaction itself",
+    breaks=Promise.COMMITTED_READS,
     marks=[TRANSACTIONS],
 )
 def precommitted_read(evidence: Evidence) -> Findings:
@@ -216,6 +218,8 @@ def visible_though_aborted(evidence: Evidence) -> Findings:
     Family.TRANSACTIONS,
     "–",
     "of one transaction a part is visible and a part is not",
+    breaks=Promise.WHOLE_TRANSACTIONS,
+    rests_on_final_read=True,
     marks=[TRANSACTIONS],
     explained_by=ExplainedBy(By.FACTS, transactions=True),
 )
@@ -299,6 +303,7 @@ def _without_output(evidence: Evidence, every: Frame[Whole]) -> Frame[_Torn]:
     Family.TRANSACTIONS,
     "–",
     "a group committed past a record that it was given in aborted transactions alone",
+    breaks=Promise.PROCESSED_INPUT,
     marks=[TRANSACTIONS],
     explained_by=IN_ANY_ORDER,
 )

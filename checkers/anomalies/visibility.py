@@ -31,12 +31,13 @@ from wrackline.checkers.anomalies.evidence import (
 )
 from wrackline.checkers.anomalies.explained_by import ExplainedBy
 from wrackline.checkers.anomalies.integrity import TWO_VALUES
-from wrackline.checkers.anomalies.registry import Evidence, Family, Findings, check, mark
+from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
 from wrackline.checkers.engine.candidates import Candidate, SendOutcome, Step, is_place, least, lt
 from wrackline.checkers.engine.frames import Frame, Long, packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
 def _stale(rows: Candidate[Ints]) -> Bools:
@@ -84,6 +85,8 @@ PLACELESS = mark("placeless", by_value=_placeless)
     Family.VISIBILITY,
     "realtime-lag (metric)",
     "an end offset asked for after an ack does not reach past what was acked",
+    breaks=Promise.LINEARIZABLE_READS,
+    right_then_wrong=True,
     marks=[STALE],
 )
 def stale_read(evidence: Evidence) -> Findings:
@@ -108,7 +111,12 @@ def stale_read(evidence: Evidence) -> Findings:
 
 
 @check(
-    "future-read", Family.VISIBILITY, "–", "a record was returned before its send was invoked", marks=[FUTURE]
+    "future-read",
+    Family.VISIBILITY,
+    "–",
+    "a record was returned before its send was invoked",
+    breaks=Promise.ALWAYS,
+    marks=[FUTURE],
 )
 def future_read(evidence: Evidence) -> Findings:
     rows = having(evidence, FUTURE)
@@ -135,6 +143,8 @@ def future_read(evidence: Evidence) -> Findings:
     Family.VISIBILITY,
     "–",
     "of two observations that do not overlap the later shows a smaller high watermark",
+    breaks=Promise.LINEARIZABLE_READS,
+    right_then_wrong=True,
     marks=[REGRESSED],
 )
 def watermark_regression(evidence: Evidence) -> Findings:
@@ -167,6 +177,8 @@ def watermark_regression(evidence: Evidence) -> Findings:
     Family.VISIBILITY,
     "–",
     "the partition's history has no valid order",
+    breaks=Promise.LINEARIZABLE_READS,
+    right_then_wrong=True,
     marks=[LATE, TWO_VALUES, HOLE, GAP],
     explained_by=ExplainedBy(in_any_order=frozenset(("two values",))),
 )

@@ -1,72 +1,53 @@
 """Contracts (docs/anomalies.md section 8): what a configuration promises, and so what each anomaly means.
 
+An anomaly says which promise it breaks (wrackline.checkers.verdict.anomaly); a contract makes some of them:
+
 =====================  ======================================================================================
-``acks-all``           no lost-write, vanished-read, lost-committed while the lossy unclean shutdowns of a
-                       partition's replicas between two moments of full ISR are at most MinISR - 1; more than
-                       that: loss is allowed
-``acks-all-flushed``   (fsync before the high watermark) no loss under any number of power cuts
-``acks-all-unclean``   (unclean election or proactive recovery on) loss allowed
-``acks-1``             loss allowed when leadership changed
-``acks-0``             nothing is ever acked: loss has no meaning
-``+idempotence``       no duplicate, session-order, batch-order; without it they are allowed
-``+linearizable``      no stale-read, no watermark-regression, no not-linearizable; without it they are
-                       reported
-always                 no replica-divergence, lost-on-replica, phantom, misrouted, corrupt, aborted-read,
-                       future-read, append-order, epoch-order, commit-regression, zombie-commit,
-                       phantom-commit, double-owner
+``acks-all``           NO_LOSS and CONSUMERS_GET_ALL while the lossy unclean shutdowns of a partition's
+                       replicas between two moments of full ISR are at most MinISR - 1; more than that: loss
+                       is allowed
+``acks-all-flushed``   (fsync before the high watermark) both under any number of power cuts
+``acks-all-unclean``   (unclean election or proactive recovery on) neither
+``acks-1``             NO_LOSS until leadership changed; CONSUMERS_GET_ALL as ``acks-all`` does
+``acks-0``             nothing is ever acked: NO_LOSS has no meaning; CONSUMERS_GET_ALL as ``acks-all`` does
+``+idempotence``       IDEMPOTENCE; without it what breaks it is allowed
+``+linearizable``      LINEARIZABLE_READS; without it what breaks them is reported
+always                 ALWAYS, NO_ABORTED_READS; INTACT_FILES, but of files that a fault changed
 =====================  ======================================================================================
 
-``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers;
-where they ask the leader for the end (``read_by: end``) they are a matter of linearizable reads.
-``precommitted-read``, ``read-cycle`` and ``torn-transaction`` are forbidden where consumers read at
-``read_committed`` (the last where records may not be lost, either), and reported elsewhere.
-``unprocessed-input`` is forbidden, as what else consumers were given is, where the application takes its
-consumers back after an abort, and reported elsewhere.
-``forgotten-commit`` follows what consumers were given: committed offsets are records of a log too.
-``inconsistent-offset`` and ``wrong-offset`` in responses to clients follow loss: the offset of a record that
-was lost is used again, and a record that was lost may have been sent twice. ``poll-skip`` and ``poll-rewind``
-of a consumer under ``assign`` are forbidden unless committed records could be lost.
+LASTING_OFFSETS, in responses to clients, follow loss: the offset of a record that was lost is used again, and
+a record that was lost may have been sent twice. LINEARIZABLE_OBJECTS follow loss too where reads rest on
+markers; where they ask the leader for the end (``read_by: end``) they are a matter of linearizable reads.
+COMMITTED_READS and WHOLE_TRANSACTIONS are promised where consumers read at ``read_committed`` (the last where
+records may not be lost, either), and what breaks them is reported elsewhere. PROCESSED_INPUT is promised, as
+CONSUMERS_GET_ALL is, where the application takes its consumers back after an abort, and reported elsewhere.
+Nobody promises ISOLATED_WRITES (KIP-98).
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Final
 
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.verdict.anomaly import Anomaly, Promise
 from wrackline.checkers.verdict.lossy_shutdowns import changed_in_place, leadership_changed, worst_losses
 from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing, row
+from wrackline.history.model import RunInfo
 
-LOSS = ("lost-write", "vanished-read", "lost-committed")
-ALWAYS = (
-    "replica-divergence",
-    "lost-on-replica",
-    "phantom",
-    "misrouted",
-    "corrupt",
-    "aborted-read",
-    "future-read",
-    "append-order",
-    "epoch-order",
-    "commit-regression",
-    "zombie-commit",
-    "phantom-commit",
-    "double-owner",
+OF_TRANSACTIONS: Final = frozenset(
+    {
+        Promise.ISOLATED_WRITES,
+        Promise.COMMITTED_READS,
+        Promise.NO_ABORTED_READS,
+        Promise.WHOLE_TRANSACTIONS,
+        Promise.PROCESSED_INPUT,
+    }
 )
-OF_CHANGED_FILES = ("replica-divergence", "lost-on-replica", "corrupt")
-"""Of these, what a replica shows whose files were changed under it."""
-OF_AN_OFFSET = ("inconsistent-offset", "wrong-offset")
-OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
-OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "forgotten-commit")
-OF_SEVERAL_RECORDS = ("write-cycle", "write-read-cycle")
-OF_COMMITTED_READS = ("precommitted-read", "read-cycle")
-TORN, UNPROCESSED = "torn-transaction", "unprocessed-input"
-OF_TRANSACTIONS = (*OF_SEVERAL_RECORDS, *OF_COMMITTED_READS, TORN, UNPROCESSED, "aborted-read")
 """Where a run has transactions, what of it depends on client and system as a pair."""
-OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
-OF_OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
 
 
 class UnknownContract(ValueError):
@@ -129,7 +110,6 @@ TERMS: dict[str, Terms] = {
         ),
     )
 }
-_SILENCE = "no contract speaks of it"
 MODIFIERS = {"idempotence": "idempotence", "linearizable-reads": "linearizable"}
 """What may follow the name of a contract after ``+``, and the field it sets."""
 
@@ -154,9 +134,9 @@ class Contract:
 
     terms: Terms
     run: Run
+    anomalies: Mapping[str, Anomaly]
+    """All that are looked for, by name."""
     forced: bool = False
-    like: Mapping[str, str] = field(default_factory=dict)
-    """Anomalies that are judged as another is: those of checks from elsewhere."""
 
     @property
     def name(self) -> str:
@@ -186,36 +166,39 @@ class Contract:
 
     def ruling(self, anomaly: str, place: Place | None) -> Ruling:
         """What a finding in one partition means."""
-        anomaly = self.like.get(anomaly, anomaly)
-        if anomaly in OF_CHANGED_FILES and (hosts := changed_in_place(self.run, place)):
-            return _of_changed_files(hosts)
-        if anomaly in ALWAYS:
-            return _forbidden("no configuration allows it")
-        if anomaly in LOSS:
-            return self._loss(place)
-        if anomaly in OF_AN_OFFSET:
-            return self._reused(place)
-        if anomaly in OF_A_PRODUCER:
-            if self.terms.idempotence:
-                return _forbidden("idempotence is on, so every record is stored once and in order")
-            return _allowed("idempotence is off, so a retry may be appended again")
-        if anomaly in OF_A_CONSUMER:
-            return self._consumer(place)
-        if anomaly in OF_SEVERAL_RECORDS:
-            return _allowed("transactions do not isolate their writes from each other (KIP-98)")
-        if anomaly in OF_COMMITTED_READS:
-            return self._of_committed_reads()
-        if anomaly == TORN:
-            return self._torn(place)
-        if anomaly == UNPROCESSED:
-            return self._unprocessed(place)
-        if anomaly in OF_OBJECTS and self.run.info.reads != "end":
-            return self._object(place)
-        if anomaly in (*OF_READS, *OF_OBJECTS):
-            if self.terms.linearizable:
-                return _forbidden("the contract asks for linearizable reads")
-            return _allowed("leaders hold no read lease, so a leader that was replaced may still answer")
-        return Ruling(Meaning.NOT_APPLICABLE, _SILENCE)
+        of = self.anomalies[anomaly]
+        match of.breaks:
+            case None:
+                return Ruling(Meaning.NOT_APPLICABLE, of.rule)
+            case Promise.ALWAYS | Promise.NO_ABORTED_READS:
+                return _forbidden("no configuration allows it")
+            case Promise.INTACT_FILES:
+                hosts = changed_in_place(self.run, place)
+                return _of_changed_files(hosts) if hosts else _forbidden("no configuration allows it")
+            case Promise.NO_LOSS:
+                return self._loss(place)
+            case Promise.LASTING_OFFSETS:
+                return self._reused(place)
+            case Promise.IDEMPOTENCE:
+                if self.terms.idempotence:
+                    return _forbidden("idempotence is on, so every record is stored once and in order")
+                return _allowed("idempotence is off, so a retry may be appended again")
+            case Promise.CONSUMERS_GET_ALL:
+                return self._consumer(place)
+            case Promise.ISOLATED_WRITES:
+                return _allowed("transactions do not isolate their writes from each other (KIP-98)")
+            case Promise.COMMITTED_READS:
+                return self._of_committed_reads()
+            case Promise.WHOLE_TRANSACTIONS:
+                return self._torn(place)
+            case Promise.PROCESSED_INPUT:
+                return self._unprocessed(place)
+            case Promise.LINEARIZABLE_OBJECTS if self.run.info.reads != "end":
+                return self._object(place)
+            case Promise.LINEARIZABLE_READS | Promise.LINEARIZABLE_OBJECTS:
+                if self.terms.linearizable:
+                    return _forbidden("the contract asks for linearizable reads")
+                return _allowed("leaders hold no read lease, so a leader that was replaced may still answer")
 
     def _loss(self, place: Place | None) -> Ruling:
         if not self.terms.knows_acks:
@@ -310,46 +293,6 @@ class Contract:
         return within
 
 
-def promise_of(anomaly: str) -> str:
-    """The rules of the contracts on an anomaly, in one line."""
-    if anomaly in ALWAYS:
-        return "forbidden in every configuration"
-    if anomaly in LOSS:
-        return (
-            "forbidden by acks-all (with up to MinISR - 1 lossy shutdowns) and acks-all-flushed (with any "
-            "number); allowed by acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
-        )
-    if anomaly in OF_AN_OFFSET:
-        return "forbidden where loss is forbidden; else offsets of lost records are used again"
-    if anomaly in OF_A_PRODUCER:
-        return "forbidden with +idempotence; allowed without"
-    if anomaly in OF_A_CONSUMER:
-        return "forbidden while committed records must stay; allowed by acks-all-unclean"
-    if anomaly in OF_SEVERAL_RECORDS:
-        return "reported: transactions do not isolate their writes from each other"
-    if anomaly in OF_COMMITTED_READS:
-        return "forbidden where consumers read at read_committed; else reported"
-    if anomaly == TORN:
-        return "forbidden where consumers read at read_committed and loss is forbidden; else reported"
-    if anomaly == UNPROCESSED:
-        return (
-            "forbidden where consumers go back after an abort and committed records must stay; else reported"
-        )
-    if anomaly in OF_READS:
-        return "forbidden with +linearizable-reads; reported without"
-    if anomaly in OF_OBJECTS:
-        return (
-            "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "
-            "with +linearizable-reads"
-        )
-    return _SILENCE
-
-
-def speaks_of(anomaly: str) -> bool:
-    """Whether the contracts say anything of an anomaly."""
-    return promise_of(anomaly) != _SILENCE
-
-
 def _of_changed_files(hosts: Sequence[str]) -> Ruling:
     why = f"a fault changed bytes of its files on {', '.join(hosts)}, and no replica promises to notice that"
     return _allowed(why)
@@ -363,14 +306,18 @@ def name_of(terms: Terms) -> str:
     return "+".join([terms.name, *(name for name, field in MODIFIERS.items() if getattr(terms, field))])
 
 
-def contract_for(run: Run, forced: str | None = None, *, like: Mapping[str, str] | None = None) -> Contract:
-    """The contract that a run's configuration makes, or the named one. ``like``: anomalies that are judged as
-    another is. Raises UnknownContract."""
-    info = run.info
-    if forced is not None:
-        terms = named(forced)
-        terms = replace(terms, idempotence=terms.idempotence or info.idempotence)
-        return Contract(terms, run, forced=True, like=like or {})
+def contract_for(run: Run, anomalies: Mapping[str, Anomaly], forced: str | None = None) -> Contract:
+    """The contract that a run's configuration makes, or the named one. ``anomalies``: all that are looked
+    for, by name. Raises UnknownContract."""
+    if forced is None:
+        return Contract(terms_of(run.info), run, anomalies)
+    terms = named(forced)
+    terms = replace(terms, idempotence=terms.idempotence or run.info.idempotence)
+    return Contract(terms, run, anomalies, forced=True)
+
+
+def terms_of(info: RunInfo) -> Terms:
+    """What a configuration promises."""
     unclean = info.unclean_election or info.recovery_strategy == "proactive"
     if info.acks in ("0", "1"):
         terms = TERMS[f"acks-{info.acks}"]
@@ -380,7 +327,7 @@ def contract_for(run: Run, forced: str | None = None, *, like: Mapping[str, str]
         terms = TERMS["acks-all-flushed" if info.flush_mode == FLUSHED else "acks-all"]
     if terms.name == "acks-1" and unclean:
         terms = replace(terms, keeps_committed=False)
-    return Contract(replace(terms, idempotence=info.idempotence), run, like=like or {})
+    return replace(terms, idempotence=info.idempotence)
 
 
 def named(name: str) -> Terms:

@@ -14,8 +14,9 @@ from typing import Any
 
 from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
 from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
-from wrackline.checkers.verdict.contracts import LOSS, OF_TRANSACTIONS, TORN, Contract, Ruling
+from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Ruling
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
 from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
@@ -24,10 +25,6 @@ from wrackline.checkers.verdict.system_words import pair, row
 from wrackline.history.wording import plural
 
 UNPROVEN = "unproven-write"
-ON_REPLICAS = ("replica-divergence", "lost-on-replica")
-"""What only the replicas' own files show."""
-ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica", TORN)
-"""What a final read that differs from what the system holds would show, whatever the system did."""
 NO_EVIDENCE = "the final read proves nothing here, since hosts failed before it was complete"
 
 
@@ -71,12 +68,12 @@ def rulings(contract: Contract, found: Found) -> list[Judged]:
 
 def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
     """What the contract says, unless the run expects the anomaly, or its own troubles can have made it."""
-    run = contract.run
+    run, of = contract.run, contract.anomalies[anomaly]
     if anomaly in run.info.expected and not contract.forced:
         return Ruling(Meaning.EXPECTED, "the specification expects this run to show it")
-    if is_spoiled(run, contract.like.get(anomaly, anomaly)):
+    if is_spoiled(run, of):
         return Ruling(Meaning.NOT_APPLICABLE, NO_EVIDENCE)
-    if anomaly in ON_REPLICAS and (why := run.info.unread.get("replicas")) is not None:
+    if of.rests_on_replicas and (why := run.info.unread.get("replicas")) is not None:
         return Ruling(Meaning.NOT_APPLICABLE, f"no replica's log was read: {why}")
     return contract.ruling(anomaly, place)
 
@@ -97,7 +94,7 @@ def decide(
     run = contract.run
     missing = [f"a condition of a pass does not hold, {one.name}: {one.detail}" for one in met if not one.ok]
     if run.info.expected and not contract.forced:
-        return _decide_expected(run, found, missing)
+        return _decide_expected(contract, found, missing)
     forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
     weak = [
         f"{_counted(one)} no evidence: {NO_EVIDENCE}"
@@ -142,13 +139,14 @@ def _unread(run: Run) -> list[str]:
     )
 
 
-def is_spoiled(run: Run, anomaly: str) -> bool:
-    return anomaly in ON_THE_FINAL_READ and run.trouble is not None and run.trouble.spoils_final_read
+def is_spoiled(run: Run, anomaly: Anomaly) -> bool:
+    return anomaly.rests_on_final_read and run.trouble is not None and run.trouble.spoils_final_read
 
 
-def _decide_expected(run: Run, found: Found, missing: list[str]) -> tuple[Verdict, list[str]]:
+def _decide_expected(contract: Contract, found: Found, missing: list[str]) -> tuple[Verdict, list[str]]:
+    run = contract.run
     seen = [name for name in run.info.expected if found.total(name)]
-    firm = [name for name in seen if not is_spoiled(run, name)]
+    firm = [name for name in seen if not is_spoiled(run, contract.anomalies[name])]
     shown = [f"{name} was found {times(found.total(name))}, as expected" for name in seen]
     absent = [f"{name} was expected and not found" for name in run.info.expected if name not in seen]
     if len(firm) == len(run.info.expected):
@@ -179,7 +177,7 @@ def verdict(
     decided, reasons = decide(contract, anomalies, found, met)
     if decided is Verdict.VIOLATION:
         reasons = [*_what_happened(incidents), *reasons]
-    of_pair = _of_the_pair(run, anomalies, figures)
+    of_pair = _of_the_pair(contract, anomalies, figures)
     if of_pair:
         reasons = [*reasons, f"of transactions client and system decide together: this was {of_pair}"]
     return {
@@ -226,12 +224,13 @@ def _row(contract: Contract) -> str:
     return f"{head}{least}{comma}{tail}{modifiers}"
 
 
-def _of_the_pair(run: Run, anomalies: list[Judged], figures: Figures) -> str:
+def _of_the_pair(contract: Contract, anomalies: list[Judged], figures: Figures) -> str:
     """Which client it was on which system, where something is wrong with transactions: neither of them is
     right or wrong alone."""
     bad = (Meaning.VIOLATION, Meaning.EXPECTED)
-    found = any(one.count and one.meaning in bad and one.anomaly in OF_TRANSACTIONS for one in anomalies)
-    return pair(run.info) if found and figures.transactions else ""
+    found = {one.anomaly for one in anomalies if one.count and one.meaning in bad}
+    breaks = {contract.anomalies[anomaly].breaks for anomaly in found}
+    return pair(contract.run.info) if breaks & OF_TRANSACTIONS and figures.transactions else ""
 
 
 def _what_happened(incidents: Incidents) -> list[str]:
@@ -265,7 +264,7 @@ def _headline(
         case Verdict.VIOLATION:
             forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
             named = ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
-            pair_of = _of_the_pair(run, anomalies, figures)
+            pair_of = _of_the_pair(contract, anomalies, figures)
             among = f"among {acked} {_under(run, figures)}{f', {pair_of}' if pair_of else ''}{cut}"
             if what := _by_incidents(incidents, Meaning.VIOLATION):
                 return f"{what}. {contract.name} was broken {among}"

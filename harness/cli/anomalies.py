@@ -9,7 +9,6 @@ import click
 import orjson
 
 from wrackline.checkers.anomalies.registry import checks
-from wrackline.checkers.verdict.contracts import promise_of
 from wrackline.harness.report.glossary import METRICS
 
 COUNTED = "counted, never a violation"
@@ -26,10 +25,7 @@ class Row:
 
 def rows() -> list[Row]:
     """Every anomaly in the order of the documents, then what is counted only."""
-    found = [
-        Row(one.name, str(one.family), one.jepsen, one.meaning, promise_of(one.like or one.name))
-        for one in checks()
-    ]
+    found = [Row(one.name, str(one.family), one.jepsen, one.meaning, one.rule) for one in checks()]
     return found + [Row(*metric, COUNTED) for metric in METRICS]
 
 

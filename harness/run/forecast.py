@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from wrackline.checkers.inputs.runs import Run
-from wrackline.checkers.verdict.contracts import contract_for
+from wrackline.checkers.verdict.contracts import name_of, terms_of
 from wrackline.harness.run.live import GUIDED_S
 from wrackline.harness.run.setup import plan_of, run_info, saved_plan
 from wrackline.harness.specification.build import build_parts
@@ -130,7 +128,7 @@ def forecast(spec: Spec) -> Forecast:
     plan = plan_of(spec)
     system = build_parts(spec, spec.name).system
     info = run_info(spec, spec.name, system, plan)
-    terms = contract_for(Run(Path(), info, []))
+    terms = terms_of(info)
     phases = _phases(spec, plan)
     return Forecast(
         name=spec.name,
@@ -140,7 +138,7 @@ def forecast(spec: Spec) -> Forecast:
         faults=_faults(plan, system.nodes),
         guided=_guided(spec, system.nodes),
         workload=_load(spec),
-        contract=ContractAhead(terms.name, terms.terms.promise, info.expected, info.thresholds),
+        contract=ContractAhead(name_of(terms), terms.promise, info.expected, info.thresholds),
         usual_s=sum(phase.usual_s for phase in phases),
         plan=saved_plan(plan),
         left_out=tuple(spec.left_out),

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wrackline.checkers.verdict.contracts import LOSS
 from wrackline.checkers.verdict.system_words import is_kafka
 from wrackline.history import packed
 from wrackline.history.model import RunInfo
@@ -47,8 +46,12 @@ class Line:
 def words_of_loss(run_dir: Path, info: RunInfo, verdict: Mapping[str, Any]) -> list[Line]:
     """The telling lines about the run's topics, the most telling kind first; empty where nothing was lost.
     Raises OSError."""
-    lost = any(each["count"] for each in verdict.get("anomalies", ()) if each["anomaly"] in LOSS)
-    if not lost or not is_kafka(info):
+    if not is_kafka(info):
+        return []
+    from wrackline.checkers.anomalies.registry import checks  # imports every check, which takes a second
+
+    of_loss = {one.name for one in checks() if one.is_loss}
+    if not any(each["count"] for each in verdict.get("anomalies", ()) if each["anomaly"] in of_loss):
         return []
     topics = "|".join(re.escape(topic.name) for topic in info.topics)
     patterns = [re.compile(words.format(topic=f"(?:{topics})")) for words in _WORDS]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.checkers.histories import NODES, TOPIC, info
-from wrackline.checkers.anomalies.registry import names
+from wrackline.checkers.anomalies.registry import anomalies, names
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.course import Course
 from wrackline.checkers.inputs.final_reads import FinalRead, ReplicaRead
@@ -55,7 +55,7 @@ def found(**counts: int) -> Found:
 
 
 def decided(run: Run, figures: Figures | None = None, **counts: int) -> dict[str, Any]:
-    return verdict(contract_for(run), found(**counts), figures or good_figures(run), {})
+    return verdict(contract_for(run, anomalies()), found(**counts), figures or good_figures(run), {})
 
 
 def unmet(run: Run, figures: Figures | None = None) -> list[Condition]:

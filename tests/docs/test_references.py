@@ -214,6 +214,35 @@ def test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is() -> None:
     assert anomalies == registered()
 
 
+def test_every_promise_is_a_row_with_anomalies_that_break_it() -> None:
+    from wrackline.checkers.anomalies.registry import anomalies  # late: Spark takes seconds to import
+    from wrackline.checkers.verdict.anomaly import Promise
+
+    said = {row[0].strip("`"): row[1:] for row in rows("docs/anomalies.md") if len(row) == 3}
+    assert {promise.name: said[promise.name][1] for promise in Promise} == {
+        promise.name: promise.value for promise in Promise
+    }
+    for promise in Promise:
+        named = re.findall(r"`([a-z-]+)`", said[promise.name][0])
+        assert named
+        assert {name: anomalies()[name].breaks for name in named} == dict.fromkeys(named, promise)
+
+
+def test_what_findings_rest_on_is_what_the_page_says() -> None:
+    from wrackline.checkers.anomalies.registry import checks  # late: Spark takes seconds to import
+
+    page = " ".join((ROOT / "docs/anomalies.md").read_text(encoding="utf-8").split())
+
+    def named(sentence: str) -> set[str]:
+        (found,) = re.findall(sentence, page)
+        return set(re.findall(r"`([a-z-]+)`", found))
+
+    by_final_read = named(r"rest on the final read alone \(([^)]*)\) are no evidence")
+    assert by_final_read == {one.name for one in checks() if one.rests_on_final_read}
+    by_replicas = named(r"no replica was, and (\S+ and \S+) are `n/a`")
+    assert by_replicas == {one.name for one in checks() if one.rests_on_replicas}
+
+
 def test_every_contract_and_every_condition_of_a_pass_is_a_row() -> None:
     named = {row[0].strip("`") for row in rows("docs/anomalies.md")}
     tree = ast.parse((ROOT / "checkers/verdict/contracts.py").read_text(encoding="utf-8"))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from wrackline.checkers.anomalies.registry import anomalies
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.verdict.conditions import conditions
 from wrackline.checkers.verdict.contracts import contract_for
@@ -91,7 +92,7 @@ def test_a_run_without_root(home: Path) -> None:
     assert met["every fault proved"].detail == "2 of 2", met
     assert met["every replica's log read"].ok
     assert met["the hosts' logs are there"].ok
-    _, reasons = decide(contract_for(made), [], Found(), [])
+    _, reasons = decide(contract_for(made, anomalies()), [], Found(), [])
     assert [one.split(":")[:2] for one in reasons[1:]] == [
         ["not tested", " durability"],
         ["not tested", " partitions and lost packets"],

@@ -35,15 +35,23 @@ class Block:
     extra: Sequence[str | None] | None = None
 
 
-def records(partition: Ints, offset: Ints, value: Ints, bounds: Ints, epoch: Ints | None = None) -> pa.Array:
-    """Lists of records; ``bounds`` (one more than lists) say where each begins."""
+def records(
+    partition: Ints,
+    offset: Ints,
+    value: Ints,
+    bounds: Ints,
+    epoch: Ints | None = None,
+    *,
+    timestamp_ms: int = -1,
+) -> pa.Array:
+    """Lists of records; ``bounds`` (one more than lists) say where each begins. ``timestamp_ms``: of all."""
     size = len(value)
     fields = [
         pa.array(partition, pa.int32()),
         pa.array(offset, pa.int64()),
         pa.array(value, pa.int64()),
         pa.array(np.full(size, -1) if epoch is None else epoch, pa.int32()),
-        pa.array(np.full(size, -1), pa.int64()),
+        pa.array(np.full(size, timestamp_ms), pa.int64()),
     ]
     structs = pa.StructArray.from_arrays(fields, fields=list(RECORD))
     return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), structs).cast(pa.list_(RECORD))

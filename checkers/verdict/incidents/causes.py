@@ -11,7 +11,6 @@ import numpy as np
 from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.cluster_history import LeaderSpan, exact_spans, polled_spans
 from wrackline.checkers.inputs.runs import Place, Run
-from wrackline.checkers.verdict.contracts import LOSS
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
 from wrackline.history.model import CONTROL, Event, Type
@@ -20,8 +19,6 @@ WRITTEN_DOWN_NS: Final = 100_000_000
 """A change that the system wrote down is known to within this: hosts' clocks differ."""
 POLLED_NS: Final = 1_500_000_000
 """A change that a poll of metadata showed may be older by this: brokers are asked once a second."""
-TWO_SIGHTS: Final = ("inconsistent-offset", "stale-read", "watermark-regression", "not-linearizable")
-"""What these cite was right at the first of the events and wrong at the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +84,9 @@ class Leadership:
         if part.first_ns is None or part.last_ns is None:
             return
         first, last = (np.array([time], dtype=np.int64) for time in (part.first_ns, part.last_ns))
-        if part.anomaly in LOSS:
+        if part.anomaly.is_loss:
             part.after = int(leaders.surely_before(last)[0])
-        elif part.anomaly in TWO_SIGHTS:
+        elif part.anomaly.right_then_wrong:
             part.after = int(leaders.surely_before(first)[0])
             if not part.at_end:
                 part.until = max(part.after, int(leaders.maybe_before(last)[0]))
@@ -97,7 +94,7 @@ class Leadership:
     def between(self, incident: Joined) -> tuple[int, int]:
         """The changes of leader that an incident lies between: those that limit its cause, else those around
         the events that it cites."""
-        if incident.has((*LOSS, *TWO_SIGHTS)):
+        if any(part.anomaly.is_loss or part.anomaly.right_then_wrong for part in incident.parts):
             return incident.after, incident.until
         leaders = self.of(incident.place)
         times = [

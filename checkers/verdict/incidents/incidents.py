@@ -13,7 +13,7 @@ from wrackline.checkers.findings import WORST_FIRST, Meaning
 from wrackline.checkers.inputs.cited import epochs_at, read_cited
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.checkers.inputs.runs import Fault, Place, Run
-from wrackline.checkers.verdict.contracts import LOSS
+from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.incidents.causes import Change, Leadership
 from wrackline.checkers.verdict.incidents.joining import Joined, joined
 from wrackline.checkers.verdict.incidents.parts import Part, cited_indexes, parts_of
@@ -93,13 +93,18 @@ class Incidents:
 NONE_FOUND: Final = Incidents()
 
 
-def incidents_of(run: Run, findings: Path, meaning: Callable[[str, Place | None], Meaning]) -> Incidents:
-    """``findings``: the run's file of them. ``meaning``: what an anomaly in a partition means under its
-    contract. Raises OSError or ValueError."""
+def incidents_of(
+    run: Run,
+    findings: Path,
+    anomalies: Mapping[str, Anomaly],
+    meaning: Callable[[str, Place | None], Meaning],
+) -> Incidents:
+    """``findings``: the run's file of them. ``anomalies``: all, by name. ``meaning``: what an anomaly in a
+    partition means under its contract. Raises OSError or ValueError."""
     indexes = cited_indexes(findings)
     leadership = Leadership(run)
     cited = read_cited(run.files, indexes)
-    parts = parts_of(findings, cited, meaning, leadership.before)
+    parts = parts_of(findings, cited, anomalies, meaning, leadership.before)
     for part in parts:
         leadership.limit(part)
     found = joined(parts, lambda ones: _pin(run, leadership, ones))
@@ -110,7 +115,7 @@ def incidents_of(run: Run, findings: Path, meaning: Callable[[str, Place | None]
     within: Counter[str] = Counter()
     for one in by_meaning[Meaning.VIOLATION]:
         for part in one.parts:
-            within[part.anomaly] += part.count if part.meaning is not Meaning.VIOLATION else 0
+            within[part.anomaly.name] += part.count if part.meaning is not Meaning.VIOLATION else 0
     return Incidents(tuple(shown), {of: len(ones) for of, ones in by_meaning.items()}, +within)
 
 
@@ -124,12 +129,12 @@ def _pin(run: Run, leadership: Leadership, found: Sequence[Joined]) -> None:
     gave the offset to another record: the final read has its epoch."""
     open_now: dict[tuple[int, int, int], list[Joined]] = {}
     for one in found:
-        if not one.has((*LOSS, "inconsistent-offset")) or one.place is None:
+        if not one.is_of_a_cut or one.place is None:
             continue
         if one.until - one.after == 1:
             one.pinned = one.until
             continue
-        lost = [part for part in one.parts if part.anomaly in LOSS and part.first is not None and part.final]
+        lost = [part for part in one.parts if part.anomaly.is_loss and part.first is not None and part.final]
         for part in lost[:1] if one.until - one.after > 1 else []:
             for event in part.final:
                 open_now.setdefault((event, one.place[1], part.first or 0), []).append(one)
@@ -171,7 +176,7 @@ def _incident(run: Run, leadership: Leadership, one: Joined, meaning: Meaning) -
 def _seen(one: Joined) -> Iterator[Seen]:
     by_name: dict[tuple[str, Meaning], list[Part]] = {}
     for part in one.parts:
-        by_name.setdefault((part.anomaly, part.meaning), []).append(part)
+        by_name.setdefault((part.anomaly.name, part.meaning), []).append(part)
     for (name, meaning), parts in by_name.items():
         first = min((part.first for part in parts if part.first is not None), default=None)
         last = max((part.last for part in parts if part.last is not None), default=None)
@@ -196,7 +201,7 @@ def _id(one: Joined) -> str:
         one.place,
         one.first,
         one.last,
-        sorted({part.anomaly for part in one.parts}),
+        sorted({part.anomaly.name for part in one.parts}),
         first.operations,
     )
     return f"i-{hashlib.sha256(repr(signature).encode()).hexdigest()[:10]}"
@@ -205,11 +210,11 @@ def _id(one: Joined) -> str:
 def _faults(run: Run, one: Joined, change: Change | None) -> list[Fault]:
     """Those in force from the last time that all was right (that what was lost was seen) until the last cited
     event; where nothing is cited after the cause, until the change of leader, or the end."""
-    lost = [part.last_ns for part in one.parts if part.anomaly in LOSS and part.last_ns is not None]
+    lost = [part.last_ns for part in one.parts if part.anomaly.is_loss and part.last_ns is not None]
     seen = [part.first_ns for part in one.parts if part.first_ns is not None]
     since = min(lost or seen, default=0)
     last = max((part.last_ns for part in one.parts if part.last_ns is not None), default=run.end_ns)
-    wrong_later = any(part.anomaly not in LOSS and part.last_ns is not None for part in one.parts)
+    wrong_later = any(not part.anomaly.is_loss and part.last_ns is not None for part in one.parts)
     until = last if wrong_later else run.end_ns
     if change is not None:
         until = max(change.at_ns, last)

@@ -10,27 +10,16 @@ Parts are joined whose cause can be one (``Part.after``, ``Part.until``) and whi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from wrackline.checkers.inputs.runs import Place
-from wrackline.checkers.verdict.contracts import LOSS, OF_READS
+from wrackline.checkers.verdict.anomaly import Family, Promise
 from wrackline.checkers.verdict.incidents.parts import Part
 
-OF_GROUPS: Final = (
-    "commit-regression",
-    "commit-beyond-end",
-    "group-skip",
-    "zombie-commit",
-    "forgotten-commit",
-    "phantom-commit",
-    "double-owner",
-)
-"""Their offsets are those that a group committed or owns: they say nothing of the records there."""
-OF_CYCLES: Final = ("write-cycle", "read-cycle", "write-read-cycle")
-"""Each cycle is an incident of its own, unless another has the same operations."""
 NOT_LINEARIZABLE: Final = "not-linearizable"
+INCONSISTENT_OFFSET: Final = "inconsistent-offset"
 SOON_NS: Final = 5_000_000_000
 """Reads that contradict their partition while one node leads are of one cause if no more time lies between
 them."""
@@ -64,9 +53,10 @@ class Joined:
     def last(self) -> int | None:
         return max((part.last for part in self.parts if part.last is not None), default=None)
 
-    def has(self, anomalies: Iterable[str]) -> bool:
-        chosen = set(anomalies)
-        return any(part.anomaly in chosen for part in self.parts)
+    @property
+    def is_of_a_cut(self) -> bool:
+        """Whether it is what a log shows that was cut: records are gone, or others have their offsets."""
+        return any(part.anomaly.is_loss or part.anomaly.name == INCONSISTENT_OFFSET for part in self.parts)
 
     def fits(self, other: Joined) -> bool:
         """Whether both can have one cause."""
@@ -120,7 +110,7 @@ def _in_places(found: list[Joined], hole: int) -> list[Joined]:
         if one.place is None or one.first is None:
             kept.append(one)
         else:
-            by_place[one.place, one.has(OF_GROUPS), one.has(OF_CYCLES)].append(one)
+            by_place[one.place, _offsets_of(one)].append(one)
     for ones in by_place.values():
         open_now: list[tuple[int, Joined]] = []
         for one in sorted(ones, key=lambda one: (one.first or 0, one.last or 0)):
@@ -135,6 +125,14 @@ def _in_places(found: list[Joined], hole: int) -> list[Joined]:
                 open_now.append((last, one))
                 kept.append(one)
     return kept
+
+
+def _offsets_of(one: Joined) -> str:
+    """Of groups and of cycles they are joined among themselves. A group's offsets are those that it committed
+    or owns: they say nothing of the records there. Each cycle is an incident of its own, unless another has
+    the same operations."""
+    family = one.parts[0].anomaly.family
+    return family if family in (Family.GROUPS, Family.CYCLES) else ""
 
 
 def _operations(one: Joined) -> Iterator[object]:
@@ -184,7 +182,7 @@ def _by_key(found: list[Joined], keys: Callable[[Joined], Iterator[object]]) -> 
 
 
 def _no_order(one: Joined) -> bool:
-    return all(part.anomaly == NOT_LINEARIZABLE for part in one.parts)
+    return all(part.anomaly.name == NOT_LINEARIZABLE for part in one.parts)
 
 
 def _with_one_change(found: list[Joined]) -> list[Joined]:
@@ -192,7 +190,7 @@ def _with_one_change(found: list[Joined]) -> list[Joined]:
     kept: list[Joined] = []
     by_change: dict[object, Joined] = {}
     for one in found:
-        if one.pinned is None or one.place is None or not one.has((*LOSS, "inconsistent-offset")):
+        if one.pinned is None or one.place is None or not one.is_of_a_cut:
             kept.append(one)
             continue
         other = by_change.setdefault((one.place, one.pinned), one)
@@ -209,8 +207,7 @@ def _reads_in_one_epoch(found: list[Joined]) -> list[Joined]:
     reads = [
         one
         for one in found
-        if one.place is not None
-        and all(part.anomaly in OF_READS and part.first_ns is not None for part in one.parts)
+        if one.place is not None and all(_is_a_read(part) and part.first_ns is not None for part in one.parts)
     ]
     chosen = {id(one) for one in reads}
     kept = [one for one in found if id(one) not in chosen]
@@ -228,6 +225,10 @@ def _reads_in_one_epoch(found: list[Joined]) -> list[Joined]:
                 kept.append(one)
                 last = ended, one
     return kept
+
+
+def _is_a_read(part: Part) -> bool:
+    return part.anomaly.breaks is Promise.LINEARIZABLE_READS
 
 
 def _began(one: Joined) -> int:

@@ -7,7 +7,7 @@ however many findings there are; where there are too many nevertheless, holes no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.cited import Cited
 from wrackline.checkers.inputs.row_groups import ints
 from wrackline.checkers.inputs.runs import Place
+from wrackline.checkers.verdict.anomaly import Anomaly
 
 MOST_PARTS: Final = 5_000
 MOST_CITED: Final = 2_000_000
@@ -34,7 +35,7 @@ _COLUMNS: Final = ("anomaly", "topic", "partition", "offset", "value", "operatio
 class Part:
     """Findings side by side. Times from the start of the run; None where no cited event is known."""
 
-    anomaly: str
+    anomaly: Anomaly
     meaning: Meaning
     place: Place | None
     first: int | None
@@ -87,11 +88,12 @@ def cited_indexes(findings: Path) -> Ints:
 def parts_of(
     findings: Path,
     cited: Cited,
+    anomalies: Mapping[str, Anomaly],
     meaning: Callable[[str, Place | None], Meaning],
     changes_before: Callable[[Place, Ints], Ints],
 ) -> list[Part]:
-    """``meaning``: what a finding means under the contract. ``changes_before``: how many changes of leader
-    a partition had had at these times. Raises OSError."""
+    """``anomalies``: all, by name. ``meaning``: what a finding means under the contract. ``changes_before``:
+    how many changes of leader a partition had had at these times. Raises OSError."""
     found: list[Part] = []
     number, is_loose = 0, False
     for batch in _batches(findings, list(_COLUMNS)):
@@ -99,7 +101,7 @@ def parts_of(
         kinds, begins = _begins(batch, times, changes_before)
         is_loose = is_loose or len(found) + len(begins) > MOST_PARTS
         for begin, end in pairwise([*(kinds if is_loose else begins).tolist(), len(batch)]):
-            part = _part(batch, begin, end, times, cited, meaning)
+            part = _part(batch, begin, end, times, cited, anomalies, meaning)
             part.found_at += number
             before = found[-1] if found else None
             if before is not None and _continues(before, part, is_loose):
@@ -142,6 +144,7 @@ def _part(
     end: int,
     times: Times,
     cited: Cited,
+    anomalies: Mapping[str, Anomaly],
     meaning: Callable[[str, Place | None], Meaning],
 ) -> Part:
     one, other = (_row(batch, at) for at in (begin, end - 1))
@@ -151,7 +154,7 @@ def _part(
     first, last = times.first[begin:end], times.last[begin:end]
     seen = first != NONE
     return Part(
-        anomaly=one["anomaly"],
+        anomaly=anomalies[one["anomaly"]],
         meaning=meaning(one["anomaly"], place),
         place=place,
         first=int(offset.min()) if len(offset) else None,

@@ -9,13 +9,11 @@ from typing import Any, Final
 
 from wrackline.checkers.findings import Meaning, sentence_of
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
-from wrackline.checkers.verdict.contracts import LOSS
 from wrackline.checkers.verdict.incidents.causes import Change, Leaders
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
 from wrackline.history.wording import plural
 
-_ON_REPLICAS: Final = ("lost-on-replica", "replica-divergence")
 MOST_CHANGES: Final = 3
 
 
@@ -23,11 +21,10 @@ def headline(incident: Joined, meaning: Meaning, change: Change | None) -> str:
     """One sentence without a full stop, e.g. ``log-0 was cut from 3,309 to 3,316 at 15.8 s when n3 became
     leader: 8 acknowledged records are gone``."""
     parts = [part for part in incident.parts if part.meaning is meaning]
-    names = {part.anomaly for part in parts}
-    if names & set(LOSS):
-        return _loss([part for part in parts if part.anomaly in LOSS], change)
-    if names & set(_ON_REPLICAS):
-        return _on_replicas([part for part in parts if part.anomaly in _ON_REPLICAS])
+    if lost := [part for part in parts if part.anomaly.is_loss]:
+        return _loss(lost, change)
+    if on_replicas := [part for part in parts if part.anomaly.rests_on_replicas]:
+        return _on_replicas(on_replicas)
     return _as_found(parts)
 
 
@@ -35,7 +32,7 @@ def _loss(parts: Sequence[Part], change: Change | None) -> str:
     acked, read = (_count(parts, name) for name in ("lost-write", "vanished-read"))
     if not acked and not read:
         return _as_found(parts)
-    lost = [part for part in parts if part.anomaly != "lost-committed"]
+    lost = [part for part in parts if part.anomaly.name != "lost-committed"]
     if acked:
         gone = f"{plural(acked, 'acknowledged record')} {'is' if acked == 1 else 'are'} gone"
         gone += f"; consumers had read {read:,} of the lost records" if read else ""
@@ -53,7 +50,7 @@ def _loss(parts: Sequence[Part], change: Change | None) -> str:
 
 def _on_replicas(parts: Sequence[Part]) -> str:
     name = _name(parts)
-    lacking = [part for part in parts if part.anomaly == "lost-on-replica"]
+    lacking = [part for part in parts if part.anomaly.name == "lost-on-replica"]
     if lacking:
         hosts = sorted({part.where for part in lacking if part.where})
         logs = f"the log of {hosts[0]} lacks" if len(hosts) == 1 else f"the logs of {listed(hosts)} lack"
@@ -166,7 +163,7 @@ def _name(parts: Sequence[Part]) -> str:
 
 
 def _count(parts: Sequence[Part], anomaly: str) -> int:
-    return sum(part.count for part in parts if part.anomaly == anomaly)
+    return sum(part.count for part in parts if part.anomaly.name == anomaly)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -17,7 +17,6 @@ from wrackline.checkers.inputs.final_reads import FinalRead
 from wrackline.checkers.inputs.runs import Fault, Phase, Run, load_run
 from wrackline.checkers.verdict import metrics
 from wrackline.checkers.verdict.metrics import Written
-from wrackline.checkers.verdict.verdict import ON_THE_FINAL_READ
 from wrackline.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
 
 END = "the run went to its end"
@@ -110,7 +109,9 @@ def test_run_information_of_an_older_version_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("step", ["drive", "read back"])
-@pytest.mark.parametrize("anomaly", ON_THE_FINAL_READ[:2])
+@pytest.mark.parametrize(
+    "anomaly", ["lost-write", "vanished-read", "lost-committed", "lost-on-replica", "torn-transaction"]
+)
 def test_trouble_before_the_end_outranks_what_rests_on_the_final_read(step: str, anomaly: str) -> None:
     run = good_run()
     run.trouble = Trouble(f"{step}: n2: No space left on device", (step,))
@@ -120,6 +121,13 @@ def test_trouble_before_the_end_outranks_what_rests_on_the_final_read(step: str,
     [row] = [row for row in result["anomalies"] if row["anomaly"] == anomaly]
     assert (row["meaning"], row["count"]) == ("n/a", 26)
     assert any(anomaly in reason and "no evidence" in reason for reason in result["reasons"])
+
+
+@pytest.mark.parametrize("anomaly", ["lost-on-replica", "replica-divergence"])
+def test_where_no_replica_was_read_what_rests_on_replicas_has_no_meaning(anomaly: str) -> None:
+    result = decided(good_run(unread={"replicas": "nobody may log in"}), **{anomaly: 1})
+    [row] = [row for row in result["anomalies"] if row["anomaly"] == anomaly]
+    assert (row["meaning"], row["why"]) == ("n/a", "no replica's log was read: nobody may log in")
 
 
 def test_trouble_does_not_outrank_what_it_cannot_have_made() -> None:

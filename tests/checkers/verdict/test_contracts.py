@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.checkers.histories import NODES, TOPIC, info
-from wrackline.checkers.anomalies.registry import like, names
+from wrackline.checkers.anomalies.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Fault, Run, Sample
+from wrackline.checkers.verdict.anomaly import Anomaly, Promise
 from wrackline.checkers.verdict.contracts import (
     Contract,
     UnknownContract,
@@ -43,10 +45,19 @@ def damaged(host: str, at_s: float, files: dict[str, int] | None = None, name: s
     return fault
 
 
+def with_faults(of: Run, *faults: Fault) -> Run:
+    of.faults = list(faults)
+    return of
+
+
 def sample(
     at_s: float, *isr: int, leader: int = 1, epoch: int = 0, replicas: tuple[int, ...] = (1, 2, 3)
 ) -> Sample:
     return Sample(int(at_s * 1e9), leader, epoch, isr, replicas)
+
+
+def contract_of(of: Run, forced: str | None = None) -> Contract:
+    return contract_for(of, anomalies(), forced)
 
 
 def meaning(contract: Contract, anomaly: str) -> Meaning:
@@ -67,89 +78,110 @@ def meaning(contract: Contract, anomaly: str) -> Meaning:
     ],
 )
 def test_a_configuration_makes_its_contract(changes: dict[str, Any], name: str) -> None:
-    assert contract_for(run(**changes)).name == name
+    assert contract_of(run(**changes)).name == name
 
 
-ALWAYS = dict.fromkeys(
-    (
-        "replica-divergence",
-        "lost-on-replica",
-        "phantom",
-        "misrouted",
-        "corrupt",
-        "aborted-read",
-        "future-read",
-        "append-order",
-        "epoch-order",
-        "commit-regression",
-        "zombie-commit",
-        "phantom-commit",
-        "double-owner",
-    ),
-    V,
+INTACT_FILES = ("replica-divergence", "lost-on-replica", "corrupt")
+ALWAYS = (
+    *INTACT_FILES,
+    "phantom",
+    "misrouted",
+    "aborted-read",
+    "future-read",
+    "append-order",
+    "epoch-order",
+    "commit-regression",
+    "zombie-commit",
+    "phantom-commit",
+    "double-owner",
 )
-REPORTED = (
-    "stale-read",
-    "watermark-regression",
-    "not-linearizable",
-    "write-cycle",
-    "read-cycle",
-    "write-read-cycle",
-    "torn-transaction",
-    "precommitted-read",
-    "unprocessed-input",
-)
-READS = dict.fromkeys(REPORTED, A)
-PLAIN = dict.fromkeys(("duplicate", "session-order", "batch-order"), A)
-OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "forgotten-commit")
-CONSUMER = dict.fromkeys(OF_A_CONSUMER, V)
-OF_AN_OFFSET = ("inconsistent-offset", "wrong-offset")
 LOSS = ("lost-write", "vanished-read", "lost-committed")
 OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
+OFFSETS = ("inconsistent-offset", "wrong-offset")
+CONSUMERS = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "forgotten-commit")
+IDEMPOTENCE = ("duplicate", "session-order", "batch-order")
+READS = ("stale-read", "watermark-regression", "not-linearizable")
+ISOLATION = ("write-cycle", "write-read-cycle")
+COMMITTED = ("precommitted-read", "read-cycle")
 
-TABLE: dict[str, tuple[Run, dict[str, Meaning]]] = {
-    "acks-all": (run(), dict.fromkeys((*LOSS, *OBJECTS, *OF_AN_OFFSET), V) | PLAIN | CONSUMER),
-    "acks-all, reads ask for the end": (
-        run(reads="end"),
-        dict.fromkeys((*LOSS, *OF_AN_OFFSET), V) | dict.fromkeys(OBJECTS, A) | PLAIN | CONSUMER,
-    ),
-    "acks-all with idempotence": (
-        run(idempotence=True),
-        dict.fromkeys((*LOSS, *OBJECTS, *OF_AN_OFFSET, "duplicate", "session-order", "batch-order"), V)
-        | CONSUMER,
-    ),
+
+def these(names: Sequence[str], of: Meaning) -> dict[str, Meaning]:
+    return dict.fromkeys(names, of)
+
+
+USUAL = these((*ALWAYS, *LOSS, *OBJECTS, *OFFSETS, *CONSUMERS), V) | these(
+    (*IDEMPOTENCE, *READS, *ISOLATION, *COMMITTED, "torn-transaction", "unprocessed-input"), A
+)
+"""What each anomaly of ours means under acks-all."""
+
+TABLE: dict[str, tuple[Run, str | None, dict[str, Meaning]]] = {
+    "acks-all": (run(), None, {}),
+    "acks-all, reads ask for the end": (run(reads="end"), None, these(OBJECTS, A)),
+    "acks-all with idempotence": (run(idempotence=True), None, these(IDEMPOTENCE, V)),
+    "acks-all with linearizable reads": (run(), "acks-all+linearizable-reads", these(READS, V)),
     "acks-all-unclean": (
         run(unclean_election=True),
-        dict.fromkeys((*LOSS, *OBJECTS, *OF_AN_OFFSET, *OF_A_CONSUMER), A) | PLAIN,
+        None,
+        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS), A),
     ),
-    "acks-0": (
-        run(acks="0"),
-        dict.fromkeys((*LOSS, *OBJECTS), NA) | dict.fromkeys(OF_AN_OFFSET, A) | PLAIN | CONSUMER,
+    "acks-0": (run(acks="0"), None, these((*LOSS, *OBJECTS), NA) | these(OFFSETS, A)),
+    "acks-1, nothing happened": (run(acks="1"), None, {}),
+    "read_committed": (
+        run(isolation="read_committed"),
+        None,
+        these((*COMMITTED, "torn-transaction"), V),
     ),
-    "acks-1, nothing happened": (
-        run(acks="1"),
-        dict.fromkeys((*LOSS, *OBJECTS, *OF_AN_OFFSET), V) | PLAIN | CONSUMER,
+    "read_committed, and more was lost than is tolerated": (
+        with_faults(run(isolation="read_committed"), cut("n1", 10), cut("n2", 10, "f2")),
+        None,
+        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS), A) | these(COMMITTED, V),
+    ),
+    "consumers go back after an abort": (run(rewinds=True), None, these(("unprocessed-input",), V)),
+    "a fault changed files": (
+        with_faults(run(), damaged("n1", 10, {"broker/log-0/00.log": 1})),
+        None,
+        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *INTACT_FILES), A),
     ),
 }
+"""A configuration, the contract that is asked for with it, and what is not as usual."""
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_meaning_of_every_anomaly(name: str) -> None:
-    of, expected = TABLE[name]
-    alike = like()
-    every = ALWAYS | READS | expected
-    assert set(every) == set(names()) - alike.keys()
-    every |= {anomaly: every[other] for anomaly, other in alike.items()}
-    contract = contract_for(of, like=alike)
-    assert {anomaly: meaning(contract, anomaly) for anomaly in every} == every
-    assert all(contract.ruling(anomaly, PLACE).why for anomaly in every)
+    """An anomaly that is not in the table means what the others mean that break the same promise."""
+    of, forced, unusual = TABLE[name]
+    expected = USUAL | unusual
+    known = anomalies()
+    of_promise = {known[anomaly].breaks: meant for anomaly, meant in expected.items()}
+    expected |= {one.name: of_promise[one.breaks] for one in known.values() if one.name not in expected}
+    contract = contract_of(of, forced)
+    assert {anomaly: meaning(contract, anomaly) for anomaly in expected} == expected
+    assert all(contract.ruling(anomaly, PLACE).why for anomaly in expected)
+
+
+def test_an_anomaly_that_breaks_another_promise_would_be_noticed() -> None:
+    """No two promises are the same in the whole table, but for those that are always kept."""
+    columns: dict[tuple[Meaning, ...], set[Promise | None]] = {}
+    for anomaly in USUAL:
+        column = tuple((USUAL | unusual)[anomaly] for _, _, unusual in TABLE.values())
+        columns.setdefault(column, set()).add(anomalies()[anomaly].breaks)
+    always = {Promise.ALWAYS, Promise.NO_ABORTED_READS}
+    assert sorted(map(len, columns.values())) == [1] * (len(Promise) - 2) + [2]
+    assert always in columns.values()
+    assert set().union(*columns.values()) == set(Promise)
+
+
+def test_of_an_anomaly_that_says_no_promise_no_contract_speaks() -> None:
+    silent = Anomaly(name="odd", family="odd", jepsen="–", meaning="odd")
+    ruling = contract_for(run(), {"odd": silent}).ruling("odd", PLACE)
+    assert (ruling.meaning, ruling.why) == (NA, "no contract speaks of it")
 
 
 @pytest.mark.parametrize(("isolation", "expected"), [("read_committed", V), ("read_uncommitted", A), ("", A)])
 def test_transactional_read_anomalies_are_forbidden_only_under_read_committed(
     isolation: str, expected: Meaning
 ) -> None:
-    contract = contract_for(run(isolation=isolation))
+    contract = contract_of(run(isolation=isolation))
     assert meaning(contract, "precommitted-read") is expected
     assert meaning(contract, "read-cycle") is expected
     assert meaning(contract, "torn-transaction") is expected
@@ -158,36 +190,36 @@ def test_transactional_read_anomalies_are_forbidden_only_under_read_committed(
 
 def test_input_must_be_processed_where_the_application_goes_back_after_an_abort() -> None:
     of = run(rewinds=True)
-    assert meaning(contract_for(of), "unprocessed-input") is V
+    assert meaning(contract_of(of), "unprocessed-input") is V
     of.faults = [cut("n1", 10), cut("n2", 10, "f2")]
-    assert meaning(contract_for(of), "unprocessed-input") is A
-    assert meaning(contract_for(run(rewinds=False)), "unprocessed-input") is A
+    assert meaning(contract_of(of), "unprocessed-input") is A
+    assert meaning(contract_of(run(rewinds=False)), "unprocessed-input") is A
 
 
 def test_half_a_transaction_may_be_lost_where_the_whole_may_and_so_may_a_commit() -> None:
     of = run(isolation="read_committed")
-    assert meaning(contract_for(of), "forgotten-commit") is V
+    assert meaning(contract_of(of), "forgotten-commit") is V
     of.faults = [cut("n1", 10), cut("n2", 10, "f2")]
-    assert meaning(contract_for(of), "torn-transaction") is A
-    assert meaning(contract_for(of), "forgotten-commit") is A
-    assert meaning(contract_for(of), "read-cycle") is V
+    assert meaning(contract_of(of), "torn-transaction") is A
+    assert meaning(contract_of(of), "forgotten-commit") is A
+    assert meaning(contract_of(of), "read-cycle") is V
 
 
 def test_acks_1_may_lose_when_leadership_changed() -> None:
     of = run(acks="1")
     of.cluster = {PLACE: [sample(1, 1, 2, 3), sample(2, 2, 3, leader=2, epoch=1)]}
-    assert meaning(contract_for(of), "lost-write") is A
-    assert meaning(contract_for(of), "poll-skip") is V
+    assert meaning(contract_of(of), "lost-write") is A
+    assert meaning(contract_of(of), "poll-skip") is V
     of.cluster = {PLACE: [sample(1, 1, 2, 3), sample(2, 2, 3)]}
-    assert meaning(contract_for(of), "lost-write") is V
+    assert meaning(contract_of(of), "lost-write") is V
 
 
 def test_one_lossy_shutdown_is_tolerated_and_two_are_not() -> None:
     of = run()
     of.faults = [cut("n1", 10)]
-    assert meaning(contract_for(of), "lost-write") is V
+    assert meaning(contract_of(of), "lost-write") is V
     of.faults.append(cut("n2", 12, "f2"))
-    contract = contract_for(of)
+    contract = contract_of(of)
     assert meaning(contract, "lost-write") is A
     assert meaning(contract, "poll-rewind") is A
     assert meaning(contract, "replica-divergence") is V
@@ -197,15 +229,15 @@ def test_one_lossy_shutdown_is_tolerated_and_two_are_not() -> None:
 def test_flushed_before_it_counts_no_power_cut_excuses_loss() -> None:
     of = run(flush_mode="every-write")
     of.faults = [cut("n1", 10), cut("n2", 10), cut("n3", 10)]
-    assert meaning(contract_for(of), "lost-write") is V
+    assert meaning(contract_of(of), "lost-write") is V
 
 
 def test_another_disk_counts_also_where_records_are_flushed_before_they_count() -> None:
     of = run(flush_mode="every-write")
     of.faults = [damaged("n2", 10, name="f8"), damaged("n3", 10)]
-    assert meaning(contract_for(of), "lost-write") is A
+    assert meaning(contract_of(of), "lost-write") is A
     of.faults = [cut("n1", 10), cut("n2", 10), damaged("n3", 10)]
-    contract = contract_for(of)
+    contract = contract_of(of)
     assert meaning(contract, "lost-write") is V, "one is tolerated"
     assert meaning(contract, "lost-on-replica") is V, "it gets back what it lacks"
     assert "n3 at 10.0 s (f9, synced ones too)" in " ".join(contract.because)
@@ -214,12 +246,12 @@ def test_another_disk_counts_also_where_records_are_flushed_before_they_count() 
 def test_what_a_replica_shows_whose_files_were_changed_is_no_violation_and_of_others_it_is() -> None:
     of = run()
     of.faults = [damaged("n1", 10, {"broker/log-0/00.log": 1})]
-    contract = contract_for(of)
+    contract = contract_of(of)
     for anomaly in ("corrupt", "lost-on-replica", "replica-divergence", "lost-write", "poll-skip"):
         assert meaning(contract, anomaly) is A
     assert meaning(contract, "phantom") is V
     of.faults = [damaged("n1", 10, {"broker/log-1/00.log": 1})]
-    contract = contract_for(of)
+    contract = contract_of(of)
     for anomaly in ("corrupt", "lost-on-replica", "replica-divergence", "lost-write", "poll-skip"):
         assert meaning(contract, anomaly) is V
 
@@ -229,7 +261,7 @@ def test_a_full_isr_in_between_starts_the_count_again() -> None:
     of.faults = [cut("n1", 10), cut("n2", 30, "f2")]
     of.cluster = {PLACE: [sample(5, 1, 2, 3), sample(12, 2, 3), sample(20, 1, 2, 3), sample(31, 1, 3)]}
     assert len(worst_losses(of, PLACE)) == 1
-    assert meaning(contract_for(of), "lost-write") is V
+    assert meaning(contract_of(of), "lost-write") is V
 
 
 def test_stale_metadata_after_a_power_cut_does_not_count_as_a_full_isr() -> None:
@@ -237,7 +269,7 @@ def test_stale_metadata_after_a_power_cut_does_not_count_as_a_full_isr() -> None
     of.faults = [cut("n1", 10), cut("n2", 10.5, "f2")]
     of.cluster = {PLACE: [sample(5, 1, 2, 3), sample(10.2, 1, 2, 3), sample(11, 3), sample(20, 1, 2, 3)]}
     assert len(worst_losses(of, PLACE)) == 2
-    assert meaning(contract_for(of), "lost-write") is A
+    assert meaning(contract_of(of), "lost-write") is A
 
 
 def test_only_hosts_with_a_replica_count_and_only_bytes_that_concern_it() -> None:
@@ -261,19 +293,19 @@ def test_a_power_cut_whose_end_nobody_saw_may_have_been_lossy() -> None:
     of = run()
     of.faults = [Fault("f1", "power-cut", ("n1", "n2"), begin_ns=5)]
     assert [one.known for one in lossy_shutdowns(of, PLACE)] == [False, False]
-    assert meaning(contract_for(of), "lost-write") is A
+    assert meaning(contract_of(of), "lost-write") is A
     of.faults = [Fault("f1", "kill", ("n1", "n2"), begin_ns=5)]
-    assert meaning(contract_for(of), "lost-write") is V
+    assert meaning(contract_of(of), "lost-write") is V
 
 
 def test_a_contract_can_be_forced() -> None:
     of = run(acks="1")
     of.faults = [cut("n1", 10)]
-    assert meaning(contract_for(of), "lost-write") is A
-    forced = contract_for(of, "acks-all")
+    assert meaning(contract_of(of), "lost-write") is A
+    forced = contract_of(of, "acks-all")
     assert meaning(forced, "lost-write") is V
     assert forced.because[0] == "it was asked for with --contract"
-    strict = contract_for(of, "acks-all+linearizable-reads+idempotence")
+    strict = contract_of(of, "acks-all+linearizable-reads+idempotence")
     assert {meaning(strict, one) for one in ("stale-read", "not-linearizable", "duplicate")} == {V}
 
 

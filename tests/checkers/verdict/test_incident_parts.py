@@ -1,4 +1,5 @@
-"""Findings side by side are one part of an incident; there are few parts, however many findings there are."""
+"""Findings side by side are one part of an incident; there are few parts, however many findings there are.
+Between which changes of leader the cause of a part lies."""
 
 from __future__ import annotations
 
@@ -8,11 +9,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from tests.checkers.good_runs import PLACE, SECOND, good_run
+from wrackline.checkers.anomalies.registry import anomalies
 from wrackline.checkers.findings import FINDINGS, Meaning
 from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.cited import Cited
-from wrackline.checkers.inputs.runs import Place
+from wrackline.checkers.inputs.runs import Place, Sample
+from wrackline.checkers.verdict.incidents.causes import Leadership
+from wrackline.checkers.verdict.incidents.joining import joined
 from wrackline.checkers.verdict.incidents.parts import MOST_PARTS, Part, cited_indexes, parts_of
 
 
@@ -40,7 +46,7 @@ def parts(folder: Path, offsets: Sequence[int | None], batch: int, change_ns: in
         return (times >= change_ns).astype(np.int64) if change_ns else np.zeros_like(times)
 
     cited = Cited(indexes, (indexes + 1) * 1_000_000_000, no, no)
-    return parts_of(file, cited, lambda *_: Meaning.VIOLATION, changes)
+    return parts_of(file, cited, anomalies(), lambda *_: Meaning.VIOLATION, changes)
 
 
 def test_a_hole_parts_them(tmp_path: Path) -> None:
@@ -66,3 +72,49 @@ def test_too_many_holes_part_nothing_from_there_on(tmp_path: Path) -> None:
     assert len(found) <= MOST_PARTS
     assert sum(one.count for one in found) == len(offsets)
     assert found[-1].last == offsets[-1]
+
+
+@pytest.mark.parametrize(
+    ("names", "after"),
+    [
+        (("lost-write", "vanished-read", "lost-committed"), 2),
+        (("inconsistent-offset", "stale-read", "watermark-regression", "not-linearizable"), 1),
+    ],
+)
+def test_the_cause_lies_after_the_last_time_that_all_was_right(names: Sequence[str], after: int) -> None:
+    """Two leaders came; the first event is between them, the last behind both."""
+    assert {name for name in anomalies() if _cause(name) == (after, 2)} == set(names)
+
+
+def _cause(name: str) -> tuple[int, int]:
+    run = good_run()
+    led = ((1, 1), (10, 2), (20, 3))
+    run.cluster[PLACE] = [Sample(at * SECOND, node, node, (1, 2, 3), (1, 2, 3)) for at, node in led]
+    part = _at_seven(name)
+    Leadership(run).limit(part)
+    return part.after, part.until
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "incidents"),
+    [
+        ("lost-write", "inconsistent-offset", 1),
+        ("lost-write", "group-skip", 2),
+        ("group-skip", "forgotten-commit", 1),
+        ("lost-write", "read-cycle", 2),
+        ("write-cycle", "read-cycle", 1),
+    ],
+)
+def test_offsets_of_groups_and_of_cycles_say_nothing_of_the_records_there(
+    one: str, other: str, incidents: int
+) -> None:
+    assert len(joined([_at_seven(one), _at_seven(other)], lambda _: None)) == incidents
+
+
+def _at_seven(name: str) -> Part:
+    """A finding at offset 7 that cites events at 12 and 30 s."""
+    no: frozenset[int] = frozenset()
+    return Part(
+        *(anomalies()[name], Meaning.VIOLATION, PLACE, 7, 7, 1, 12 * SECOND, 30 * SECOND, False),
+        *((), no, (), no, None, "x"),
+    )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.checkers.good_runs import PLACE, SECOND, decided, found, good_figures, good_run, missing, outcomes
 from tests.checkers.histories import TOPIC, info
-from wrackline.checkers.anomalies.registry import names
+from wrackline.checkers.anomalies.registry import anomalies, names
 from wrackline.checkers.findings import Verdict
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.course import Trouble
@@ -128,7 +128,7 @@ def test_partitions_may_differ_in_what_is_allowed() -> None:
     run.assignment = {(TOPIC, 0): (1, 2, 3), (TOPIC, 1): (1, 2, 3)}
     counts = found()
     counts.counts["lost-write"] = {(TOPIC, 0): 4, (TOPIC, 1): 1}
-    result = verdict(contract_for(run), counts, good_figures(run), {})
+    result = verdict(contract_for(run, anomalies()), counts, good_figures(run), {})
     rows = [(one["meaning"], one["count"]) for one in result["anomalies"] if one["anomaly"] == "lost-write"]
     assert rows == [("violation", 1), ("allowed", 4)]
     assert result["verdict"] == Verdict.VIOLATION

@@ -10,8 +10,7 @@ import orjson
 import pytest
 
 from tests.harness.doubles import SPEC, Stage, phases
-from wrackline.checkers.inputs.runs import Run
-from wrackline.checkers.verdict.contracts import contract_for
+from wrackline.checkers.verdict.contracts import name_of, terms_of
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.harness.cli.main import main
 from wrackline.harness.run.forecast import forecast
@@ -65,8 +64,8 @@ def test_the_plan_is_the_one_that_a_run_of_the_same_seed_saves(
         info.plan.duration_s,
     )
     assert [phase["name"] for phase in said["phases"]] == phases(made)
-    contract = contract_for(Run(made, info, []))
-    assert (said["contract"]["name"], said["contract"]["promise"]) == (contract.name, contract.terms.promise)
+    terms = terms_of(info)
+    assert (said["contract"]["name"], said["contract"]["promise"]) == (name_of(terms), terms.promise)
     assert (said["contract"]["expected"], said["contract"]["thresholds"]) == (
         ["lost-write"],
         {"recovery_s": 60},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from wrackline.checkers.anomalies.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Run, load_run
 from wrackline.checkers.verdict.contracts import contract_for
@@ -50,7 +51,7 @@ def test_every_fault_has_its_rows_and_power_cuts_say_what_they_took(tmp_path: Pa
 def test_more_losses_than_the_contract_bears_are_allowed_to_lose_and_fewer_are_not(tmp_path: Path) -> None:
     judged, _ = exported(tmp_path / "many", seed=6, max_lossy=3)
     assert len(worst_losses(judged, PLACE)) > 1
-    assert contract_for(judged).ruling("lost-write", PLACE).meaning is Meaning.ALLOWED
+    assert contract_for(judged, anomalies()).ruling("lost-write", PLACE).meaning is Meaning.ALLOWED
     judged, _ = exported(tmp_path / "few", seed=3, max_lossy=1)
     assert len(worst_losses(judged, PLACE)) <= 1
-    assert contract_for(judged).ruling("lost-write", PLACE).meaning is Meaning.VIOLATION
+    assert contract_for(judged, anomalies()).ruling("lost-write", PLACE).meaning is Meaning.VIOLATION

@@ -10,6 +10,7 @@ from wrackline.api import (
     Bools,
     Evidence,
     Findings,
+    Promise,
     Rows,
     Window,
     apart,
@@ -40,11 +41,11 @@ SLOW = mark("slow-write", _slow)
     "latency",
     "–",
     "a write was acknowledged half a second after it was sent, or later",
+    breaks=Promise.LINEARIZABLE_READS,
     marks=[SLOW],
-    like="stale-read",
 )
 def slow_write(evidence: Evidence) -> Findings:
-    """``like``: contracts judge it as they do a stale read: reported, and forbidden with
+    """``breaks``: contracts judge it as they do a stale read: reported, and forbidden with
     +linearizable-reads."""
     rows = having(evidence, SLOW)
     c = rows.c

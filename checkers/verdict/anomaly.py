@@ -1,0 +1,80 @@
+"""What an anomaly is to whoever judges its findings. A check says it where it is registered; contracts and
+incidents go by it, and hold no list of anomalies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum, unique
+
+
+class Family(StrEnum):
+    """Ours, in the order of docs/anomalies.md; each is a module of checkers. Checks from elsewhere say
+    others, which come after."""
+
+    LOSS = "loss"
+    INTEGRITY = "integrity"
+    ORDER = "order"
+    VISIBILITY = "visibility"
+    CYCLES = "cycles"
+    TRANSACTIONS = "transactions"
+    GROUPS = "groups"
+    REGISTERS = "registers"
+    QUEUES = "queues"
+
+
+@unique
+class Promise(Enum):
+    """What an anomaly breaks. Which contract makes the promise is decided in
+    wrackline.checkers.verdict.contracts; the value says it in one line."""
+
+    ALWAYS = "forbidden in every configuration"
+    INTACT_FILES = "forbidden in every configuration, unless a fault changed the partition's files"
+    NO_ABORTED_READS = "forbidden in every configuration: what has failed or was aborted stays unread"
+    NO_LOSS = (
+        "forbidden by acks-all (with up to MinISR - 1 lossy shutdowns) and acks-all-flushed (with any "
+        "number); allowed by acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
+    )
+    LASTING_OFFSETS = "forbidden where loss is forbidden; else offsets of lost records are used again"
+    IDEMPOTENCE = "forbidden with +idempotence; allowed without"
+    CONSUMERS_GET_ALL = "forbidden while committed records must stay; allowed by acks-all-unclean"
+    ISOLATED_WRITES = "reported: transactions do not isolate their writes from each other"
+    COMMITTED_READS = "forbidden where consumers read at read_committed; else reported"
+    WHOLE_TRANSACTIONS = (
+        "forbidden where consumers read at read_committed and loss is forbidden; else reported"
+    )
+    PROCESSED_INPUT = (
+        "forbidden where consumers go back after an abort and committed records must stay; else reported"
+    )
+    LINEARIZABLE_READS = "forbidden with +linearizable-reads; reported without"
+    LINEARIZABLE_OBJECTS = (
+        "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "
+        "with +linearizable-reads"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomaly:
+    """``meaning``: what it is. ``jepsen``: its nearest name there."""
+
+    name: str
+    family: str
+    jepsen: str
+    meaning: str
+    breaks: Promise | None = None
+    """None: no contract speaks of it."""
+    rests_on_final_read: bool = False
+    """A final read that differs from what the system holds would show it, whatever the system did."""
+    rests_on_replicas: bool = False
+    """Only the replicas' own files show it."""
+    right_then_wrong: bool = False
+    """What its findings cite was right at the first of the events and wrong at the last."""
+
+    @property
+    def is_loss(self) -> bool:
+        """What its findings cite was right at the last of the events: records were there, and are gone."""
+        return self.breaks is Promise.NO_LOSS
+
+    @property
+    def rule(self) -> str:
+        """When contracts forbid it, in one line."""
+        return "no contract speaks of it" if self.breaks is None else self.breaks.value
