@@ -95,8 +95,10 @@ def _rows(verdict: Content) -> Iterator[tuple[str, int, int]]:
     """(id of an incident, first row, last row) of the findings; an incident has several."""
     for incident in rows(verdict, "incidents"):
         for anomaly in rows(incident, "anomalies"):
-            for first, last in anomaly.get("rows", ()):
-                yield str(incident.get("id")), first, last
+            for row in anomaly.get("rows") or ():
+                match row:
+                    case [int(first), int(last)]:
+                        yield str(incident.get("id")), first, last
 
 
 def _ordered(samples: Sequence[Sample], verdict: Content) -> list[Sample]:
