@@ -75,11 +75,14 @@ class Joined:
         return first <= end and begin <= last
 
     def take(self, other: Joined) -> None:
-        """Where the causes differ, the earlier one counts: what was wrong then was wrong again later."""
+        """Where the causes differ, that of a cut counts, since a read may have been wrong before it; else the
+        earlier one: what was wrong then was wrong again later."""
         if self.place == other.place and self.fits(other):
             self.after, self.until = max(self.after, other.after), min(self.until, other.until)
-        elif self.place == other.place:
+        elif self.place == other.place and self.is_of_a_cut == other.is_of_a_cut:
             self.after, self.until = min((self.until, self.after), (other.until, other.after))[::-1]
+        elif self.place == other.place and other.is_of_a_cut:
+            self.after, self.until = other.after, other.until
         self.parts += other.parts
         self.pinned = self.pinned if self.pinned is not None else other.pinned
         self.links |= other.links

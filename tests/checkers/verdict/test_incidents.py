@@ -50,6 +50,7 @@ CASES = {
     "the final read knows": Case(
         "p: a@0 | p: b@1 | q: (c | final a@0 c@1^1", (BEFORE, (6.5, 2, 1), (7.5, 3, 2))
     ),
+    "stale before": Case("p: a@0 | p: b@1 | e: end 1 | r: d@1 | final a@0 d@1^1", (BEFORE, (6.5, 2, 1))),
     "holes": Case(HOLES, (BEFORE, (8.5, 2, 1))),
     "holes, and nobody knows": Case(HOLES),
     "two partitions": Case("p: a@0 | p: b@1/0 | final | final 1/"),
@@ -199,6 +200,14 @@ def test_of_two_leaders_the_final_read_tells_who_gave_the_offset_away(
 ) -> None:
     [one] = verdicts["the final read knows"]["incidents"]
     assert "at 6.5 s when n2 became leader" in one["sentence"]
+
+
+def test_a_stale_read_before_the_loss_does_not_date_the_loss(verdicts: dict[str, dict[str, Any]]) -> None:
+    """It cites the lost record, and was wrong before the leader changed."""
+    [one] = verdicts["stale before"]["incidents"]
+    told = "log-0 was cut at 1 at 6.5 s when n2 became leader: 1 acknowledged record is gone"
+    assert one["sentence"] == told
+    assert "stale-read" in {seen["anomaly"] for seen in one["anomalies"]}
 
 
 def test_what_one_change_took_is_one_incident_whatever_lies_between(
