@@ -4,8 +4,8 @@ ours needs to be in it but columns of int64; whoever started it may kill it at a
     python -m wrackline.checkers.jvm.child FOLDER HEAP CLASSPATH [OPTION OF THE JVM ...]
 
 It works in FOLDER, an empty one: code that a JVM loads writes files where it is. (dom-top, which Elle is
-written with, writes each class that its macro ``loopr`` makes; a JVM that crashes writes its log.) Who started
-it removes the folder; if nobody is left to do that, it does so itself.
+written with, writes each class that its macro ``loopr`` makes; a JVM that crashes writes its log.) Who
+started it removes the folder; if nobody is left to do that, it does so itself.
 """
 
 from __future__ import annotations

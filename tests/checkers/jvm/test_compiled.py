@@ -50,9 +50,7 @@ def test_it_is_made_once_and_again_when_a_jar_changes(
     assert loadable([str(jar)]).classpath[0] != compiled
 
 
-def test_what_a_jvm_writes_where_it_is_does_not_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_jvm_writes_where_it_is_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As dom-top does, for one. The classpath and the cache are named from where the command is given."""
     jar, here = java(tmp_path, monkeypatch, COMPILES), tmp_path / "here"
     here.mkdir()
