@@ -67,3 +67,11 @@ def test_to_take_what_nobody_can_tell_apart_for_one_changes_no_answer() -> None:
         changed += same != history
     assert answers == {Answer.VALID, Answer.INVALID}
     assert changed > 20
+
+
+def test_of_two_that_show_different_records_the_later_one_has_no_place() -> None:
+    appends = [Operation(n, "append", n, None, 0, None, Outcome.INFO) for n in range(2)]
+    reads = [Operation(2 + n, "read", None, [[0, n]], 1, 4 - n) for n in range(2)]
+    (part,) = search([*appends, *reads], Log()).parts
+    assert (part.answer, part.stuck) == (Answer.INVALID, 2)
+    assert "1 record" in {end.in_words for end in part.ends}
