@@ -97,7 +97,8 @@ class Log:
                     offset, argument = _record(value, one)
                     result = (offset, argument) if known else None
                 case "read":
-                    result = [_record(record, one) for record in value]
+                    records = [_record(record, one) for record in value]
+                    result = [record for record in records if record[0] is not None]
                 case _:
                     result = _offset(value, one)
             ret = None if one.ret == NEVER else one.ret

@@ -122,7 +122,7 @@ TWICE = [*done(0, "append", [0, 7], 7), *done(0, "append", [1, 7], 7), *done(2, 
 
 
 def test_a_log_in_which_values_repeat_is_searched(tmp_path: Path) -> None:
-    found = check(tmp_path, [*TWICE, *done(3, "read", [[1, 7]])])
+    found = check(tmp_path, [*TWICE, *done(3, "read", [[1, 7], [None, 8]])])
     assert (found.return_value, "history: linearizable (search, 4 operations)" in found.output) == (0, True)
     assert "value 7 was put more than once: only a search can decide" in found.output
     # The end was 2, so nothing was at 2 and beyond.
