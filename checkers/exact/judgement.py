@@ -45,7 +45,7 @@ class Part:
     state: str = ""
     """The state after ``order``, as the model describes it."""
     stuck: int | None = None
-    """INVALID: the first operation to return that has a place in no order."""
+    """INVALID: the first operation to return that has a place in no order, as the narrowed model has it."""
     ends: tuple[End, ...] = ()
     """INVALID: the states in which ``stuck`` is refused, a few of them; ``ends_found`` says of how many."""
     ends_found: int = 0

@@ -18,8 +18,9 @@ class State:
     """Where a search was when it got stuck: one way to order the operations as far as any way gets."""
 
     holds: tuple[int, ...]
-    """What the object holds then, by its model: a register's value, the elements of a set or a queue from its
-    head on, 1 for a mutex that is held, the records of a log; the first 32. NIL stands for nil."""
+    """What the object holds then, by its model: a register's value, keys and values of several registers, the
+    elements of a set or a queue from its head on, 1 for a mutex that is held, the records of a log; the first
+    32. NIL stands for nil."""
     size: int
     """How much it holds."""
     placed: tuple[int, ...]

@@ -90,6 +90,7 @@ class Bridge:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
         self._words.close()
+        self._folder.cleanup()
 
     @property
     def pid(self) -> int | None:
@@ -194,9 +195,10 @@ class Bridge:
     def _start(self) -> subprocess.Popen[bytes]:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (as long-lived as the child)
         started_with = loadable(self._classpath, progress=self._progress)
+        self._folder = tempfile.TemporaryDirectory(prefix="wrackline-jvm-", ignore_cleanup_errors=True)
         self.started += 1
         command = [
-            *(sys.executable, "-m", "wrackline.checkers.jvm.child"),
+            *(sys.executable, "-m", "wrackline.checkers.jvm.child", self._folder.name),
             *(self._heap, os.pathsep.join(started_with.classpath), *started_with.options),
         ]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

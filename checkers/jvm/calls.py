@@ -22,6 +22,7 @@ class Model(StrEnum):
 
     REGISTER = "register"
     CAS_REGISTER = "cas-register"
+    MULTI_REGISTER = "multi-register"
     MUTEX = "mutex"
     SET = "set"
     UNORDERED_QUEUE = "unordered-queue"
@@ -47,11 +48,14 @@ class Shape(IntEnum):
     RECORDS = 5
     """``flat[a:b]``: the range of offsets [from, to) that a read covered whole (0, 0: none), then offset,
     value and whether nobody here appended it (0 or 1), record by record."""
+    TXN = 6
+    """``flat[a:b]``: whether it writes (0 or 1), key and value, one micro-operation after another."""
 
 
 SHAPES: Mapping[Model, Mapping[str, Shape]] = {
     Model.REGISTER: {"write": Shape.ONE, "read": Shape.ONE},
     Model.CAS_REGISTER: {"write": Shape.ONE, "read": Shape.ONE, "cas": Shape.PAIR},
+    Model.MULTI_REGISTER: {"txn": Shape.TXN},
     Model.MUTEX: {"acquire": Shape.NONE, "release": Shape.NONE},
     Model.SET: {"add": Shape.ONE, "read": Shape.ELEMENTS},
     Model.UNORDERED_QUEUE: {"enqueue": Shape.ONE, "dequeue": Shape.ONE},
@@ -80,7 +84,8 @@ class Calls:
     ret: Ints
     flat: Ints = field(default_factory=_none)
     initial: int | None = None
-    """What a register holds at first; a log's first offset."""
+    """What a register holds at first; a log's first offset; of several registers how many there are, each of
+    which has its key and what it holds at first at the beginning of ``flat``."""
 
     def __len__(self) -> int:
         return len(self.f)

@@ -1,7 +1,11 @@
 """The process that holds the JVM: reads requests on standard input, answers on standard output. No library of
 ours needs to be in it but columns of int64; whoever started it may kill it at any time.
 
-    python -m wrackline.checkers.jvm.child HEAP CLASSPATH [OPTION OF THE JVM ...]
+    python -m wrackline.checkers.jvm.child FOLDER HEAP CLASSPATH [OPTION OF THE JVM ...]
+
+It works in FOLDER, an empty one: code that a JVM loads writes files where it is. (dom-top, which Elle is
+written with, writes each class that its macro ``loopr`` makes; a JVM that crashes writes its log.) Who
+started it removes the folder; if nobody is left to do that, it does so itself.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import logging
 import os
 import pickle
 import queue
+import shutil
 import sys
 import threading
 from collections.abc import Sequence
@@ -22,12 +27,13 @@ import jpype.config
 from wrackline.checkers.jvm.compiled import JVM_OPTIONS
 
 
-def main(heap: str, classpath: str, *options: str) -> None:
+def main(folder: str, heap: str, classpath: str, *options: str) -> None:
+    os.chdir(folder)
     # The JVM and Clojure may print: answers have a descriptor of their own.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, requests, folder), daemon=True).start()
     jvm = _Jvm(heap, classpath.split(os.pathsep), options)
     while True:
         function, arguments = requests.get()
@@ -60,12 +66,13 @@ def _cycle(indexes: Any, edges: Any) -> tuple[list[int], list[tuple[Any, ...]]]:
     )
 
 
-def _listen(stream: BinaryIO, requests: queue.SimpleQueue[Any]) -> None:
+def _listen(stream: BinaryIO, requests: queue.SimpleQueue[Any], folder: str) -> None:
     """Ends the process, whatever the JVM is doing, when nobody is left to answer."""
     try:
         while True:
             requests.put(pickle.load(stream))
     except (EOFError, OSError):
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
 
 

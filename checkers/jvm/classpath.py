@@ -27,9 +27,9 @@ def jvm_home(environment: Mapping[str, str] = os.environ) -> Path:
 def find_classpath(
     given: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> tuple[str, ...] | None:
-    """The entries of the classpath: as given, else of WRACKLINE_JVM_CLASSPATH, else as installed; None where
-    there is none of them. An entry ``dir/*`` stands for the jars in a directory. Raises JvmUnavailable for
-    entries that are not there."""
+    """The entries of the classpath, as absolute paths: as given, else of WRACKLINE_JVM_CLASSPATH, else as
+    installed; None where there is none of them. An entry ``dir/*`` stands for the jars in a directory. Raises
+    JvmUnavailable for entries that are not there."""
     text = given or environment.get(CLASSPATH_VARIABLE)
     source = "--classpath" if given else CLASSPATH_VARIABLE
     if not text:
@@ -43,7 +43,8 @@ def find_classpath(
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         what = f"{missing[0]} is not there{more}" if missing else "it names no jar"
         raise JvmUnavailable(f"{source}: {what}; point it at the jars of Knossos and Elle")
-    return tuple(entries)
+    # JVMs run in a folder of their own.
+    return tuple(str(Path(entry).absolute()) for entry in entries)
 
 
 def _expanded(part: str) -> Sequence[str]:
@@ -70,11 +71,11 @@ def java_program() -> Path:
     """The ``java`` of JAVA_HOME, as JPype takes it, or else of the path. Raises JvmUnavailable."""
     java_home = os.environ.get("JAVA_HOME")
     if java_home and (program := Path(java_home, "bin", "java")).is_file():
-        return program
+        return program.absolute()
     found = shutil.which("java")
     if found is None:
         raise JvmUnavailable("no Java found: install a Java 17 runtime (Debian: openjdk-17-jre-headless)")
-    return Path(found)
+    return Path(found).absolute()
 
 
 def available() -> bool:

@@ -51,7 +51,7 @@ def loadable(classpath: Sequence[str], *, progress: Callable[[str], None] = lamb
     as it is where that cannot be done."""
     if os.environ.get(OFF_VARIABLE) == "0" or not any(Path(one).exists() for one in classpath):
         return Loadable(tuple(classpath))
-    jar = jvm_home() / f"compiled-{_digest(classpath)}.jar"
+    jar = jvm_home().absolute() / f"compiled-{_digest(classpath)}.jar"
     try:
         with _alone(jar) as alone:
             if alone and not jar.is_file():
@@ -113,6 +113,7 @@ def _make(jar: Path, classpath: Sequence[str]) -> None:
                 (str(classes), str(sources), *classpath),
                 f"-Dclojure.compile.path={classes}",
                 f"(compile 'wrackline.{name})",
+                scratch,
                 may_fail=True,
             )
         made = Path(scratch, jar.name)
@@ -123,7 +124,7 @@ def _make(jar: Path, classpath: Sequence[str]) -> None:
             shutil.move(made, jar)
             known = [name for name in NAMESPACES if (classes / "wrackline" / f"{name}__init.class").is_file()]
             load = " ".join(f"(require 'wrackline.{name})" for name in known)
-            _java((str(jar), *_jars(classpath)), f"-XX:ArchiveClassesAtExit={archive}", load)
+            _java((str(jar), *_jars(classpath)), f"-XX:ArchiveClassesAtExit={archive}", load, scratch)
             archive.replace(jar.with_suffix(".jsa"))
         jars = sorted(jar.parent.glob("compiled-*.jar"), key=lambda one: one.stat().st_mtime)
         for old in jars[:-MOST_KEPT]:
@@ -131,12 +132,13 @@ def _make(jar: Path, classpath: Sequence[str]) -> None:
                 file.unlink(missing_ok=True)
 
 
-def _java(classpath: Sequence[str], option: str, code: str, *, may_fail: bool = False) -> None:
+def _java(classpath: Sequence[str], option: str, code: str, folder: str, *, may_fail: bool = False) -> None:
+    """``folder``: where it works, and leaves what code that is loaded writes beside itself."""
     command = [
         *(str(java_program()), *JVM_OPTIONS, "-Xmx1g", option, "-cp", os.pathsep.join(classpath)),
         *("clojure.main", "-e", f"{code} (shutdown-agents)"),
     ]
-    done = subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False, cwd=folder)
     if done.returncode != 0 and not may_fail:
         raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
 

@@ -7,7 +7,7 @@
             [knossos.wgl :as wgl]
             [multiset.core :as multiset])
   (:import (clojure.lang PersistentQueue)
-           (knossos.model CASRegister Model Mutex Register)
+           (knossos.model CASRegister Model MultiRegister Mutex Register)
            (knossos.wgl CacheConfig)))
 
 ; Knossos' own FIFO queue cannot dequeue what nobody saw, nor say that it is empty.
@@ -99,11 +99,12 @@
                   (SomeOfLog. value contents))))))
 
 (defn start
-  "The model in its initial state."
-  [model initial]
+  "The model in its initial state; of several registers `flat` begins with that, key and value, `initial` times."
+  [model initial flat]
   (case model
     "register"        (model/register initial)
     "cas-register"    (model/cas-register initial)
+    "multi-register"  (model/multi-register (into {} (map vec) (take initial (partition 2 flat))))
     "mutex"           (model/mutex)
     "set"             (Elements. #{})
     "unordered-queue" (Bag. (multiset/multiset))
@@ -124,14 +125,15 @@
   "[how many, the first of them] of what a model's state holds, `nothing` for nil."
   [state nothing]
   (let [held (condp instance? state
-               Register    [(:value state)]
-               CASRegister [(:value state)]
-               Mutex       [(if (:locked? state) 1 0)]
-               Elements                  (sort (:there state))
-               Bag                       (sort (seq (:pending state)))
-               Fifo                      (seq (:pending state))
-               Log                       (:values state)
-               SomeOfLog                 (flatten (sort (:contents state)))
+               Register      [(:value state)]
+               CASRegister   [(:value state)]
+               MultiRegister (flatten (sort (seq state)))
+               Mutex         [(if (:locked? state) 1 0)]
+               Elements      (sort (:there state))
+               Bag           (sort (seq (:pending state)))
+               Fifo          (seq (:pending state))
+               Log           (:values state)
+               SomeOfLog     (flatten (sort (:contents state)))
                nil)]
     (into [(count held)] (map #(if (integer? %) % nothing)) (take most-shown held))))
 
@@ -168,7 +170,9 @@
     4 [a (when-not (= b nothing) b)]
     5 (let [[from to & records] (map #(aget flat (int %)) (range a b))]
         {:covered [from to]
-         :records (mapv (fn [[offset what foreign]] [offset what (= 1 foreign)]) (partition 3 records))})))
+         :records (mapv (fn [[offset what foreign]] [offset what (= 1 foreign)]) (partition 3 records))})
+    6 (mapv (fn [[writes k v]] [(if (= 1 writes) :write :read) k (when-not (= v nothing) v)])
+            (partition 3 (map #(aget flat (int %)) (range a b))))))
 
 (defn events
   "A history of Knossos from columns. `order`: rows in the order of events, a completion as -1 - row, and of what never
@@ -190,7 +194,7 @@
   [model initial memo? & columns]
   (alter-var-root #'memo/memo (constantly (if (.booleanValue ^Boolean memo?) memoise leave-alone)))
   (binding [*nothing* (last (butlast columns))]
-    (let [result (wgl/check (start model initial) (apply events columns) (atom {:running? true}))]
+    (let [result (wgl/check (start model initial (nth columns 5)) (apply events columns) (atom {:running? true}))]
       (case (:valid? result)
         true  [1 -1 []]
         false [0 (or (:row result) -1) (or (:states result) [])]

@@ -126,7 +126,8 @@ class Model(Generic[S]):
     def narrowed(self, operations: Sequence[Operation]) -> Model[S]:  # noqa: ARG002
         """The model for a part that has these operations and no others. It may answer with one state for all
         that none of the operations can tell apart, now or later: the fewer states, the shorter the search. A
-        register need not remember which value it holds if it is none that was read."""
+        register need not remember which value it holds if it is none that was read. It may also refuse a step
+        after which one of the operations that did happen could have no place any more."""
         return self
 
     def unknowns(self, operations: Sequence[Operation]) -> Mapping[int, int | None]:  # noqa: ARG002

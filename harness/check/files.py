@@ -71,7 +71,7 @@ class Judge:
 
     def _prepared(self) -> Asking:
         asked = self._question
-        own = asked.model not in (LOG, *ELLE_MODELS)
+        own = asked.model not in ELLE_MODELS
         settings = dict(asked.settings)
         if asked.initial is not None:
             settings["initial"] = asked.initial
@@ -176,7 +176,7 @@ def _of_knossos() -> tuple[str, ...]:
 
 def models() -> tuple[str, ...]:
     """The names of all models that come with Wrackline or are installed."""
-    return (*known(), LOG, *ELLE_MODELS)
+    return (*known(), *ELLE_MODELS)
 
 
 def histories(given: Sequence[Path]) -> list[Path]:

@@ -55,7 +55,7 @@ class Asking:
     name: str
     """Of the model."""
     model: Model[Any] | None
-    """For our own search; None for a log, which has exact checks and Knossos."""
+    """For our own search; None of transactions, which Elle decides."""
     by: str
     """"": exactly where possible, else by our own search. search, knossos, both."""
     initial: Any
@@ -88,13 +88,19 @@ def _by_us(subject: Subject, asking: Asking) -> Iterator[Verdict]:
             return
         except RepeatedValue as repeated:
             note = repeated_note(subject.value(repeated.value), repeated.others)
-    assert asking.model is not None
-    asked = [_asked(one) for one in subject.done]
     for one in subject.done:
         _refuse(one, asking)
+    asked = [_asked(one) for one in subject.done]
+    for verdict in _searched(subject.key, asked, subject.done, asking):
+        yield replace(verdict, note=note)
+
+
+def _searched(key: Any, asked: Sequence[Asked], done: Sequence[Done], asking: Asking) -> Iterator[Verdict]:
+    """``done``: what each of the operations that are ``asked`` about is in the file."""
     # It compiles itself when it is imported: who needs no search need not wait for it.
     from wrackline.checkers.exact.search import search
 
+    assert asking.model is not None
     limits = asking.limits
     found = search(
         asked,
@@ -105,7 +111,7 @@ def _by_us(subject: Subject, asking: Asking) -> Iterator[Verdict]:
         progress=asking.progress,
     )
     for part in found.parts:
-        yield replace(_of_part(part, subject), note=note)
+        yield _of_part(part, key, done)
 
 
 def _refuse(one: Done, asking: Asking) -> None:
@@ -125,22 +131,22 @@ def _asked(one: Done) -> Asked:
     return Asked(one.process, one.f, one.argument, result, one.inv, ret, outcome)
 
 
-def _of_part(part: Part, subject: Subject) -> Verdict:
-    keys = [key for key in (subject.key, part.key) if key is not None]
+def _of_part(part: Part, key: Any, done: Sequence[Done]) -> Verdict:
+    keys = [one for one in (key, part.key) if one is not None]
     key = keys if len(keys) > 1 else next(iter(keys), None)
 
     def some(places: Sequence[int]) -> tuple[Operation, ...]:
-        return tuple(operation(subject.done[place]) for place in places)
+        return tuple(operation(done[place]) for place in places)
 
     verdict = Verdict(key, part.answer, SEARCH, part.operations, why=part.why)
     if part.stuck is None:
         return verdict
     states = tuple(State(end.in_words, some(end.placed), some(end.waiting)) for end in part.ends)
-    stuck = subject.done[part.stuck]
+    stuck = done[part.stuck]
     return replace(
         verdict,
         stuck=Stuck(operation(stuck), states, some(part.order[-_LAST_OF_ORDER:])),
-        around=around(subject.done, [stuck]),
+        around=around(done, [stuck]),
     )
 
 
@@ -179,25 +185,30 @@ def _exact_verdict(
 
 def decide_log(log: Log, asking: Asking) -> Iterator[Verdict]:
     """Raises TextError, JvmUnavailable."""
-    whole = not (asking.holes or log.transactions)
-    if asking.by == "knossos":
-        yield _log_by_knossos(log, asking, whole)
-        return
+    whole, note = not (asking.holes or log.transactions), ""
     try:
-        ours = _timed(lambda: [_log_exactly(log, whole)])
+        log.refuse_repeats()
     except RepeatedValue as repeated:
         note = repeated_note(log.value(repeated.value), repeated.others)
-        if whole:
-            yield replace(_log_by_knossos(log, asking, whole), note=note)
-        else:
-            why = "with holes a search cannot decide either"
-            yield Verdict(log.key, Answer.UNKNOWN, EXACT, len(log), why=why, note=note)
+    search = bool(note) or asking.by == "search"
+    if search and not whole:
+        why = "where offsets may have no record, no search can decide"
+        yield Verdict(log.key, Answer.UNKNOWN, SEARCH, len(log), why=why, note=note)
         return
+    if asking.by == "knossos":
+        yield replace(_log_by_knossos(log, asking, whole), note=note)
+        return
+    ours = _timed(lambda: [_log_by_search(log, asking) if search else _log_exactly(log, whole)])
+    ours = [replace(one, note=_joined(note, one.note)) for one in ours]
     yield from _compared(ours, _log_by_knossos(log, asking, whole)) if asking.by == "both" else ours
 
 
+def _log_by_search(log: Log, asking: Asking) -> Verdict:
+    (verdict,) = _searched(log.key, *log.operations(), asking)
+    return verdict
+
+
 def _log_exactly(log: Log, whole: bool) -> Verdict:
-    """Raises RepeatedValue."""
     found = log.violations(holes=whole)
     problems = [
         Problem(
@@ -254,9 +265,12 @@ def _holds(found: Judgement, at: int, model: str, value: Callable[[int], Any]) -
 
     if model in (REGISTER, "cas-register"):
         return named(state.holds[0])
-    inside = ", ".join(named(one) for one in state.holds)
-    more = state.size - len(state.holds)
-    brackets = "{}" if model in ("set", "unordered-queue") else "[]"
+    held, size = [named(one) for one in state.holds], state.size
+    if model == "multi-register":
+        held, size = [f"{key}: {one}" for key, one in zip(held[::2], held[1::2], strict=True)], size // 2
+    inside = ", ".join(held)
+    more = size - len(held)
+    brackets = "{}" if model in ("set", "unordered-queue", "multi-register") else "[]"
     return f"{brackets[0]}{inside}{f' and {more} more' if more else ''}{brackets[1]}"
 
 

@@ -27,6 +27,9 @@ from wrackline.checkers.exact.log import NOWHERE, Append, End, Read, Rule, Viola
 from wrackline.checkers.exact.operations import NEVER, refuse_repeats
 from wrackline.checkers.jvm.calls import Calls, Model, Outcome
 from wrackline.checkers.jvm.log_calls import LogCalls
+from wrackline.checkers.models.log import alike
+from wrackline.checkers.models.protocol import Operation as Asked
+from wrackline.checkers.models.protocol import Outcome as AskedOutcome
 from wrackline.harness.jepsen.object_histories import Done, frozen, paired
 from wrackline.history.jepsen.text import Operation, TextError
 
@@ -49,7 +52,7 @@ class Log:
 
     def violations(self, *, holes: bool) -> list[tuple[Violation, list[Done]]]:
         """What is wrong, each with some operations that speak of it. ``holes``: offsets without a record are
-        wrong. Raises RepeatedValue, TextError."""
+        wrong. No value may have been appended twice (``refuse_repeats``). Raises TextError."""
         appends: list[Append] = []
         reads: list[Read] = []
         ends: list[End] = []
@@ -74,9 +77,35 @@ class Log:
                 about[True, number].append(one)
                 if offset is not None:
                     about[False, offset].append(one)
-        self._refuse_repeats(appends)
         found = check_log(appends, reads, ends, holes=holes)
         return [(wrong, about[wrong.rule in OF_VALUES, wrong.offset]) for wrong in found]
+
+    def refuse_repeats(self) -> None:
+        """Raises RepeatedValue, TextError."""
+        values = [self._placed(value, one)[1] for what, value, one in self.parts if what == "append"]
+        refuse_repeats(np.array(values, dtype=np.int64))
+
+    def operations(self) -> tuple[list[Asked], list[Done]]:
+        """The operations for our own search, and what each of them is a part of. Raises TextError."""
+        found = []
+        for what, value, one in self.parts:
+            argument: Any = None
+            result: Any = None
+            known = one.outcome is Outcome.OK
+            match what:
+                case "append":
+                    offset, argument = _record(value, one)
+                    result = (offset, argument) if known else None
+                case "read":
+                    records = [_record(record, one) for record in value]
+                    result = [record for record in records if record[0] is not None]
+                case _:
+                    result = _offset(value, one)
+            ret = None if one.ret == NEVER else one.ret
+            found.append(
+                Asked(one.process, what, argument, result, one.inv, ret, AskedOutcome[one.outcome.name])
+            )
+        return alike(found), [one for _, _, one in self.parts]
 
     def calls(self, *, holes: bool) -> tuple[Calls, list[Done]]:
         """The calls for a search by Knossos, and the operation of each of its rows. Raises TextError."""
@@ -104,16 +133,18 @@ class Log:
 
     def _placed(self, value: Any, one: Done) -> tuple[int | None, int]:
         """(offset, number of the value) of [offset v], or of a value alone."""
-        offset = None
-        if isinstance(value, list):
-            if len(value) != 2:
-                raise TextError(f"operation {one.at}: a record is [offset value], not {value!r:.40}")
-            offset, value = value
-        number = self._ids.setdefault(frozen(value), len(self._ids) + 1)
-        return (None if offset is None else _offset(offset, one)), number
+        offset, value = _record(value, one)
+        return offset, self._ids.setdefault(value, len(self._ids) + 1)
 
-    def _refuse_repeats(self, appends: list[Append]) -> None:
-        refuse_repeats(np.array([one.value for one in appends], dtype=np.int64))
+
+def _record(value: Any, one: Done) -> tuple[int | None, Hashable]:
+    """(offset, value) of [offset v], or of a value alone."""
+    offset = None
+    if isinstance(value, list):
+        if len(value) != 2:
+            raise TextError(f"operation {one.at}: a record is [offset value], not {value!r:.40}")
+        offset, value = value
+    return (None if offset is None else _offset(offset, one)), frozen(value)
 
 
 def _offset(value: Any, one: Done) -> int:

@@ -33,6 +33,7 @@ from wrackline.history.jepsen.text import Operation, TextError
 
 ELLE_MODELS = ("list-append", "rw-register")
 _REGISTERS = (Model.REGISTER, Model.CAS_REGISTER)
+_WRITES = {"r": False, "read": False, "w": True, "write": True}
 _PUTS = ("write", "enqueue")
 _TAKES = ("read", "dequeue")
 
@@ -66,7 +67,8 @@ class Subject:
         """The calls for Knossos' search. Raises TextError for an operation that the model does not have."""
         shapes = SHAPES[model]
         names = list(shapes)
-        flat: list[int] = []
+        flat = self._first(initial) if model is Model.MULTI_REGISTER else []
+        registers = len(flat) // 2
         rows = []
         for one in self.possible():
             if one.f not in shapes:
@@ -78,8 +80,30 @@ class Subject:
         f, first, second, inv, ret = (
             np.ascontiguousarray(c) for c in np.array(rows, np.int64).reshape(-1, 5).T
         )
-        start = self._id(initial) if model in _REGISTERS else None
+        start = registers if model is Model.MULTI_REGISTER else None
+        if model in _REGISTERS:
+            start = self._id(initial)
         return Calls(model, f, first, second, inv, ret, np.array(flat, dtype=np.int64), start)
+
+    def _first(self, initial: Any) -> list[int]:
+        """Each key of several registers, and what it holds at first."""
+        of_key = {frozen(key): value for key, value in initial.items()} if isinstance(initial, dict) else None
+        txns = [one for one in self.possible() if one.f == "txn"]
+        keys = {frozen(key): None for one in txns for _, key, _ in self._micro_operations(one)}
+        held = [(key, initial if of_key is None else of_key.get(key)) for key in keys]
+        return [self._id(word) for pair in held for word in pair]
+
+    def _micro_operations(self, one: Done) -> list[tuple[bool, Any, Any]]:
+        """(whether it writes, key, value) of each in a transaction. Raises TextError."""
+        found: list[tuple[bool, Any, Any]] = []
+        for mop in one.value if isinstance(one.value, list) else [one.value]:
+            match mop:
+                case [str(f), key, value] if f in _WRITES:
+                    found.append((_WRITES[f], key, value))
+                case _:
+                    needs = "[[:r k v] [:w k v] ..]"
+                    raise TextError(f"operation {one.at}: :txn needs {needs}, not {one.value!r:.40}")
+        return found
 
     def possible(self) -> list[Done]:
         """The operations that may have happened; a read that gave nothing back is left out."""
@@ -97,6 +121,12 @@ class Subject:
                 if not (isinstance(one.value, list) and len(one.value) == 2):
                     raise TextError(f"operation {one.at}: :{one.f} needs [old new], not {one.value!r:.40}")
                 return self._id(one.value[0]), self._id(one.value[1])
+            case Shape.TXN:
+                begin = len(flat)
+                for writes, key, value in self._micro_operations(one):
+                    known = writes or one.outcome is Outcome.OK
+                    flat += (int(writes), self._id(key), self._id(value) if known else NIL)
+                return begin, len(flat)
             case Shape.ELEMENTS:
                 if not isinstance(one.value, list | None):
                     raise TextError(f"operation {one.at}: :{one.f} needs a set, not {one.value!r:.40}")

@@ -2,10 +2,10 @@
 them.
 
 One JSON object a line. ``ops``: [f, value, inv, ret]; value is null where it is not known, "empty" for an
-empty queue, [old, new] for a cas, a list for the elements of a set; ret is null where the operation never
-returned. Of a log: [value, offset or null] for an append, the end that was told, and for a read {"covered":
-[from, to], "records": [[offset, value], ...]}. ``txns`` (Elle): [process, outcome, inv, ret, [[act, key,
-value], ...]].
+empty queue, [old, new] for a cas, a list for the elements of a set, [[r or w, key, value], ...] for a
+transaction over registers; ret is null where the operation never returned. Of a log: [value, offset or null]
+for an append, the end that was told, and for a read {"covered": [from, to], "records": [[offset, value],
+...]}. ``txns`` (Elle): [process, outcome, inv, ret, [[act, key, value], ...]].
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ LINEARIZABLE = GOLDEN / "linearizable.jsonl"
 ELLE = GOLDEN / "elle.jsonl"
 INITIAL = -1
 """Of registers: a value, since a read of nil is nobody's proof."""
+KEYS = range(3)
+"""Of several registers."""
 LOGS = (Model.LOG, Model.SOME_OF_LOG)
 Golden = dict[str, Any]
 _ACTS = {"append": Act.APPEND, "w": Act.WRITE, "r": Act.READ}
@@ -54,6 +56,9 @@ def calls(golden: Golden) -> Calls:
         return _log_calls(golden, model)
     names = list(SHAPES[model])
     flat: list[int] = []
+    initial = INITIAL if model in (Model.REGISTER, Model.CAS_REGISTER) else None
+    if model is Model.MULTI_REGISTER:
+        flat, initial = [word for key in KEYS for word in (key, INITIAL)], len(KEYS)
     rows = []
     for f, value, inv, ret in golden["ops"]:
         match value:
@@ -63,6 +68,11 @@ def calls(golden: Golden) -> Calls:
                 a, b = EMPTY, NIL
             case [old, new] if f == "cas":
                 a, b = old, new
+            case list() if f == "txn":
+                begin = len(flat)
+                for act, key, what in value:
+                    flat += (int(act == "w"), key, NIL if what is None else what)
+                a, b = begin, len(flat)
             case list():
                 a, b = len(flat), len(flat) + len(value)
                 flat += value
@@ -70,7 +80,6 @@ def calls(golden: Golden) -> Calls:
                 a, b = value, NIL
         rows.append((names.index(f), a, b, inv, NEVER if ret is None else ret))
     table = np.array(rows, dtype=np.int64).reshape(-1, 5)
-    initial = INITIAL if model in (Model.REGISTER, Model.CAS_REGISTER) else None
     f, a, b, inv, ret = (np.ascontiguousarray(column) for column in table.T)
     return Calls(model, f, a, b, inv, ret, np.array(flat, dtype=np.int64), initial)
 
@@ -113,7 +122,6 @@ def check_golden_log(golden: Golden) -> str:
     appends: list[Append] = []
     reads: list[Read] = []
     ends: list[End] = []
-    holes = False
     for f, value, inv, ret in golden["ops"]:
         match f:
             case "append":
@@ -121,14 +129,21 @@ def check_golden_log(golden: Golden) -> str:
                 appends.append(Append(value[0], inv, NEVER if ret is None else ret, offset))
             case "read":
                 reads += [Read(ret, offset, what) for offset, what in value["records"]]
-                holes |= not set(range(*value["covered"])) <= {offset for offset, _ in value["records"]}
             case _:
                 ends.append(End(inv, ret, value))
     every = golden["model"] == Model.LOG
     if not every:  # what nobody here appended, others did, before everything
         ours = {one.value for one in appends}
         appends += [Append(value, -1) for value in {one.value for one in reads} - ours]
-    return "invalid" if holes or check_log(appends, reads, ends, holes=every) else "valid"
+    return "invalid" if holes(golden) or check_log(appends, reads, ends, holes=every) else "valid"
+
+
+def holes(golden: Golden) -> bool:
+    """Whether a read of a log shows no record somewhere in a range that it covered."""
+    reads = [value for f, value, _, _ in golden["ops"] if f == "read"]
+    return any(
+        not set(range(*read["covered"])) <= {offset for offset, _ in read["records"]} for read in reads
+    )
 
 
 def as_columns(golden: Golden) -> Columns:
@@ -166,7 +181,7 @@ def make(model: Model, rng: random.Random, size: int) -> Golden:
     spans = [(s, s + 1 + rng.randrange(spread)) for s in starts]
     effect = sorted((rng.randint(*span), n) for n, span in enumerate(spans))
     act = _MAKERS[model]
-    state: dict[str, Any] = {"held": [], "value": INITIAL, "put": []}
+    state: dict[str, Any] = {"held": [], "value": INITIAL, "registers": {}, "put": []}
     spoil = rng.choice((0.0, 0.1, 0.25))
     ops = []
     for _, n in effect:
@@ -180,6 +195,8 @@ def make(model: Model, rng: random.Random, size: int) -> Golden:
             value = [value[0], None]
         if lost and f in ("read", "dequeue"):
             value = None
+        if lost and f == "txn":
+            value = [[act, key, what if act == "w" else None] for act, key, what in value]
         ops.append([f, value, inv, None if lost else ret])
     rng.shuffle(ops)
     return {"model": str(model), "ops": ops}
@@ -208,6 +225,22 @@ def _cas(state: Any, rng: random.Random, fresh: int, happens: bool, spoil: float
     if happens and old == state["value"]:
         state["value"] = new
     return "cas", [old, new]
+
+
+def _txn(state: Any, rng: random.Random, fresh: int, happens: bool, spoil: float) -> tuple[str, Any]:
+    """One to three reads and writes of a few values, one after another."""
+    del fresh
+    held, mops = dict(state["registers"]), []
+    for _ in range(rng.randint(1, 3)):
+        key, value = rng.choice(KEYS), rng.randrange(3)
+        if rng.random() < 0.5:
+            held[key] = value
+            mops.append(["w", key, value])
+        else:
+            mops.append(["r", key, value if rng.random() < spoil else held.get(key, INITIAL)])
+    if happens:
+        state["registers"] = held
+    return "txn", mops
 
 
 def _mutex(state: Any, rng: random.Random, fresh: int, happens: bool, spoil: float) -> tuple[str, Any]:
@@ -282,6 +315,7 @@ def _log(state: Any, rng: random.Random, fresh: int, happens: bool, spoil: float
 _MAKERS: dict[Model, Callable[..., tuple[str, Any]]] = {
     Model.REGISTER: _register,
     Model.CAS_REGISTER: _cas,
+    Model.MULTI_REGISTER: _txn,
     Model.MUTEX: _mutex,
     Model.SET: _set,
     Model.UNORDERED_QUEUE: _queue(lambda rng, held: rng.choice(held)),

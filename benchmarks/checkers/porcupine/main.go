@@ -32,6 +32,15 @@ type call struct {
 	known   bool // the value
 	empty   bool
 	certain bool // it returned
+	mops    []micro
+}
+
+// Of a transaction over a few registers.
+type micro struct {
+	writes bool
+	key    int
+	value  int64
+	known  bool
 }
 
 // An operation that never returned may be placed at the very end; where it cannot happen there, it did not happen.
@@ -92,6 +101,18 @@ func mutex(state, input, output any) (bool, any) {
 	return true, !held
 }
 
+func registers(state, input, output any) (bool, any) {
+	held := state.([3]int64)
+	for _, m := range input.(call).mops {
+		if m.writes {
+			held[m.key] = m.value
+		} else if m.known && held[m.key] != m.value {
+			return false, state
+		}
+	}
+	return true, held
+}
+
 func queue(state, input, output any) (bool, any) {
 	held, c := state.(string), input.(call)
 	if c.f == "enqueue" {
@@ -113,12 +134,24 @@ func model(name string) (porcupine.Model, bool) {
 		return porcupine.Model{Init: func() any { return int64(initial) }, Step: register}, true
 	case "kv":
 		return porcupine.Model{Partition: byKey, Init: func() any { return "" }, Step: text, Hash: textHash}, true
+	case "multi-register":
+		return porcupine.Model{Init: func() any { return [3]int64{initial, initial, initial} }, Step: registers}, true
 	case "mutex":
 		return porcupine.Model{Init: func() any { return false }, Step: mutex}, true
 	case "fifo-queue":
 		return porcupine.Model{Init: func() any { return "" }, Step: queue}, true
 	}
 	return porcupine.Model{}, false
+}
+
+func micros(values []any) []micro {
+	found := make([]micro, len(values))
+	for n, value := range values {
+		mop := value.([]any)
+		seen, known := mop[2].(float64)
+		found[n] = micro{mop[0] == "w", int(mop[1].(float64)), int64(seen), known}
+	}
+	return found
 }
 
 func operations(h history) []porcupine.Operation {
@@ -131,11 +164,14 @@ func operations(h history) []porcupine.Operation {
 		case string:
 			c.empty = true
 		case []any:
-			if key, isText := value[0].(string); isText {
-				c.key = key
+			switch first := value[0].(type) {
+			case string:
+				c.key = first
 				c.text, c.known = value[1].(string)
-			} else {
-				c.a, c.b = int64(value[0].(float64)), int64(value[1].(float64))
+			case []any:
+				c.mops = micros(value)
+			default:
+				c.a, c.b = int64(first.(float64)), int64(value[1].(float64))
 			}
 		}
 		ret := int64(math.MaxInt64)

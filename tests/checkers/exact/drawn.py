@@ -11,6 +11,7 @@ from typing import Any
 from wrackline.checkers.models import REFUSED, Model, OneOf, Operation, Outcome
 from wrackline.checkers.models.counter import Counter
 from wrackline.checkers.models.kv import Kv
+from wrackline.checkers.models.log import Log
 from wrackline.checkers.models.mutex import Mutex
 from wrackline.checkers.models.queues import FifoQueue, UnorderedQueue
 from wrackline.checkers.models.registers import CasRegister, Register, StrictCasRegister
@@ -97,6 +98,20 @@ def _bank(rng: random.Random) -> Move:
     return "read", None, [{"a": a, "b": b, "c": 6 - a - b} for a in range(7) for b in range(7 - a)]
 
 
+def _log(rng: random.Random) -> Move:
+    value = rng.choice(FEW)
+    records = [[at, held] for at in range(5) for held in FEW]
+    pairs = [[one, other] for one in records for other in records if other[0] == one[0] + 1]
+    return rng.choice(
+        [
+            ("append", value, [[offset, value] for offset in (None, *range(6))]),
+            ("append", value, [[offset, value] for offset in (None, *range(6))]),
+            ("read", None, [*([one] for one in records), *pairs]),
+            ("end", None, list(range(6))),
+        ]
+    )
+
+
 @dataclass(frozen=True)
 class Kind:
     model: Model[Any]
@@ -117,6 +132,7 @@ KINDS: Mapping[str, Kind] = {
     "unordered-queue": Kind(UnorderedQueue(), _queue),
     "multi-register": Kind(MultiRegister(), _txn),
     "bank": Kind(Bank(2), _bank),
+    "log": Kind(Log(), _log),
 }
 
 

@@ -24,6 +24,7 @@ COUNTS = {
     Model.REGISTER: 150,
     Model.FIFO_QUEUE: 200,
     Model.CAS_REGISTER: 60,
+    Model.MULTI_REGISTER: 60,
     Model.MUTEX: 40,
     Model.SET: 40,
     Model.UNORDERED_QUEUE: 40,

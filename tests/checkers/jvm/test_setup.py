@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -165,11 +167,13 @@ def test_versions_are_text_in_the_pom() -> None:
     assert "<version>1&lt;2</version>" in pom([Artifact("g", "a", "1<2")])
 
 
-def test_a_classpath_is_checked_where_it_is_named(tmp_path: Path) -> None:
+def test_a_classpath_is_checked_where_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("b.jar", "a.jar"):
         (tmp_path / name).touch()
     found = find_classpath(f"{tmp_path}/*:{tmp_path}")
     assert found == (f"{tmp_path}/a.jar", f"{tmp_path}/b.jar", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert find_classpath("b.jar") == (f"{tmp_path}/b.jar",)
     with pytest.raises(JvmUnavailable, match=rf"{CLASSPATH_VARIABLE}: /no/such.jar is not there and 1 more"):
         find_classpath(environment={CLASSPATH_VARIABLE: "/no/such.jar:/nor/this.jar"})
 
@@ -186,6 +190,52 @@ def test_a_jvm_that_ends_is_reported_with_its_last_output(
         pytest.raises(JvmUnavailable, match="ended with code 7: no jvm here"),
     ):
         bridge.load("knossos")
+
+
+@pytest.fixture
+def writing_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Instead of JPype, a JVM that writes a file into its folder, says where that is, and does no more.
+    Returns where the test is: an empty folder."""
+    module, here = tmp_path / "modules" / "jpype", tmp_path / "here"
+    module.mkdir(parents=True)
+    (module / "config.py").touch()
+    (module / "__init__.py").write_text(
+        "import os, sys, time\n"
+        "class JException(Exception): ...\n"
+        "def startJVM(*_, **__):\n"
+        "    open('MutableAcc-Object.class', 'w').close()\n"
+        "    print(os.getcwd(), file=sys.stderr, flush=True)\n"
+        "    time.sleep(float(os.environ.get('JVM_LASTS_S', 0)))\n"
+        "    os._exit(7)\n"
+    )
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.syspath_prepend(module.parent)
+    return here
+
+
+def test_what_a_jvm_writes_is_gone_when_it_ends(writing_jvm: Path) -> None:
+    with Bridge(["/nothing"]) as bridge, pytest.raises(JvmUnavailable, match="with code 7: /") as wrong:
+        bridge.load("elle")
+    folder = Path(str(wrong.value).rpartition(": ")[2])
+    assert folder.name.startswith("wrackline-jvm-")
+    assert not folder.exists()
+    assert list(writing_jvm.iterdir()) == []
+
+
+def test_a_jvm_that_nobody_waits_for_removes_its_folder(writing_jvm: Path) -> None:
+    folder = writing_jvm.parent / "folder"
+    folder.mkdir()
+    command = [sys.executable, "-m", "wrackline.checkers.jvm.child", str(folder), "1g", "/nothing"]
+    environment = {**os.environ, "JVM_LASTS_S": "60", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stderr is not None
+        assert child.stderr.readline().decode().strip() == str(folder)
+        assert [file.name for file in folder.iterdir()] == ["MutableAcc-Object.class"]
+        child.stdin.close()
+        assert child.wait(timeout=30) == 0
+    assert not folder.exists()
 
 
 def test_a_dequeue_nobody_can_model_is_unknown_without_asking() -> None:

@@ -89,6 +89,22 @@ ALLOWED: list[tuple[str, dict[str, Any], list[Row]]] = [
         [("enqueue", 1), ("enqueue", 1), ("enqueue", 2), ("dequeue", None, 2), ("dequeue", None, 1)],
     ),
     (
+        "log",
+        {},
+        [
+            ("end", None, 0),
+            ("append", "a", [0, "a"]),
+            ("append", "a", [None, "a"]),
+            ("append", "b", None, INFO),
+            ("read", None, [[0, "a"], [1, "a"]]),
+            ("end", None, 2),
+            ("read", None, [[2, "b"]]),
+            ("append", None, [3, None]),
+            ("read", None, [[3, None]]),
+            ("read", None, []),
+        ],
+    ),
+    (
         "unordered-queue",
         {},
         [
@@ -134,6 +150,12 @@ REFUSED: list[tuple[str, dict[str, Any], list[Row]]] = [
     ("fifo-queue", {}, [("enqueue", 1), ("dequeue", None, None)]),
     ("unordered-queue", {}, [("enqueue", 1), ("dequeue", None, 1), ("dequeue", None, 1)]),
     ("unordered-queue", {}, [("enqueue", 1), ("dequeue", None, "empty")]),
+    ("log", {}, [("append", 1, [0, 1]), ("append", 1, [0, 1])]),
+    ("log", {}, [("append", 1, [0, 1]), ("append", 1, [2, 1])]),
+    ("log", {}, [("append", 1, [0, 1]), ("read", None, [[0, 2]])]),
+    ("log", {}, [("append", 1, [0, 1]), ("read", None, [[0, 1], [1, 1]])]),
+    ("log", {}, [("append", 1, None, INFO), ("end", None, 1), ("read", None, [[0, 2]])]),
+    ("log", {}, [("append", 1, None, INFO), ("append", 1, [0, 1]), ("append", 2, [1, 2]), ("end", None, 1)]),
 ]
 NAMES = sorted({name for name, _, _ in ALLOWED})
 
@@ -191,6 +213,11 @@ def test_every_operation_of_a_model_is_tried_and_described(name: str) -> None:
             ":txn needs [[:r k v] [:w k v] ..], not [['a', 1]] (process 0)",
         ),
         ("bank", ("transfer", {"from": 1}), ":transfer needs :from, :to and :amount, not {'from': 1}"),
+        ("log", ("append", 1, [1]), ":append needs [offset value], not [1] (process 0)"),
+        ("log", ("append", 1, ["a", 1]), ":append needs [offset value], not ['a', 1] (process 0)"),
+        ("log", ("read", None, 7), ":read needs [[offset value] ..], not 7 (process 0)"),
+        ("log", ("read", None, [[1]]), ":read needs [[offset value] ..], not [[1]] (process 0)"),
+        ("log", ("read", None, [["a", 1]]), ":read needs [[offset value] ..], not [['a', 1]] (process 0)"),
         ("bank", ("read", None, 7), ":read needs a map, not 7 (process 0)"),
         (
             "set",

@@ -272,6 +272,23 @@ def test_knossos_as_referee(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_jvm
+def test_knossos_judges_registers_in_transactions(tmp_path: Path) -> None:
+    asked = ["--model", "multi-register", "--by", "both"]
+    wrote = ("txn", "[[:w :x 1] [:r :y nil]]", "[[:w :x 1] [:r :y nil]]")
+    found = check(tmp_path, operations(wrote, ("txn", "[[:r :x nil]]", "[[:r :x 1]]")), *asked)
+    assert (found.return_value, "Knossos says valid" in found.output) == (0, True)
+    bad = operations(wrote, ("txn", "[[:r :x nil] [:r :y nil]]", "[[:r :x 1] [:r :y 2]]"))
+    found = check(tmp_path, bad, *asked)
+    assert (found.return_value, "Knossos says invalid" in found.output) == (1, True)
+    found = check(tmp_path, bad, *asked[:2], "--by", "knossos")
+    assert "when the object holds {x: 1, y: nil}, none of these can be next: :txn" in found.output
+    first = operations(("txn", "[[:r :x nil] [:r :y nil]]", "[[:r :x nil] [:r :y 2]]"))
+    found = check(tmp_path, first, *asked, "--initial", '{"y": 2}')
+    assert (found.return_value, "Knossos says valid" in found.output) == (0, True)
+
+
+@pytest.mark.slow
+@needs_jvm
 def test_elle_says_why_each_transaction_comes_before_the_next(tmp_path: Path) -> None:
     lost = """{:process 0 :type :invoke :f :txn :value [[:append :x 1]]}
 {:process 0 :type :ok :f :txn :value [[:append :x 1]]}

@@ -118,6 +118,43 @@ def test_what_is_no_log_is_one_line(tmp_path: Path, words: Words, said: str) -> 
     assert f"history.edn: {said}" in found.stderr
 
 
+TWICE = [*done(0, "append", [0, 7], 7), *done(0, "append", [1, 7], 7), *done(2, "end", 2)]
+
+
+def test_a_log_in_which_values_repeat_is_searched(tmp_path: Path) -> None:
+    found = check(tmp_path, [*TWICE, *done(3, "read", [[1, 7], [None, 8]])])
+    assert (found.return_value, "history: linearizable (search, 4 operations)" in found.output) == (0, True)
+    assert "value 7 was put more than once: only a search can decide" in found.output
+    # The end was 2, so nothing was at 2 and beyond.
+    lost = [(4, "invoke", "append", 8), *TWICE, *done(2, "append", [3, 9], 9), *done(3, "read", [[2, 8]])]
+    assert check(tmp_path, lost).return_value == 0
+    found = check(tmp_path, [*lost, *done(2, "end", 3)])
+    assert found.return_value == 1
+    assert (
+        "there is no place for process 2 :end 3 (operation 12 to 13)\n"
+        "    when the object holds 4 records, none of these can be next: :end 3 of process 2\n"
+    ) in found.output
+    found = check(tmp_path, [*TWICE, *done(2, "append", [2, 9], 9), *done(3, "read", [[2, 7]])])
+    assert "there is no place for process 3 :read [[2 7]]" in found.output
+    found = check(tmp_path, [*TWICE, *done(2, "append", [None, 9], 9), *done(3, "read", [[2, 7]])])
+    assert (
+        "there is no place for process 2 :append [nil 9] (operation 7 to 8)\n"
+        "    when the object holds 2 records (7 was seen at 2), none of these can be next: "
+        ":append [nil 9] of process 2\n"
+    ) in found.output
+
+
+def test_unique_values_may_be_searched_too(tmp_path: Path) -> None:
+    found = check(tmp_path, GOOD, "--by", "search")
+    assert (found.return_value, found.output) == (0, "history: linearizable (search, 6 operations)\n")
+
+
+@pytest.mark.parametrize("by", ["", "search", "knossos", "both"])
+def test_with_repeated_values_and_holes_nobody_is_asked(tmp_path: Path, by: str) -> None:
+    found = check(tmp_path, TWICE, "--holes", *(["--by", by] if by else []))
+    assert (found.return_value, "where offsets may have no record" in found.output) == (3, True)
+
+
 @pytest.mark.slow
 def test_knossos_says_the_same(tmp_path: Path) -> None:
     if not available():
@@ -125,6 +162,5 @@ def test_knossos_says_the_same(tmp_path: Path) -> None:
     assert "linearizable (Knossos, 6 operations)" in check(tmp_path, GOOD, "--by", "knossos").output
     found = check(tmp_path, [*GOOD, *done(2, "end", 2)], "--by", "knossos")
     assert (found.return_value, "there is no place for process 2 :end 2" in found.output) == (1, True)
-    twice = [*done(0, "append", [0, 7], 7), *done(0, "append", [1, 7], 7)]
-    assert check(tmp_path, twice).return_value == 0
-    assert check(tmp_path, twice, "--holes").return_value == 3
+    found = check(tmp_path, TWICE, "--by", "both")
+    assert (found.return_value, "Knossos says valid" in found.output) == (0, True)
