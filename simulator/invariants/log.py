@@ -29,12 +29,12 @@ class LeaderCompleteness(Invariant):
             if log is None or log.leo < known.true_hwm:
                 end = None if log is None else log.leo
                 return self.violated(
-                    seen, image.tp, f"leader {leader} ends at {end}, {known.true_hwm} was committed"
+                    seen, image.tp, f"leader {leader} ends at {end:,}, and {known.true_hwm:,} was committed"
                 )
             missing = _missing(known, leader, log)
             if missing is not None:
                 return self.violated(
-                    seen, image.tp, f"leader {leader} lacks the acknowledged records at {missing.base}"
+                    seen, image.tp, f"leader {leader} lacks the acknowledged records at {missing.base:,}"
                 )
         return None
 
@@ -65,7 +65,9 @@ class CandidateCompleteness(Invariant):
                 if end < known.true_hwm:
                     group = "ISR" if node in image.isr else "ELR"
                     return self.violated(
-                        seen, image.tp, f"{node} of the {group} ends at {end}, {known.true_hwm} was committed"
+                        seen,
+                        image.tp,
+                        f"{node} of the {group} ends at {end:,}, and {known.true_hwm:,} was committed",
                     )
         return None
 
@@ -106,7 +108,7 @@ class LogMatching(Invariant):
         return self.violated(
             seen,
             known.tp,
-            f"{node} differs from what was committed at {match}, its high watermark is {bound}",
+            f"{node} differs from what was committed at {match:,}, its high watermark is {bound:,}",
         )
 
 
@@ -128,8 +130,8 @@ class ConsistentRead(Invariant):
                 return self.violated(
                     seen,
                     image.tp,
-                    f"leader {image.leader} has other records from {match} on than could be read "
-                    f"up to {known.committed_end}",
+                    f"leader {image.leader} has other records from {match:,} on than could be read "
+                    f"up to {known.committed_end:,}",
                 )
         return None
 
@@ -150,7 +152,7 @@ class NothingLostGlobally(Invariant):
             for mark in known.acked:
                 if not any(log is not None and mark.is_in(log) for _, log in logs):
                     return self.violated(
-                        seen, image.tp, f"no replica has the acknowledged records at {mark.base} any more"
+                        seen, image.tp, f"no replica has the acknowledged records at {mark.base:,} any more"
                     )
         return None
 
@@ -166,7 +168,7 @@ class WatermarkBounds(Invariant):
             start, at, end = replica.log.log_start, replica.high_watermark, replica.log.leo
             if not start <= at <= end:
                 return self.violated(
-                    seen, replica.tp, f"high watermark {at} outside the log, {start} to {end}"
+                    seen, replica.tp, f"high watermark {at:,} outside the log, {start:,} to {end:,}"
                 )
             same_term = (
                 was is not None
@@ -177,7 +179,9 @@ class WatermarkBounds(Invariant):
             )
             if was is not None and same_term and at < was.high_watermark:
                 return self.violated(
-                    seen, replica.tp, f"the leader's high watermark went from {was.high_watermark} to {at}"
+                    seen,
+                    replica.tp,
+                    f"the leader's high watermark went from {was.high_watermark:,} to {at:,}",
                 )
         return None
 
@@ -216,7 +220,7 @@ class OneLeaderPerEpoch(Invariant):
             first = known.records.setdefault((mark.epoch, mark.base), (mark.crc, mark.end))
             if first != (mark.crc, mark.end):
                 return self.violated(
-                    seen, effect.tp, f"two different records of epoch {mark.epoch} at offset {mark.base}"
+                    seen, effect.tp, f"two different records of epoch {mark.epoch} at offset {mark.base:,}"
                 )
         return None
 
@@ -283,7 +287,7 @@ class AckRule(Invariant):
     def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         for tp, acks, mark, base in seen.acks:
             if mark is None:
-                return self.violated(seen, tp, f"acknowledged at {base}, where the leader has no such batch")
+                return self.violated(seen, tp, f"acknowledged at {base:,}, and the leader has no such batch")
             image, known = cluster.image.partition(tp), cluster.partitions.get(tp)
             if acks != -1 or image is None or known is None or cluster.excused(image):
                 continue
@@ -306,14 +310,14 @@ class AckRule(Invariant):
             log = cluster.log(node, image.tp)
             if node not in known.impaired and (log is None or not mark.is_in(log)):
                 return self.violated(
-                    seen, image.tp, f"acks=all at {mark.base}, and {node} of ISR or ELR does not have it"
+                    seen, image.tp, f"acks=all at {mark.base:,}, and {node} of ISR or ELR does not have it"
                 )
         broker = cluster.broker(seen.node)
         replica = None if broker is None else broker.replica(image.tp)
         leader = None if replica is None else replica.leader
         if replica is not None and leader is not None and len(leader.maximal) < replica.min_isr:
             return self.violated(
-                seen, image.tp, f"acks=all at {mark.base} with {len(leader.maximal)} in-sync replicas"
+                seen, image.tp, f"acks=all at {mark.base:,} with {len(leader.maximal)} in-sync replicas"
             )
         return None
 
@@ -335,7 +339,7 @@ class AppendOnly(Invariant):
                 return self.violated(
                     seen,
                     effect.tp,
-                    f"the leader cut its log to {to}, below its high watermark {was.high_watermark}",
+                    f"the leader cut its log to {to:,}, below its high watermark {was.high_watermark:,}",
                 )
         return None
 
@@ -358,6 +362,8 @@ class FlushedWhenCommitted(Invariant):
                 log = cluster.log(node, known.tp)
                 if log is not None and log.synced < known.committed_end:
                     return self.violated(
-                        seen, known.tp, f"{known.committed_end} is committed, {node} has flushed {log.synced}"
+                        seen,
+                        known.tp,
+                        f"{known.committed_end:,} is committed, and {node} has flushed {log.synced:,}",
                     )
         return None

@@ -195,14 +195,14 @@ class ZookeeperChecker:
                 continue
             log = self._world.brokers[leader].disk.logs.get(tp)
             if log is None or log.leo < known.true_hwm or known.match.get(leader, 0) < known.committed_end:
-                text = f"leader {leader} agrees up to {known.match.get(leader, 0)} with what was committed"
-                self._find("I01", tp, f"{text}, which ends at {known.true_hwm}")
+                text = f"leader {leader} agrees up to {known.match.get(leader, 0):,} with what was committed"
+                self._find("I01", tp, f"{text}, which ends at {known.true_hwm:,}")
         if len(owners) > 1:
             self._find("I22", tp, f"{owners} serve clients, and each has its session")
         for mark in known.acked[-3:]:
             logs = [server.disk.logs.get(tp) for server in self._world.brokers.values()]
             if not any(log is not None and mark.is_in(log) for log in logs):
-                self._find("I07", tp, f"the record acknowledged at {mark.base} is on no disk")
+                self._find("I07", tp, f"the record acknowledged at {mark.base:,} is on no disk")
 
     def _committed(self, image: PartitionImage, local: Local) -> None:
         """I22, as a leader's high watermark moves."""
@@ -210,8 +210,8 @@ class ZookeeperChecker:
         for member in state.isr:
             follower = state.followers.get(member)
             if follower is not None and follower.leo < replica.high_watermark:
-                ends = f"{member} of the ISR ends at {follower.leo}"
-                self._find("I22", image.tp, f"high watermark {replica.high_watermark}, and {ends}")
+                ends = f"{member} of the ISR ends at {follower.leo:,}"
+                self._find("I22", image.tp, f"high watermark {replica.high_watermark:,}, and {ends}")
         if not state.isr <= set(local.assigned):
             self._find("I21", image.tp, f"ISR {sorted(state.isr)} of AR {list(local.assigned)}")
 
@@ -220,18 +220,18 @@ class ZookeeperChecker:
         replica, tp = local.replica, known.tp
         log = replica.log
         if not log.log_start <= replica.high_watermark <= log.leo:
-            self._find("I10", tp, f"{node}: {log.log_start} <= {replica.high_watermark} <= {log.leo}")
+            self._find("I10", tp, f"{node}: {log.log_start:,} <= {replica.high_watermark:,} <= {log.leo:,}")
         life, term, was = self._terms.get((node, tp), (-1, -1, -1))
         same = life == self._world.brokers[node].incarnation and term == local.followed
         if same and local.phase is Phase.LEADING and replica.high_watermark < was:
-            self._find("I10", tp, f"leader {node}'s high watermark fell from {was}")
+            self._find("I10", tp, f"leader {node}'s high watermark fell from {was:,}")
         fetched = self._fetched(node, tp)
         if len(fetched) > 1 or (local.leads and fetched):
             self._find("I16", tp, f"{node} fetches from {list(fetched)}")
         bound = min(replica.high_watermark, log.leo, known.committed_end)
         match = known.match.get(node, 0)
         if match < bound and any(match < end <= bound for end in known.ends[-64:]):
-            self._find("I03", tp, f"{node} differs from what was committed at {match}, below {bound}")
+            self._find("I03", tp, f"{node} differs from what was committed at {match:,}, below {bound:,}")
 
     def _append_only(self, tp: TopicPartition, effect: _LOG) -> None:
         """I19: a leader that goes on leading cuts nothing that is committed."""
@@ -239,7 +239,7 @@ class ZookeeperChecker:
         local = self._local(self._step.node, tp)
         goes_on = local is not None and local.followed == term and local.leads
         if isinstance(effect, Truncate) and goes_on and effect.to_offset < was and life >= 0:
-            self._find("I19", tp, f"the leader cut its log to {effect.to_offset}, below {was}")
+            self._find("I19", tp, f"the leader cut its log to {effect.to_offset:,}, below {was:,}")
 
     def _acknowledged(self, image: PartitionImage, known: ObservedPartition) -> None:
         """I17, at each reply to acks=all."""
@@ -260,7 +260,7 @@ class ZookeeperChecker:
             if member in self._lossy or not server.up:
                 continue
             if log is None or not mark.is_in(log):
-                self._find("I17", image.tp, f"acks=all at {mark.base}, {member} of the ISR does not have it")
+                self._find("I17", image.tp, f"acks=all at {mark.base:,}, {member} of the ISR lacks it")
 
     def at_rest(self) -> list[Violation]:
         """I21 at the end of a run, when nothing is under way: what ZooKeeper says of the sets."""
