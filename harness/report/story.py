@@ -32,7 +32,7 @@ def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anoma
         story.append(_fault_sentence(fault))
     if len(faults) > 8:
         story.append(f"… and {plural(len(faults) - 8, 'more fault')} (table below).")
-    found = [a for a in anomalies if a.count and not a.is_evidence]
+    found = [a for a in anomalies if a.count]
     if rows(files.verdict, "incidents"):
         story += _of_incidents(files)
     elif found:

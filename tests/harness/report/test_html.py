@@ -221,6 +221,9 @@ def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> No
     assert "n3 had cut its log to 0 at 13.055 s." in read.text
     assert "nodes/n3/broker.log:7" in read.text
     assert "and 19 more incidents" in read.text
+    story = read.text.partition("What happened")[2].partition("Conditions for a pass")[0]
+    assert f"{INCIDENT['sentence']}. Two logs differ. … and 19 more incidents (below)." in story
+    assert STALE.capitalize() not in story, "what is allowed has nothing to do with the verdict"
     assert "nodes/n3/broker.log" in [named.get("href") for tag, named in read.tags if tag == "a"]
 
 
