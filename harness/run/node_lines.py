@@ -44,7 +44,7 @@ _WORDS: Final = (
     (Tells.LEADS, re.compile(rb"starts at [Ll]eader [Ee]poch (?P<epoch>\d+) from offset (?P<end>\d+)")),
     (Tells.ELECTED, re.compile(rb"UNCLEAN partition change|[Nn]ew leader and ISR")),
     (Tells.LOADED, re.compile(rb"Completed load of [Ll]og.* log[- ]end[- ]offset (?P<end>\d+)")),
-    (Tells.CUTS, re.compile(rb"runcating .*(?:offset=(?P<end>\d+)|below high watermark)")),
+    (Tells.CUTS, re.compile(rb"runcating \S.*?(?:to offset |offset=)(?P<end>\d+)")),
 )
 """The first that fits. What is no line of these says nothing, such as that cutting a log "has no effect"."""
 _ROLES: Final = {"leader": Tells.LEADS, "follower": Tells.FOLLOWS}

@@ -171,7 +171,7 @@ def test_a_log_that_has_none_of_the_records_any_more_is_cut_for_another_reason(t
         ("INFO [Log partition=log-0, dir=/d] Truncating to offset 7 (kafka.log.Log, 2.0)", 7),
         ("WARN [LogLoader partition=log-0] Corruption found in segment 0, truncating to offset 7", 7),
         ("INFO [UnifiedLog partition=log-0] Truncate and start at offset 7, logStartOffset: 7", 7),
-        ("WARN [ReplicaFetcher] Truncating log-0 to offset 7 below high watermark 9", None),
+        ("WARN [UnifiedLog partition=log-0] Truncating log-0 to offset 7 below high watermark 9", None),
         ("WARN [ReplicaFetcher] The leader's offset 7 will be used for truncation in log-0.", None),
     ],
 )
