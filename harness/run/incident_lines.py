@@ -33,7 +33,7 @@ def add_lines(run_dir: Path, verdict: dict[str, Any], started_at: str = "") -> b
         own = [line for line in found if line.label == f"{one['topic']}-{one['partition']}"]
         cuts = _cuts(own, one)
         takeover = _takeover(own, one)
-        chosen = _chosen(own, one, [*cuts, *takeover])
+        chosen = _chosen(own, one, [*takeover, *_loaded(own, one, takeover), *cuts])
         one["lines"] = [line.to_json() for line in chosen]
         one["truncations"] = [
             {"node": line.host, "at_ns": line.known_ns, "to": line.end, "was": line.was}
@@ -100,11 +100,25 @@ def _takeover(own: Sequence[Line], incident: Mapping[str, Any]) -> list[Line]:
     ][:1]
 
 
+def _loaded(own: Sequence[Line], incident: Mapping[str, Any], takeover: Sequence[Line]) -> list[Line]:
+    """The line in which the new leader had loaded its log before, where that lacked some of the records."""
+    found = [
+        line
+        for leads in takeover
+        for line in own
+        if line.tells is Tells.LOADED
+        and (line.host, line.file) == (leads.host, leads.file)
+        and line.number < leads.number
+        and _matters(line, incident)
+    ]
+    return found[-1:]
+
+
 def _chosen(own: Sequence[Line], incident: Mapping[str, Any], first: Sequence[Line]) -> list[Line]:
     """``first``, and then what else was near: whom the controller elected before what replicas say, and lines
     near the change of leader before those far from it. Those chosen are in the order of time."""
     at = incident["at_ns"] or incident["last_ns"] or 0
-    order = [Tells.ELECTED, Tells.CUTS, Tells.LOADED, Tells.LEADS, Tells.FOLLOWS]
+    order = [Tells.ELECTED, Tells.BELOW, Tells.CUTS, Tells.LOADED, Tells.LEADS, Tells.FOLLOWS]
     others = [
         line
         for line in own
@@ -118,7 +132,7 @@ def _chosen(own: Sequence[Line], incident: Mapping[str, Any], first: Sequence[Li
 def _matters(line: Line, incident: Mapping[str, Any]) -> bool:
     """Whether a log that ends there, or is to, lacks offsets that the incident is about, and which it could
     have had."""
-    if line.tells not in (Tells.CUTS, Tells.LOADED) or line.end is None:
+    if line.tells not in (Tells.BELOW, Tells.CUTS, Tells.LOADED) or line.end is None:
         return True
     last = incident["last_offset"]
     return last is not None and line.end <= last and not _is_before(line, incident)

@@ -34,6 +34,7 @@ class Tells(Enum):
     LEADS = "a replica begins to lead, and where its log ends"
     ELECTED = "the controller has elected a leader"
     LOADED = "a replica has loaded its log as it started, and where that ends"
+    BELOW = "a replica is about to cut off what it knew to be committed"
     CUTS = "a follower is about to cut its log, and why"
     FOLLOWS = "a replica begins to follow"
 
@@ -44,6 +45,7 @@ _WORDS: Final = (
     (Tells.LEADS, re.compile(rb"starts at [Ll]eader [Ee]poch (?P<epoch>\d+) from offset (?P<end>\d+)")),
     (Tells.ELECTED, re.compile(rb"UNCLEAN partition change|[Nn]ew leader and ISR")),
     (Tells.LOADED, re.compile(rb"Completed load of [Ll]og.* log[- ]end[- ]offset (?P<end>\d+)")),
+    (Tells.BELOW, re.compile(rb"runcating \S+ to offset (?P<end>\d+) below high watermark")),
     (Tells.CUTS, re.compile(rb"runcating \S.*?(?:to offset |offset=)(?P<end>\d+)")),
 )
 """The first that fits. What is no line of these says nothing, such as that cutting a log "has no effect"."""

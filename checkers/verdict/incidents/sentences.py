@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from wrackline.checkers.findings import Meaning, sentence_of
@@ -103,10 +104,22 @@ def _told(name: str, change: Change) -> list[str]:
     until = f"until {vacant[0].begin_ns / 1e9:,.3f} s" if vacant else "until then"
     said = [f"{before.leader} led {name} {until}{_state(before)}."]
     if vacant:
-        said.append(f"Nobody led it until {at}{_in_sets(vacant[-1])}.")
+        said.append(f"Nobody led it until {at}{_in_sets(vacant[0])}.")
+        if left := _left(vacant):
+            said.append(f"{listed(left)}.")
     again = "led again" if before.leader == after.leader else "became its leader"
     unclean = ", elected uncleanly" if after.recovering else ""
     return [*said, f"{after.leader} {again} at {at}{unclean}{_state(after)}."]
+
+
+def _left(vacant: Sequence[LeaderSpan]) -> list[str]:
+    """Who could have led, and could no more: ``n1 left the ELR at 33.887 s``."""
+    found = []
+    for before, after in pairwise(vacant):
+        for name, had, has in (("ISR", before.isr, after.isr), ("ELR", before.elr, after.elr)):
+            nodes = [node for node in had if node not in has]
+            found += [f"{listed(nodes)} left the {name} at {after.begin_ns / 1e9:,.3f} s"] if nodes else []
+    return found
 
 
 def in_full(incident: Mapping[str, Any]) -> str:

@@ -26,8 +26,8 @@ def change(
 LAST_KNOWN_LEADER = [
     change(1, 1, 0, (1, 2, 3)),
     change(4, 1, 0, (1,), (2,)),
-    change(5, 1, 0, (1,)),
-    change(9, -1, 1, (), (1,)),
+    change(9, -1, 1, (), (1, 2), (1,)),
+    change(10, -1, 1, (), (1,), (1,)),
     change(12, -1, 1, (), (), (1,)),
     change(12.5, 1, 2, (1,), recovering=True),
     change(13, 1, 2, (1,)),
@@ -64,8 +64,9 @@ def test_a_leader_that_was_elected_uncleanly_after_a_time_without_one() -> None:
     found = leaders(*LAST_KNOWN_LEADER)
     assert len(found.changes) == 1
     assert told(found) == [
-        "n1 led log-0 until 9.000 s, in leader epoch 0, with n1 in the ISR.",
-        "Nobody led it until 12.500 s, with nobody in the ISR and n1 in LastKnownELR.",
+        "n1 led log-0 until 9.000 s, in leader epoch 0, with n1 in the ISR and n2 in the ELR.",
+        "Nobody led it until 12.500 s, with nobody in the ISR, n1 and n2 in the ELR and n1 in LastKnownELR.",
+        "n2 left the ELR at 10.000 s and n1 left the ELR at 12.000 s.",
         "n1 led again at 12.500 s, elected uncleanly, in leader epoch 2, with n1 in the ISR.",
     ]
 
