@@ -3,7 +3,7 @@ leader reached, and the lines that a person wants to see, with file and number."
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,15 +118,30 @@ def _chosen(own: Sequence[Line], incident: Mapping[str, Any], first: Sequence[Li
     """``first``, and then what else was near: whom the controller elected before what replicas say, and lines
     near the change of leader before those far from it. Those chosen are in the order of time."""
     at = incident["at_ns"] or incident["last_ns"] or 0
+    cutting = {line.host for line in first if line.tells is Tells.CUT}
     order = [Tells.ELECTED, Tells.BELOW, Tells.CUTS, Tells.LOADED, Tells.LEADS, Tells.FOLLOWS]
     others = [
         line
         for line in own
-        if line.tells in order and line not in first and _is_near(line, incident) and _matters(line, incident)
+        if line.tells in order
+        and (line.tells not in (Tells.BELOW, Tells.CUTS) or line.host in cutting)
+        and line not in first
+        and _is_near(line, incident)
+        and _matters(line, incident)
     ]
     others.sort(key=lambda line: (order.index(line.tells), abs((line.at_ns or at) - at)))
-    chosen = [*first, *others][:MOST_LINES]
+    chosen = [*first, *_once(others)][:MOST_LINES]
     return sorted(chosen, key=lambda line: (line.at_ns or at, line.file, line.number))
+
+
+def _once(lines: Sequence[Line]) -> Iterator[Line]:
+    """An election is told by one controller: the others of the quorum repeat it, word for word."""
+    told: set[str] = set()
+    for line in lines:
+        words = line.text.partition("] UNCLEAN ")[2] if line.tells is Tells.ELECTED else ""
+        if words not in told:
+            yield line
+        told |= {words} if words else set()
 
 
 def _matters(line: Line, incident: Mapping[str, Any]) -> bool:

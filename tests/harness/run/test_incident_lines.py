@@ -151,6 +151,21 @@ def test_who_cuts_its_log_when_it_is_back_is_told_though_that_is_long_after(tmp_
     assert one["mechanism"][2:] == ["n1 and n2 have cut their logs to 7."]
 
 
+def test_the_election_is_told_once_and_no_cut_that_came_to_nothing(tmp_path: Path) -> None:
+    unclean = "UNCLEAN partition change for log-0 with topic ID 3: isr: [] -> [3], leader: -1 -> 3"
+    files = {
+        f"c{number}/broker.log": f"[2026-11-23 15:13:36,{number}00] INFO [QuorumController] {unclean}\n"
+        for number in (1, 2, 3)
+    }
+    files["n1/broker.log"] = KAFKA.replace("Truncating to offset", "Truncating nothing:")
+    one = incident()
+    add_lines(run_with(tmp_path, files), verdict(one))
+    assert [(line["file"], line["number"]) for line in one["lines"]] == [
+        ("nodes/c3/broker.log", 1),
+        ("nodes/n1/broker.log", 7),
+    ]
+
+
 def test_a_read_that_was_wrong_for_a_moment_has_no_cuts_of_later_times(tmp_path: Path) -> None:
     one = incident(anomalies=[{"anomaly": "stale-read", "meaning": "violation", "count": 1}])
     add_lines(run_with(tmp_path, {"n1/broker.log": cut("59", 7)}), verdict(one))
