@@ -27,19 +27,26 @@ def add_lines(run_dir: Path, verdict: dict[str, Any], started_at: str = "") -> b
     incidents = [one for one in verdict.get("incidents", ()) if one["topic"] is not None]
     if not incidents:
         return False
+    from wrackline.checkers.anomalies.registry import anomalies  # imports every check, which takes a second
+
+    known = anomalies()
     wanted = {f"{one['topic']}-{one['partition']}" for one in incidents}
     found = list(lines_of(run_dir, wanted, started_at))
     for one in incidents:
         own = [line for line in found if line.label == f"{one['topic']}-{one['partition']}"]
-        cuts = _cuts(own, one)
-        takeover = _takeover(own, one)
-        chosen = _chosen(own, one, [*takeover, *_loaded(own, one, takeover), *cuts])
+        seen = [known[each["anomaly"]] for each in one["anomalies"] if each["anomaly"] in known]
+        cuts = _cuts(own, one, is_lasting=any(_is_of_cuts(each) for each in seen))
+        takeover = _takeover(own, one, is_loss=bool(seen) and all(each.is_loss for each in seen))
+        of_leader = [] if takeover is None else [takeover, *_loaded(own, one, takeover)]
+        chosen = _chosen(own, one, [*of_leader, *cuts])
         one["lines"] = [line.to_json() for line in chosen]
         one["truncations"] = [
             {"node": line.host, "at_ns": line.known_ns, "to": line.end, "was": line.was}
             for line in cuts[:MOST_LINES]
         ]
-        _retold(verdict, one, [*_said_of_leader(one, cuts, takeover), *_said_of_others(one, cuts)])
+        leader = (one["leader_after"] or {}).get("leader") if takeover is None else takeover.host
+        said = [*_said_of_leader(one, leader, cuts, takeover), *_said_of_others(leader, cuts)]
+        _retold(verdict, one, said)
     return any(one["lines"] for one in incidents)
 
 
@@ -50,13 +57,18 @@ def _is_near(line: Line, incident: Mapping[str, Any]) -> bool:
     return bool(begin - BEFORE_NS <= line.at_ns <= end + AFTER_NS)
 
 
-def _cuts(own: Sequence[Line], incident: Mapping[str, Any]) -> list[Line]:
+def _is_of_cuts(anomaly: Anomaly) -> bool:
+    """Whether one replica cut off what another kept. Who was cut off or without power then learns of it when
+    it is back, which may be long after."""
+    return anomaly.is_loss or anomaly.rests_on_replicas or anomaly.name == INCONSISTENT_OFFSET
+
+
+def _cuts(own: Sequence[Line], incident: Mapping[str, Any], *, is_lasting: bool) -> list[Line]:
     """Lines of replicas that cut off offsets of the incident, in the order of time: of each node from the
-    first event that is cited until its log has none of them any more."""
+    first event that is cited until its log has none of them any more. ``is_lasting``: however long after."""
     first, last = incident["first_offset"], incident["last_offset"]
     if last is None:
         return []
-    is_lasting = any(_is_of_cuts(one) for one in incident["anomalies"])
     found: list[Line] = []
     done: set[str] = set()
     for line in sorted((line for line in own if line.tells is Tells.CUT), key=lambda line: line.at_ns or 0):
@@ -72,43 +84,39 @@ def _cuts(own: Sequence[Line], incident: Mapping[str, Any]) -> list[Line]:
     return found
 
 
-def _is_of_cuts(seen: Mapping[str, Any]) -> bool:
-    """Whether one replica cut off what another kept. Who was cut off or without power then learns of it when
-    it is back, which may be long after."""
-    found = _anomalies().get(seen["anomaly"])
-    return found is not None and (
-        found.is_loss or found.rests_on_replicas or found.name == INCONSISTENT_OFFSET
-    )
+def _takeover(own: Sequence[Line], incident: Mapping[str, Any], *, is_loss: bool) -> Line | None:
+    """The line in which the new leader begins to lead, if there is one. ``is_loss``: the incident is one and
+    nothing else."""
+    leads = [line for line in own if line.tells is Tells.LEADS and line.leader_epoch is not None]
+    after = incident["leader_after"]
+    if after is None:
+        return _first_without(leads, incident) if is_loss else None
+    wanted = after.get("leader"), after.get("leader_epoch")
+    return next((line for line in leads if (line.host, line.leader_epoch) == wanted), None)
 
 
-def _anomalies() -> Mapping[str, Anomaly]:
-    from wrackline.checkers.anomalies.registry import anomalies  # imports every check, which takes a second
-
-    return anomalies()
-
-
-def _takeover(own: Sequence[Line], incident: Mapping[str, Any]) -> list[Line]:
-    """The line in which the new leader begins to lead, if there is one."""
-    after = incident["leader_after"] or {}
-    return [
-        line
-        for line in own
-        if line.tells is Tells.LEADS
-        and line.host == after.get("leader")
-        and line.leader_epoch is not None
-        and line.leader_epoch == after.get("leader_epoch")
-    ][:1]
+def _first_without(leads: Sequence[Line], incident: Mapping[str, Any]) -> Line | None:
+    """Where the leader changed more than once: the first to lead after the records were last seen whose log
+    has none of them. Whoever led between had them all."""
+    seen, first, last = incident["last_ns"], incident["first_offset"], incident["last_offset"]
+    if seen is None or first is None:
+        return None
+    for line in sorted(leads, key=lambda line: line.known_ns or 0):
+        if line.known_ns is None or line.end is None or (line.known_ns >= seen and first < line.end <= last):
+            return None
+        if line.known_ns >= seen and line.end <= first:
+            return line
+    return None
 
 
-def _loaded(own: Sequence[Line], incident: Mapping[str, Any], takeover: Sequence[Line]) -> list[Line]:
+def _loaded(own: Sequence[Line], incident: Mapping[str, Any], takeover: Line) -> list[Line]:
     """The line in which the new leader had loaded its log before, where that lacked some of the records."""
     found = [
         line
-        for leads in takeover
         for line in own
         if line.tells is Tells.LOADED
-        and (line.host, line.file) == (leads.host, leads.file)
-        and line.number < leads.number
+        and (line.host, line.file) == (takeover.host, takeover.file)
+        and line.number < takeover.number
         and _matters(line, incident)
     ]
     return found[-1:]
@@ -159,28 +167,34 @@ def _is_before(line: Line, incident: Mapping[str, Any]) -> bool:
     return line.at_ns is not None and begin is not None and line.at_ns < begin - slack
 
 
-def _said_of_leader(incident: Mapping[str, Any], cuts: Sequence[Line], takeover: Sequence[Line]) -> list[str]:
+def _said_of_leader(
+    incident: Mapping[str, Any], leader: object, cuts: Sequence[Line], takeover: Line | None
+) -> Iterator[str]:
     """Why the new leader lacked the records: it had cut them off, or its log ended before them."""
-    leader, at, last = _leader(incident), incident["at_ns"], incident["last_offset"]
+    at, last = incident["at_ns"], incident["last_offset"]
+    if at is None and takeover is not None and takeover.known_ns is not None:
+        at = takeover.known_ns
+        yield (
+            f"The records were gone when {leader} took over at {at / 1e9:,.3f} s, "
+            f"in leader epoch {takeover.leader_epoch}."
+        )
     own = [line for line in cuts if line.host == leader and line.known_ns is not None]
     before = [line for line in own if at is None or (line.known_ns or 0) <= at + AFTER_NS]
     if before:
         cut = before[-1]
         ended = "" if cut.was is None else f"from offset {cut.was:,} "
-        return [f"{leader} had cut its log {ended}to {cut.end:,} at {(cut.known_ns or 0) / 1e9:,.3f} s."]
-    for line in takeover:
-        if line.end == 0:
-            return [f"The log of {leader} was empty when it took over."]
-        if line.end is not None and last is not None and line.end <= last:
-            return [f"The log of {leader} ended before offset {line.end:,} when it took over."]
-    return []
+        yield f"{leader} had cut its log {ended}to {cut.end:,} at {(cut.known_ns or 0) / 1e9:,.3f} s."
+    elif takeover is not None and takeover.end == 0:
+        yield f"The log of {leader} was empty when it took over."
+    elif takeover is not None and takeover.end is not None and last is not None and takeover.end <= last:
+        yield f"The log of {leader} ended before offset {takeover.end:,} when it took over."
 
 
-def _said_of_others(incident: Mapping[str, Any], cuts: Sequence[Line]) -> list[str]:
+def _said_of_others(leader: object, cuts: Sequence[Line]) -> list[str]:
     """How far the other replicas have cut their logs."""
     ends: dict[str, int] = {}
     for line in cuts:
-        if line.host != _leader(incident) and line.end is not None:
+        if line.host != leader and line.end is not None:
             ends[line.host] = min(ends.get(line.host, line.end), line.end)
     said = []
     for end in sorted(set(ends.values())):
@@ -188,10 +202,6 @@ def _said_of_others(incident: Mapping[str, Any], cuts: Sequence[Line]) -> list[s
         have_cut = "has cut its log" if len(hosts) == 1 else "have cut their logs"
         said.append(f"{listed(hosts)} {have_cut} to {end:,}.")
     return said
-
-
-def _leader(incident: Mapping[str, Any]) -> object:
-    return (incident["leader_after"] or {}).get("leader")
 
 
 def _retold(verdict: dict[str, Any], incident: dict[str, Any], said: Sequence[str]) -> None:

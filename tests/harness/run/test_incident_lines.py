@@ -151,6 +151,46 @@ def test_who_cuts_its_log_when_it_is_back_is_told_though_that_is_long_after(tmp_
     assert one["mechanism"][2:] == ["n1 and n2 have cut their logs to 7."]
 
 
+def taken_over(*leaders: tuple[float, str, int, int]) -> dict[str, str]:
+    """``leaders``: (when, node, leader epoch, end of its log)."""
+    files: dict[str, str] = {}
+    for at_s, node, epoch, end in leaders:
+        line = trace(at_s, "role", role="leader", leader_epoch=epoch, leo=end)
+        files[f"{node}/trace.jsonl"] = files.get(f"{node}/trace.jsonl", "") + line + "\n"
+    return files
+
+
+def test_where_several_led_the_first_whose_log_lacked_the_records_lost_them(tmp_path: Path) -> None:
+    leaders = ((9.0, "n1", 0, 2), (19.0, "n2", 1, 12), (20.0, "n3", 2, 7), (21.0, "n1", 3, 5))
+    one = incident(leader_after=None, at_ns=None)
+    add_lines(run_with(tmp_path, taken_over(*leaders)), verdict(one))
+    assert one["mechanism"][2:] == [
+        "The records were gone when n3 took over at 20.000 s, in leader epoch 2.",
+        "The log of n3 ended before offset 7 when it took over.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("leaders", "changes"),
+    [
+        pytest.param([(19.0, "n2", 1, 12)], {}, id="all had them"),
+        pytest.param([(19.0, "n2", 1, 8), (20.0, "n3", 2, 7)], {}, id="the first had some of them"),
+        pytest.param([(17.0, "n2", 1, 7)], {}, id="they were seen later"),
+        pytest.param(
+            [(19.0, "n2", 1, 7)],
+            {"anomalies": [{"anomaly": "stale-read", "meaning": "violation", "count": 2}]},
+            id="nothing is lost",
+        ),
+    ],
+)
+def test_who_lost_the_records_is_left_out_where_it_is_not_certain(
+    tmp_path: Path, leaders: list[tuple[float, str, int, int]], changes: dict[str, Any]
+) -> None:
+    one = incident(leader_after=None, at_ns=None, **changes)
+    add_lines(run_with(tmp_path, taken_over(*leaders)), verdict(one))
+    assert len(one["mechanism"]) == 2
+
+
 def test_the_election_is_told_once_and_no_cut_that_came_to_nothing(tmp_path: Path) -> None:
     unclean = "UNCLEAN partition change for log-0 with topic ID 3: isr: [] -> [3], leader: -1 -> 3"
     files = {
