@@ -255,7 +255,7 @@ def simulate(ctx: click.Context, /, **options: Any) -> None:
     if options["runs"] > 1:
         _search(ctx, setup, options)
     else:
-        _show(run(setup, digest=options["digest"]), options)
+        _show(run(setup, digest=options["digest"], traced=options["history"] is not None), options)
 
 
 simulate.add_command(kill_table)
@@ -322,7 +322,8 @@ def _show(result: Result, options: Mapping[str, Any]) -> None:
         fewer = f"{shrunk.faults_before} faults -> {shrunk.faults_after}"
         click.echo(f"{fewer} in {shrunk.runs} runs, {shrunk.result.setup.seconds:g} s")
         result = shrunk.result
-    shown = run(result.setup, timeline=lines, full=options["full"], digest=options["digest"])
+    traced = options["history"] is not None
+    shown = run(result.setup, timeline=lines, full=options["full"], digest=options["digest"], traced=traced)
     click.echo(shown.timeline)
     assert shown.violation is not None
     click.echo(
@@ -398,7 +399,7 @@ def _write_history(result: Result, run_dir: Path | None) -> None:
     if run_dir is None:
         return
     try:
-        write_run(result.setup, result.events, run_dir)
+        write_run(result.setup, result.events, run_dir, result.traces)
     except OSError as wrong:
         what = f"{run_dir}: {wrong.strerror}" if wrong.strerror else str(wrong)
         raise WrongCall(f"{what}; --history names another folder") from wrong

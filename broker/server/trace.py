@@ -18,10 +18,9 @@ from uuid import UUID
 
 import orjson
 
-from wrackline.broker.model.types import TopicPartition
+from wrackline.broker.model.traced_values import OPTIONS, plain
 
 _LOG = logging.getLogger("broker.trace")
-OPTIONS = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_NON_STR_KEYS
 
 
 class TraceWriter:
@@ -79,15 +78,3 @@ class TraceWriter:
         self.flush()
         if self._file is not None:
             self._file.close()
-
-
-def plain(value: object) -> object:
-    match value:
-        case TopicPartition():
-            return str(value)
-        case tuple():
-            return list(value)
-        case set() | frozenset():
-            return sorted(value)
-        case _:
-            return str(value)

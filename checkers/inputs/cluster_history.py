@@ -31,6 +31,7 @@ class LeaderSpan:
     """None: polled metadata do not show it."""
     recovering: bool = False
     """The leader was elected uncleanly and has not taken over yet."""
+    last_known_elr: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -162,4 +163,5 @@ def _span(row: Mapping[str, Any], begin_ns: int, end_ns: int, nodes: Mapping[str
         replicas=names("replicas"),
         partition_epoch=epoch if epoch is not None and epoch >= 0 else None,
         recovering=row.get("recovering") is True,
+        last_known_elr=names("last_known_elr"),
     )

@@ -246,6 +246,8 @@ def _by_incidents(incidents: Incidents, meaning: Meaning) -> str:
     shown, count = incidents.of(meaning), incidents.counts.get(meaning, 0)
     if not shown:
         return ""
+    if meaning in incidents.at_once:
+        return f"{plural(count, 'incident')}: {incidents.at_once[meaning]}"
     return f"{plural(count, 'incident')}{', the first' if count > 1 else ''}: {shown[0].sentence}"
 
 

@@ -243,7 +243,7 @@ def show(tallies: Sequence[Tally]) -> None:
     tables.put(table, width=200)
     for tally in tallies:
         for row in tally.made:
-            for words in row["node_words"][:2]:
+            for words in row["node_words"]:
                 click.echo(f"{row['run']}/{words}")
             for line in complaints(row):
                 click.echo(line)

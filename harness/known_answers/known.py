@@ -59,11 +59,17 @@ class Known:
             "verdict": verdict["verdict"],
             "acknowledged": verdict["counts"]["acked_records"],
             "shown": self.shown(verdict),
-            "node_words": list(verdict.get("node_words", ())),
+            "node_words": _node_words(verdict),
             "wrong": wrong,
             "reasons": list(verdict.get("reasons", ()))[:_SHOWN_REASONS] if wrong else [],
             "report": str(judged.report) if judged.report else None,
         }
+
+
+def _node_words(verdict: Mapping[str, Any]) -> list[str]:
+    """The lines of the nodes' files that tell of the first incident, with their places."""
+    lines = [line for one in verdict.get("incidents", ())[:1] for line in one.get("lines", ())]
+    return [f"{line['file']}:{line['number']}: {line['text']}" for line in lines]
 
 
 def account(row: Mapping[str, Any]) -> str:

@@ -49,6 +49,8 @@ class Incident:
     meaning: str
     sentence: str
     mechanism: tuple[str, ...]
+    same_change: tuple[tuple[str, str], ...]
+    """(id, partition) of the incidents shown that came with the same change of leaders."""
     at_ns: int | None
     faults: tuple[Fault, ...]
     proofs: tuple[Proof, ...]
@@ -77,9 +79,11 @@ def incidents_of(
     own: dict[str | None, list[EvidenceGroup]] = {}
     for group in groups:
         own.setdefault(group.group.incident, []).append(group)
+    told = rows(files.verdict, "incidents")
+    names = {str(row.get("id")): f"{row.get('topic')}-{row.get('partition')}" for row in told}
     found = [
-        _incident(number, row, by_id, own.get(str(row.get("id")), ()), files.directory)
-        for number, row in enumerate(rows(files.verdict, "incidents"), 1)
+        _incident(number, row, by_id, own.get(str(row.get("id")), ()), names, files.directory)
+        for number, row in enumerate(told, 1)
     ]
     counted = mapping(files.verdict, "incident_counts")
     counts = [(str(of), whole(counted, of) or 0) for of in Meaning if whole(counted, of)]
@@ -98,6 +102,7 @@ def _incident(
     row: Mapping[str, Any],
     faults: Mapping[str, Fault],
     groups: Sequence[EvidenceGroup],
+    names: Mapping[str, str],
     run_dir: Path,
 ) -> Incident:
     name = str(row.get("id", "?"))
@@ -107,6 +112,7 @@ def _incident(
         meaning=str(row.get("meaning", "?")),
         sentence=capital(str(row.get("sentence") or "")),
         mechanism=texts(row, "mechanism"),
+        same_change=tuple((one, names[one]) for one in texts(row, "same_change") if one in names),
         at_ns=whole(row, "at_ns"),
         faults=tuple(faults[one] for one in texts(row, "faults") if one in faults),
         proofs=tuple(_proofs(row, name, groups)),

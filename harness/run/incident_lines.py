@@ -1,67 +1,23 @@
-"""What the nodes' own files say of incidents: how far replicas cut their logs, and the lines that a person
-wants to see, with file and number. They are looked for near the time of each incident, in the nodes' logs and
-traces."""
+"""What the nodes' own files say of incidents: which replicas cut their logs, how far the log of the new
+leader reached, and the lines that a person wants to see, with file and number."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
-from wrackline.checkers.verdict.incidents.sentences import in_full
-from wrackline.harness.run.clocks import Clocks
-from wrackline.history import packed
+from wrackline.checkers.verdict.anomaly import Anomaly
+from wrackline.checkers.verdict.incidents.joining import INCONSISTENT_OFFSET
+from wrackline.checkers.verdict.incidents.sentences import in_full, listed
+from wrackline.harness.run.node_lines import Line, Tells, lines_of
 
 MOST_LINES: Final = 6
 """Of one incident."""
-MOST_BYTES: Final = 512 << 20
-"""Of one file: a longer one is read so far."""
-WIDTH: Final = 320
 BEFORE_NS: Final = 2_000_000_000
 AFTER_NS: Final = 5_000_000_000
-_OF_EVERY_LINE: Final = ("time_ns", "mono_ns", "step", "node", "incarnation", "seq")
-"""Of a trace (docs/invariants.md): the same in every line, or a number of the line."""
-_FILES: Final = ("nodes/*/*.log", "nodes/*/trace.jsonl")
-_TELLING: Final = re.compile(
-    rb"runcat|UNCLEAN|(?:starts at|becoming?|became) .*leader|[Ll]eader.{0,3}[Ee]poch|\"role\":\"leader\""
-)
-_CUT: Final = re.compile(rb"[Tt]runcating .*?(?:to offset |offset=|to )(\d+)")
-_STAMP: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)[.,](\d{3})")
-_PARTITION: Final = re.compile(rb"(?:partition=|\btp\":\"|[\s\[/\"])([\w.]+?)(?:-|,)(\d+)\b")
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a node's file about one partition."""
-
-    host: str
-    file: str
-    """Below the run's directory, as it is called when it is not packed."""
-    number: int
-    """The first line is 1."""
-    at_ns: int | None
-    """On the run's clock; None: it has no time."""
-    is_exact: bool
-    """False: the hosts' clocks are not on record, and the time is right to a second or two."""
-    text: str
-    """As it is in a log. Of a trace, whose lines are JSON, what it says of the partition, as ``kind truncate,
-    to 7``: when and by whom it was written stands in other fields."""
-    label: str
-    """The partition."""
-    cut_to: int | None = None
-    """A replica cut its log to end here."""
-    was: int | None = None
-    """Where the log had ended, if the line says so."""
-
-    def to_json(self) -> dict[str, Any]:
-        at_ns = self.at_ns if self.is_exact else None
-        return {"file": self.file, "number": self.number, "at_ns": at_ns, "text": self.text[:WIDTH]}
+EXACT_NS: Final = 100_000_000
+"""Times are known to within this where the hosts' clocks are on record."""
 
 
 def add_lines(run_dir: Path, verdict: dict[str, Any], started_at: str = "") -> bool:
@@ -71,122 +27,186 @@ def add_lines(run_dir: Path, verdict: dict[str, Any], started_at: str = "") -> b
     incidents = [one for one in verdict.get("incidents", ()) if one["topic"] is not None]
     if not incidents:
         return False
+    from wrackline.checkers.anomalies.registry import anomalies  # imports every check, which takes a second
+
+    known = anomalies()
     wanted = {f"{one['topic']}-{one['partition']}" for one in incidents}
-    found = list(_lines(run_dir, wanted, started_at))
+    found = list(lines_of(run_dir, wanted, started_at))
     for one in incidents:
-        near = [line for line in found if _is_near(line, one)]
-        one["lines"] = [line.to_json() for line in _chosen(near, one)]
-        cuts = sorted((line for line in near if _cuts(line, one)), key=lambda line: line.at_ns or 0)
-        one["truncations"] = [_truncation(line) for line in cuts[:MOST_LINES]]
-        _retold(verdict, one)
+        own = [line for line in found if line.label == f"{one['topic']}-{one['partition']}"]
+        seen = [known[each["anomaly"]] for each in one["anomalies"] if each["anomaly"] in known]
+        cuts = _cuts(own, one, is_lasting=any(_is_of_cuts(each) for each in seen))
+        takeover = _takeover(own, one, is_loss=bool(seen) and all(each.is_loss for each in seen))
+        of_leader = [] if takeover is None else [takeover, *_loaded(own, one, takeover)]
+        chosen = _chosen(own, one, [*of_leader, *cuts])
+        one["lines"] = [line.to_json() for line in chosen]
+        one["truncations"] = [
+            {"node": line.host, "at_ns": line.known_ns, "to": line.end, "was": line.was}
+            for line in cuts[:MOST_LINES]
+        ]
+        leader = (one["leader_after"] or {}).get("leader") if takeover is None else takeover.host
+        said = [*_said_of_leader(one, leader, cuts, takeover), *_said_of_others(leader, cuts)]
+        _retold(verdict, one, said)
     return any(one["lines"] for one in incidents)
 
 
 def _is_near(line: Line, incident: Mapping[str, Any]) -> bool:
-    if line.label != f"{incident['topic']}-{incident['partition']}":
-        return False
     begin, end = incident["first_ns"], max(incident["last_ns"] or 0, incident["at_ns"] or 0)
     if line.at_ns is None or begin is None:
         return True
     return bool(begin - BEFORE_NS <= line.at_ns <= end + AFTER_NS)
 
 
-def _cuts(line: Line, incident: Mapping[str, Any]) -> bool:
-    """Whether a replica's log was cut to before the last offset of the incident, and not from below the
-    first."""
-    last = incident["last_offset"]
-    if line.cut_to is None or last is None or line.cut_to > last:
-        return False
-    return line.was is None or line.was > max(incident["first_offset"], line.cut_to)
+def _is_of_cuts(anomaly: Anomaly) -> bool:
+    """Whether one replica cut off what another kept. Who was cut off or without power then learns of it when
+    it is back, which may be long after."""
+    return anomaly.is_loss or anomaly.rests_on_replicas or anomaly.name == INCONSISTENT_OFFSET
 
 
-def _chosen(near: Sequence[Line], incident: Mapping[str, Any]) -> list[Line]:
-    """Lines of logs that were cut go before others, and lines near the change of leader before those far
-    from it; those chosen are in the order of time."""
-    at = incident["at_ns"] or incident["last_ns"] or 0
-    by_weight = sorted(near, key=lambda line: (not _cuts(line, incident), abs((line.at_ns or at) - at)))
-    return sorted(by_weight[:MOST_LINES], key=lambda line: (line.at_ns or at, line.file, line.number))
+def _cuts(own: Sequence[Line], incident: Mapping[str, Any], *, is_lasting: bool) -> list[Line]:
+    """Lines of replicas that cut off offsets of the incident, in the order of time: of each node from the
+    first event that is cited until its log has none of them any more. ``is_lasting``: however long after."""
+    first, last = incident["first_offset"], incident["last_offset"]
+    if last is None:
+        return []
+    found: list[Line] = []
+    done: set[str] = set()
+    for line in sorted((line for line in own if line.tells is Tells.CUT), key=lambda line: line.at_ns or 0):
+        if line.end is None or line.end > last or line.host in done:
+            continue
+        if line.was is not None and line.was <= max(first, line.end):
+            continue
+        if _is_before(line, incident) or not (is_lasting or _is_near(line, incident)):
+            continue
+        found.append(line)
+        if line.end <= first:
+            done.add(line.host)
+    return found
 
 
-def _truncation(line: Line) -> dict[str, Any]:
-    at_ns = line.at_ns if line.is_exact else None
-    return {"node": line.host, "at_ns": at_ns, "to": line.cut_to, "was": line.was}
+def _takeover(own: Sequence[Line], incident: Mapping[str, Any], *, is_loss: bool) -> Line | None:
+    """The line in which the new leader begins to lead, if there is one. ``is_loss``: the incident is one and
+    nothing else."""
+    leads = [line for line in own if line.tells is Tells.LEADS and line.leader_epoch is not None]
+    after = incident["leader_after"]
+    if after is None:
+        return _first_without(leads, incident) if is_loss else None
+    wanted = after.get("leader"), after.get("leader_epoch")
+    return next((line for line in leads if (line.host, line.leader_epoch) == wanted), None)
 
 
-def _retold(verdict: dict[str, Any], incident: dict[str, Any]) -> None:
-    """The replica that led afterwards had cut its log: that is part of how it came about."""
-    leader = (incident["leader_after"] or {}).get("leader")
-    own = [one for one in incident["truncations"] if one["node"] == leader and one["at_ns"] is not None]
-    before = [one for one in own if incident["at_ns"] is None or one["at_ns"] <= incident["at_ns"] + AFTER_NS]
-    if not before:
-        return
-    cut = before[-1]
-    ended = "" if cut["was"] is None else f"from offset {cut['was']:,} "
-    said = f"{leader} had cut its log {ended}to {cut['to']:,} at {cut['at_ns'] / 1e9:,.3f} s."
-    before_that = in_full(incident)
-    incident["mechanism"] = [*incident["mechanism"], said]
-    now = in_full(incident)
-    verdict["reasons"] = [now if reason == before_that else reason for reason in verdict["reasons"]]
-
-
-def _lines(run_dir: Path, wanted: set[str], started_at: str) -> Iterator[Line]:
-    is_exact, clocks = True, None
-    try:
-        clocks = Clocks.read(run_dir)
-    except (OSError, ValueError):
-        is_exact = False
-        with suppress(ValueError):
-            clocks = Clocks(int(datetime.fromisoformat(started_at).timestamp()) * 1_000_000_000, {})
-    for pattern in _FILES:
-        for file in packed.found(run_dir, pattern):
-            name = packed.plain_name(file).relative_to(run_dir)
-            read = 0
-            with packed.opened(file) as lines:
-                for number, line in enumerate(lines, 1):
-                    read += len(line)
-                    if read > MOST_BYTES:
-                        break
-                    if _TELLING.search(line):
-                        for one in _line(name, number, line, wanted, clocks):
-                            yield replace(one, is_exact=is_exact)
-
-
-def _line(name: Path, number: int, line: bytes, wanted: set[str], clocks: Clocks | None) -> Iterator[Line]:
-    labels = {f"{topic.decode()}-{part.decode()}" for topic, part in _PARTITION.findall(line)}
-    host = name.parts[1]
-    for label in sorted(labels & wanted):
-        said: dict[str, Any] = {}
-        if name.suffix == ".jsonl":
-            try:
-                said = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue  # cut short by a crash
-            if said.get("kind") not in ("truncate", "role"):
-                continue
-        cut = None if b"no effect" in line else _CUT.search(line)
-        cut_to = said.get("to") if said.get("kind") == "truncate" else int(cut[1]) if cut else None
-        at_ns = said.get("time_ns") or _stamp_ns(line)
-        yield Line(
-            host,
-            name.as_posix(),
-            number,
-            None if at_ns is None or clocks is None else clocks.of_run(at_ns, host),
-            True,
-            _readable(said) if said else line.decode(errors="replace").rstrip(),
-            label,
-            cut_to,
-            said.get("was"),
-        )
-
-
-def _readable(said: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in said.items() if name not in _OF_EVERY_LINE)
-
-
-def _stamp_ns(line: bytes) -> int | None:
-    """The time of day that a log's line begins with; hosts have UTC."""
-    found = _STAMP.search(line, 0, 40)
-    if found is None:
+def _first_without(leads: Sequence[Line], incident: Mapping[str, Any]) -> Line | None:
+    """Where the leader changed more than once: the first to lead after the records were last seen whose log
+    has none of them. Whoever led between had them all."""
+    seen, first, last = incident["last_ns"], incident["first_offset"], incident["last_offset"]
+    if seen is None or first is None:
         return None
-    at = datetime.fromisoformat(found[1].decode()).replace(tzinfo=UTC)
-    return int(at.timestamp()) * 1_000_000_000 + int(found[2]) * 1_000_000
+    for line in sorted(leads, key=lambda line: line.known_ns or 0):
+        if line.known_ns is None or line.end is None or (line.known_ns >= seen and first < line.end <= last):
+            return None
+        if line.known_ns >= seen and line.end <= first:
+            return line
+    return None
+
+
+def _loaded(own: Sequence[Line], incident: Mapping[str, Any], takeover: Line) -> list[Line]:
+    """The line in which the new leader had loaded its log before, where that lacked some of the records."""
+    found = [
+        line
+        for line in own
+        if line.tells is Tells.LOADED
+        and (line.host, line.file) == (takeover.host, takeover.file)
+        and line.number < takeover.number
+        and _matters(line, incident)
+    ]
+    return found[-1:]
+
+
+def _chosen(own: Sequence[Line], incident: Mapping[str, Any], first: Sequence[Line]) -> list[Line]:
+    """``first``, and then what else was near: whom the controller elected before what replicas say, and lines
+    near the change of leader before those far from it. Those chosen are in the order of time."""
+    at = incident["at_ns"] or incident["last_ns"] or 0
+    cutting = {line.host for line in first if line.tells is Tells.CUT}
+    order = [Tells.ELECTED, Tells.BELOW, Tells.CUTS, Tells.LOADED, Tells.LEADS, Tells.FOLLOWS]
+    others = [
+        line
+        for line in own
+        if line.tells in order
+        and (line.tells not in (Tells.BELOW, Tells.CUTS) or line.host in cutting)
+        and line not in first
+        and _is_near(line, incident)
+        and _matters(line, incident)
+    ]
+    others.sort(key=lambda line: (order.index(line.tells), abs((line.at_ns or at) - at)))
+    chosen = [*first, *_once(others)][:MOST_LINES]
+    return sorted(chosen, key=lambda line: (line.at_ns or at, line.file, line.number))
+
+
+def _once(lines: Sequence[Line]) -> Iterator[Line]:
+    """An election is told by one controller: the others of the quorum repeat it, word for word."""
+    told: set[str] = set()
+    for line in lines:
+        words = line.text.partition("] UNCLEAN ")[2] if line.tells is Tells.ELECTED else ""
+        if words not in told:
+            yield line
+        told |= {words} if words else set()
+
+
+def _matters(line: Line, incident: Mapping[str, Any]) -> bool:
+    """Whether a log that ends there, or is to, lacks offsets that the incident is about, and which it could
+    have had."""
+    if line.tells not in (Tells.BELOW, Tells.CUTS, Tells.LOADED) or line.end is None:
+        return True
+    last = incident["last_offset"]
+    return last is not None and line.end <= last and not _is_before(line, incident)
+
+
+def _is_before(line: Line, incident: Mapping[str, Any]) -> bool:
+    """Whether there was none of what the incident is about yet."""
+    begin, slack = incident["first_ns"], EXACT_NS if line.is_exact else BEFORE_NS
+    return line.at_ns is not None and begin is not None and line.at_ns < begin - slack
+
+
+def _said_of_leader(
+    incident: Mapping[str, Any], leader: object, cuts: Sequence[Line], takeover: Line | None
+) -> Iterator[str]:
+    """Why the new leader lacked the records: it had cut them off, or its log ended before them."""
+    at, last = incident["at_ns"], incident["last_offset"]
+    if at is None and takeover is not None and takeover.known_ns is not None:
+        at = takeover.known_ns
+        yield (
+            f"The records were gone when {leader} took over at {at / 1e9:,.3f} s, "
+            f"in leader epoch {takeover.leader_epoch}."
+        )
+    own = [line for line in cuts if line.host == leader and line.known_ns is not None]
+    before = [line for line in own if at is None or (line.known_ns or 0) <= at + AFTER_NS]
+    if before:
+        cut = before[-1]
+        ended = "" if cut.was is None else f"from offset {cut.was:,} "
+        yield f"{leader} had cut its log {ended}to {cut.end:,} at {(cut.known_ns or 0) / 1e9:,.3f} s."
+    elif takeover is not None and takeover.end == 0:
+        yield f"The log of {leader} was empty when it took over."
+    elif takeover is not None and takeover.end is not None and last is not None and takeover.end <= last:
+        yield f"The log of {leader} ended before offset {takeover.end:,} when it took over."
+
+
+def _said_of_others(leader: object, cuts: Sequence[Line]) -> list[str]:
+    """How far the other replicas have cut their logs."""
+    ends: dict[str, int] = {}
+    for line in cuts:
+        if line.host != leader and line.end is not None:
+            ends[line.host] = min(ends.get(line.host, line.end), line.end)
+    said = []
+    for end in sorted(set(ends.values())):
+        hosts = sorted(host for host, own in ends.items() if own == end)
+        have_cut = "has cut its log" if len(hosts) == 1 else "have cut their logs"
+        said.append(f"{listed(hosts)} {have_cut} to {end:,}.")
+    return said
+
+
+def _retold(verdict: dict[str, Any], incident: dict[str, Any], said: Sequence[str]) -> None:
+    """What was found is part of how it came about."""
+    before = in_full(incident)
+    incident["mechanism"] = [*incident["mechanism"], *said]
+    now = in_full(incident)
+    verdict["reasons"] = [now if reason == before else reason for reason in verdict["reasons"]]

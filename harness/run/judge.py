@@ -14,7 +14,6 @@ import orjson
 from wrackline.checkers.findings import EXIT_CODES, Verdict
 from wrackline.checkers.inputs.runs import AnalysisError
 from wrackline.harness.run.incident_lines import add_lines
-from wrackline.harness.run.node_words import words_of_loss
 from wrackline.history import read_info
 
 if TYPE_CHECKING:
@@ -120,27 +119,24 @@ def _add_reasons(
     run_dir: Path, verdict: dict[str, Any], contract: str | None, progress: Callable[[str], None]
 ) -> None:
     """What others say of the findings becomes part of the verdict: Knossos, where it is installed, of each
-    witness; the logs of the nodes, of what was lost; the invariants, of the nodes' traces."""
+    witness; the nodes' own files, of the incidents; the invariants, of the nodes' traces."""
     from wrackline.checkers.jvm.referee import lines, referee, summary
     from wrackline.harness.report.read.files import replace_file
     from wrackline.harness.run.invariants import invariants_of, reasons
 
     info = read_info(run_dir)
     answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
-    words = words_of_loss(run_dir, info, verdict)
     lines_found = add_lines(run_dir, verdict, info.started_at)
     invariants = invariants_of(run_dir, info)
-    if not answers and not words and not lines_found and invariants is None:
+    if not answers and not lines_found and invariants is None:
         return
     if answers:
         verdict["referee"] = summary(answers)
-    if words:
-        verdict["node_words"] = [str(each) for each in words]
     broken: list[str] = []
     if invariants is not None:
         verdict["invariants"] = invariants
         broken = reasons(invariants)
-    verdict["reasons"] = [*verdict["reasons"], *broken, *lines(answers), *map(str, words)]
+    verdict["reasons"] = [*verdict["reasons"], *broken, *lines(answers)]
     name = VERDICT_JSON if contract is None else f"verdict.{contract}.json"
     replace_file(run_dir / name, orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
 

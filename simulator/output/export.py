@@ -11,11 +11,19 @@ import orjson
 
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.history.files import write_history
-from wrackline.history.model import Event, RunInfo, TopicInfo
+from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, RunInfo, TopicInfo, Type
 from wrackline.simulator.faults.setup import TOPIC, Setup
+from wrackline.simulator.output.timeline import node_name
+from wrackline.simulator.output.traces import Traces
+from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
 SETUP = "setup.json"
 """Beside the history: all that the run depended on."""
+NODES = "nodes"
+TRACE, TRANSACTIONS, CLOCKS = "trace.jsonl", "transactions.jsonl", "clocks.json"
+"""What the harness calls the folder of the nodes' files, and what lies in it and beside it."""
+SOURCE = "what the controllers, or ZooKeeper, had committed after each step of the simulation"
+_ZOOKEEPER = "z1"
 _STARTED_AT = "1970-01-01T00:00:00Z"
 """Virtual time begins here in every run: the same run is the same bytes."""
 
@@ -47,8 +55,30 @@ def _value(setting: Any) -> str:
     return str(setting.value)
 
 
-def write_run(setup: Setup, events: Sequence[Event], run_dir: Path) -> None:
-    """The run's information and its history. Raises OSError, FileExistsError where there is a history
-    already."""
-    write_history(run_dir, info_of(setup), events)
+def write_run(setup: Setup, events: Sequence[Event], run_dir: Path, traces: Traces | None = None) -> None:
+    """The run's information and its history; with ``traces`` also the files that its nodes would have left.
+    Raises OSError, FileExistsError where there is a run already."""
+    rows = list(events)
+    if traces is not None:
+        _write_nodes(traces, run_dir)
+        rows.append(_whole(events))
+    write_history(run_dir, info_of(setup), rows)
     (run_dir / SETUP).write_bytes(orjson.dumps(asdict(setup), option=orjson.OPT_INDENT_2, default=str))
+
+
+def _write_nodes(traces: Traces, run_dir: Path) -> None:
+    """A trace for each node, and one of ZooKeeper's transactions; every clock shows the run's time."""
+    (run_dir / NODES).mkdir(parents=True)
+    for node, lines in traces.lines.items():
+        folder = run_dir / NODES / (_ZOOKEEPER if node == ZOOKEEPER else node_name(node))
+        folder.mkdir()
+        (folder / (TRANSACTIONS if node == ZOOKEEPER else TRACE)).write_bytes(b"".join(lines))
+    (run_dir / CLOCKS).write_bytes(orjson.dumps({"start_ns": 0, "ahead_ns": {}}) + b"\n")
+
+
+def _whole(events: Sequence[Event]) -> Event:
+    """Of the rows of changes: all are there."""
+    changes = sum(event.process == CONTROL and event.f == PARTITION for event in events)
+    extra = {"source": SOURCE, "changes": changes, "missing": []}
+    at_ns = max((event.time_ns for event in events), default=0)
+    return Event(CONTROL, Type.INFO, CHRONICLE, TOPIC, extra=extra, time_ns=at_ns)

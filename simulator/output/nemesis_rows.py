@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.history.model import CONTROL, NEMESIS, Event, Type
+from wrackline.history.model import CONTROL, NEMESIS, PARTITION, Event, Type
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.faults.driver import Begun, host
 from wrackline.simulator.faults.kinds import Fault
+from wrackline.simulator.output.timeline import node_name
 from wrackline.simulator.world.world import SimServer, StepRecord, World
 
 _REPLACED = ("wipe", "restore")
+_RECOVERING = 1
 
 
 class NemesisRows:
@@ -88,13 +91,14 @@ class NemesisRows:
 
 
 class ClusterRows:
-    """An observer of the world: a row whenever committed metadata of a partition has changed, as the runner
-    on real machines writes what brokers answer to clients."""
+    """An observer of the world. Whenever committed metadata of a partition have changed it writes two kinds
+    of rows: what brokers answer to clients, as the runner on real machines does, and of each partition the
+    change itself, as it was committed."""
 
     def __init__(self, history: History, watched: tuple[TopicPartition, ...]) -> None:
         self._history = history
         self._watched = watched
-        self._known: list[tuple[int, int]] = []
+        self._known: dict[TopicPartition, tuple[int, int]] = {}
         self._at = -1
         """Offset of the metadata that was looked at."""
         self._replicas: dict[str, list[NodeId]] = {}
@@ -106,10 +110,10 @@ class ClusterRows:
             return
         self._at = world.image.metadata_offset
         found = [partition for tp in self._watched if (partition := world.image.partition(tp)) is not None]
-        now = [(partition.leader_epoch, partition.partition_epoch) for partition in found]
+        now = {partition.tp: (partition.leader_epoch, partition.partition_epoch) for partition in found}
         if now == self._known:
             return
-        self._known = now
+        before, self._known = self._known, now
         replicas = {str(partition.tp.partition): sorted(partition.replicas) for partition in found}
         if replicas != self._replicas:
             self._replicas = replicas
@@ -129,6 +133,34 @@ class ClusterRows:
             for partition in found
         ]
         self._row(world, "cluster", {"partitions": rows})
+        for partition in found:
+            if before.get(partition.tp) != now[partition.tp]:
+                self._change(world, partition)
+
+    def _change(self, world: World, partition: PartitionImage) -> None:
+        active = world.active_controller()
+        extra = {
+            "at_ns": int(world.now_ms * 1_000_000),
+            "place": f"offset {world.image.metadata_offset}",
+            "leader": partition.leader,
+            "partition_epoch": partition.partition_epoch,
+            "replicas": list(partition.replicas),
+            "isr": list(partition.isr),
+            "elr": list(partition.elr),
+            "last_known_elr": list(partition.last_known_elr),
+            "recovering": partition.leader_recovery_state == _RECOVERING,
+        }
+        event = Event(
+            CONTROL,
+            Type.INFO,
+            PARTITION,
+            topic=partition.tp.topic,
+            partition=partition.tp.partition,
+            leader_epoch=partition.leader_epoch,
+            node=None if active is None else node_name(active.id),
+            extra=extra,
+        )
+        self._history.record(world.now_ms, event)
 
     def _row(self, world: World, f: str, extra: dict[str, Any], topic: str | None = None) -> None:
         self._history.record(world.now_ms, Event(CONTROL, Type.INFO, f, topic, extra=extra))

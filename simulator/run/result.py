@@ -8,6 +8,7 @@ from wrackline.history.model import Event
 from wrackline.simulator.faults.kinds import Fault
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.invariants.client_view import Violation
+from wrackline.simulator.output.traces import Traces
 
 
 @dataclass(slots=True)
@@ -26,3 +27,5 @@ class Result:
     timeline: str = ""
     digest: str = ""
     image: str = ""
+    traces: Traces | None = None
+    """What its nodes would have written, where it was asked for."""

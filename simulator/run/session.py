@@ -27,6 +27,7 @@ from wrackline.simulator.invariants.migration import AnyChecker, checker_of
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
+from wrackline.simulator.output.traces import Traces
 from wrackline.simulator.run.result import Result
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.network import NetworkOptions
@@ -298,13 +299,22 @@ class Run:
                 self.history.record(self.world.now_ms, event)
 
 
-def run(setup: Setup, *, timeline: int | None = None, full: bool = False, digest: bool = False) -> Result:
-    """Do one run. ``timeline``: keep the last so many lines (0: all of them), every step with ``full``."""
+def run(
+    setup: Setup,
+    *,
+    timeline: int | None = None,
+    full: bool = False,
+    digest: bool = False,
+    traced: bool = False,
+) -> Result:
+    """Do one run. ``timeline``: keep the last so many lines (0: all of them), every step with ``full``.
+    ``traced``: keep what the nodes would have written of it."""
     session = Run(setup)
     world = session.world
+    traces = Traces(world) if traced else None
     lines = Timeline(timeline or None, full=full) if timeline is not None else None
     hashed = Digest() if digest else None
-    world.observers += [observer for observer in (lines, hashed) if observer is not None]
+    world.observers += [observer for observer in (lines, hashed, traces) if observer is not None]
     try:
         for part in (session.boot, session.main, session.heal, session.drain):
             if not session.found:
@@ -332,6 +342,7 @@ def run(setup: Setup, *, timeline: int | None = None, full: bool = False, digest
         "" if lines is None else lines.text(),
         "" if hashed is None else hashed.hexdigest(),
         session._why(),
+        traces,
     )
 
 

@@ -30,6 +30,8 @@ class Change:
     until_ns: int
     before: LeaderSpan
     after: LeaderSpan
+    vacant: tuple[LeaderSpan, ...] = ()
+    """Between the two, while nobody led."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Leadership:
             label = f"{place[0]}-{place[1]}"
             exact = self._exact.get(label)
             polled = polled_spans(self._answers(place), self._nodes, self._run.end_ns).get(label, [])
-            self._known[place] = _leaders(exact or polled, is_exact=exact is not None)
+            self._known[place] = leaders_of(exact or polled, is_exact=exact is not None)
         return self._known[place]
 
     def before(self, place: Place, times: Ints) -> Ints:
@@ -120,18 +122,21 @@ class Leadership:
             yield Event(CONTROL, Type.INFO, "cluster", extra={"partitions": [row]}, time_ns=sample.time_ns)
 
 
-def _leaders(spans: Sequence[LeaderSpan], *, is_exact: bool) -> Leaders:
+def leaders_of(spans: Sequence[LeaderSpan], *, is_exact: bool) -> Leaders:
     """Times without a leader are between two leaders, and no change of their own."""
     early, late = (WRITTEN_DOWN_NS, WRITTEN_DOWN_NS) if is_exact else (POLLED_NS, 0)
     changes: list[Change] = []
     leading: LeaderSpan | None = None
     first: LeaderSpan | None = None
+    vacant: list[LeaderSpan] = []
     for span in spans:
         if span.leader is None:
+            vacant += [span] if leading is not None else []
             continue
         first = first or span
         if leading is not None and (leading.leader, leading.leader_epoch) != (span.leader, span.leader_epoch):
             at = span.begin_ns
-            changes.append(Change(at, max(at - early, leading.begin_ns), at + late, leading, span))
-        leading = span
+            since = max(at - early, leading.begin_ns)
+            changes.append(Change(at, since, at + late, leading, span, tuple(vacant)))
+        leading, vacant = span, []
     return Leaders(tuple(changes), first)

@@ -17,6 +17,7 @@ from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.incidents.causes import Change, Leadership
 from wrackline.checkers.verdict.incidents.joining import Joined, joined
 from wrackline.checkers.verdict.incidents.parts import Part, cited_indexes, parts_of
+from wrackline.checkers.verdict.incidents.same_change import Loss, headline_of, is_loss, said_of, together
 from wrackline.checkers.verdict.incidents.sentences import headline, mechanism
 
 MOST: Final = 20
@@ -50,6 +51,8 @@ class Incident:
     sentence: str
     """What happened, without a full stop."""
     mechanism: tuple[str, ...]
+    same_change: tuple[str, ...]
+    """Ids of the incidents of other partitions that came with the same change of leaders."""
     topic: str | None
     partition: int | None
     first_offset: int | None
@@ -85,6 +88,8 @@ class Incidents:
     counts: Mapping[Meaning, int] = field(default_factory=dict)
     within: Mapping[str, int] = field(default_factory=dict)
     """Anomaly -> how many findings that are no violation belong to an incident that is one."""
+    at_once: Mapping[Meaning, str] = field(default_factory=dict)
+    """What happened, where all of a meaning came with one change of leaders of several partitions."""
 
     def of(self, meaning: Meaning) -> list[Incident]:
         return [one for one in self.shown if one.meaning is meaning]
@@ -111,12 +116,36 @@ def incidents_of(
     by_meaning: dict[Meaning, list[Joined]] = {one: [] for one in WORST_FIRST}
     for one in found:
         by_meaning[_meaning(one)].append(one)
-    shown = [_incident(run, leadership, one, of) for of, ones in by_meaning.items() for one in ones[:MOST]]
+    groups = together(list(_losses(leadership, found)))
+    beside = {id(one.incident): (one, group) for group in groups for one in group}
+    shown = [
+        _incident(run, leadership, one, of, beside.get(id(one)))
+        for of, ones in by_meaning.items()
+        for one in ones[:MOST]
+    ]
     within: Counter[str] = Counter()
     for one in by_meaning[Meaning.VIOLATION]:
         for part in one.parts:
             within[part.anomaly.name] += part.count if part.meaning is not Meaning.VIOLATION else 0
-    return Incidents(tuple(shown), {of: len(ones) for of, ones in by_meaning.items()}, +within)
+    at_once = {of: said for of, ones in by_meaning.items() if (said := _at_once(of, ones, groups))}
+    return Incidents(tuple(shown), {of: len(ones) for of, ones in by_meaning.items()}, +within, at_once)
+
+
+def _losses(leadership: Leadership, found: Sequence[Joined]) -> Iterator[Loss]:
+    for one in found:
+        if one.place is None or one.pinned is None:
+            continue
+        if any(part.anomaly.is_loss for part in one.parts):
+            yield Loss(one, leadership.of(one.place).changes[one.pinned - 1], one.place)
+
+
+def _at_once(meaning: Meaning, ones: Sequence[Joined], groups: Sequence[Sequence[Loss]]) -> str:
+    """Empty where they did not all come with one change, or where one of them is more than a loss."""
+    if len(ones) < 2 or not all(is_loss(one, meaning) for one in ones):
+        return ""
+    wanted = {id(one) for one in ones}
+    own = ([one for one in group if id(one.incident) in wanted] for group in groups)
+    return next((headline_of(group, meaning) for group in own if len(group) == len(ones)), "")
 
 
 def _meaning(one: Joined) -> Meaning:
@@ -146,7 +175,14 @@ def _pin(run: Run, leadership: Leadership, found: Sequence[Joined]) -> None:
                     one.pinned = change
 
 
-def _incident(run: Run, leadership: Leadership, one: Joined, meaning: Meaning) -> Incident:
+def _incident(
+    run: Run,
+    leadership: Leadership,
+    one: Joined,
+    meaning: Meaning,
+    beside: tuple[Loss, Sequence[Loss]] | None,
+) -> Incident:
+    """``beside``: those that came with the same change of leaders, where there are any."""
     leaders = leadership.of(one.place)
     change = leaders.changes[one.pinned - 1] if one.pinned is not None else None
     first_ns = min((part.first_ns for part in one.parts if part.first_ns is not None), default=None)
@@ -157,7 +193,15 @@ def _incident(run: Run, leadership: Leadership, one: Joined, meaning: Meaning) -
         id=_id(one),
         meaning=meaning,
         sentence=headline(one, meaning, change),
-        mechanism=tuple(mechanism(one, change, leaders, leadership.between(one))),
+        mechanism=(
+            *mechanism(one, change, leaders, leadership.between(one)),
+            *(() if beside is None else (said_of(*beside),)),
+        ),
+        same_change=tuple(
+            _id(other.incident)
+            for other in (() if beside is None else beside[1])
+            if other.incident is not one
+        ),
         topic=topic,
         partition=partition,
         first_offset=one.first,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from wrackline.checkers.findings import Meaning, sentence_of
@@ -29,23 +30,30 @@ def headline(incident: Joined, meaning: Meaning, change: Change | None) -> str:
 
 
 def _loss(parts: Sequence[Part], change: Change | None) -> str:
-    acked, read = (_count(parts, name) for name in ("lost-write", "vanished-read"))
-    if not acked and not read:
+    if not gone(parts):
         return _as_found(parts)
     lost = [part for part in parts if part.anomaly.name != "lost-committed"]
-    if acked:
-        gone = f"{plural(acked, 'acknowledged record')} {'is' if acked == 1 else 'are'} gone"
-        gone += f"; consumers had read {read:,} of the lost records" if read else ""
-    else:
-        gone = f"{plural(read, 'record')} that consumers had read {'is' if read == 1 else 'are'} gone"
     where, name = bounds(lost), _name(lost)
     if not where:
-        return f"{name} lost records whose offsets are not known: {gone}"
+        return f"{name} lost records whose offsets are not known: {gone(parts)}"
     if change is not None:
-        return f"{name} was cut {_from_to(lost)} at {change.at_ns / 1e9:,.1f} s when {came(change)}: {gone}"
+        when = f"at {change.at_ns / 1e9:,.1f} s when {came(change)}"
+        return f"{name} was cut {_from_to(lost)} {when}: {gone(parts)}"
     seen = max((part.last_ns for part in lost if part.last_ns is not None), default=None)
     since = "" if seen is None else f" after {seen / 1e9:,.1f} s, when they were last seen"
-    return f"{name} lost records at {where}{since}: {gone}"
+    return f"{name} lost records at {where}{since}: {gone(parts)}"
+
+
+def gone(parts: Sequence[Part]) -> str:
+    """``8 acknowledged records are gone; consumers had read 3 of the lost records``; empty where neither an
+    acknowledged record nor one that was read is gone."""
+    acked, read = (_count(parts, name) for name in ("lost-write", "vanished-read"))
+    if acked:
+        also = f"; consumers had read {read:,} of the lost records" if read else ""
+        return f"{plural(acked, 'acknowledged record')} {'is' if acked == 1 else 'are'} gone{also}"
+    if read:
+        return f"{plural(read, 'record')} that consumers had read {'is' if read == 1 else 'are'} gone"
+    return ""
 
 
 def _on_replicas(parts: Sequence[Part]) -> str:
@@ -79,11 +87,7 @@ def mechanism(
         return []
     name = f"{place[0]}-{place[1]}"
     if change is not None:
-        before, after = change.before, change.after
-        said = [f"{before.leader} led {name} until then, {_state(before)}."]
-        again = "led again" if before.leader == after.leader else "became its leader"
-        said.append(f"{after.leader} {again} at {change.at_ns / 1e9:,.3f} s, {_state(after)}.")
-        return said
+        return _told(name, change)
     changes = leaders.changes[between[0] : between[1]]
     if changes:
         shown = [f"to {one.after.leader} at {one.at_ns / 1e9:,.1f} s{_epoch(one.after)}" for one in changes]
@@ -92,6 +96,30 @@ def mechanism(
         return [f"The leader of {name} changed meanwhile: {listed(shown)}."]
     leading = leaders.changes[between[0] - 1].after if between[0] else leaders.first
     return [] if leading is None else [f"{leading.leader} led {name} all the time{_epoch(leading)}."]
+
+
+def _told(name: str, change: Change) -> list[str]:
+    before, vacant, after = change.before, change.vacant, change.after
+    at = f"{change.at_ns / 1e9:,.3f} s"
+    until = f"until {vacant[0].begin_ns / 1e9:,.3f} s" if vacant else "until then"
+    said = [f"{before.leader} led {name} {until}{_state(before)}."]
+    if vacant:
+        said.append(f"Nobody led it until {at}{_in_sets(vacant[0])}.")
+        if left := _left(vacant):
+            said.append(f"{listed(left)}.")
+    again = "led again" if before.leader == after.leader else "became its leader"
+    unclean = ", elected uncleanly" if after.recovering else ""
+    return [*said, f"{after.leader} {again} at {at}{unclean}{_state(after)}."]
+
+
+def _left(vacant: Sequence[LeaderSpan]) -> list[str]:
+    """Who could have led, and could no more: ``n1 left the ELR at 33.887 s``."""
+    found = []
+    for before, after in pairwise(vacant):
+        for name, had, has in (("ISR", before.isr, after.isr), ("ELR", before.elr, after.elr)):
+            nodes = [node for node in had if node not in has]
+            found += [f"{listed(nodes)} left the {name} at {after.begin_ns / 1e9:,.3f} s"] if nodes else []
+    return found
 
 
 def in_full(incident: Mapping[str, Any]) -> str:
@@ -119,14 +147,19 @@ def came(change: Change) -> str:
 
 
 def _state(span: LeaderSpan) -> str:
-    """``in leader epoch 2, with n2 and n3 in the ISR and n1 in the ELR``."""
-    epoch = (
-        "" if span.leader_epoch is None or span.leader_epoch < 0 else f"in leader epoch {span.leader_epoch}"
-    )
-    isr = f"with {listed(span.isr)} in the ISR" if span.isr else ""
-    elr = f"and {listed(span.elr)} in the ELR" if span.elr and isr else ""
-    recovering = "and was still recovering" if span.recovering else ""
-    return " ".join(filter(None, (f"{epoch}," if epoch and isr else epoch, isr, elr, recovering)))
+    """``, in leader epoch 2, with n2 and n3 in the ISR and n1 in the ELR``."""
+    epoch = span.leader_epoch
+    return (f", in leader epoch {epoch}" if epoch is not None and epoch >= 0 else "") + _in_sets(span)
+
+
+def _in_sets(span: LeaderSpan) -> str:
+    """``, with nobody in the ISR, n1 in the ELR and n1 in LastKnownELR``; empty sets but the ISR are left
+    out, and it where all are empty."""
+    sets = (("the ISR", span.isr), ("the ELR", span.elr), ("LastKnownELR", span.last_known_elr))
+    if not any(nodes for _, nodes in sets):
+        return ""
+    said = [f"{listed(nodes) or 'nobody'} in {name}" for name, nodes in sets if nodes or name == "the ISR"]
+    return f", with {listed(said)}"
 
 
 def _epoch(span: LeaderSpan) -> str:
@@ -167,7 +200,7 @@ def _count(parts: Sequence[Part], anomaly: str) -> int:
 
 
 def listed(names: Sequence[str]) -> str:
-    """``n1``, ``n1 and n2``, ``n1, n2 and n3``."""
+    """``n1``, ``n1 and n2``, ``n1, n2 and n3``; empty for none."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

@@ -32,6 +32,8 @@ class Case:
     polled: bool = False
     """Nobody wrote the changes down: metadata were asked for."""
     faults: Sequence[tuple[float, float]] = ()
+    partitions: int = 1
+    """They have the same leaders."""
 
 
 LOST = "p: a@0 | p: b@1 | p: c@2 | r: d@1 | final a@0 d@1^1"
@@ -54,6 +56,9 @@ CASES = {
     "holes": Case(HOLES, (BEFORE, (8.5, 2, 1))),
     "holes, and nobody knows": Case(HOLES),
     "two partitions": Case("p: a@0 | p: b@1/0 | final | final 1/"),
+    "two partitions at once": Case(
+        "p: a@0 | p: b@1/0 | final | final 1/", (BEFORE, (4.5, 2, 1)), partitions=2
+    ),
 }
 
 
@@ -79,8 +84,9 @@ def events_of(case: Case, events: Sequence[Event]) -> list[Event]:
         for at_s, (node, epoch) in sorted(leaders.items()):
             extra = {"at_ns": int(at_s * SECOND), "leader": node, "partition_epoch": epoch}
             extra |= {"isr": [node, 3], "elr": [2] if node != 2 else [], "replicas": [1, 2, 3]}
-            said = Event(CONTROL, Type.INFO, PARTITION, topic=TOPIC, partition=0, extra=extra)
-            found.append(replace(said, leader_epoch=epoch, time_ns=found[-1].time_ns))
+            for partition in range(case.partitions):
+                said = Event(CONTROL, Type.INFO, PARTITION, topic=TOPIC, partition=partition, extra=extra)
+                found.append(replace(said, leader_epoch=epoch, time_ns=found[-1].time_ns))
     return [replace(one, index=number) for number, one in enumerate(found)]
 
 
@@ -116,6 +122,24 @@ def test_one_change_of_leader_is_one_incident(verdicts: dict[str, dict[str, Any]
         "n2 became its leader at 6.500 s, in leader epoch 1, with n2 and n3 in the ISR.",
     )
     assert (one["first_offset"], one["last_offset"], one["at_ns"]) == (1, 2, 6_500_000_000)
+
+
+def test_partitions_that_lost_records_at_one_change_name_each_other(
+    verdicts: dict[str, dict[str, Any]],
+) -> None:
+    verdict = verdicts["two partitions at once"]
+    one, other = verdict["incidents"]
+    assert verdict["incident_counts"]["violation"] == 2
+    assert (one["same_change"], other["same_change"]) == ((other["id"],), (one["id"],))
+    told = "n2 became leader of log-1 within the same second, and that partition lost records too."
+    assert one["mechanism"][-1] == told
+    assert verdict["headline"].startswith(
+        "2 incidents: log-0 and log-1 were cut at 4.5 s when n2 became their leader: "
+        "2 acknowledged records are gone. "
+    )
+    apart = verdicts["two partitions"]
+    assert [one["same_change"] for one in apart["incidents"]] == [(), ()]
+    assert apart["headline"].startswith("2 incidents, the first: log-0 lost records at offset 0")
 
 
 def test_what_is_allowed_by_itself_is_evidence_of_the_violation(verdicts: dict[str, dict[str, Any]]) -> None:

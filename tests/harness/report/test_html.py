@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.report import synthetic_run
-from tests.harness.report.synthetic_incidents import ALLOWED, INCIDENT, LOSS, STALE, add_incidents
+from tests.harness.report.synthetic_incidents import ALLOWED, DIVERGENCE, INCIDENT, LOSS, STALE, add_incidents
 from wrackline.checkers.explain.model import PER_PARTITION
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import ReportError, write_report
@@ -225,6 +225,18 @@ def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> No
     assert f"{INCIDENT['sentence']}. Two logs differ. … and 19 more incidents (below)." in story
     assert STALE.capitalize() not in story, "what is allowed has nothing to do with the verdict"
     assert "nodes/n3/broker.log" in [named.get("href") for tag, named in read.tags if tag == "a"]
+
+
+def test_incidents_of_one_change_of_leaders_link_to_each_other(own_run: Path) -> None:
+    add_incidents(own_run)
+    verdict = json.loads((own_run / "verdict.json").read_text())
+    verdict["incidents"][0]["same_change"] = [DIVERGENCE, "i-of-one-that-is-not-told"]
+    (own_run / "verdict.json").write_text(json.dumps(verdict))
+    write_report(own_run)
+    html = section(own_run, "incidents")
+    assert f'The same change of leaders: <a href="#{DIVERGENCE}">log-2</a></p>' in html
+    assert html.count("The same change of leaders") == 1
+    assert DIVERGENCE in page(own_run).ids
 
 
 def test_a_finding_has_one_place_inside_its_incident(own_run: Path) -> None:

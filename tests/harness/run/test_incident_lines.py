@@ -1,4 +1,5 @@
-"""Lines of the nodes' own files beside incidents: of Kafka's logs, shortened, and of our broker's traces."""
+"""Lines of the nodes' own files beside incidents: of Kafka's logs, shortened, and of our broker's traces.
+Words of Kafka's lines are those of 4.4.0 unless another version is named."""
 
 from __future__ import annotations
 
@@ -6,20 +7,28 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.run.clocks import Clocks
-from wrackline.harness.run.incident_lines import MOST_LINES, WIDTH, add_lines
+from wrackline.harness.run.incident_lines import MOST_LINES, add_lines
+from wrackline.harness.run.node_lines import WIDTH
 
 START_NS = 1_795_446_800 * 1_000_000_000
 """2026-11-23 15:13:20 UTC."""
 KAFKA = """\
-[2026-11-23 15:13:19,100] INFO [ReplicaFetcher] Truncating partition log-0 with TruncationState(offset=0)
+[2026-11-23 15:13:19,100] INFO [UnifiedLog partition=log-0, dir=/d] Truncating to offset 0 (UnifiedLog)
 [2026-11-23 15:13:32,957] INFO [UnifiedLog partition=log-0, dir=/d] Truncating to 7 has no effect (UnifiedLog)
+[2026-11-23 15:13:33,050] INFO [ReplicaFetcher] Truncating partition log-0 with TruncationState(offset=7) due
 [2026-11-23 15:13:33,054] INFO [UnifiedLog partition=log-0, dir=/d] Truncating to offset 7 (UnifiedLog)
 [2026-11-23 15:13:33,055] INFO [UnifiedLog partition=log-1, dir=/d] Truncating to offset 3 (UnifiedLog)
 [2026-11-23 15:13:33,056] INFO [UnifiedLog partition=log-00, dir=/d] Truncating to offset 3 (UnifiedLog)
-[2026-11-23 15:13:36,540] INFO [Broker id=3] Leader log-0 with topic id 1R starts at leader epoch 2 from 7
-[2026-11-23 15:13:36,541] INFO [Broker id=3] nothing of leaders about log-0
+[2026-11-23 15:13:36,540] INFO [Broker id=3] Leader log-0 starts at leader epoch 2 from offset 7
+[2026-11-23 15:13:36,541] INFO [Broker id=3] Ignoring LeaderAndIsr: log-0 has leader epoch 2 already
+"""
+ENDED_EARLY = """\
+[2026-11-23 15:13:35,000] INFO Completed load of Log(dir=/d/log-0, end=%d) and log-end-offset %d in
+[2026-11-23 15:13:36,540] INFO [Broker id=3] Leader log-0 starts at leader epoch 2 from offset %d
 """
 
 
@@ -36,8 +45,8 @@ def incident(**changes: Any) -> dict[str, Any]:
         "first_ns": 10_000_000_000,
         "last_ns": 18_000_000_000,
         "at_ns": 16_500_000_000,
-        "leader_after": {"leader": "n3"},
         "anomalies": [{"anomaly": "lost-write", "meaning": "violation", "count": 3}],
+        "leader_after": {"leader": "n3", "leader_epoch": 2},
     }
     return found | changes
 
@@ -60,11 +69,11 @@ def test_lines_of_kafkas_log_about_the_partition_near_the_incident(tmp_path: Pat
     said = verdict(one)
     assert add_lines(run_with(tmp_path, {"n3/broker.log": KAFKA}), said)
     assert [(line["file"], line["number"]) for line in one["lines"]] == [
-        ("nodes/n3/broker.log", 2),
         ("nodes/n3/broker.log", 3),
-        ("nodes/n3/broker.log", 6),
+        ("nodes/n3/broker.log", 4),
+        ("nodes/n3/broker.log", 7),
     ]
-    assert [line["at_ns"] for line in one["lines"]] == [12_957_000_000, 13_054_000_000, 16_540_000_000]
+    assert [line["at_ns"] for line in one["lines"]] == [13_050_000_000, 13_054_000_000, 16_540_000_000]
     assert one["truncations"] == [{"node": "n3", "at_ns": 13_054_000_000, "to": 7, "was": None}]
     assert one["mechanism"][-1] == "n3 had cut its log to 7 at 13.054 s."
     assert said["reasons"] == [in_full(one), "another reason"]
@@ -84,9 +93,9 @@ def test_without_the_hosts_clocks_lines_are_chosen_by_the_time_of_day_and_have_n
     run_dir = run_with(tmp_path, {"n3/broker.log": KAFKA})
     (run_dir / "clocks.json").unlink()
     add_lines(run_dir, verdict(one), "2026-11-23T15:13:20+00:00")
-    assert [(line["number"], line["at_ns"]) for line in one["lines"]] == [(2, None), (3, None), (6, None)]
+    assert [(line["number"], line["at_ns"]) for line in one["lines"]] == [(3, None), (4, None), (7, None)]
     assert one["truncations"] == [{"node": "n3", "at_ns": None, "to": 7, "was": None}]
-    assert len(one["mechanism"]) == 2
+    assert one["mechanism"][2:] == ["The log of n3 ended before offset 7 when it took over."]
 
 
 def trace(at_s: float, kind: str, **more: Any) -> str:
@@ -106,26 +115,134 @@ def test_lines_of_our_brokers_trace(tmp_path: Path) -> None:
     ]
     one = incident()
     add_lines(run_with(tmp_path, {"n3/trace.jsonl": "\n".join(lines)}), verdict(one))
-    assert [line["number"] for line in one["lines"]] == [2, 3, 4]
+    assert [line["number"] for line in one["lines"]] == [2, 4]
     assert one["truncations"] == [{"node": "n3", "at_ns": 13_000_000_000, "to": 7, "was": 10}]
     assert one["mechanism"][-1] == "n3 had cut its log from offset 10 to 7 at 13.000 s."
     assert one["lines"][0]["text"] == "kind truncate, tp log-0, to 7, was 10"
 
 
-def test_what_another_node_cut_is_no_part_of_the_mechanism(tmp_path: Path) -> None:
+def test_a_new_leader_whose_log_ended_early_had_cut_nothing_off(tmp_path: Path) -> None:
     one = incident()
-    add_lines(run_with(tmp_path, {"n1/broker.log": KAFKA}), verdict(one))
-    assert [cut["node"] for cut in one["truncations"]] == ["n1"]
+    add_lines(run_with(tmp_path, {"n3/broker.log": ENDED_EARLY % (7, 7, 7)}), verdict(one))
+    assert one["mechanism"][2:] == ["The log of n3 ended before offset 7 when it took over."]
+    assert [line["number"] for line in one["lines"]] == [1, 2]
+    one = incident()
+    add_lines(run_with(tmp_path, {"n3/broker.log": ENDED_EARLY % (0, 0, 0)}), verdict(one))
+    assert one["mechanism"][2:] == ["The log of n3 was empty when it took over."]
+    one = incident()
+    add_lines(run_with(tmp_path, {"n3/broker.log": ENDED_EARLY % (10, 10, 10)}), verdict(one))
+    assert len(one["mechanism"]) == 2
+    one = incident(leader_after={"leader": "n3", "leader_epoch": 1})
+    add_lines(run_with(tmp_path, {"n3/broker.log": ENDED_EARLY % (7, 7, 7)}), verdict(one))
     assert len(one["mechanism"]) == 2
 
 
+def cut(at: str, to: int) -> str:
+    return (
+        f"[2026-11-23 15:13:{at},000] INFO [UnifiedLog partition=log-0, dir=/d] Truncating to offset {to}\n"
+    )
+
+
+def test_who_cuts_its_log_when_it_is_back_is_told_though_that_is_long_after(tmp_path: Path) -> None:
+    files = {"n1/broker.log": cut("59", 7), "n2/broker.log": cut("50", 9) + cut("55", 7)}
+    one = incident()
+    add_lines(run_with(tmp_path, files), verdict(one))
+    assert [(found["node"], found["to"]) for found in one["truncations"]] == [("n2", 9), ("n2", 7), ("n1", 7)]
+    assert one["mechanism"][2:] == ["n1 and n2 have cut their logs to 7."]
+
+
+def taken_over(*leaders: tuple[float, str, int, int]) -> dict[str, str]:
+    """``leaders``: (when, node, leader epoch, end of its log)."""
+    files: dict[str, str] = {}
+    for at_s, node, epoch, end in leaders:
+        line = trace(at_s, "role", role="leader", leader_epoch=epoch, leo=end)
+        files[f"{node}/trace.jsonl"] = files.get(f"{node}/trace.jsonl", "") + line + "\n"
+    return files
+
+
+def test_where_several_led_the_first_whose_log_lacked_the_records_lost_them(tmp_path: Path) -> None:
+    leaders = ((9.0, "n1", 0, 2), (19.0, "n2", 1, 12), (20.0, "n3", 2, 7), (21.0, "n1", 3, 5))
+    one = incident(leader_after=None, at_ns=None)
+    add_lines(run_with(tmp_path, taken_over(*leaders)), verdict(one))
+    assert one["mechanism"][2:] == [
+        "The records were gone when n3 took over at 20.000 s, in leader epoch 2.",
+        "The log of n3 ended before offset 7 when it took over.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("leaders", "changes"),
+    [
+        pytest.param([(19.0, "n2", 1, 12)], {}, id="all had them"),
+        pytest.param([(19.0, "n2", 1, 8), (20.0, "n3", 2, 7)], {}, id="the first had some of them"),
+        pytest.param([(17.0, "n2", 1, 7)], {}, id="they were seen later"),
+        pytest.param(
+            [(19.0, "n2", 1, 7)],
+            {"anomalies": [{"anomaly": "stale-read", "meaning": "violation", "count": 2}]},
+            id="nothing is lost",
+        ),
+    ],
+)
+def test_who_lost_the_records_is_left_out_where_it_is_not_certain(
+    tmp_path: Path, leaders: list[tuple[float, str, int, int]], changes: dict[str, Any]
+) -> None:
+    one = incident(leader_after=None, at_ns=None, **changes)
+    add_lines(run_with(tmp_path, taken_over(*leaders)), verdict(one))
+    assert len(one["mechanism"]) == 2
+
+
+def test_the_election_is_told_once_and_no_cut_that_came_to_nothing(tmp_path: Path) -> None:
+    unclean = "UNCLEAN partition change for log-0 with topic ID 3: isr: [] -> [3], leader: -1 -> 3"
+    files = {
+        f"c{number}/broker.log": f"[2026-11-23 15:13:36,{number}00] INFO [QuorumController] {unclean}\n"
+        for number in (1, 2, 3)
+    }
+    files["n1/broker.log"] = KAFKA.replace("Truncating to offset", "Truncating nothing:")
+    one = incident()
+    add_lines(run_with(tmp_path, files), verdict(one))
+    assert [(line["file"], line["number"]) for line in one["lines"]] == [
+        ("nodes/c3/broker.log", 1),
+        ("nodes/n1/broker.log", 7),
+    ]
+
+
+def test_a_read_that_was_wrong_for_a_moment_has_no_cuts_of_later_times(tmp_path: Path) -> None:
+    one = incident(anomalies=[{"anomaly": "stale-read", "meaning": "violation", "count": 1}])
+    add_lines(run_with(tmp_path, {"n1/broker.log": cut("59", 7)}), verdict(one))
+    assert one["truncations"] == []
+
+
+def test_a_log_that_has_none_of_the_records_any_more_is_cut_for_another_reason(tmp_path: Path) -> None:
+    files = {"n1/broker.log": cut("29", 2) + cut("50", 7) + cut("55", 4), "n2/broker.log": cut("50", 10)}
+    one = incident()
+    add_lines(run_with(tmp_path, files), verdict(one))
+    assert [(found["node"], found["to"]) for found in one["truncations"]] == [("n1", 7)]
+
+
+@pytest.mark.parametrize(
+    ("line", "to"),
+    [
+        ("INFO Truncating log log-0 to offset 7. (kafka.log.Log, 0.10)", 7),
+        ("INFO [Log partition=log-0, dir=/d] Truncating to offset 7 (kafka.log.Log, 2.0)", 7),
+        ("WARN [LogLoader partition=log-0] Corruption found in segment 0, truncating to offset 7", 7),
+        ("INFO [UnifiedLog partition=log-0] Truncate and start at offset 7, logStartOffset: 7", 7),
+        ("WARN [UnifiedLog partition=log-0] Truncating log-0 to offset 7 below high watermark 9", None),
+        ("WARN [ReplicaFetcher] The leader's offset 7 will be used for truncation in log-0.", None),
+    ],
+)
+def test_how_kafka_says_that_a_log_was_cut(tmp_path: Path, line: str, to: int | None) -> None:
+    one = incident()
+    add_lines(run_with(tmp_path, {"n1/broker.log": f"[2026-11-23 15:13:33,000] {line}\n"}), verdict(one))
+    assert [found["to"] for found in one["truncations"]] == ([] if to is None else [to])
+
+
 def test_few_lines_are_kept_and_no_long_ones(tmp_path: Path) -> None:
-    many = "\n".join(trace(11 + number / 10, "truncate", to=7, was=9, why="x" * 500) for number in range(50))
+    many = "\n".join(trace(11 + at / 10, "truncate", to=8, was=10, why="x" * 500) for at in range(50))
     one = incident()
     add_lines(run_with(tmp_path, {"n3/trace.jsonl": many}), verdict(one))
     assert len(one["lines"]) == len(one["truncations"]) == MOST_LINES
     assert {len(line["text"]) for line in one["lines"]} == {WIDTH}
-    assert {line["text"][:40] for line in one["lines"]} == {"kind truncate, tp log-0, to 7, was 9, wh"}
+    assert {line["text"][:40] for line in one["lines"]} == {"kind truncate, tp log-0, to 8, was 10, w"}
 
 
 def test_runs_without_incidents_or_files_stay_as_they_are(tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""Which incidents of several partitions came with one change of leaders: a node that is gone led many, and
+one that is elected for many lacks the records of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wrackline.checkers.findings import Meaning
+from wrackline.checkers.inputs.runs import Place
+from wrackline.checkers.verdict.incidents.causes import Change
+from wrackline.checkers.verdict.incidents.joining import Joined
+from wrackline.checkers.verdict.incidents.sentences import gone, listed
+
+WITHIN_NS: Final = 1_000_000_000
+"""A node takes the lead of its partitions, or loses it, in one go. What came later came of something else."""
+MOST_NAMES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An incident that lost records, and the change of leader that it came with."""
+
+    incident: Joined
+    change: Change
+    place: Place
+
+
+def together(losses: Sequence[Loss]) -> list[list[Loss]]:
+    """Groups of two or more partitions, in the order of time. All of a group have the new leader in common,
+    or else the old one."""
+    groups: list[list[Loss]] = []
+    for one in sorted(losses, key=lambda one: one.change.at_ns):
+        for group in groups:
+            if _is_one(group, one):
+                group.append(one)
+                break
+        else:
+            groups.append([one])
+    return [group for group in groups if len(group) > 1]
+
+
+def _is_one(group: Sequence[Loss], one: Loss) -> bool:
+    if one.change.at_ns - group[0].change.at_ns > WITHIN_NS:
+        return False
+    if any(one.place == other.place for other in group):
+        return False
+    return _new_leader([*group, one]) is not None or _old_leader([*group, one]) is not None
+
+
+def _new_leader(group: Sequence[Loss]) -> str | None:
+    return _common({one.change.after.leader for one in group})
+
+
+def _old_leader(group: Sequence[Loss]) -> str | None:
+    return _common({one.change.before.leader for one in group})
+
+
+def _common(nodes: set[str | None]) -> str | None:
+    return next(iter(nodes)) if len(nodes) == 1 else None
+
+
+def said_of(one: Loss, group: Sequence[Loss]) -> str:
+    """``n3 became leader of log-1 and log-2 within the same second, and those partitions lost records
+    too.``"""
+    others = [other for other in group if other is not one]
+    node = _new_leader(group)
+    happened = f"{_old_leader(group)} ceased to lead" if node is None else f"{node} became leader of"
+    those = "that partition" if len(others) == 1 else "those partitions"
+    return f"{happened} {_names(others)} within the same second, and {those} lost records too."
+
+
+def headline_of(group: Sequence[Loss], meaning: Meaning) -> str:
+    """``log-0 and log-1 were cut at 15.8 s when n3 became their leader: 9 acknowledged records are gone``."""
+    parts = [part for one in group for part in one.incident.parts if part.meaning is meaning]
+    node = _new_leader(group)
+    when = f"{_old_leader(group)} ceased to lead them" if node is None else f"{node} became their leader"
+    at = f"{min(one.change.at_ns for one in group) / 1e9:,.1f} s"
+    return f"{_names(group)} were cut at {at} when {when}: {gone(parts)}"
+
+
+def is_loss(one: Joined, meaning: Meaning) -> bool:
+    """Whether records are gone, and that means this."""
+    return bool(gone([part for part in one.parts if part.meaning is meaning]))
+
+
+def _names(group: Sequence[Loss]) -> str:
+    names = [f"{topic}-{partition}" for topic, partition in sorted(one.place for one in group)]
+    if len(names) > MOST_NAMES:
+        names[MOST_NAMES - 1 :] = [f"{len(names) - MOST_NAMES + 1} more partitions"]
+    return listed(names)

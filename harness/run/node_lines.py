@@ -1,0 +1,190 @@
+"""Lines of the nodes' files that tell what became of a partition's replica: of Apache Kafka's logs, in the
+words of its versions from 0.8 to 4.4, and of our broker's traces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from wrackline.harness.run.clocks import Clocks
+from wrackline.history import packed
+
+MOST_BYTES: Final = 512 << 20
+"""Of one file: a longer one is read so far."""
+WIDTH: Final = 320
+_OF_EVERY_LINE: Final = ("time_ns", "mono_ns", "step", "node", "incarnation", "seq")
+"""Of a trace (docs/invariants.md): the same in every line, or a number of the line."""
+_FILES: Final = ("nodes/*/*.log", "nodes/*/trace.jsonl")
+_STAMP: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)[.,](\d{3})")
+_PARTITION: Final = re.compile(rb"(?:partition=|\btp\":\"|[\s\[/\"(])([\w.]+?)(?:-|,)(\d+)\b")
+
+
+class Tells(Enum):
+    """What a line tells."""
+
+    CUT = "a replica cut its log, or found that its end was gone when it started"
+    LEADS = "a replica begins to lead, and where its log ends"
+    ELECTED = "the controller has elected a leader"
+    LOADED = "a replica has loaded its log as it started, and where that ends"
+    BELOW = "a replica is about to cut off what it knew to be committed"
+    CUTS = "a follower is about to cut its log, and why"
+    FOLLOWS = "a replica begins to follow"
+
+
+_WORDS: Final = (
+    (Tells.CUT, re.compile(rb"runcat(?:ing (?:log \S+ )?to|e and start at) offset (?P<end>\d+)")),
+    (Tells.FOLLOWS, re.compile(rb"\bFollower \S+ starts at leader epoch (?P<epoch>\d+)")),
+    (Tells.LEADS, re.compile(rb"starts at [Ll]eader [Ee]poch (?P<epoch>\d+) from offset (?P<end>\d+)")),
+    (Tells.ELECTED, re.compile(rb"UNCLEAN partition change|[Nn]ew leader and ISR")),
+    (Tells.LOADED, re.compile(rb"Completed load of [Ll]og.* log[- ]end[- ]offset (?P<end>\d+)")),
+    (Tells.BELOW, re.compile(rb"runcating \S+ to offset (?P<end>\d+) below high watermark")),
+    (Tells.CUTS, re.compile(rb"runcating \S.*?(?:to offset |offset=)(?P<end>\d+)")),
+)
+"""The first that fits. What is no line of these says nothing, such as that cutting a log "has no effect"."""
+_ROLES: Final = {"leader": Tells.LEADS, "follower": Tells.FOLLOWS}
+_TELLING: Final = re.compile(
+    rb"runcat|UNCLEAN|ew leader and ISR|starts at |Completed load of|\"role\":\"(?:leader|follower)\""
+)
+"""Any of them, and few others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a node's file about one partition."""
+
+    host: str
+    file: str
+    """Below the run's directory, as it is called when it is not packed."""
+    number: int
+    """The first line is 1."""
+    at_ns: int | None
+    """On the run's clock; None: it has no time."""
+    is_exact: bool
+    """False: the hosts' clocks are not on record, and the time is right to a second or two."""
+    text: str
+    """As it is in a log. Of a trace, whose lines are JSON, what it says of the partition, as ``kind truncate,
+    to 7``: when and by whom it was written stands in other fields."""
+    label: str
+    """The partition."""
+    tells: Tells
+    end: int | None = None
+    """The offset that the log's next record gets then."""
+    was: int | None = None
+    """The same before the log was cut, if the line says so."""
+    leader_epoch: int | None = None
+
+    @property
+    def known_ns(self) -> int | None:
+        return self.at_ns if self.is_exact else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": self.file,
+            "number": self.number,
+            "at_ns": self.known_ns,
+            "text": self.text[:WIDTH],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one line tells, whoever wrote it."""
+
+    tells: Tells
+    text: str
+    at_ns: int | None
+    """By the clock of its host."""
+    end: int | None = None
+    was: int | None = None
+    leader_epoch: int | None = None
+
+
+def lines_of(run_dir: Path, wanted: set[str], started_at: str) -> Iterator[Line]:
+    """Lines about these partitions, file by file. ``started_at``: when the run began, by our time of day, for
+    a run that has not put down the hosts' clocks. Raises OSError."""
+    is_exact, clocks = True, None
+    try:
+        clocks = Clocks.read(run_dir)
+    except (OSError, ValueError):
+        is_exact = False
+        with suppress(ValueError):
+            clocks = Clocks(int(datetime.fromisoformat(started_at).timestamp()) * 1_000_000_000, {})
+    for pattern in _FILES:
+        for file in packed.found(run_dir, pattern):
+            name = packed.plain_name(file).relative_to(run_dir)
+            read, of_line = 0, _of_trace if name.suffix == ".jsonl" else _of_log
+            with packed.opened(file) as lines:
+                for number, line in enumerate(lines, 1):
+                    read += len(line)
+                    if read > MOST_BYTES:
+                        break
+                    said = of_line(line) if _TELLING.search(line) else None
+                    if said is None:
+                        continue
+                    for label in sorted(_labels(line) & wanted):
+                        yield _line(name, number, label, said, clocks, is_exact=is_exact)
+
+
+def _line(name: Path, number: int, label: str, said: _Said, clocks: Clocks | None, *, is_exact: bool) -> Line:
+    host = name.parts[1]
+    return Line(
+        host,
+        name.as_posix(),
+        number,
+        None if said.at_ns is None or clocks is None else clocks.of_run(said.at_ns, host),
+        is_exact,
+        said.text,
+        label,
+        said.tells,
+        said.end,
+        said.was,
+        said.leader_epoch,
+    )
+
+
+def _labels(line: bytes) -> set[str]:
+    return {f"{topic.decode()}-{partition.decode()}" for topic, partition in _PARTITION.findall(line)}
+
+
+def _of_log(line: bytes) -> _Said | None:
+    for tells, words in _WORDS:
+        found = words.search(line)
+        if found is not None:
+            numbers = {name: int(one) for name, one in found.groupdict().items() if one is not None}
+            text = line.decode(errors="replace").rstrip()
+            return _Said(tells, text, _stamp_ns(line), numbers.get("end"), None, numbers.get("epoch"))
+    return None
+
+
+def _of_trace(line: bytes) -> _Said | None:
+    try:
+        said = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None  # cut short by a crash
+    if not isinstance(said, dict):
+        return None
+    text = ", ".join(f"{name} {value}" for name, value in said.items() if name not in _OF_EVERY_LINE)
+    at_ns = said.get("time_ns")
+    match said.get("kind"):
+        case "truncate":
+            return _Said(Tells.CUT, text, at_ns, said.get("to"), said.get("was"))
+        case "role" if said.get("role") in _ROLES:
+            return _Said(_ROLES[said["role"]], text, at_ns, said.get("leo"), None, said.get("leader_epoch"))
+    return None
+
+
+def _stamp_ns(line: bytes) -> int | None:
+    """The time of day that a log's line begins with; hosts have UTC."""
+    found = _STAMP.search(line, 0, 40)
+    if found is None:
+        return None
+    at = datetime.fromisoformat(found[1].decode()).replace(tzinfo=UTC)
+    return int(at.timestamp()) * 1_000_000_000 + int(found[2]) * 1_000_000

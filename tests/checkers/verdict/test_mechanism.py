@@ -1,0 +1,88 @@
+"""How an incident came about, in sentences: what the cluster's own history says of the change of leader."""
+
+from __future__ import annotations
+
+from wrackline.checkers.anomalies.registry import anomalies
+from wrackline.checkers.findings import Meaning
+from wrackline.checkers.inputs.cluster_history import exact_spans
+from wrackline.checkers.verdict.incidents.causes import Leaders, leaders_of
+from wrackline.checkers.verdict.incidents.joining import Joined
+from wrackline.checkers.verdict.incidents.parts import Part
+from wrackline.checkers.verdict.incidents.sentences import mechanism
+from wrackline.history.model import CONTROL, PARTITION, Event, Type
+
+NODES = {"1": "n1", "2": "n2", "3": "n3"}
+Ids = tuple[int, ...]
+
+
+def change(
+    at_s: float, leader: int, epoch: int, isr: Ids, elr: Ids = (), last: Ids = (), **more: bool
+) -> Event:
+    extra = {"at_ns": int(at_s * 1e9), "leader": leader, "partition_epoch": 0, "replicas": [1, 2, 3]}
+    extra |= {"isr": list(isr), "elr": list(elr), "last_known_elr": list(last), **more}
+    return Event(CONTROL, Type.INFO, PARTITION, topic="log", partition=0, leader_epoch=epoch, extra=extra)
+
+
+LAST_KNOWN_LEADER = [
+    change(1, 1, 0, (1, 2, 3)),
+    change(4, 1, 0, (1,), (2,)),
+    change(9, -1, 1, (), (1, 2), (1,)),
+    change(10, -1, 1, (), (1,), (1,)),
+    change(12, -1, 1, (), (), (1,)),
+    change(12.5, 1, 2, (1,), recovering=True),
+    change(13, 1, 2, (1,)),
+]
+"""B59 on Kafka 4.4.0: the leader is the last in the ISR, loses its power, and is elected when it is back."""
+
+
+def leaders(*changes: Event) -> Leaders:
+    return leaders_of(exact_spans(changes, NODES, 20_000_000_000)["log-0"], is_exact=True)
+
+
+def told(found: Leaders) -> list[str]:
+    part = Part(
+        anomaly=anomalies()["lost-write"],
+        meaning=Meaning.VIOLATION,
+        place=("log", 0),
+        first=3,
+        last=5,
+        count=3,
+        first_ns=0,
+        last_ns=0,
+        at_end=False,
+        operations=(),
+        links=frozenset(),
+        final=(),
+        values=frozenset(),
+        where=None,
+        explanation="",
+    )
+    return mechanism(Joined.of(part), found.changes[-1], found, (0, 1))
+
+
+def test_a_leader_that_was_elected_uncleanly_after_a_time_without_one() -> None:
+    found = leaders(*LAST_KNOWN_LEADER)
+    assert len(found.changes) == 1
+    assert told(found) == [
+        "n1 led log-0 until 9.000 s, in leader epoch 0, with n1 in the ISR and n2 in the ELR.",
+        "Nobody led it until 12.500 s, with nobody in the ISR, n1 and n2 in the ELR and n1 in LastKnownELR.",
+        "n2 left the ELR at 10.000 s and n1 left the ELR at 12.000 s.",
+        "n1 led again at 12.500 s, elected uncleanly, in leader epoch 2, with n1 in the ISR.",
+    ]
+
+
+def test_a_leader_that_follows_another_at_once() -> None:
+    found = leaders(change(1, 1, 0, (1, 2), (3,)), change(9, 2, 1, (2,), (1,)))
+    assert told(found) == [
+        "n1 led log-0 until then, in leader epoch 0, with n1 and n2 in the ISR and n3 in the ELR.",
+        "n2 became its leader at 9.000 s, in leader epoch 1, with n2 in the ISR and n1 in the ELR.",
+    ]
+
+
+def test_what_metadata_do_not_say_is_left_out() -> None:
+    found = leaders(change(1, 1, -1, ()), change(5, -1, -1, ()), change(9, 2, -1, ()))
+    assert told(found) == [
+        "n1 led log-0 until 5.000 s.",
+        "Nobody led it until 9.000 s.",
+        "n2 became its leader at 9.000 s.",
+    ]
