@@ -52,7 +52,8 @@ class Incident:
     """What happened, without a full stop."""
     mechanism: tuple[str, ...]
     same_change: tuple[str, ...]
-    """Ids of the incidents of other partitions that came with the same change of leaders."""
+    """Ids of the incidents of other partitions that came with the same change of leaders, ``MOST`` at
+    most."""
     topic: str | None
     partition: int | None
     first_offset: int | None
@@ -201,7 +202,7 @@ def _incident(
             _id(other.incident)
             for other in (() if beside is None else beside[1])
             if other.incident is not one
-        ),
+        )[:MOST],
         topic=topic,
         partition=partition,
         first_offset=one.first,

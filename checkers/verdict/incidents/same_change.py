@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 from typing import Final
 
 from wrackline.checkers.findings import Meaning
@@ -32,18 +34,20 @@ def together(losses: Sequence[Loss]) -> list[list[Loss]]:
     or else the old one."""
     groups: list[list[Loss]] = []
     for one in sorted(losses, key=lambda one: one.change.at_ns):
-        for group in groups:
-            if _is_one(group, one):
-                group.append(one)
-                break
-        else:
+        recent = takewhile(partial(_is_soon, one), reversed(groups))
+        fitting = next((group for group in recent if _is_one(group, one)), None)
+        if fitting is None:
             groups.append([one])
+        else:
+            fitting.append(one)
     return [group for group in groups if len(group) > 1]
 
 
+def _is_soon(one: Loss, group: Sequence[Loss]) -> bool:
+    return one.change.at_ns - group[0].change.at_ns <= WITHIN_NS
+
+
 def _is_one(group: Sequence[Loss], one: Loss) -> bool:
-    if one.change.at_ns - group[0].change.at_ns > WITHIN_NS:
-        return False
     if any(one.place == other.place for other in group):
         return False
     return _new_leader([*group, one]) is not None or _old_leader([*group, one]) is not None
