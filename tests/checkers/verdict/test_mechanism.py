@@ -79,6 +79,18 @@ def test_a_leader_that_follows_another_at_once() -> None:
     ]
 
 
+def test_an_earlier_time_without_a_leader_is_of_another_change() -> None:
+    found = leaders(
+        change(1, 1, 0, (1, 2)),
+        change(4, -1, 1, (1, 2)),
+        change(5, 2, 2, (2,)),
+        change(9, -1, 3, (2,)),
+        change(12, 1, 4, (1,)),
+    )
+    assert [len(one.vacant) for one in found.changes] == [1, 1]
+    assert told(found)[0] == "n2 led log-0 until 9.000 s, in leader epoch 2, with n2 in the ISR."
+
+
 def test_what_metadata_do_not_say_is_left_out() -> None:
     found = leaders(change(1, 1, -1, ()), change(5, -1, -1, ()), change(9, 2, -1, ()))
     assert told(found) == [
