@@ -199,8 +199,8 @@ def _said_of_others(leader: object, cuts: Sequence[Line]) -> list[str]:
     said = []
     for end in sorted(set(ends.values())):
         hosts = sorted(host for host, own in ends.items() if own == end)
-        have_cut = "has cut its log" if len(hosts) == 1 else "have cut their logs"
-        said.append(f"{listed(hosts)} {have_cut} to {end:,}.")
+        logs = "its log" if len(hosts) == 1 else "their logs"
+        said.append(f"{listed(hosts)} cut {logs} to {end:,}.")
     return said
 
 

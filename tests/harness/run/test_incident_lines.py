@@ -148,7 +148,7 @@ def test_who_cuts_its_log_when_it_is_back_is_told_though_that_is_long_after(tmp_
     one = incident()
     add_lines(run_with(tmp_path, files), verdict(one))
     assert [(found["node"], found["to"]) for found in one["truncations"]] == [("n2", 9), ("n2", 7), ("n1", 7)]
-    assert one["mechanism"][2:] == ["n1 and n2 have cut their logs to 7."]
+    assert one["mechanism"][2:] == ["n1 and n2 cut their logs to 7."]
 
 
 def taken_over(*leaders: tuple[float, str, int, int]) -> dict[str, str]:

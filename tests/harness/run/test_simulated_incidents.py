@@ -53,7 +53,7 @@ def test_what_was_cut_in_virtual_time_is_told_with_its_lines(
     assert one["mechanism"][1:] == [
         "The records were gone when n1 took over at 10.339 s, in leader epoch 4.",
         f"n1 had cut its log from offset {lost + 1} to {lost} at 10.324 s.",
-        f"n3 has cut its log to {lost}.",
+        f"n3 cut its log to {lost}.",
     ]
     told = {(line["file"], line["number"], line["at_ns"]) for line in one["lines"]}
     assert {(line["file"], line["number"], line["time_ns"]) for line in cut} < told
