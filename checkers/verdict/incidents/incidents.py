@@ -164,7 +164,8 @@ def _pin(run: Run, leadership: Leadership, found: Sequence[Joined]) -> None:
         if one.until - one.after == 1:
             one.pinned = one.until
             continue
-        lost = [part for part in one.parts if part.anomaly.is_loss and part.first is not None and part.final]
+        lost = [part for part in one.parts if part.anomaly.is_loss and part.place == one.place]
+        lost = [part for part in lost if part.first is not None and part.final]
         for part in lost[:1] if one.until - one.after > 1 else []:
             for event in part.final:
                 open_now.setdefault((event, one.place[1], part.first or 0), []).append(one)

@@ -30,6 +30,9 @@ class Joined:
     """Parts of one incident."""
 
     parts: list[Part]
+    place: Place | None = None
+    """Where it was cut, or else the first partition where anything was wrong; the changes of leader that
+    follow are those of this partition."""
     after: int = 0
     until: int = 0
     pinned: int | None = None
@@ -39,19 +42,19 @@ class Joined:
 
     @classmethod
     def of(cls, part: Part) -> Joined:
-        return cls([part], part.after, part.until, None, set(part.links), set(part.values))
-
-    @property
-    def place(self) -> Place | None:
-        return self.parts[0].place
+        return cls([part], part.place, part.after, part.until, None, set(part.links), set(part.values))
 
     @property
     def first(self) -> int | None:
-        return min((part.first for part in self.parts if part.first is not None), default=None)
+        """The smallest offset of ``place``."""
+        return min((part.first for part in self._here() if part.first is not None), default=None)
 
     @property
     def last(self) -> int | None:
-        return max((part.last for part in self.parts if part.last is not None), default=None)
+        return max((part.last for part in self._here() if part.last is not None), default=None)
+
+    def _here(self) -> Iterator[Part]:
+        return (part for part in self.parts if part.place == self.place)
 
     @property
     def is_of_a_cut(self) -> bool:
@@ -77,11 +80,15 @@ class Joined:
     def take(self, other: Joined) -> None:
         """Where the causes differ, that of a cut counts, since a read may have been wrong before it; else the
         earlier one: what was wrong then was wrong again later."""
-        if self.place == other.place and self.fits(other):
+        if self.place != other.place:
+            is_cut_there = other.is_of_a_cut and not self.is_of_a_cut
+            if other.place is not None and (self.place is None or is_cut_there):
+                self.place, self.after, self.until = other.place, other.after, other.until
+        elif self.fits(other):
             self.after, self.until = max(self.after, other.after), min(self.until, other.until)
-        elif self.place == other.place and self.is_of_a_cut == other.is_of_a_cut:
+        elif self.is_of_a_cut == other.is_of_a_cut:
             self.after, self.until = min((self.until, self.after), (other.until, other.after))[::-1]
-        elif self.place == other.place and other.is_of_a_cut:
+        elif other.is_of_a_cut:
             self.after, self.until = other.after, other.until
         self.parts += other.parts
         self.pinned = self.pinned if self.pinned is not None else other.pinned

@@ -23,7 +23,7 @@ def headline(incident: Joined, meaning: Meaning, change: Change | None) -> str:
     leader: 8 acknowledged records are gone``."""
     parts = [part for part in incident.parts if part.meaning is meaning]
     if lost := [part for part in parts if part.anomaly.is_loss]:
-        return _loss(lost, change)
+        return _loss([part for part in lost if part.place == incident.place] or lost, change)
     if on_replicas := [part for part in parts if part.anomaly.rests_on_replicas]:
         return _on_replicas(on_replicas)
     return _as_found(parts)

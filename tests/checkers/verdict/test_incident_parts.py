@@ -111,6 +111,20 @@ def test_offsets_of_groups_and_of_cycles_say_nothing_of_the_records_there(
     assert len(joined([_at_seven(one), _at_seven(other)], lambda _: None)) == incidents
 
 
+def test_an_incident_lies_where_the_log_was_cut_whatever_was_found_first() -> None:
+    """What transactions show has no partition, or one where nothing was cut, and cites the same sends."""
+    torn, other, lost = (_at_seven(name) for name in ("torn-transaction", "write-cycle", "lost-write"))
+    torn.place = torn.first = torn.last = None
+    other.place, other.first, other.last = ("log", 5), 900, 900
+    for number, part in enumerate((torn, other, lost)):
+        part.links, part.found_at = frozenset({3}), number
+    lost.after, lost.until = 1, 2
+    [one] = joined([torn, other, lost], lambda _: None)
+    assert [part.anomaly.name for part in one.parts] == ["torn-transaction", "write-cycle", "lost-write"]
+    assert (one.place, one.first, one.last) == (PLACE, 7, 7)
+    assert (one.after, one.until) == (1, 2)
+
+
 def _at_seven(name: str) -> Part:
     """A finding at offset 7 that cites events at 12 and 30 s."""
     no: frozenset[int] = frozenset()
