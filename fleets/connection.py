@@ -6,6 +6,7 @@ once.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import threading
@@ -78,7 +79,8 @@ class HostConnection:
                 self._connection = None
                 failed = failed or transport
         if failed is not None:
-            failed.close()
+            with contextlib.suppress(EOFError, OSError, paramiko.SSHException):
+                failed.close()  # it says goodbye, and the gateway to the host may have gone first
 
     @staticmethod
     def _transport_of(connection: fabric.Connection | None) -> paramiko.Transport | None:
