@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.checkers.good_runs import PLACE, SECOND, good_run
+from tests.checkers.incident_parts import part
 from wrackline.checkers.anomalies.registry import anomalies
 from wrackline.checkers.findings import FINDINGS, Meaning
 from wrackline.checkers.inputs.arrays import Ints
@@ -116,19 +117,15 @@ def test_an_incident_lies_where_the_log_was_cut_whatever_was_found_first() -> No
     torn, other, lost = (_at_seven(name) for name in ("torn-transaction", "write-cycle", "lost-write"))
     torn.place = torn.first = torn.last = None
     other.place, other.first, other.last = ("log", 5), 900, 900
-    for number, part in enumerate((torn, other, lost)):
-        part.links, part.found_at = frozenset({3}), number
+    for number, one in enumerate((torn, other, lost)):
+        one.links, one.found_at = frozenset({3}), number
     lost.after, lost.until = 1, 2
-    [one] = joined([torn, other, lost], lambda _: None)
-    assert [part.anomaly.name for part in one.parts] == ["torn-transaction", "write-cycle", "lost-write"]
-    assert (one.place, one.first, one.last) == (PLACE, 7, 7)
-    assert (one.after, one.until) == (1, 2)
+    [found] = joined([torn, other, lost], lambda _: None)
+    assert [one.anomaly.name for one in found.parts] == ["torn-transaction", "write-cycle", "lost-write"]
+    assert (found.place, found.first, found.last) == (PLACE, 7, 7)
+    assert (found.after, found.until) == (1, 2)
 
 
 def _at_seven(name: str) -> Part:
     """A finding at offset 7 that cites events at 12 and 30 s."""
-    no: frozenset[int] = frozenset()
-    return Part(
-        *(anomalies()[name], Meaning.VIOLATION, PLACE, 7, 7, 1, 12 * SECOND, 30 * SECOND, False),
-        *((), no, (), no, None, "x"),
-    )
+    return part(name, PLACE, 7, 7, 12 * SECOND, 30 * SECOND)

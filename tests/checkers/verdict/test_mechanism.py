@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from wrackline.checkers.anomalies.registry import anomalies
-from wrackline.checkers.findings import Meaning
+from tests.checkers.incident_parts import part
 from wrackline.checkers.inputs.cluster_history import exact_spans
 from wrackline.checkers.verdict.incidents.causes import Leaders, leaders_of
 from wrackline.checkers.verdict.incidents.joining import Joined
-from wrackline.checkers.verdict.incidents.parts import Part
 from wrackline.checkers.verdict.incidents.sentences import mechanism
 from wrackline.history.model import CONTROL, PARTITION, Event, Type
 
@@ -40,24 +38,8 @@ def leaders(*changes: Event) -> Leaders:
 
 
 def told(found: Leaders) -> list[str]:
-    part = Part(
-        anomaly=anomalies()["lost-write"],
-        meaning=Meaning.VIOLATION,
-        place=("log", 0),
-        first=3,
-        last=5,
-        count=3,
-        first_ns=0,
-        last_ns=0,
-        at_end=False,
-        operations=(),
-        links=frozenset(),
-        final=(),
-        values=frozenset(),
-        where=None,
-        explanation="",
-    )
-    return mechanism(Joined.of(part), found.changes[-1], found, (0, 1))
+    lost = part("lost-write", ("log", 0), 3, 5)
+    return mechanism(Joined.of(lost), found.changes[-1], found, (0, 1))
 
 
 def test_a_leader_that_was_elected_uncleanly_after_a_time_without_one() -> None:

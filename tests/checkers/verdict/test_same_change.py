@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from wrackline.checkers.anomalies.registry import anomalies
+from tests.checkers.incident_parts import part
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.checkers.verdict.incidents.causes import Change
 from wrackline.checkers.verdict.incidents.joining import Joined
-from wrackline.checkers.verdict.incidents.parts import Part
 from wrackline.checkers.verdict.incidents.same_change import Loss, headline_of, is_loss, said_of, together
 
 SECOND = 1_000_000_000
@@ -19,25 +18,9 @@ def loss(partition: int, at_s: float, before: str, after: str, lost: int = 3) ->
     def span(leader: str) -> LeaderSpan:
         return LeaderSpan("log", partition, 0, at_ns, leader, 0, (), (), ())
 
-    part = Part(
-        anomaly=anomalies()["lost-write"],
-        meaning=Meaning.VIOLATION,
-        place=("log", partition),
-        first=0,
-        last=lost - 1,
-        count=lost,
-        first_ns=0,
-        last_ns=0,
-        at_end=True,
-        operations=(),
-        links=frozenset(),
-        final=(),
-        values=frozenset(),
-        where=None,
-        explanation="",
-    )
+    lost_there = part("lost-write", ("log", partition), 0, lost - 1, at_end=True)
     change = Change(at_ns, at_ns, at_ns, span(before), span(after))
-    return Loss(Joined.of(part), change, ("log", partition))
+    return Loss(Joined.of(lost_there), change, ("log", partition))
 
 
 def partitions(groups: list[list[Loss]]) -> list[list[int]]:
