@@ -1,5 +1,5 @@
 """Carries out single steps of faults, on hosts and on the cluster. Power is the stage's own
-(`wrackline.nemesis.inject`), since what a host owes us is done when its power is back."""
+(`wrackline.nemesis.stage`), since what a host owes us is done when its power is back."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from wrackline.nemesis.faults.host_steps import (
     SwapDisk,
 )
 from wrackline.nemesis.faults.moving import Mover
+from wrackline.nemesis.faults.node_looks import process_state
 from wrackline.nemesis.faults.rolling import Roller
 from wrackline.nemesis.faults.steps import (
     Ask,
@@ -41,6 +42,7 @@ from wrackline.nemesis.faults.steps import (
     KillNode,
     Knock,
     KnockFrom,
+    LookAtNode,
     MoveOff,
     PowerOff,
     PowerOn,
@@ -110,6 +112,8 @@ class Hands:
             case StartNode(node_id=node_id):
                 self._system.start(self._nodes[node_id])
                 return Done(step, str(self._system.pid(self._nodes[node_id])))
+            case LookAtNode(node_id=node_id):
+                return Done(step, self._look_at_node(self._nodes[node_id]))
             case KillNode(node_id=node_id):
                 node = self._nodes[node_id]
                 before = self._system.pid(node)
@@ -171,6 +175,14 @@ class Hands:
                 raise AssertionError(f"{step}: power is switched by the stage")
             case _:
                 return Done(step, self._administering.carry_out(step, host))
+
+    def _look_at_node(self, node: Node) -> str:
+        pid = self._system.pid(node)
+        if pid is None:
+            return "None"
+        stat = self._remote(node.host).run(f"cat /proc/{pid}/stat 2>/dev/null || true").stdout
+        state = process_state(stat)
+        return "None" if state is None else f"{pid} {state}"
 
     def _remote(self, host: Host) -> Remote:
         if host.name == CLIENTS and isinstance(self._fleet, ClientsSide):

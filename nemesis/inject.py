@@ -1,68 +1,29 @@
 """The one place where faults happen: an async context manager whose undo is in ``finally``.
 
-Every step runs in a thread (SSH and the power switch are synchronous); steps of different hosts run at the
-same time. Undo is idempotent and does not depend on the order in which overlapping faults end: what cannot be
-undone because a host has no power is kept and done by whoever powers it on.
+Undo is idempotent and does not depend on the order in which overlapping faults end. Whether it came to
+something is looked at afterwards (`wrackline.nemesis.restoration`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any
 
 import orjson
 
-from wrackline.fleets.base import CLIENTS, Fleet, FleetError, Host, PowerCut
-from wrackline.fleets.canary import CanaryLoss
-from wrackline.history.model import NEMESIS, Event, Type
+from wrackline.fleets.base import FleetError
 from wrackline.nemesis.faults import by_command
-from wrackline.nemesis.faults.host_steps import DropPageCache
-from wrackline.nemesis.faults.steps import (
-    NEEDS_NO_POWER,
-    NEEDS_SHELL,
-    Commands,
-    Done,
-    Fault,
-    FaultError,
-    Join,
-    PowerOff,
-    PowerOn,
-    Proof,
-    Scene,
-    Shell,
-    Step,
-    TakeOver,
-    Target,
-    Trail,
-)
-from wrackline.nemesis.hands import Hands, clients_of, hosts_of
-from wrackline.nemesis.meetings import Meetings
-from wrackline.systems.base import DeployError, Node, System
+from wrackline.nemesis.faults.steps import Commands, Fault, FaultError, Look, Proof, Scene, Step, Trail
+from wrackline.nemesis.restoration import Restoration
+from wrackline.nemesis.stage import Stage
+from wrackline.systems.base import DeployError
 
-UNDO_TRIES = 4
-UNDO_PAUSE_S = 0.5
-
-T = TypeVar("T")
-
-
-class Recording(Protocol):
-    """What we need of `wrackline.history`'s recorder."""
-
-    def record(self, event: Event) -> Event: ...
-
-
-class Canaries(Protocol):
-    """What we need of `wrackline.fleets.canary`."""
-
-    def start(self, host: Host) -> None: ...
-
-    def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss: ...
+WATCH_S = 1.0
+"""Between two rounds of a watch."""
 
 
 @dataclass
@@ -78,220 +39,6 @@ class Injection:
     """Why it is not in force; its body should not wait."""
 
 
-class Hold(NamedTuple):
-    """What faults have to do with a host's node."""
-
-    taken: int = 0
-    """How often one has taken it so far."""
-    by: str | None = None
-    """The one that has it now."""
-
-
-class Stage:
-    """The fleet and system that faults happen to; carries steps out."""
-
-    def __init__(
-        self,
-        fleet: Fleet,
-        system: System,
-        recorder: Recording,
-        topics: Sequence[str] = (),
-        canaries: Canaries | None = None,
-    ) -> None:
-        self.fleet = fleet
-        self.system = system
-        self._canaries = canaries
-        self.held: dict[str, str] = {}
-        """Host -> id of the fault that has taken its node."""
-        self.taken: Counter[str] = Counter()
-        """Host -> how often one has."""
-        self.spares = [node.host.name for node in system.nodes if node.spare]
-        """Hosts that no fault has chosen to join yet."""
-        self.idle = set(self.spares)
-        """Hosts whose broker has not joined."""
-        self._recorder = recorder
-        self._hosts = hosts_of(fleet, system)
-        self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
-        self._hands = Hands(fleet, system, topics)
-        self._meetings = Meetings()
-        self._lasting: dict[str, tuple[Shell, ...]] = {}
-        """By fault in force: the steps that are done again on a host that comes back."""
-        self._switched: Counter[str] = Counter()
-        """By host, the beginnings and the ends of its power's being switched: a step that failed while one of
-        them came about failed for that, also when the power is back already."""
-        self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
-        """Steps that a host without power owes us."""
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=True)
-
-    def hold(self, fault_id: str, hosts: Sequence[str]) -> None:
-        """The fault takes their nodes: who looks at them by himself must know before anything is done to
-        them."""
-        self.taken.update(hosts)
-        self.held.update(dict.fromkeys(hosts, fault_id))
-
-    def hold_of(self, host: str) -> Hold:
-        return Hold(self.taken[host], self.held.get(host))
-
-    def record(self, fault: str, extra: Mapping[str, Any]) -> None:
-        self._recorder.record(Event(process=NEMESIS, type=Type.INFO, f=fault, extra=dict(extra)))
-
-    async def in_thread(self, action: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, action, *arguments)
-
-    async def scene(self, fault_id: str, hosts: Sequence[str]) -> Scene:
-        """The targets as they are now, with their process ids."""
-
-        def look(node: Node, aimed_at: bool) -> Target:
-            pid = self.system.pid(node) if aimed_at and self._powered(node.host.name) else None
-            return Target(
-                host=node.host.name,
-                address=node.host.address,
-                node_id=node.node_id,
-                port=node.port,
-                data_dir=str(node.host.data_dir),
-                is_broker=node.is_broker,
-                controller_port=node.controller_port,
-                pid=pid,
-                spare=node.host.name in self.spares,
-                python=node.host.python,
-                is_zookeeper=node.is_zookeeper,
-            )
-
-        seen = await asyncio.gather(
-            *(self.in_thread(look, node, node.host.name in hosts) for node in self.system.nodes)
-        )
-        by_name = {target.host: target for target in seen}
-        return Scene(
-            fault_id,
-            targets=tuple(by_name[host] for host in hosts),
-            others=tuple(target for target in seen if target.host not in hosts),
-            clients=clients_of(self.fleet),
-        )
-
-    async def run(self, steps: Sequence[Step], *, undoing: bool = False) -> list[Done]:
-        """All steps; a host's later steps are left out after one of them failed (but not when undoing)."""
-        by_host: dict[str, list[Step]] = defaultdict(list)
-        for step in steps:
-            by_host[step.host].append(step)
-        done = await asyncio.gather(
-            *(self.in_thread(self._run_on_host, each, undoing) for each in by_host.values())
-        )
-        return [one for host in done for one in host]
-
-    def _run_on_host(self, steps: Sequence[Step], undoing: bool) -> list[Done]:
-        done: list[Done] = []
-        for step in steps:
-            if undoing:
-                done.append(self._insist(step))
-                continue
-            done.append(self._attempt(step))
-            if done[-1].error:
-                break
-        return done
-
-    def _insist(self, step: Step) -> Done:
-        """Undo must succeed if it can: try again, and leave to the next power-on what needs power."""
-        last = Done(step)
-        for attempt in range(UNDO_TRIES):
-            if attempt:
-                time.sleep(UNDO_PAUSE_S)
-            if not isinstance(step, NEEDS_NO_POWER) and not self._powered(step.host):
-                if isinstance(step, Shell):
-                    self._kept_undo[step.host].append(step)
-                return Done(step, skipped=True)
-            last = self._attempt(step)
-            if not last.error:
-                return last
-        return replace(last, error=f"{last.error} (tried {UNDO_TRIES} times)")
-
-    def _powered(self, host: str) -> bool:
-        return host == CLIENTS or self.fleet.power.is_on(self._hosts[host])
-
-    def _attempt(self, step: Step) -> Done:
-        if isinstance(step, NEEDS_SHELL) and not self._powered(step.host):
-            return Done(step, skipped=True)  # asking would take the connection's whole deadline
-        switched = self._switched[step.host]
-        try:
-            return self._carry_out(step)
-        except (FleetError, DeployError, FaultError, OSError) as wrong:
-            lost_power = not self._powered(step.host) or self._switched[step.host] != switched
-            if isinstance(step, NEEDS_SHELL) and lost_power:
-                return Done(step, skipped=True)
-            return Done(step, error=str(wrong))
-
-    def _carry_out(self, step: Step) -> Done:
-        host = self._hosts[step.host]
-        match step:
-            case PowerOff(fault_id=fault_id, among=among):
-                self._meetings.meet(fault_id, among)
-                with self._switching(step.host):
-                    return Done(step, cut=self.fleet.power.cut(host))
-            case DropPageCache():
-                dropped = self._hands.carry_out(step)
-                return replace(dropped, canary=self._canary_after(host, dropped.cut))
-            case PowerOn():
-                with self._switching(step.host):
-                    cut = self.fleet.power.on(host)
-                canary = self._canary_after(host, cut)
-                owed = self._kept_undo.pop(step.host, [])
-                problems = [problem for one in owed if (problem := self._attempt(one).error)]
-                problems += self._again(host) if cut is not None else []
-                return Done(step, cut=cut, canary=canary, error="; ".join(problems) or None)
-            case Join():
-                done = self._hands.carry_out(step)
-                self.idle.discard(step.host)
-                return done
-            case TakeOver(by_host=spare):
-                if spare not in self.spares:
-                    raise FaultError(f"{spare} is no spare any more: another fault has started its broker")
-                self.spares.remove(spare)
-                done = self._hands.carry_out(step)
-                self.idle.discard(spare)
-                return done
-        return self._hands.carry_out(step)
-
-    def in_force(self, fault_id: str, lasting: tuple[Shell, ...] | None) -> None:
-        """``lasting``: what is to be done again at power-on from now on; None, before the undo: nothing any
-        more."""
-        if lasting is None:
-            self._lasting.pop(fault_id, None)
-        else:
-            self._lasting[fault_id] = lasting
-
-    def _again(self, host: Host) -> list[str]:
-        """On a host that has come back, what faults in force had done to it. Returns what failed."""
-        problems = []
-        for fault_id, steps in list(self._lasting.items()):
-            for step in steps:
-                with self._hands.shells[
-                    host.name
-                ]:  # whoever undoes the fault meanwhile waits, and undoes this too
-                    if step.host != host.name or fault_id not in self._lasting:
-                        continue
-                    result = self.fleet.remote(host).run(step.command, timeout_s=step.timeout_s, check=False)
-                    if not result.ok:
-                        problems.append(f"{fault_id} not in force again: {result.stderr.strip()}")
-        return problems
-
-    @contextmanager
-    def _switching(self, host: str) -> Iterator[None]:
-        self._switched[host] += 1
-        try:
-            yield
-        finally:
-            self._switched[host] += 1
-
-    def _canary_after(self, host: Host, cut: PowerCut | None) -> CanaryLoss | None:
-        """Before the node is started: with the node's first syncs begins another story."""
-        if self._canaries is None or cut is None:
-            return None
-        loss = self._canaries.after(host, cut.decided_ns)
-        self._canaries.start(host)
-        return loss
-
-
 @asynccontextmanager
 async def injected(
     stage: Stage, fault: Fault, *, fault_id: str, hosts: tuple[str, ...], role: str
@@ -301,6 +48,7 @@ async def injected(
     A fault that cannot be done does not raise: ``failure`` says why, and it is recorded as not proved.
     """
     injection = Injection(fault_id, fault, hosts, role)
+    stage.restorer.live.add(fault_id)
     _record(stage, injection, "begin")
     if fault.holds_node:
         stage.hold(fault_id, hosts)
@@ -320,11 +68,32 @@ async def injected(
             injection.trail = replace(injection.trail, active=await stage.run(commands.probe))
             injection.failure = "; ".join(injection.trail.errors()) or None
         _record(stage, injection, "active", fault.prove(scene, injection.trail) if scene.targets else None)
-        yield injection
+        async with _watched(stage, injection, () if injection.failure else commands.watch):
+            yield injection
         if commands.probe and not injection.failure:
             injection.trail = replace(injection.trail, final=await stage.run(commands.probe))
     finally:
         await _to_the_end(_undo(stage, injection, scene, commands))
+
+
+@asynccontextmanager
+async def _watched(stage: Stage, injection: Injection, steps: Sequence[Step]) -> AsyncIterator[None]:
+    """Inside, the steps are run every second, and what came of them is on the trail."""
+    began = time.monotonic()
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(WATCH_S)
+            look = Look(f"{time.monotonic() - began:.1f} s after its beginning", await stage.run(steps))
+            injection.trail = replace(injection.trail, watched=(*injection.trail.watched, look))
+
+    task = asyncio.ensure_future(watch()) if steps else None
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
@@ -347,18 +116,17 @@ async def _undo(stage: Stage, injection: Injection, scene: Scene, commands: Comm
     stage.in_force(injection.id, None)
     done = await stage.run(commands.undo, undoing=True)
     injection.trail = replace(injection.trail, undo=done)
-    for host in injection.hosts:
-        if stage.held.get(host) == injection.id:
-            del stage.held[host]
+    found, injection.trail = await stage.restorer.look(injection.fault, scene, commands, injection.trail)
+    stage.restorer.live.discard(injection.id)
+    stage.release(injection.id, injection.hosts)
     if injection.failure is not None:
         # Some of its hosts may have lost something nevertheless.
         told = injection.fault.prove(scene, injection.trail) if scene.targets else Proof(False, "")
         lost = {**told.lost, **by_command.doubtful(injection.fault, injection.trail)}
         proof = Proof(False, "it was never in force", lost, told.damaged)
     else:
-        injection.trail = replace(injection.trail, control=await stage.run(commands.control))
         proof = injection.fault.prove(scene, injection.trail)
-    _record(stage, injection, "ended", proof)
+    _record(stage, injection, "ended", proof, found)
 
 
 def settings_of(fault: Fault) -> dict[str, Any]:
@@ -372,7 +140,13 @@ def settings_of(fault: Fault) -> dict[str, Any]:
     return said
 
 
-def _record(stage: Stage, injection: Injection, phase: str, proof: Proof | None = None) -> None:
+def _record(
+    stage: Stage,
+    injection: Injection,
+    phase: str,
+    proof: Proof | None = None,
+    restoration: Restoration | None = None,
+) -> None:
     extra: dict[str, Any] = {
         "id": injection.id,
         "phase": phase,
@@ -391,6 +165,8 @@ def _record(stage: Stage, injection: Injection, phase: str, proof: Proof | None 
         extra["lossy"] = sorted({*proof.lost, *proof.damaged})
         if proof.damaged:
             extra["damaged"] = {host: dict(files) for host, files in proof.damaged.items()}
+    if restoration is not None:
+        extra |= {"restored": restoration.restored, "restoration": restoration.text}
     if errors := [*filter(None, [injection.failure]), *injection.trail.errors()]:
         extra["error"] = "; ".join(dict.fromkeys(errors))
     stage.record(injection.fault.name, extra)

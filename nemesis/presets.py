@@ -78,7 +78,6 @@ PRESETS: Mapping[str, Preset] = {
         {
             "operations": (
                 {"fault": "transfer-leadership"},
-                {"fault": "elect-preferred"},
                 {"fault": "recreate-topic"},
                 {"fault": "change-config", "configs": {"segment.bytes": 1_048_576}},
                 {"fault": "rolling-restart"},

@@ -15,7 +15,7 @@ from typing import Any
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.model import DIED, NEMESIS, Event, Type
-from wrackline.nemesis.inject import Hold
+from wrackline.nemesis.stage import Hold
 from wrackline.systems.base import DeployError, Node, System
 from wrackline.systems.external.standing import StandingSystem
 

@@ -14,6 +14,7 @@ from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import admin_steps as steps
 from wrackline.nemesis.faults.admin_steps import Entity
+from wrackline.nemesis.faults.cluster_looks import by_place, cluster_seen
 from wrackline.nemesis.faults.spec import FaultSpec, Role
 from wrackline.nemesis.faults.steps import (
     ClusterFault,
@@ -26,6 +27,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 from wrackline.plugins.fields import Lax
+from wrackline.systems.base import PartitionState, Place
 from wrackline.systems.spec import SystemSpec
 
 FAIL_OVER_S = 30.0
@@ -45,30 +47,51 @@ def _first(scene: Scene) -> str:
     return scene.targets[0].host
 
 
+def _name(one: PartitionState) -> str:
+    return f"{one.topic}-{one.partition}"
+
+
 @dataclass(frozen=True, slots=True)
 class ElectPreferred(ClusterFault):
     """The preferred leaders are elected. Nothing is undone.
 
-    Proved when the first replica of every partition leads that has it in its ISR."""
+    Proved by the cluster's metadata, when a partition that another replica led is led by its first one, and
+    so are all that have it in their ISR. Where nobody had to change nothing was tried."""
 
     name: ClassVar[str] = "elect-preferred"
     holds_node: ClassVar[bool] = False
 
     def commands(self, scene: Scene) -> Commands:
-        return Commands((steps.ElectPreferred(_first(scene)),), ())
+        look = steps.LookAtCluster(_first(scene))
+        return Commands((look, steps.ElectPreferred(_first(scene))), (), (look,))
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         del scene
-        said = output_of(trail.do, steps.ElectPreferred)
-        return Proof(said is not None, said or "no election was held")
+        before, after = by_place(cluster_seen(trail.do)), by_place(cluster_seen(trail.active))
+        if not before or not after:
+            return Proof(False, "no election was held")
+        able = {place for place, one in before.items() if one.replicas[0] in one.isr}
+        wanted = {place for place in able if before[place].leader != before[place].replicas[0]}
+        led = {place for place in able if place in after and after[place].leader == before[place].replicas[0]}
+        changes = [
+            f"{_name(before[place])} {before[place].leader} to {after[place].leader}"
+            for place in sorted(wanted & led)
+        ]
+        unable = f"; of {len(before) - len(able)} it is not in the ISR" if len(able) < len(before) else ""
+        text = (
+            f"the first replica leads {len(led)} of {len(before)} partitions{unable}; "
+            f"{len(changes)} changed their leader" + (f": {', '.join(changes)}" if changes else "")
+        )
+        return Proof(bool(changes) and able == led, text)
 
 
 @dataclass(frozen=True, slots=True)
 class TransferLeadership(ClusterFault):
     """Others become leaders of all that the targets lead, by an order of the replicas in which they stand
-    first and an election; undone by the old order.
+    first and an election; undone by the old order and another election.
 
-    Proved when the cluster's metadata names the new leaders."""
+    Proved when the cluster's metadata name another leader of each partition that the target led, at the
+    beginning and at the end."""
 
     name: ClassVar[str] = "transfer-leadership"
     holds_node: ClassVar[bool] = False
@@ -77,23 +100,65 @@ class TransferLeadership(ClusterFault):
         if len(scene.targets) != 1:
             raise FaultError(f"{self.name}: one node gives up its leadership, not {len(scene.targets)}")
         [one] = scene.targets
+        look = steps.LookAtCluster(one.host)
         return Commands(
-            do=(steps.Transfer(one.host, one.node_id, scene.fault_id),),
+            do=(look, steps.Transfer(one.host, one.node_id, scene.fault_id)),
             undo=(steps.GiveBack(one.host, scene.fault_id),),
+            probe=(look,),
+            control=(look,),
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
-        del scene
-        said = output_of(trail.do, steps.Transfer)
-        return Proof(said is not None, f"other leaders: {said}" if said else "no leader was changed")
+        before, after = by_place(cluster_seen(trail.do)), by_place(cluster_seen(trail.active))
+        given = self._given(scene, before, after)
+        if not given:
+            return Proof(False, "no leader was changed")
+        if trail.undo:
+            kept = self._given(scene, before, by_place(cluster_seen(trail.final)))
+            if back := sorted(given - kept):
+                names = ", ".join(_name(before[place]) for place in back)
+                return Proof(False, f"at the end the leader of {names} was the old one, or unknown")
+        changes = (
+            f"{_name(before[place])} from {before[place].leader} to {after[place].leader}"
+            for place in sorted(given)
+        )
+        return Proof(True, f"other leaders: {'; '.join(changes)}")
+
+    @staticmethod
+    def _given(
+        scene: Scene, before: Mapping[Place, PartitionState], now: Mapping[Place, PartitionState]
+    ) -> set[Place]:
+        """What the target led before, and another leads now."""
+        gave = {one.node_id for one in scene.targets}
+        return {
+            place
+            for place, one in before.items()
+            if one.leader in gave and place in now and now[place].leader not in gave
+        }
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        """The order of the replicas and, unless other faults were in force meanwhile, the leader. Replicas
+        that another fault has moved are in no old order."""
+        before, now = by_place(cluster_seen(trail.do)), by_place(cluster_seen(trail.control))
+        given = self._given(scene, before, by_place(cluster_seen(trail.active)))
+        wrong = []
+        for place in sorted(given):
+            was, has = before[place], now.get(place)
+            if has is None:
+                wrong.append(f"nobody knows {_name(was)}")
+            elif set(has.replicas) == set(was.replicas) and has.replicas != was.replicas:
+                wrong.append(f"{_name(was)} has replicas {list(has.replicas)}, not {list(was.replicas)}")
+            elif has.leader != was.leader and was.leader in has.isr and not trail.late:
+                wrong.append(f"{_name(was)} is led by {has.leader}, not by {was.leader}")
+        return "; ".join(wrong)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeConfig(ClusterFault):
     """Settings of the run's topic, or of all brokers, are changed while everything runs, and taken back.
 
-    Proved when the cluster names the new values at the beginning and at the end, and others after the
-    undo."""
+    Proved when the cluster names the new values at the beginning and at the end; restored when it names
+    afterwards those that held before."""
 
     name: ClassVar[str] = "change-config"
     holds_node: ClassVar[bool] = False
@@ -124,6 +189,14 @@ class ChangeConfig(ClusterFault):
             return Proof(False, f"{self.entity}: {change}")
         after = _settings(trail.control, steps.LookAtSettings)
         return Proof(True, f"{self.entity}: {change}; afterwards {_listed(after)}")
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        del scene
+        before = _settings(trail.do, steps.ChangeSettings)
+        after = _settings(trail.control, steps.LookAtSettings)
+        if not before or after == before:
+            return ""
+        return f"the {self.entity} has {_listed(after)} after the undo, not {_listed(before)}"
 
 
 def _settings(dones: Sequence[Done], kind: type) -> Mapping[str, str | None]:
@@ -157,6 +230,7 @@ class RecreateTopic(ClusterFault):
             do=(steps.Recreate(host, scene.fault_id),),
             undo=(steps.RemoveTopic(host, scene.fault_id),),
             probe=(look,),
+            control=(look,),
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
@@ -168,12 +242,18 @@ class RecreateTopic(ClusterFault):
             return Proof(False, f"at the end its id is {last or 'unknown'}, not {second}")
         return Proof(True, f"a topic with the id {first} was deleted and made again with the id {second}")
 
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        del scene
+        left = output_of(trail.control, steps.LookAtTopic)
+        return "" if left == "" else f"the second topic is still there ({left or 'nobody answers'})"
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerFailover:
     """The active controller is stopped for just as long as it takes until another is active.
 
-    Proved when the cluster names another active controller afterwards."""
+    Proved when the cluster's metadata name the target as the active controller before, and another one
+    afterwards."""
 
     name: ClassVar[str] = "controller-failover"
     holds_node: ClassVar[bool] = True
@@ -183,15 +263,18 @@ class ControllerFailover:
             raise FaultError(f"{self.name}: it needs one controller that runs")
         [one] = scene.targets
         assert one.pid is not None
+        look = steps.LookAtCluster(one.host)
         return Commands(
-            do=(steps.FailOver(one.host, one.node_id, one.pid, FAIL_OVER_S),),
+            do=(look, steps.FailOver(one.host, one.node_id, one.pid, FAIL_OVER_S)),
             undo=(Shell(one.host, f"kill -CONT {one.pid} 2>/dev/null || true"),),
+            probe=(look,),
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
-        del scene
-        before, _, after = (output_of(trail.do, steps.FailOver) or "").partition(" ")
-        if not after or after in (before, "-1"):
+        was, has = cluster_seen(trail.do), cluster_seen(trail.active)
+        before = was.controller if was is not None else None
+        after = has.controller if has is not None else None
+        if before not in {one.node_id for one in scene.targets} or after in (before, None, -1):
             return Proof(False, f"no other controller became active after {before or 'the first'}")
         return Proof(True, f"controller {before} was stopped until {after} was active")
 

@@ -18,19 +18,26 @@ class Entity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ElectPreferred:
-    """The first replica of every partition of the run's topic shall lead. Output: what came of it."""
+    """The first replica of every partition of the run's topic shall lead."""
 
     host: str
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Whatever the node leads of the run's topic another member of the ISR shall lead. Output: from whom to
-    whom."""
+    """Whatever the node leads of the run's topic another member of the ISR shall lead."""
 
     host: str
     node_id: int
     fault_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtCluster:
+    """Output: what the cluster's metadata say of the run's topic and of the cluster, as JSON
+    (`wrackline.nemesis.faults.cluster_looks`)."""
+
+    host: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class GiveBack:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSettings:
-    """Give settings to the topic or to all brokers."""
+    """Give settings to the topic or to all brokers. Output: what they were before any fault, as JSON."""
 
     host: str
     fault_id: str
@@ -95,8 +102,7 @@ class RemoveTopic:
 
 @dataclass(frozen=True, slots=True)
 class FailOver:
-    """The active controller is stopped (SIGSTOP) until another one is active, and woken up. Output: who was
-    active before, and who is now."""
+    """The active controller is stopped (SIGSTOP) until another one is active, and woken up."""
 
     host: str
     node_id: int
@@ -144,6 +150,7 @@ class UpdateFeature:
 AdminStep = (
     ElectPreferred
     | Transfer
+    | LookAtCluster
     | GiveBack
     | ChangeSettings
     | RestoreSettings

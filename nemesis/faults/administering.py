@@ -18,6 +18,7 @@ from wrackline.nemesis.faults.admin_steps import (
     Entity,
     FailOver,
     GiveBack,
+    LookAtCluster,
     LookAtSettings,
     LookAtTopic,
     LookForBroker,
@@ -28,6 +29,7 @@ from wrackline.nemesis.faults.admin_steps import (
     Unregister,
     UpdateFeature,
 )
+from wrackline.nemesis.faults.cluster_looks import say_cluster
 from wrackline.nemesis.faults.steps import FaultError
 from wrackline.systems.base import (
     Admin,
@@ -77,6 +79,8 @@ class Administering:
                 return self._elect_preferred()
             case Transfer():
                 return self._transfer(step)
+            case LookAtCluster():
+                return self._look_at_cluster()
             case GiveBack(fault_id=fault_id):
                 return self._give_back(fault_id)
             case ChangeSettings():
@@ -113,6 +117,17 @@ class Administering:
 
     # --- leaders ------------------------------------------------------------------------------------------
 
+    def _look_at_cluster(self) -> str:
+        """Asked again while nobody answers: an election may be under way."""
+        deadline = time.monotonic() + SEEN_S
+        while True:
+            try:
+                return say_cluster(self._system.describe(), self._topics)
+            except DeployError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(POLL_S)
+
     def _ours(self, state: ClusterState) -> list[PartitionState]:
         return [one for one in state.partitions if one.topic in self._topics]
 
@@ -123,14 +138,7 @@ class Administering:
         self._admin.elect_preferred([_place(one) for one in others], timeout_s=ASK_S)
         wanted = {_place(one): one.replicas[0] for one in others}
         self._await_leaders(wanted)
-        moved = ", ".join(f"{_name(one)} {one.leader} to {one.replicas[0]}" for one in others)
-        unable = (
-            f"; of {len(partitions) - len(able)} it is not in the ISR" if len(able) < len(partitions) else ""
-        )
-        return (
-            f"the first replica leads {len(able)} of {len(partitions)} partitions{unable}; "
-            f"{len(others)} changed their leader" + (f": {moved}" if moved else "")
-        )
+        return f"{len(others)} of {len(partitions)} partitions were to change their leader"
 
     def _transfer(self, step: Transfer) -> str:
         led = [one for one in self._ours(self._system.describe()) if one.leader == step.node_id]
@@ -152,9 +160,7 @@ class Administering:
         self._order(orders)
         self._admin.elect_preferred(list(wanted), timeout_s=ASK_S)
         self._await_leaders(wanted)
-        return "; ".join(
-            f"{topic}-{number} from {step.node_id} to {wanted[topic, number]}" for topic, number in wanted
-        )
+        return f"{len(wanted)} partitions have another leader"
 
     def _give_back(self, fault_id: str) -> str:
         with self._mutex:
@@ -210,12 +216,14 @@ class Administering:
 
     def _change(self, step: ChangeSettings) -> str:
         given = self._given(step.entity)
+        before: dict[str, str | None] = {}
         with self._mutex:
             for name, value in step.values:
                 layers = self._layers.setdefault((step.entity, name), _Layers(given.get(name)))
                 layers.wanted[step.fault_id] = value
+                before[name] = layers.before
         self._give(step.entity, dict(step.values))
-        return json.dumps({name: given.get(name) for name, _ in step.values})
+        return json.dumps(before)
 
     def _restore(self, step: RestoreSettings) -> str:
         values: dict[str, str | None] = {}
@@ -301,12 +309,8 @@ class Administering:
             )
         finally:
             remote.run(f"kill -CONT {step.pid} 2>/dev/null || true")
-        return f"{before} {self._system.describe().controller}"
+        return f"node {before} was stopped until another was active"
 
 
 def _place(one: PartitionState) -> Place:
     return one.topic, one.partition
-
-
-def _name(one: PartitionState) -> str:
-    return f"{one.topic}-{one.partition}"

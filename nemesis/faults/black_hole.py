@@ -75,7 +75,7 @@ class BlackHole:
             Shell(host.host, chains.install(scene.fault_id, self._rules(host, flows))) for host in hosts
         )
         undo = tuple(Shell(host.host, chains.remove(scene.fault_id)) for host in hosts)
-        return Commands(do, undo, tuple(probe), tuple(control), lasting=do)
+        return Commands(do, undo, tuple(probe), tuple(control), watch=tuple(control), lasting=do)
 
     def _rules(self, host: Target, flows: Sequence[Flow]) -> list[Rule]:
         long = f"-m length --length {self.from_bytes}:{LARGEST}"
@@ -102,12 +102,13 @@ class BlackHole:
         listings = replace(trail, active=_listings(trail.active), final=_listings(trail.final))
         if flaw := unseen(trail) or bypass(scene.fault_id, listings):
             return Proof(False, flaw)
-        for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
-            for way, (small, large) in _echoes(probe).items():
+        for seen in trail.looks:
+            for way, (small, large) in _echoes(seen.done).items():
                 if large == "echo":
-                    return Proof(False, f"{when} a packet of {LARGE} bytes was answered on {way}")
-                if small != "echo":
-                    return Proof(False, f"{when} a packet of {SMALL} bytes was not answered on {way}, either")
+                    return Proof(False, f"{seen.when} a packet of {LARGE} bytes was answered on {way}")
+                if small != "echo" and seen.done in (trail.active, trail.final):
+                    why = f"a packet of {SMALL} bytes was not answered on {way}, either"
+                    return Proof(False, f"{seen.when} {why}")
         ways = sorted({*_echoes(trail.active), *_echoes(trail.final)})
         if not ways:
             return Proof(False, "no host could be asked for an echo")
@@ -120,9 +121,13 @@ class BlackHole:
         )
         if not trail.control:
             return Proof(True, text)
+        flaw = self.residue(scene, trail)
+        return Proof(not flaw, f"{text}; {flaw or 'after the undo all were'}")
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        del scene
         deaf = [way for way, (_, large) in _echoes(trail.control).items() if large != "echo"]
-        after = f"after the undo none on {', '.join(deaf)} either" if deaf else "after the undo all were"
-        return Proof(not deaf, f"{text}; {after}")
+        return f"after the undo none on {', '.join(deaf)} either" if deaf else ""
 
 
 def _ping(host: Target, asked: Sequence[Target]) -> Shell:

@@ -61,13 +61,16 @@ class ByCommand:
                 return Proof(False, flaw, lost)
         if not trail.undo:
             return Proof(False, "; ".join(done.output for done in trail.active), lost)
-        if flaw := _short_of(scene, trail.control, NOT_IN_FORCE, "after the undo"):
+        if flaw := self.residue(scene, trail):
             return Proof(False, flaw, lost)
         did = "; ".join(f"{done.step.host}: {done.output}" for done in trail.do)
         unknown = "; what was lost is not known" if lost else ""
         return Proof(
             True, f"{did}; its probe said yes at the beginning and the end, and no afterwards{unknown}", lost
         )
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        return _short_of(scene, trail.control, NOT_IN_FORCE, "after the undo")
 
 
 def _short_of(scene: Scene, probe: Sequence[Done], wanted: str, when: str) -> str:

@@ -15,6 +15,7 @@ from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.host_steps import DropPageCache
+from wrackline.nemesis.faults.node_looks import looks_at, not_down
 from wrackline.nemesis.faults.power import OURS, lost_by_host, text_of, took_what_it_should
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Commands, Proof, Scene, Shell, StartNode, Target, Trail
@@ -104,7 +105,8 @@ class DroppedPageCache:
     """The programs on the data disk are killed and what they had not synced is gone; the host stays on. On
     undo the node starts.
 
-    Proved, as a power cut is, when the canary of every host lost what it should.
+    Proved, as a power cut is, when the canary of every host lost what it should, and the node was down from
+    beginning to end.
     """
 
     name: ClassVar[str] = "drop-page-cache"
@@ -118,7 +120,8 @@ class DroppedPageCache:
         return Commands(
             do=(*up, *(DropPageCache(one.host) for one in scene.targets)),
             undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
-            probe=up,
+            probe=(*up, *looks_at(scene.targets)),
+            watch=looks_at(scene.targets),
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
@@ -135,6 +138,8 @@ class DroppedPageCache:
             }
             if len(lives) != 1:
                 return Proof(False, f"{one.host} did not stay on", lost)
+        if flaw := not_down(scene, trail):
+            return Proof(False, flaw, lost)
         proved = all(took_what_it_should(dropped[host]) for host in dropped)
         texts = (f"{host} stayed on: {text_of(dropped[host])}" for host in sorted(dropped))
         return Proof(proved, "; ".join(texts), lost)

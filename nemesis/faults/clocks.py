@@ -156,7 +156,7 @@ class MovedClock:
             who = f"the clock of {'the node on ' if self.of_node else ''}{one.host}"
             after = _readings(trail.control, one)
             usual = after[-1] if after else Reading(0, 0, 0)
-            if trail.undo and (not after or abs(usual.ahead_s) > max(LATE_S, usual.doubt_s) + LATE_S):
+            if trail.undo and not _right(after):
                 return Proof(False, f"{who} was not right again after the undo: {_ahead(after)}")
             probes = [_readings(trail.active, one), *([_readings(trail.final, one)] if trail.final else [])]
             if not all(probes):
@@ -167,6 +167,11 @@ class MovedClock:
                 return Proof(False, f"{who} was {what}: {flaw}")
             texts.append(f"{who} was {what}" + (f", and {_ahead(after)} after the undo" if after else ""))
         return Proof(True, "; ".join(texts))
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        after = {one.host: _readings(trail.control, one) for one in scene.targets}
+        wrong = [f"{host}: the clock is {_ahead(said)}" for host, said in after.items() if not _right(said)]
+        return "; ".join(wrong)
 
     def _flaw(self, probes: list[list[Reading]], usual: Reading) -> str:
         """What speaks against it; empty when nothing does."""
@@ -189,6 +194,11 @@ class MovedClock:
             if self.mode == "jump" and not all(moved):
                 return f"it should be {self.offset_s:g} s ahead throughout"
         return ""
+
+
+def _right(after: Sequence[Reading]) -> bool:
+    """As well as the last reading can tell."""
+    return bool(after) and abs(after[-1].ahead_s) <= max(LATE_S, after[-1].doubt_s) + LATE_S
 
 
 def _readings(dones: Sequence[Done], target: Target) -> list[Reading]:

@@ -6,10 +6,12 @@ from collections import Counter as Tally
 from collections.abc import Sequence
 
 from wrackline.nemesis.faults import chains
-from wrackline.nemesis.faults.knocks import knock_results
+from wrackline.nemesis.faults.knocks import knock_results, unanswered
 from wrackline.nemesis.faults.steps import Done, Shell, Step, Target, Trail
 
 CLIENTS = "clients"
+MOST_LEAKS = 12
+"""So many knocks that were answered are told; a cut that leaks for long has one for each second and way."""
 _AFTER_KNOCK = "--- after knocking"
 
 
@@ -27,12 +29,13 @@ def look(host: Target, fault_id: str, knocks: Sequence[Step]) -> list[Step]:
 
 def leak(trail: Trail) -> str | None:
     answers = [
-        f"{knock.way} answered {when} ({knock.answer})"
-        for when, probe in (("at the beginning", trail.active), ("at the end", trail.final))
-        for knock in knock_results(probe, CLIENTS)
+        f"{knock.way} answered {look.when} ({knock.answer})"
+        for look in trail.looks
+        for knock in knock_results(look.done, CLIENTS)
         if knock.answered
     ]
-    return f"the cut leaks: {', '.join(answers)}" if answers else None
+    more = f" and {len(answers) - MOST_LEAKS} more" if len(answers) > MOST_LEAKS else ""
+    return f"the cut leaks: {', '.join(answers[:MOST_LEAKS])}{more}" if answers else None
 
 
 def unseen(trail: Trail) -> str | None:
@@ -63,6 +66,12 @@ def rebooted(trail: Trail) -> set[str]:
         for done in good(trail.final)
         if done.step.host in boots and chains.boot(done.output) != boots[done.step.host]
     }
+
+
+def still_silent(trail: Trail) -> str:
+    """The ways on which no knock was answered after the undo; empty when each was."""
+    silent = unanswered(trail.control, CLIENTS)
+    return f"no knock was answered on {', '.join(silent)} after the undo" if silent else ""
 
 
 def silence(trail: Trail) -> str:

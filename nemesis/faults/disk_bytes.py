@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.node_looks import looks_at, not_down
 from wrackline.nemesis.faults.outputs import failed, last, outputs
 from wrackline.nemesis.faults.power import OURS
 from wrackline.nemesis.faults.spec import FaultSpec
@@ -67,7 +68,8 @@ class Changed(ABC):
     """Bytes on a node's disk are changed. The node is killed before it, unless it is to go on running; on
     undo it starts, if it does not run.
 
-    Proved when what was read back afterwards is what it should be then.
+    Proved when what was read back afterwards is what it should be then, and the node, unless it is to go on
+    running, was down from beginning to end.
     """
 
     holds_node: ClassVar[bool] = True
@@ -101,6 +103,8 @@ class Changed(ABC):
                 for one in scene.targets
                 for step in (*self.tidied(one), StartNode(one.host, one.node_id))
             ),
+            probe=() if self.running else looks_at(scene.targets),
+            watch=() if self.running else looks_at(scene.targets),
         )
 
     def _change(self, target: Target) -> Shell:
@@ -122,6 +126,8 @@ class Changed(ABC):
                 damaged[one.host] = {}
             texts.append(f"{one.host}: no byte was changed: {said.strip() or 'no answer'}")
             proved = False
+        if not self.running and (flaw := not_down(scene, trail)):
+            proved, texts = False, [*texts, flaw]
         return Proof(proved, "; ".join(texts), damaged=damaged)
 
     def told(self, files: Mapping[str, int], said: str) -> str:

@@ -39,8 +39,8 @@ class Intercepted:
     """What is done to a node's system calls while strace is attached to it. On undo strace lets go, and the
     node starts, if it ended.
 
-    Proved when a tracer was seen at the process, strace has answered one call at least, and no tracer is
-    there afterwards.
+    Proved when a tracer was seen at the process at the beginning and, unless the node has ended, at the end,
+    and strace has answered one call at least.
     """
 
     holds_node: ClassVar[bool] = True
@@ -89,9 +89,10 @@ class Intercepted:
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         texts = []
         for one in scene.targets:
-            tracer = last(trail.active, one)
-            if not tracer.startswith("TracerPid:") or tracer.endswith("\t0"):
-                return Proof(False, f"{one.host}: nothing was attached to process {one.pid}: {tracer}")
+            first, *later = throughout(trail, one)
+            if not _attached(first) or any(said != _ENDED and not _attached(said) for said in later):
+                seen = ", then ".join([first, *later])
+                return Proof(False, f"{one.host}: strace was not at process {one.pid} throughout: {seen}")
             if not trail.undo:
                 texts.append(f"{one.host}: strace is attached to process {one.pid}")
                 continue
@@ -100,14 +101,25 @@ class Intercepted:
             what = f"{number} calls of {' and '.join(self.calls)} on {one.host} met {self.how}"
             if not number:
                 return Proof(False, f"{what}: the node made none, or strace let all pass")
-            if last(trail.control, one) not in ("TracerPid:\t0", "gone"):
-                return Proof(False, f"{what}, but something is still attached to the process")
             texts.append(what)
-        return Proof(True, "; ".join(texts))
+        flaw = self.residue(scene, trail) if trail.undo else ""
+        return Proof(not flaw, "; ".join([*texts, *filter(None, [flaw])]))
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        held = [one for one in scene.targets if _attached(last(trail.control, one))]
+        return "; ".join(f"{one.host}: something is still attached to process {one.pid}" for one in held)
+
+
+_ENDED = "gone"
+"""Of a node that its errors have ended: strace ends with it."""
+
+
+def _attached(tracer: str) -> bool:
+    return tracer.startswith("TracerPid:") and not tracer.endswith("\t0")
 
 
 def _tracer(target: Target) -> Shell:
-    return Shell(target.host, f"grep TracerPid /proc/{target.pid}/status 2>/dev/null || echo gone")
+    return Shell(target.host, f"grep TracerPid /proc/{target.pid}/status 2>/dev/null || echo {_ENDED}")
 
 
 class SlowFsyncSpec(FaultSpec):
@@ -172,13 +184,17 @@ class ReadOnly:
             said = throughout(trail, one)
             if not all(EROFS in text for text in said):
                 return Proof(False, f"{one.host}: files could be made: {' | '.join(said)}", lost)
-            if trail.undo and last(trail.control, one) != "made":
-                return Proof(False, f"{one.host}: no file can be made after the undo, either", lost)
+            if trail.undo and (flaw := self.residue(scene, trail)):
+                return Proof(False, flaw, lost)
             texts.append(
                 f"{one.host}: no file could be made ({EROFS})"
                 + (f", and one can again; {text_of(on.get(one.host))}" if trail.undo else "")
             )
         return Proof(True, "; ".join(texts), lost)
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        stuck = [one.host for one in scene.targets if last(trail.control, one) != "made"]
+        return f"{', '.join(stuck)}: no file can be made after the undo, either" if stuck else ""
 
 
 def _break(target: Target) -> Shell:

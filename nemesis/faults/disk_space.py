@@ -57,11 +57,19 @@ class DiskFull:
             said = throughout(trail, one)
             if not all(ENOSPC in text for text in said):
                 return Proof(False, f"{one.host}: its data disk was not full throughout: {' | '.join(said)}")
-            if trail.undo and "written" not in (text := last(trail.control, one)):
-                return Proof(False, f"{one.host}: nothing can be written after the undo, either: {text}")
+        if trail.undo and (flaw := self.residue(scene, trail)):
+            return Proof(False, flaw)
         hosts = ", ".join(one.host for one in scene.targets)
         after = ", and could again after the undo" if trail.undo else ""
         return Proof(True, f"{hosts}: 64 KiB could not be written ({ENOSPC}){after}")
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        said = {one.host: last(trail.control, one) for one in scene.targets}
+        return "; ".join(
+            f"{host}: nothing can be written after the undo, either: {text or 'no answer'}"
+            for host, text in said.items()
+            if "written" not in text
+        )
 
 
 def _fill(target: Target) -> str:
@@ -134,12 +142,19 @@ class SlowDisk:
                 return Proof(False, f"{one.host}: its data disk wrote {_listed(speeds)} bytes a second")
             text = f"{one.host}: its data disk wrote {_listed(speeds)} bytes a second"
             if trail.undo:
-                after = _bytes_per_s(last(trail.control, one))
-                text += f", {_listed([after])} after the undo"
-                if after is None or after < FASTER * self.bytes_per_s:
-                    return Proof(False, f"{text}: so it is no faster without")
+                text += f", {_listed([_bytes_per_s(last(trail.control, one))])} after the undo"
             texts.append(text)
+        if trail.undo and self.residue(scene, trail):
+            return Proof(False, f"{'; '.join(texts)}: so it is no faster without")
         return Proof(True, "; ".join(texts))
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        after = {one.host: _bytes_per_s(last(trail.control, one)) for one in scene.targets}
+        return "; ".join(
+            f"{host}: its data disk writes {_listed([speed])} bytes a second after the undo"
+            for host, speed in after.items()
+            if speed is None or speed < FASTER * self.bytes_per_s
+        )
 
 
 def _bytes_per_s(said: str) -> float | None:

@@ -100,5 +100,21 @@ def knock_results(dones: Iterable[Done], clients: str) -> list[Knocked]:
     return found
 
 
+def unanswered(dones: Iterable[Done], clients: str) -> list[str]:
+    """The ways of these knocks on which nobody answered, or that could not be tried; none from a host without
+    power."""
+    tried = [done for done in dones if not done.skipped]
+    ways: set[str] = set()
+    for done in tried:
+        match done.step:
+            case Knock(host=host, port=port):
+                ways.add(f"{clients}>{host}:{port}")
+            case KnockFrom(ways=named):
+                ways |= {way.name for way in named}
+            case _:
+                pass
+    return sorted(ways - {knock.way for knock in knock_results(tried, clients) if knock.answered})
+
+
 def _knocked(way: str, host: str, said: Sequence[str]) -> Knocked:
     return Knocked(way, host, said[0] if said else "", float(said[1]) if len(said) > 1 else None)

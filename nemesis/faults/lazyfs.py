@@ -112,14 +112,18 @@ class Lazy:
             crashed = GONE in last(trail.final, one)
             if trail.undo and not crashed:
                 return Proof(False, f"LazyFS on {one.host} did not crash: the node made no such writes", lost)
-            if trail.undo and last(trail.control, one) != f"{self.folder}/.":
-                return Proof(False, f"LazyFS on {one.host} is not mounted again", lost)
+        if trail.undo and (flaw := self.residue(scene, trail)):
+            return Proof(False, flaw, lost)
         hosts = ", ".join(one.host for one in scene.targets)
         if not trail.undo:
             return Proof(
                 False, f"LazyFS on {hosts} was told: {self.order}; whether it crashed shows at the end"
             )
         return Proof(True, f"LazyFS on {hosts} did {self.order} and crashed; it is mounted again", lost)
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        lost = [one.host for one in scene.targets if last(trail.control, one) != f"{self.folder}/."]
+        return f"LazyFS on {', '.join(lost)} is not mounted again" if lost else ""
 
     def _forgotten(self, scene: Scene, trail: Trail) -> Proof:
         lost: dict[str, dict[str, int]] = {}

@@ -23,7 +23,7 @@ def _commands(scene: Scene, do: Sequence[Step], undo: Sequence[Step]) -> Command
     """The kernel of a host answers at the port of SSH whatever its node does."""
     knocks = tuple(Knock(one.host, one.address, SSH, 1.0) for one in scene.targets)
     again = tuple(Knock(one.host, one.address, SSH, CONTROL_WAIT_S) for one in scene.targets)
-    return Commands(tuple(do), tuple(undo), knocks, again)
+    return Commands(tuple(do), tuple(undo), knocks, again, watch=knocks)
 
 
 def _prove(scene: Scene, trail: Trail, what: str) -> Proof:
@@ -31,14 +31,19 @@ def _prove(scene: Scene, trail: Trail, what: str) -> Proof:
     names = ", ".join(one.host for one in scene.targets)
     if errors := trail.errors():
         return Proof(False, "; ".join(errors))
-    for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
-        if answered := _answered(probe):
-            return Proof(False, f"{', '.join(sorted(answered))} answered {when}")
+    for look in trail.looks:
+        if answered := _answered(look.done):
+            return Proof(False, f"{', '.join(sorted(answered))} answered {look.when}")
     if not trail.undo:
         return Proof(False, f"{names} {what}: no TCP knock was answered")
-    if dumb := {one.host for one in scene.targets} - _answered(trail.control):
-        return Proof(False, f"{', '.join(sorted(dumb))} did not answer after the undo either")
+    if flaw := _residue(scene, trail):
+        return Proof(False, flaw)
     return Proof(True, f"{names} {what}: no TCP knock was answered, each was after the undo")
+
+
+def _residue(scene: Scene, trail: Trail) -> str:
+    dumb = sorted({one.host for one in scene.targets} - _answered(trail.control))
+    return f"{', '.join(dumb)} did not answer after the undo either" if dumb else ""
 
 
 def _answered(dones: Sequence[Done]) -> set[str]:
@@ -62,6 +67,9 @@ class FreezeHost:
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         return _prove(scene, trail, "stood still")
 
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        return _residue(scene, trail)
+
 
 @dataclass(frozen=True, slots=True)
 class UnplugHost:
@@ -79,6 +87,9 @@ class UnplugHost:
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         return _prove(scene, trail, "had no network")
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        return _residue(scene, trail)
 
 
 class FreezeHostSpec(FaultSpec):

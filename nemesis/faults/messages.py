@@ -19,9 +19,8 @@ from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import chains, programs
 from wrackline.nemesis.faults.chains import ARRIVING, FILTER, Rule
-from wrackline.nemesis.faults.cut_proof import CLIENTS, good, rebooted, unseen
+from wrackline.nemesis.faults.cut_proof import good, rebooted, still_silent, unseen
 from wrackline.nemesis.faults.kafka_apis import Api
-from wrackline.nemesis.faults.knocks import knock_results
 from wrackline.nemesis.faults.shapes import is_controller, ports_of
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
@@ -220,10 +219,11 @@ class Messages:
             counts = _counted(_of(target, (*trail.active, *trail.final, *trail.undo)))
             did += counts.get("did", 0)
             texts.append(f"{target.host}: {self._text(counts)}")
-        silent = {one.way for one in knock_results(trail.control, CLIENTS) if not one.answered}
-        if silent:
-            texts.append(f"no answer on {', '.join(sorted(silent))} after the undo")
-        return Proof(did > 0, "; ".join(texts))
+        return Proof(did > 0, "; ".join([*texts, *filter(None, [still_silent(trail)])]))
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        del scene
+        return still_silent(trail)
 
     def _gone(self, scene: Scene, trail: Trail) -> str | None:
         """What was not there at the beginning or at the end, or went past it. A host that lost its power

@@ -21,6 +21,7 @@ from wrackline.nemesis.faults.cut_proof import (
     look,
     rebooted,
     silence,
+    still_silent,
     unseen,
 )
 from wrackline.nemesis.faults.knocks import knock_results
@@ -59,10 +60,10 @@ class Partition(Traffic):
     """Packets are dropped on both ends, so the cut holds when one end loses its rules in a power cut (until
     they are put there again at power-on).
 
-    Proved when three things hold, at the beginning and at the end. Nobody answers who is knocked at by TCP,
-    at every port that matters, along each way that is cut. Our rules are the first that packets meet on each
-    host. On each way a packet was dropped: each knock sends one, so that the proof does not wait for hosts
-    that have nothing to say to each other; the proof also counts what else was dropped.
+    Proved when three things hold. Nobody answers who is knocked at by TCP, every second, at every port that
+    matters, along each way that is cut. At the beginning and at the end our rules are the first that packets
+    meet on each host. On each way a packet was dropped: each knock sends one, so that the proof does not wait
+    for hosts that have nothing to say to each other; the proof also counts what else was dropped.
 
     A knock needs both directions, so silence along ``n1>n2`` alone does not tell which of the two is cut.
     That each of them is, is shown by our rules being the first, and by the packets that they counted.
@@ -141,8 +142,8 @@ class Partition(Traffic):
         if flaw := leak(trail) or unseen(trail) or bypass(scene.fault_id, trail):
             return Proof(False, flaw)
         # A host that lost its power, or its rules with it, is judged by the probe it answered.
-        ours = chains.chain(scene.fault_id)
-        answered = {done.step.host for done in good(trail.final) if ours in done.output}
+        chain = chains.chain(scene.fault_id)
+        answered = {done.step.host for done in good(trail.final) if chain in done.output}
         late = [done for done in good(trail.final) if done.step.host in answered]
         early = [done for done in good(trail.active) if done.step.host not in answered]
         before, after = dropped([*early, *late])
@@ -151,8 +152,8 @@ class Partition(Traffic):
         if unmatched or not wanted:
             missing = ", ".join(unmatched) or "any host"
             return Proof(False, f"no packet was dropped on the way {missing}")
-        first = knock_results(trail.active, CLIENTS)
-        traffic = sum(before.values()) - sum(knock.host in answered - rebooted(trail) for knock in first)
+        ours = knock_results([done for look in trail.looks[:-1] for done in look.done], CLIENTS)
+        traffic = sum(before.values()) - sum(knock.host in answered - rebooted(trail) for knock in ours)
         way = "way" if len(wanted) == 1 else "ways"
         busiest = ", ".join(f"{cut} {packets}" for cut, packets in before.most_common(6) if packets)
         if traffic > 0:
@@ -160,6 +161,10 @@ class Partition(Traffic):
         else:
             lost = f"probe packets were dropped on {len(wanted)} {way}; no other traffic met the cut"
         return Proof(True, f"{lost}; {silence(trail)}")
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        del scene
+        return still_silent(trail)
 
     def _directions(self, scene: Scene, probed: set[str]) -> set[str]:
         """The ways that a probe packet must have tried: those whose sender could be asked."""
@@ -208,7 +213,8 @@ def _carried_out(
         control += [replace(knock, wait_s=CONTROL_WAIT_S) for knock in knocks[host]]
     do = tuple(Shell(host.host, chains.install(fault_id, ours)) for host, ours in rules.items())
     undo = tuple(Shell(host.host, chains.remove(fault_id)) for host in rules)
-    return Commands(do, undo, tuple(probe), tuple(control), lasting=do)
+    watch = tuple(knock for host in rules for knock in knocks[host])
+    return Commands(do, undo, tuple(probe), tuple(control), watch, lasting=do)
 
 
 def _of_controllers(flows: Sequence[Flow]) -> list[Rule]:

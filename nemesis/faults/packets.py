@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import chains, shaping
 from wrackline.nemesis.faults.chains import LEAVING
-from wrackline.nemesis.faults.cut_proof import CLIENTS, good, rebooted, unseen
+from wrackline.nemesis.faults.cut_proof import CLIENTS, good, rebooted, still_silent, unseen
 from wrackline.nemesis.faults.knocks import knock_results
 from wrackline.nemesis.faults.shapes import Direction, Flow, Link, Traffic, ports_of
 from wrackline.nemesis.faults.shaping import Counted, Leaving, Shaping, counted
@@ -99,6 +99,7 @@ class Packets(Traffic):
                 knocks += self._from_us(host)
             probe += [*knocks, Shell(host.host, shaping.look(scene.fault_id, host))]
             control += knocks
+        control += [Shell(one.host.host, shaping.LIST_BANDS) for one in leaving]
         return Commands(do, undo, tuple(probe), tuple(control), lasting=do)
 
     def _wait_s(self) -> float:
@@ -130,6 +131,11 @@ class Packets(Traffic):
             return Proof(False, flaw)
         by = "netem" if all(one.by_netem for one in found.values()) else "our program"
         return Proof(True, "; ".join([f"{by} on {', '.join(found)}: {total.text}", *slowed.texts]))
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        del scene
+        bands = [f"{done.step.host}: {said}" for done in good(trail.control) if (said := done.output.strip())]
+        return f"packets are still shaped on {', '.join(bands)}" if bands else still_silent(trail)
 
     def _not_there(self, scene: Scene, leaving: Sequence[Leaving], trail: Trail) -> str | None:
         """A host without our rules, or our program, at the beginning or at the end. One that lost its power

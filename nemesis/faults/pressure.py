@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.node_looks import looks_at, not_down
 from wrackline.nemesis.faults.outputs import last, throughout
-from wrackline.nemesis.faults.processes import process_state
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
@@ -194,7 +194,8 @@ class OomKill:
 
     The node and a program of ours are put into a small memory group of their own. The program takes more than
     the group has, and of the two the node is the one that the kernel may kill. Nobody else comes to harm.
-    Proved by the group's own count of such kills, and by the process's being gone.
+    Proved by the group's own count of such kills, and by no process of the node being there from then to the
+    end.
     """
 
     name: ClassVar[str] = "oom-kill"
@@ -204,9 +205,8 @@ class OomKill:
         return Commands(
             do=tuple(self._kill(one) for one in scene.targets),
             undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
-            probe=tuple(
-                Shell(one.host, f"cat /proc/{one.pid}/stat 2>/dev/null || echo gone") for one in scene.targets
-            ),
+            probe=looks_at(scene.targets),
+            watch=looks_at(scene.targets),
         )
 
     def _kill(self, target: Target) -> Shell:
@@ -245,9 +245,9 @@ class OomKill:
                 return Proof(
                     False, f"{one.host}: the kernel counts no OOM kill: {' '.join(words) or 'no answer'}"
                 )
-            if process_state(last(trail.active, one)) is not None or not trail.active:
-                return Proof(False, f"{one.host}: process {one.pid} still runs")
             texts.append(f"{one.host}: the OOM killer took process {one.pid} ({kills} by the kernel's count)")
+        if flaw := not_down(scene, trail):
+            return Proof(False, f"{'; '.join(texts)}; then {flaw}")
         return Proof(True, "; ".join(texts))
 
 

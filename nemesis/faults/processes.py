@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.node_looks import looks_at, not_down, not_stopped
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
@@ -23,26 +23,14 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 
-_STAT = re.compile(r"^\d+ \(.*\) (\S) ", re.DOTALL)
-_GONE = "gone"
 CLEAN_FILE = ".kafka_cleanshutdown"
 """Kafka's own name, at the top of a data directory or one folder below."""
-
-
-def process_state(stat: str) -> str | None:
-    """The state letter of ``/proc/PID/stat`` (T: stopped); None when the process is gone or a zombie."""
-    found = _STAT.match(stat.strip())
-    return None if found is None or found[1] in "ZX" else found[1]
 
 
 def _running(fault: str, target: Target) -> int:
     if target.pid is None:
         raise FaultError(f"{fault}: node {target.node_id} on {target.host} does not run")
     return target.pid
-
-
-def _read_state(target: Target) -> Shell:
-    return Shell(target.host, f"cat /proc/{target.pid}/stat 2>/dev/null || echo {_GONE}")
 
 
 def _outputs(dones: Iterable[Done], kind: type) -> dict[str, str]:
@@ -56,7 +44,9 @@ def _outputs(dones: Iterable[Done], kind: type) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """kill -9; on undo the node is started again. What was written stays in the page cache."""
+    """kill -9; on undo the node is started again. What was written stays in the page cache.
+
+    Proved when no process of the node was there from beginning to end, whoever may start it."""
 
     name: ClassVar[str] = "kill"
     holds_node: ClassVar[bool] = True
@@ -65,14 +55,13 @@ class Kill:
         return Commands(
             do=tuple(Shell(one.host, programs.killed(_running(self.name, one))) for one in scene.targets),
             undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
-            probe=tuple(_read_state(one) for one in scene.targets),
+            probe=looks_at(scene.targets),
+            watch=looks_at(scene.targets),
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
-        stats = _outputs(trail.active, Shell)
-        alive = [one for one in scene.targets if one.host not in stats or process_state(stats[one.host])]
-        if alive:
-            return Proof(False, f"process {_pids(alive)} was not seen gone")
+        if flaw := not_down(scene, trail):
+            return Proof(False, flaw)
         return Proof(True, f"process {_pids(scene.targets)} is gone{_restarted(trail)}")
 
 
@@ -94,17 +83,13 @@ class Pause:
             do=tuple(Shell(host, stop.format(pid)) for host, pid in pids.items()),
             # Gone meanwhile (killed, power cut): nothing to wake up.
             undo=tuple(Shell(host, f"kill -CONT {pid} 2>/dev/null || true") for host, pid in pids.items()),
-            probe=tuple(_read_state(one) for one in scene.targets),
+            probe=looks_at(scene.targets),
+            watch=looks_at(scene.targets),
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
-        probes = [_outputs(probe, Shell) for probe in (trail.active, trail.final) if probe]
-        for one in scene.targets:
-            states = [process_state(probe.get(one.host, "")) for probe in probes]
-            if not states or set(states) != {"T"}:
-                return Proof(
-                    False, f"process {one.pid} on {one.host} was in state {states}, not T throughout"
-                )
+        if flaw := not_stopped(scene, trail):
+            return Proof(False, flaw)
         return Proof(True, f"process {_pids(scene.targets)} in state T (stopped) from beginning to end")
 
 
@@ -124,7 +109,9 @@ class Restart:
             probe=tuple(
                 Shell(one.host, f"find {one.data_dir} -maxdepth 2 -name {CLEAN_FILE}")
                 for one in scene.targets
-            ),
+            )
+            + looks_at(scene.targets),
+            watch=looks_at(scene.targets),
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
@@ -134,16 +121,9 @@ class Restart:
         ]
         if unclean or any(done.error for done in trail.do):
             return Proof(False, f"no clean shutdown of {', '.join(unclean) or 'every target'}")
-        same = [one.host for one in scene.targets if _new_pid(one, trail) is False]
-        if same:
-            return Proof(False, f"the process of {', '.join(same)} is still the old one")
+        if flaw := not_down(scene, trail):
+            return Proof(False, flaw)
         return Proof(True, f"process {_pids(scene.targets)} shut down cleanly{_restarted(trail)}")
-
-
-def _new_pid(target: Target, trail: Trail) -> bool | None:
-    """None while it is not started again."""
-    started = _outputs(trail.undo, StartNode).get(target.host)
-    return None if started is None else started != str(target.pid)
 
 
 def _pids(targets: Iterable[Target]) -> str:

@@ -44,7 +44,7 @@ def _commands(one: Target, fault_id: str, begin: Step) -> Commands:
         Unregister(one.host, one.node_id),
     )
     look = LookForBroker(one.host, one.node_id)
-    return Commands(do=gone, undo=(StartNode(one.host, one.node_id),), probe=(look,))
+    return Commands(do=gone, undo=(StartNode(one.host, one.node_id),), probe=(look,), control=(look,))
 
 
 def _prove(scene: Scene, trail: Trail, begun_by: type) -> Proof:
@@ -59,6 +59,12 @@ def _prove(scene: Scene, trail: Trail, begun_by: type) -> Proof:
         if probe and (seen := output_of(probe, LookForBroker)) != "not there":
             return Proof(False, f"{when} the cluster said of node {one.node_id}: {seen or 'nothing'}")
     return Proof(True, f"node {one.node_id} on {one.host} is gone from the cluster; {moved}")
+
+
+def _residue(scene: Scene, trail: Trail) -> str:
+    [one] = scene.targets
+    seen = output_of(trail.control, LookForBroker)
+    return "" if seen == "there" else f"node {one.node_id} is not in the cluster again: {seen or 'no answer'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,9 @@ class RemoveBroker:
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         return _prove(scene, trail, MoveOff)
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        return _residue(scene, trail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,9 @@ class ReplaceBroker:
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         return _prove(scene, trail, TakeOver)
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        return _residue(scene, trail)
 
 
 class RemoveBrokerSpec(FaultSpec):

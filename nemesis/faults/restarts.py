@@ -10,6 +10,7 @@ from pydantic import Field
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
+from wrackline.nemesis.faults.node_looks import NOBODY, looks_at, nodes_seen, not_down
 from wrackline.nemesis.faults.spec import FaultSpec, Role
 from wrackline.nemesis.faults.steps import (
     Commands,
@@ -28,7 +29,6 @@ from wrackline.plugins.fields import SECONDS
 from wrackline.systems.kafka.releases import NEWEST
 from wrackline.systems.spec import SystemSpec
 
-NOBODY = "None"
 ROLL_S = 60.0
 """For each node to end, and for the ISR to be full again."""
 START_S = 10.0
@@ -39,7 +39,8 @@ ALL_S = 9 * (2 * ROLL_S + START_S)
 class CrashLoop:
     """Killed, started and killed again, so many times; on undo the node starts and is left alone.
 
-    Proved when as many processes as it should be were there and are gone, each another one.
+    Proved when as many processes as it should be were there and are gone, each another one, and none was
+    there from then to the end.
     """
 
     name: ClassVar[str] = "crash-loop"
@@ -52,6 +53,8 @@ class CrashLoop:
         return Commands(
             do=tuple(step for one in scene.targets for step in self._loop(one)),
             undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
+            probe=looks_at(scene.targets),
+            watch=looks_at(scene.targets),
         )
 
     def _loop(self, target: Target) -> list[Step]:
@@ -74,6 +77,8 @@ class CrashLoop:
             if len(set(killed)) != self.times:
                 return Proof(False, f"{text}, not {self.times}")
             texts.append(text)
+        if flaw := not_down(scene, trail):
+            return Proof(False, f"{'; '.join(texts)}; then {flaw}")
         return Proof(True, "; ".join(texts))
 
 
@@ -126,17 +131,20 @@ class Rolling:
         return Commands(
             do=(Roll(first, tuple(one.node_id for one in scene.targets), self.to, ROLL_S, self.settle_s),),
             undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
+            probe=looks_at(scene.targets),
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
+        seen = nodes_seen(trail.active)
         said = "\n".join(done.output for done in trail.do if isinstance(done.step, Roll) and not done.error)
         lines = {line.split()[0]: line.split()[1:] for line in said.splitlines()}
         texts = []
         for one in scene.targets:
             if one.host not in lines:
                 return Proof(False, f"{one.host} was not restarted")
-            before, after, took_s, old, new = lines[one.host]
-            if NOBODY in (before, after) or before == after:
+            _, _, took_s, old, new = lines[one.host]
+            before, after = str(one.pid), seen.get(one.host, NOBODY).split()[0]
+            if after in (NOBODY, before):
                 return Proof(False, f"{one.host}: process {before} was not followed by another ({after})")
             if self.to is not None and (new != self.to or old == self.to):
                 return Proof(False, f"{one.host} went from version {old} to {new}, not to {self.to}")

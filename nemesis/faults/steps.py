@@ -1,4 +1,4 @@
-"""What a fault asks to be done, as values: typed steps that `wrackline.nemesis.inject` carries out.
+"""What a fault asks to be done, as values: typed steps that `wrackline.nemesis.stage` carries out.
 
 A fault only says which steps do it, undo it and probe it; it touches nothing itself. Steps of different hosts
 run at the same time, steps of one host in their order.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from wrackline.fleets.base import PowerCut
 from wrackline.fleets.canary import CanaryLoss
@@ -137,6 +137,15 @@ class StartNode:
 
 
 @dataclass(frozen=True, slots=True)
+class LookAtNode:
+    """Output: the process id of a node and the letter of its state (proc(5); T: stopped), ``None`` where none
+    runs."""
+
+    host: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class KillNode:
     """kill -9, waited for. Output: the process ids before and after, ``None`` where none runs."""
 
@@ -250,6 +259,7 @@ Step = (
     | ReadClock
     | HoldDisk
     | StartNode
+    | LookAtNode
     | KillNode
     | Roll
     | StopNode
@@ -264,7 +274,7 @@ Step = (
 NEEDS_NO_POWER = (PowerOn, SwapDisk, HoldDisk, Settle, *ADMIN_STEPS)
 """Undone whether the host is there or not: a switch, and what is asked of the cluster."""
 
-NEEDS_SHELL = (Shell, KnockFrom, DropPageCache, CopyDisk, Furnish, OwnKernel, ReadClock)
+NEEDS_SHELL = (Shell, KnockFrom, LookAtNode, DropPageCache, CopyDisk, Furnish, OwnKernel, ReadClock)
 """Left out on a host without power: there is nothing to ask, and nothing to do it to."""
 
 
@@ -279,6 +289,9 @@ class Commands:
     """Run once when the fault is done and once before it is undone."""
     control: tuple[Step, ...] = ()
     """Run when it is undone: what the probe must not have seen for any other reason than the fault."""
+    watch: tuple[Step, ...] = ()
+    """Run every second while the fault is in force: what must hold all the time, and not at both ends
+    alone."""
     lasting: tuple[Shell, ...] = ()
     """Done again on a host that comes back from a power cut while the fault is in force."""
 
@@ -299,6 +312,15 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """What a probe, or one round of the watch, saw."""
+
+    when: str
+    """``at the beginning``, ``3.2 s after its beginning``, ``at the end``."""
+    done: Sequence[Done]
+
+
+@dataclass(frozen=True, slots=True)
 class Trail:
     """What all steps of one injection did, so far."""
 
@@ -310,6 +332,16 @@ class Trail:
     undo: Sequence[Done] = ()
     control: Sequence[Done] = ()
     """After ``undo``; its errors are none of the fault's."""
+    watched: Sequence[Look] = ()
+    """The rounds of the watch. A step of it that failed says nothing."""
+    late: bool = False
+    """``control`` was run only when no other fault was in force any more."""
+
+    @property
+    def looks(self) -> list[Look]:
+        """Every look at the fault while it was in force, in order."""
+        ends = [Look("at the end", self.final)] if self.final else []
+        return [Look("at the beginning", self.active), *self.watched, *ends]
 
     def errors(self) -> list[str]:
         return [
@@ -346,6 +378,15 @@ class Fault(Protocol):
         """Raises FaultError when it cannot be done to these targets."""
 
     def prove(self, scene: Scene, trail: Trail) -> Proof: ...
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """A fault with more to restore than processes, chains and programs, which are looked at after every undo
+    (`wrackline.nemesis.restoration`)."""
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        """What of the fault the control steps still saw after the undo; empty when nothing was."""
 
 
 class ClusterFault:

@@ -29,7 +29,7 @@ from wrackline.harness.run.progress import Progress
 from wrackline.harness.specification.build import Parts
 from wrackline.harness.specification.spec import parse
 from wrackline.history import history_files
-from wrackline.nemesis.inject import Hold
+from wrackline.nemesis.stage import Hold
 from wrackline.systems.base import ClusterState, DeployError, Node, PartitionState, ReplicaLog
 
 PARTITIONS = 4

@@ -1,4 +1,4 @@
-"""A fleet in memory, whose node processes are gone as soon as they are killed, and a system on it."""
+"""A fleet in memory, and a system on it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, part
 
 @pytest.fixture
 def fleet() -> FakeFleet:
-    fleet = FakeFleet()
-    fleet.answers["/stat"] = (0, "gone")
-    return fleet
+    return FakeFleet()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import FileLoss, FleetError, Host, PowerCut, Result
 from wrackline.history.model import Event
-from wrackline.nemesis.faults.steps import Scene, Target
+from wrackline.nemesis.faults.steps import Done, LookAtNode, Scene, Target
 from wrackline.nemesis.guided.steps import Needs
 from wrackline.systems.base import (
     ClusterState,
@@ -105,8 +106,16 @@ def cluster(*partitions: PartitionState, controller: int = 101) -> ClusterState:
     return ClusterState(controller, (1, 2, 3), partitions or (partition(),))
 
 
+_SIGNAL = re.compile(r"kill -(KILL|STOP|CONT) (\d+)")
+_READ_STAT = re.compile(r"cat /proc/(\d+)/stat")
+_INSTALLED = re.compile(r"^:(WRACK-\S+) ", re.MULTILINE)
+_REMOVED = re.compile(r"-X (WRACK-\S+)")
+_WAY = re.compile(r"'(\w+>\w+:\d+) [\d.]+ \d+'")
+
+
 class FakeRemote:
-    """Answers commands from ``answers`` (first key that is part of the command), or with nothing."""
+    """Answers commands from ``answers`` (first key that is part of the command), else as a host would: it
+    has processes that signals reach, and chains that keep knocks from being answered."""
 
     def __init__(self, host: Host, fleet: FakeFleet) -> None:
         self.host = host
@@ -116,7 +125,7 @@ class FakeRemote:
         if not self._fleet.power.is_on(self.host):
             raise FleetError(f"{self.host.name}: unreachable")
         self._fleet.commands.append((self.host.name, command))
-        code, said = 0, ""
+        code, said = 0, self._as_a_host(command)
         for part, answer in self._fleet.answers.items():
             if part in command:
                 code, said = answer(self.host.name) if callable(answer) else answer
@@ -124,6 +133,20 @@ class FakeRemote:
         if check and code:
             raise FleetError(f"{self.host.name}: `{command}` ended with exit code {code}")
         return Result(self.host.name, command, code, said, "", 0.0)
+
+    def _as_a_host(self, command: str) -> str:
+        fleet = self._fleet
+        if found := _SIGNAL.search(command):
+            fleet.signal(int(found[2]), found[1])
+        if found := _READ_STAT.match(command):
+            state = fleet.states.get(int(found[1]))
+            return f"{found[1]} (python3) {state} 1\n" if state else ""
+        if found := _INSTALLED.search(command):
+            fleet.chains.add((self.host.name, found[1]))
+        if found := _REMOVED.search(command):
+            fleet.chains.discard((self.host.name, found[1]))
+        answer = "silence 0.3" if fleet.chains else "connected 0.001"
+        return "".join(f"{way} {answer}\n" for way in _WAY.findall(command))
 
     def put(self, content: Path | bytes, path: str, *, mode: int = 0o644) -> None:
         self._fleet.files[self.host.name, path] = content
@@ -136,6 +159,11 @@ class FakeRemote:
 
     def close(self) -> None:
         pass
+
+
+def node_look(host: str, said: str) -> Done:
+    """What a look at a host's node came to: ``41 S``, or ``None``."""
+    return Done(LookAtNode(host, target(host).node_id), said)
 
 
 class FakePower:
@@ -173,6 +201,18 @@ class FakeFleet:
         self.commands: list[tuple[str, str]] = []
         self.files: dict[tuple[str, str], object] = {}
         self.answers: dict[str, Answer] = {}
+        self.pids: dict[int, int] = {one.node_id: 100 + one.node_id for one in NODES}
+        self.states: dict[int, str] = dict.fromkeys(self.pids.values(), "S")
+        """By process: the letter of its state."""
+        self.chains: set[tuple[str, str]] = set()
+        """Host and name of each chain of iptables."""
+
+    def signal(self, pid: int, name: str) -> None:
+        if name == "KILL":
+            self.states.pop(pid, None)
+            self.pids = {node_id: one for node_id, one in self.pids.items() if one != pid}
+        elif pid in self.states:
+            self.states[pid] = "T" if name == "STOP" else "S"
 
     def up(self) -> None: ...
 
@@ -195,7 +235,6 @@ class FakeSystem:
     def __init__(self, fleet: FakeFleet, state: ClusterState | None = None) -> None:
         self._fleet = fleet
         self.state = state or cluster()
-        self.pids: dict[int, int] = {one.node_id: 100 + one.node_id for one in NODES}
         self.calls: list[tuple[str, int]] = []
         self.refuse: set[int] = set()
         self.plan: dict[Place, tuple[int, ...]] = {}
@@ -209,7 +248,7 @@ class FakeSystem:
         self.calls.append(("start", node.node_id))
         if node.node_id in self.refuse:
             raise DeployError(f"{node.host.name}: will not start")
-        self.pids.setdefault(node.node_id, 900 + node.node_id)
+        self.runs_as(node, 900 + node.node_id)
 
     def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
         self.calls.append(("stop", node.node_id))
@@ -217,6 +256,14 @@ class FakeSystem:
 
     def kill(self, node: Node) -> None:
         self.pids.pop(node.node_id, None)
+
+    @property
+    def pids(self) -> dict[int, int]:
+        return self._fleet.pids
+
+    def runs_as(self, node: Node, pid: int) -> None:
+        """The node runs, if it did not, as this process."""
+        self._fleet.states.setdefault(self.pids.setdefault(node.node_id, pid), "S")
 
     def is_running(self, node: Node) -> bool:
         return self.pid(node) is not None
@@ -289,6 +336,11 @@ class Recorded:
 
     def phases(self, fault_id: str) -> list[str]:
         return [one.extra["phase"] for one in self.events if one.extra and one.extra.get("id") == fault_id]
+
+    def restored(self, fault_id: str) -> bool | None:
+        """By the last row that says so."""
+        said = [one.extra for one in self.events if one.extra and one.extra.get("id") == fault_id]
+        return [one["restored"] for one in said if "restored" in one][-1]
 
     def ended(self, fault_id: str) -> Mapping[str, object]:
         for one in self.events:

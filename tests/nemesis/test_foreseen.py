@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.nemesis.doubles import NODES, FakeFleet, FakeSystem, Recorded, cast, cluster, node, partition
-from wrackline.nemesis import inject
+from wrackline.nemesis import stage
 from wrackline.nemesis.foreseen import foreseen, guided_steps
 from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
 from wrackline.nemesis.guided.steps import Inject
@@ -31,9 +31,8 @@ def at(at_s: float, fault: str, target: str, duration_s: float = 4) -> dict[str,
 @pytest.mark.parametrize("seed", range(3))
 def test_the_nemesis_hits_whom_the_plan_foresaw(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each fault takes a node and keeps it, so the next one must choose among the others."""
-    monkeypatch.setattr(inject, "UNDO_PAUSE_S", 0.0)
+    monkeypatch.setattr(stage, "UNDO_PAUSE_S", 0.0)
     fleet, recorded = FakeFleet(), Recorded()
-    fleet.answers["/stat"] = (0, "gone")
     spec = load(
         {
             "schedule": [

@@ -11,16 +11,18 @@ import pytest
 from tests.nemesis.doubles import NODES, FakeFleet, FakeSystem, Recorded
 from wrackline.fleets.base import Host
 from wrackline.fleets.canary import CanaryLoss
-from wrackline.nemesis import inject
+from wrackline.nemesis import inject, restoration
+from wrackline.nemesis import stage as stages
 from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill, Pause
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.heal import NemesisError
-from wrackline.nemesis.inject import Hold, Stage, injected
+from wrackline.nemesis.inject import injected
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
+from wrackline.nemesis.stage import Hold, Stage
 
 LISTING = "       1       60 DROP       0    --  *      *       1.2.3.4    0.0.0.0/0     /* {} */\n"
 ALL_PHASES = ["begin", "active", "undo", "ended"]
@@ -28,7 +30,8 @@ ALL_PHASES = ["begin", "active", "undo", "ended"]
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inject, "UNDO_PAUSE_S", 0.0)
+    monkeypatch.setattr(stages, "UNDO_PAUSE_S", 0.0)
+    monkeypatch.setattr(restoration, "WAIT_S", 0.0)
 
 
 @pytest.fixture
@@ -145,7 +148,7 @@ def test_an_undo_that_never_works_is_written_down(
 ) -> None:
     system.refuse = {1}
     asyncio.run(hold(stage, Kill(), "n1"))
-    assert system.calls == [("start", 1)] * inject.UNDO_TRIES
+    assert system.calls == [("start", 1)] * stages.UNDO_TRIES
     assert "n1: n1: will not start (tried 4 times)" in str(recorded.ended("f1")["error"])
 
 
@@ -179,7 +182,6 @@ def test_what_a_host_without_power_cannot_undo_is_done_when_it_has_power_again(
 
 
 def test_a_pause_leaves_a_process_that_died_meanwhile_alone(stage: Stage, fleet: FakeFleet) -> None:
-    fleet.answers["/stat"] = (0, "101 (python3) T 1")
     asyncio.run(hold(stage, Pause(), "n1"))
     assert [command for _, command in fleet.commands if "CONT" in command] == [
         "kill -CONT 101 2>/dev/null || true"
@@ -243,7 +245,6 @@ def test_healing_repairs_whatever_it_finds_and_says_so(
 ) -> None:
     fleet.power.off = {"n2"}
     del system.pids[3]
-    del fleet.answers["/stat"]
     fleet.answers["iptables -w 5 -t"] = lambda host: (0, "WRACK-f4\n" if host == "n1" else "")
     fleet.answers["cut -d"] = lambda host: (0, "T\n" if host == "c1" else "S\n")
     repairs = Nemesis(plan(load({}), 1, 1.0), fleet, system, recorded).stop_and_heal()

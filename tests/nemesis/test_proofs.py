@@ -10,20 +10,22 @@ from dataclasses import replace
 
 import pytest
 
-from tests.nemesis.doubles import scene
+from tests.nemesis.doubles import node_look, scene
 from wrackline.fleets.base import FileLoss
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER, CanaryLoss
 from wrackline.nemesis.faults.chains import Counter, Rule, chain, install, parse_chains, parse_counters
 from wrackline.nemesis.faults.knocks import command, knock_results
 from wrackline.nemesis.faults.network import Partition
+from wrackline.nemesis.faults.node_looks import process_state
 from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Pause, Restart, process_state
+from wrackline.nemesis.faults.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Shape
 from wrackline.nemesis.faults.steps import (
     Done,
     Knock,
     KnockFrom,
+    Look,
     PowerOff,
     PowerOn,
     Proof,
@@ -263,42 +265,71 @@ def test_a_host_says_what_came_of_each_knock() -> None:
     assert found == {"a>b:1": ("connected", True), "a>c:1": ("refused", True)}
 
 
-def stat(host: str, state: str) -> Done:
-    return Done(Shell(host, "cat"), f"41 (python3) {state} 1 41 41 0" if state else "gone")
+@pytest.mark.parametrize(
+    ("active", "middle", "final", "proved"),
+    [
+        (["None", "None"], ["None", "None"], ["None", "None"], True),
+        (["None", "41 S"], ["None", "None"], ["None", "None"], False),
+        (["None"], ["None", "None"], ["None", "None"], False),
+        (["None", "None"], ["None"], ["None", "None"], True),
+        (["None", "None"], ["None", "52 S"], ["None", "None"], False),
+        (["None", "None"], ["None", "None"], ["None", "52 S"], False),
+        (["None", "None"], ["None", "None"], ["None"], False),
+        (["None", "None"], ["None", "None"], [], False),
+    ],
+)
+def test_a_kill_is_proved_when_no_process_of_the_node_was_there_from_beginning_to_end(
+    active: list[str], middle: list[str], final: list[str], proved: bool
+) -> None:
+    """Whoever had started it again meanwhile; a look in the middle that failed says nothing."""
+    first, watched, last = (
+        [node_look(host, said) for host, said in zip(("n1", "n2"), each, strict=False)]
+        for each in (active, middle, final)
+    )
+    trail = Trail(active=first, watched=[Look("2.0 s after its beginning", watched)], final=last)
+    trail = replace(trail, undo=[Done(StartNode("n1", 1), "60")])
+    proof = Kill().prove(scene("n1", "n2"), trail)
+    assert proof.proved is proved, proof.text
+    if not proved:
+        assert "n2" in proof.text or proof.text == "nobody looked at its end"
 
 
 @pytest.mark.parametrize(
-    ("active", "proved"),
-    [(["", ""], True), (["", "S"], False), (["", "Z"], True), ([""], False)],
+    ("active", "middle", "final", "proved"),
+    [
+        ("41 T", "41 T", "41 T", True),
+        ("41 T", "41 T", "41 S", False),
+        ("41 S", "41 T", "41 T", False),
+        ("41 T", "41 S", "41 T", False),
+        ("41 T", "41 T", "None", False),
+        ("41 T", "41 T", "52 T", False),
+        ("41 T", None, None, True),
+    ],
 )
-def test_a_kill_is_proved_when_every_process_is_gone(active: list[str], proved: bool) -> None:
-    dones = [stat(host, state) for host, state in zip(("n1", "n2"), active, strict=False)]
-    proof = Kill().prove(scene("n1", "n2"), Trail(active=dones))
-    assert proof.proved is proved
-    assert ("41 on n1" in proof.text) is proved or "not seen gone" in proof.text
-
-
-@pytest.mark.parametrize(
-    ("active", "final", "proved"),
-    [("T", "T", True), ("T", "S", False), ("S", "T", False), ("T", "", False), ("T", None, True)],
-)
-def test_a_pause_is_proved_when_it_lasted(active: str, final: str | None, proved: bool) -> None:
-    trail = Trail(active=[stat("n1", active)], final=[] if final is None else [stat("n1", final)])
+def test_a_pause_is_proved_when_it_lasted(
+    active: str, middle: str | None, final: str | None, proved: bool
+) -> None:
+    trail = Trail(
+        active=[node_look("n1", active)],
+        watched=[] if middle is None else [Look("2.0 s after its beginning", [node_look("n1", middle)])],
+        final=[] if final is None else [node_look("n1", final)],
+    )
     assert Pause().prove(scene("n1"), trail).proved is proved
 
 
-def test_a_restart_is_proved_by_the_clean_file_and_a_new_process() -> None:
-    clean = [Done(Shell("n1", "find"), "/data/broker/.kafka_cleanshutdown\n")]
-    stopped = [Done(StopNode("n1", 1))]
+def test_a_restart_is_proved_by_the_clean_file_and_no_process() -> None:
+    clean = Done(Shell("n1", "find"), "/data/broker/.kafka_cleanshutdown\n")
+    stopped, down = [Done(StopNode("n1", 1))], node_look("n1", "None")
 
-    def prove(do: list[Done], active: list[Done], pid: str) -> bool:
-        trail = Trail(do=do, active=active, undo=[Done(StartNode("n1", 1), pid)])
+    def prove(do: list[Done], active: list[Done], final: list[Done]) -> bool:
+        trail = Trail(do=do, active=active, final=final, undo=[Done(StartNode("n1", 1), "88")])
         return Restart().prove(scene("n1"), trail).proved
 
-    assert prove(stopped, clean, "88")
-    assert not prove(stopped, clean, "41"), "the same process as before"
-    assert not prove(stopped, [Done(Shell("n1", "find"), "")], "88")
-    assert not prove([Done(StopNode("n1", 1), error="still runs")], clean, "88")
+    assert prove(stopped, [clean, down], [clean, down])
+    assert not prove(stopped, [clean, node_look("n1", "41 S")], [clean, down]), "the same process as before"
+    assert not prove(stopped, [clean, down], [clean, node_look("n1", "52 S")])
+    assert not prove(stopped, [Done(Shell("n1", "find"), ""), down], [down])
+    assert not prove([Done(StopNode("n1", 1), error="still runs")], [clean, down], [clean, down])
 
 
 GONE = CanaryLoss("n1", before_bytes=800, after_bytes=0, last_reported=200, reach_s=4.9)

@@ -10,7 +10,7 @@ import pytest
 from tests.harness.doubles import PaperFleet, PaperSystem
 from wrackline.harness.run.deaths import SILENT_LOOKS, Deaths
 from wrackline.history.model import DIED, NEMESIS, Event, Type
-from wrackline.nemesis.inject import Hold
+from wrackline.nemesis.stage import Hold
 
 
 class Paper:

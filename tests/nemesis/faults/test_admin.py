@@ -146,8 +146,11 @@ def test_settings_change_and_come_back_in_any_order(system: WracklineSystem, wat
         assert watcher.config("flush.messages") in (None, str((1 << 63) - 1))
     assert watcher.config(name) == "2"
     assert going.proof("f2")["proved"] is True
-    assert "topic: min.insync.replicas 1 to 3; afterwards min.insync.replicas 2" in going.proof("f2")["proof"]
+    assert "topic: min.insync.replicas 2 to 3; afterwards min.insync.replicas 2" in going.proof("f2")["proof"]
     assert going.proof("f1")["proved"] is False, "somebody else had changed its setting before it ended"
+    assert going.proof("f1")["restored"] is None, "what was before is what the other fault will restore"
+    assert going.proof("f2")["restored"] is True
+    assert going.recorded.restored("f1") is True
 
 
 def test_a_setting_of_all_brokers_changes(system: WracklineSystem, watcher: Watcher) -> None:

@@ -24,11 +24,12 @@ from wrackline.nemesis.faults.shapes import Direction
 from wrackline.nemesis.faults.shaping import Shaping
 from wrackline.nemesis.faults.spec import TrafficSpec
 from wrackline.nemesis.faults.steps import Done, FaultError, KnockFrom, Proof, Shell, Trail
-from wrackline.nemesis.inject import Stage, injected, settings_of
+from wrackline.nemesis.inject import injected, settings_of
 from wrackline.nemesis.replay import Stage as Elsewhere
 from wrackline.nemesis.replay import carried_over
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import FAULT, FAULTS, load
+from wrackline.nemesis.stage import Stage
 from wrackline.simulator.faults.replayed import replayed
 from wrackline.systems.wrackline.spec import WracklineSpec
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from tests.nemesis.doubles import combined_scene, scene
+from tests.nemesis.doubles import node_look, combined_scene, scene
 from wrackline.fleets.base import Disk, FileLoss
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import CanaryLoss
@@ -106,14 +106,16 @@ def test_an_eviction_must_have_left_fewer_pages() -> None:
 
 
 def test_a_dropped_page_cache_is_proved_by_the_canary_of_a_host_that_stayed_on() -> None:
-    def proof(before: str, after: str, canary: CanaryLoss = SANG) -> bool:
+    def proof(before: str, after: str, canary: CanaryLoss = SANG, node: str = "None") -> bool:
         dropped = Done(DropPageCache("n1"), cut=Cut("n1", 0, 1), canary=canary)
-        trail = Trail(do=[Done(Shell("n1", ""), before), dropped], active=[Done(Shell("n1", ""), after)])
+        active = [Done(Shell("n1", ""), after), node_look("n1", node)]
+        trail = Trail(do=[Done(Shell("n1", ""), before), dropped], active=active)
         return DroppedPageCache().prove(scene("n1"), trail).proved
 
     assert proof("boot 77\n", "boot 77\n")
     assert not proof("boot 77\n", "boot 99\n"), "it was a reboot"
     assert not proof("boot 77\n", "boot 77\n", SILENT)
+    assert not proof("boot 77\n", "boot 77\n", node="52 S"), "somebody has started it again"
     assert not DroppedPageCache().prove(scene("n1"), Trail()).proved
 
 
@@ -157,12 +159,13 @@ TRACED, FREE = "TracerPid:\t77\n", "TracerPid:\t0\n"
     ids=lambda one: one.fault,
 )
 def test_calls_that_strace_answered_are_counted(spec: SlowFsyncSpec | DiskErrorsSpec) -> None:
-    def proof(active: str, answered: str, control: str) -> bool:
-        trail = Trail(active=said(active), undo=said(answered), control=said(control))
+    def proof(active: str, answered: str, control: str, final: str = TRACED) -> bool:
+        trail = Trail(active=said(active), final=said(final), undo=said(answered), control=said(control))
         return spec.build().prove(scene("n1"), trail).proved
 
     assert proof(TRACED, "answered 12\n", FREE)
-    assert proof(TRACED, "answered 12\n", "gone\n"), "the node ended for it"
+    assert proof(TRACED, "answered 12\n", "gone\n", "gone\n"), "the node ended for it"
+    assert not proof(TRACED, "answered 12\n", FREE, FREE), "strace had let go before the end"
     assert not proof(TRACED, "answered 0\n", FREE)
     assert not proof(FREE, "answered 12\n", FREE)
     assert not proof(TRACED, "answered 12\n", TRACED)
@@ -198,8 +201,12 @@ def test_a_read_only_file_system_takes_no_file_and_afterwards_it_does() -> None:
 @pytest.mark.parametrize("fault", [BitFlip(), Truncate(), RollBack()], ids=lambda one: one.name)
 def test_what_was_changed_is_told_by_file_and_doubt_counts_as_damage(fault: Changed) -> None:
     told = "byte 5 of 9 in /data/broker/log-0/0.log was 1, is 0 on the disk\nchanged 1 broker/log-0/0.log\n"
-    proof = fault.prove(scene("n1"), Trail(do=said(told)))
+    down = [node_look("n1", "None")]
+    proof = fault.prove(scene("n1"), Trail(do=said(told), active=down))
     assert proof.proved
+    started = Trail(do=said(told), active=down, final=[node_look("n1", "52 S")], undo=said(""))
+    assert not fault.prove(scene("n1"), started).proved, "somebody has started the node again"
+    assert fault.prove(scene("n1"), started).damaged == proof.damaged
     assert proof.damaged == {"n1": {"broker/log-0/0.log": 1}}
     nothing = fault.prove(scene("n1"), Trail(do=said("byte 5 of 9 in /data/x was 1, is 1 on the disk\n")))
     assert not nothing.proved

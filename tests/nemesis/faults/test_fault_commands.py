@@ -19,7 +19,7 @@ from wrackline.nemesis.faults.steps import Commands, FaultError, KnockFrom, Step
 from wrackline.nemesis.spec import FAULT
 from wrackline.plugins.registry import Group, entries
 
-PARTS = ("do", "probe", "undo", "control", "lasting")
+PARTS = ("do", "probe", "watch", "undo", "control", "lasting")
 PROGRAMS = sorted(Path(programs.__file__).parent.glob("*_program.py"))
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 

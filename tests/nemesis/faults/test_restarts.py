@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.nemesis.canaries import watched
-from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, partition, scene
+from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, node_look, partition, scene
 from tests.nemesis.load import Load, missing
 from tests.systems.kafka.conftest import READY_S, installed
 from tests.systems.kafka.conftest import cluster as kafka_cluster
@@ -22,7 +22,7 @@ from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.netns.spec import NetnsSpec
 from wrackline.nemesis.faults import rolling
 from wrackline.nemesis.faults.restarts import CrashLoop, Rolling, RollingUpgradeSpec
-from wrackline.nemesis.faults.steps import Done, FaultError, KillNode, Roll, Trail
+from wrackline.nemesis.faults.steps import Done, FaultError, KillNode, LookAtNode, Roll, Trail
 from wrackline.nemesis.hands import Hands
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
@@ -152,14 +152,16 @@ def test_a_crash_loop_is_as_many_processes_killed_as_were_asked_for() -> None:
     steps = fault.commands(scene("n1")).do
     assert sum(isinstance(step, KillNode) for step in steps) == 3
 
-    def proof(*kills: str) -> bool:
-        return fault.prove(scene("n1"), Trail(do=[Done(KillNode("n1", 1), kill) for kill in kills])).proved
+    def proof(*kills: str, node: str = "None") -> bool:
+        trail = Trail(do=[Done(KillNode("n1", 1), kill) for kill in kills], active=[node_look("n1", node)])
+        return fault.prove(scene("n1"), trail).proved
 
     assert proof("41 None", "52 None", "63 None")
     assert not proof("41 None", "52 None")
     assert not proof("41 None", "41 None", "63 None")
     assert not proof("41 None", "None None", "63 None"), "it had not come up"
     assert not proof("41 None", "52 None", "63 63")
+    assert not proof("41 None", "52 None", "63 None", node="74 S"), "somebody has started it again"
     with pytest.raises(FaultError, match="does not run"):
         fault.commands(scene("n1", pid=None))
 
@@ -171,19 +173,22 @@ def test_nodes_are_restarted_in_turn_and_the_isr_is_waited_for(monkeypatch: pyte
 
     def start(node: Node) -> None:
         began.append(("start", node.node_id))
-        system.pids[node.node_id] = 900 + node.node_id
+        system.pids.pop(node.node_id)
+        system.runs_as(node, 900 + node.node_id)
         system.state = cluster(partition(isr=[one for one in (1, 2, 3) if one != node.node_id]))
         threading.Timer(0.3, lambda: setattr(system, "state", cluster(partition()))).start()
 
     monkeypatch.setattr(system, "start", start)
     monkeypatch.setattr(system, "stop", lambda node, **_: began.append(("stop", node.node_id)))
     monkeypatch.setattr(rolling, "POLL_S", 0.02)
-    done = Hands(fleet, system, ("log",)).carry_out(Roll("n1", (1, 2), None, 5.0))
+    hands = Hands(fleet, system, ("log",))
+    done = hands.carry_out(Roll("n1", (1, 2), None, 5.0))
+    active = [hands.carry_out(LookAtNode(f"n{number}", number)) for number in (1, 2)]
     assert began == [("stop", 1), ("start", 1), ("stop", 2), ("start", 2)]
     lines = [line.split() for line in done.output.splitlines()]
     assert [line[0] for line in lines] == ["n1", "n2"]
     assert all(float(line[3]) >= 0.25 for line in lines)
-    assert Rolling().prove(scene("n1", "n2"), Trail(do=[done])).proved
+    assert Rolling().prove(scene("n1", "n2"), Trail(do=[done], active=active)).proved
     with pytest.raises(FaultError, match="has one version only"):
         Hands(fleet, system, ("log",)).carry_out(Roll("n1", (1,), "4.4.0", 5.0))
 
@@ -199,13 +204,14 @@ def test_a_node_after_which_the_isr_stays_short_is_the_last(monkeypatch: pytest.
 
 def test_an_upgrade_is_proved_by_the_version_that_runs() -> None:
     def proof(*lines: str) -> bool:
-        trail = Trail(do=[Done(Roll("n1", (1, 2), "4.4.0", 60), "\n".join(lines))])
+        now = [node_look(line.split()[0], f"{line.split()[2]} S") for line in lines]
+        trail = Trail(do=[Done(Roll("n1", (1, 2), "4.4.0", 60), "\n".join(lines))], active=now)
         return Rolling("4.4.0").prove(scene("n1", "n2"), trail).proved
 
-    assert proof("n1 41 77 2.10 4.1.1 4.4.0", "n2 42 78 2.10 4.1.1 4.4.0")
+    assert proof("n1 41 77 2.10 4.1.1 4.4.0", "n2 41 78 2.10 4.1.1 4.4.0")
     assert not proof("n1 41 77 2.10 4.1.1 4.4.0")
-    assert not proof("n1 41 77 2.10 4.1.1 4.4.0", "n2 42 78 2.10 4.1.1 4.1.1")
-    assert not proof("n1 41 77 2.10 4.1.1 4.4.0", "n2 42 42 2.10 4.1.1 4.4.0")
+    assert not proof("n1 41 77 2.10 4.1.1 4.4.0", "n2 41 78 2.10 4.1.1 4.1.1")
+    assert not proof("n1 41 77 2.10 4.1.1 4.4.0", "n2 41 41 2.10 4.1.1 4.4.0")
 
 
 def test_an_upgrade_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

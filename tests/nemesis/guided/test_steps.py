@@ -10,7 +10,7 @@ import pytest
 from tests.nemesis.doubles import FakeFleet, FakePower, FakeSystem, Recorded, cluster, partition
 from wrackline.fleets.base import Disk, Host
 from wrackline.history.model import Event, Type
-from wrackline.nemesis import inject, runner
+from wrackline.nemesis import runner, stage
 from wrackline.nemesis.faults.power import early_witness
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.guided.catalogue import SCHEDULES
@@ -40,9 +40,8 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
 ) -> None:
     """What never comes is waited for no longer than it may be, and the schedule goes on."""
 
-    monkeypatch.setattr(inject, "UNDO_PAUSE_S", 0.0)
+    monkeypatch.setattr(stage, "UNDO_PAUSE_S", 0.0)
     fleet, recorded = FakeFleet(), Recorded()
-    fleet.answers["/stat"] = (0, "gone")
     system = FakeSystem(fleet, cluster(partition(0, leader=2)))
 
     def steps(aim: Aim) -> Sequence[GuidedStep]:
@@ -89,9 +88,8 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
 def test_a_question_is_under_way_while_the_schedule_goes_on(
     monkeypatch: pytest.MonkeyPatch, put: bool
 ) -> None:
-    monkeypatch.setattr(inject, "UNDO_PAUSE_S", 0.0)
+    monkeypatch.setattr(stage, "UNDO_PAUSE_S", 0.0)
     fleet, recorded = FakeFleet(), Recorded()
-    fleet.answers["/stat"] = (0, "gone")
     system = FakeSystem(fleet, cluster(partition(0, leader=2)))
     question = AskEnd("n2", "n1", "log", 0)
 

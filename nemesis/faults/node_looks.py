@@ -1,0 +1,64 @@
+"""What looks at a node show: that no process of it runs while a fault lasts, or that one is stopped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from wrackline.nemesis.faults.steps import Done, LookAtNode, Scene, Target, Trail
+
+NOBODY = "None"
+STOPPED = "T"
+_STAT = re.compile(r"^\d+ \(.*\) (\S) ", re.DOTALL)
+
+
+def process_state(stat: str) -> str | None:
+    """The state letter of ``/proc/PID/stat`` (T: stopped); None when the process is gone or a zombie."""
+    found = _STAT.match(stat.strip())
+    return None if found is None or found[1] in "ZX" else found[1]
+
+
+def looks_at(targets: Iterable[Target]) -> tuple[LookAtNode, ...]:
+    """One look at each target's node."""
+    return tuple(LookAtNode(one.host, one.node_id) for one in targets)
+
+
+def nodes_seen(dones: Sequence[Done]) -> dict[str, str]:
+    """Host -> ``PID STATE``, or ``None``, of each node that could be looked at."""
+    return {
+        done.step.host: done.output.strip()
+        for done in dones
+        if isinstance(done.step, LookAtNode) and not done.error and not done.skipped
+    }
+
+
+def not_down(scene: Scene, trail: Trail) -> str:
+    """When a target's node was seen to run while the fault lasted, or was not looked at; empty when every
+    node was down from beginning to end."""
+    return _flaw(scene, trail, lambda seen, _: None if seen == NOBODY else f"runs as {seen}, and is not gone")
+
+
+def not_stopped(scene: Scene, trail: Trail) -> str:
+    """The same of processes that must be there in state T, the same ones from beginning to end."""
+
+    def flaw(seen: str, one: Target) -> str | None:
+        wanted = f"{one.pid} {STOPPED}"
+        return None if seen == wanted else f"was seen as {seen}, not as {wanted} (stopped)"
+
+    return _flaw(scene, trail, flaw)
+
+
+def _flaw(scene: Scene, trail: Trail, wrong: Callable[[str, Target], str | None]) -> str:
+    ends = (trail.active, trail.final)
+    if trail.undo and not trail.final:
+        return "nobody looked at its end"
+    for look in trail.looks:
+        seen = nodes_seen(look.done)
+        for one in scene.targets:
+            who = f"node {one.node_id} on {one.host}"
+            if one.host not in seen:
+                if look.done in ends:
+                    return f"{who} could not be looked at {look.when}"
+            elif why := wrong(seen[one.host], one):
+                return f"{who} {why}, {look.when}"
+    return ""
