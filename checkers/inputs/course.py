@@ -45,6 +45,8 @@ class Course:
     """Host -> names of the files that were fetched from it; None: nothing was collected."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Host -> why some of its files were not."""
+    repairs: Sequence[str] | None = None
+    """What healing had to repair that the faults' own undo had left; None: not on record."""
     unused: Sequence[str] = ()
     """Hosts whose node was never started."""
 
@@ -57,6 +59,8 @@ class Course:
                 self.interrupted = str(extra["why"])
             case "stopped":
                 self.stuck = tuple(extra["stuck"])
+            case "repaired":
+                self.repairs = tuple(str(one) for one in extra["repairs"])
             case "planned":
                 self.guided = dict(extra["faults"])
             case "collected":

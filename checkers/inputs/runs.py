@@ -67,6 +67,11 @@ class Fault:
     its whole disk, or got an older one."""
     unsure: tuple[str, ...] = ()
     """Hosts that may have lost what they had not synced: nobody could look."""
+    restored: bool | None = None
+    """Whether nothing of it was left after its undo, by the last row that says so; None: nobody could tell,
+    or an older version did not look."""
+    restoration: str = ""
+    """What was left, or that nothing was."""
 
     @property
     def asked_for(self) -> bool:
@@ -125,6 +130,8 @@ class Run:
     nodes: dict[int, str] = field(default_factory=dict)
     """Node id -> host name."""
     cluster: dict[Place, list[Sample]] = field(default_factory=dict)
+    controllers: list[tuple[int, int]] = field(default_factory=list)
+    """What metadata said of the active controller: when (ns), and which node; -1: none."""
     isrs: dict[Place, list[tuple[int, ...]]] = field(default_factory=dict)
     """The ISR after each change that the system itself wrote down, in order; empty where it wrote nothing."""
     changes: list[Event] = field(default_factory=list)
@@ -302,6 +309,8 @@ def _take_fault(run: Run, row: Mapping[str, Any]) -> None:
     fault.role = str(extra.get("role") or fault.role)
     fault.proof = str(extra.get("proof") or fault.proof)
     fault.error = str(extra.get("error") or fault.error)
+    fault.restored = extra.get("restored", fault.restored)
+    fault.restoration = str(extra.get("restoration") or fault.restoration)
     fault.lossy = tuple(extra.get("lossy") or fault.lossy)
     fault.lost = extra.get("lost") or fault.lost
     fault.damaged = extra.get("damaged") or fault.damaged
@@ -325,6 +334,8 @@ def _take_assignment(run: Run, row: Mapping[str, Any]) -> None:
 
 
 def _take_cluster(run: Run, row: Mapping[str, Any]) -> None:
+    if (controller := row["extra"].get("controller")) is not None:
+        run.controllers.append((row["time_ns"], int(controller)))
     for said in row["extra"].get("partitions", ()):
         place = (said["topic"], int(said["partition"]))
         sample = Sample(

@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from wrackline.checkers.inputs import phases
-from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict import metrics
 from wrackline.checkers.verdict.acknowledged import acknowledged
+from wrackline.checkers.verdict.condition import NOT_ON_RECORD, Condition, listed
+from wrackline.checkers.verdict.fault_conditions import (
+    faults_proved,
+    faults_restored,
+    targets_had_their_role,
+)
 from wrackline.checkers.verdict.load import LEFT_OUT_LIMIT, load_during_faults
 from wrackline.checkers.verdict.lossy_shutdowns import changed_in_place
 from wrackline.checkers.verdict.metrics import Figures
@@ -20,13 +25,6 @@ RATE_TOLERANCE = 0.95
 was aborted as it was meant to be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    name: str
-    ok: bool
-    detail: str
-
-
 def conditions(run: Run, figures: Figures) -> list[Condition]:
     """All conditions. The one that shows how a run was ended early comes first, since it explains the
     rest."""
@@ -34,7 +32,9 @@ def conditions(run: Run, figures: Figures) -> list[Condition]:
         _went_to_its_end(run),
         _duration_reached(run),
         _faults_as_planned(run),
-        _faults_proved(run),
+        faults_proved(run),
+        faults_restored(run),
+        targets_had_their_role(run),
         _nobody_died(run),
         _clients_stopped(run),
         _final_read(run),
@@ -46,9 +46,6 @@ def conditions(run: Run, figures: Figures) -> list[Condition]:
         _load_kept_up(run, figures),
         *_thresholds_met(run, figures),
     ]
-
-
-NOT_ON_RECORD = "not on record: the run was not made by this harness, or by an older version"
 
 
 def _went_to_its_end(run: Run) -> Condition:
@@ -92,7 +89,7 @@ def _faults_as_planned(run: Run) -> Condition:
     return Condition(
         name,
         not short,
-        _first(short) or (f"{len(planned)} of {len(planned)}" if planned else "none was planned"),
+        listed(short) or (f"{len(planned)} of {len(planned)}" if planned else "none was planned"),
     )
 
 
@@ -103,24 +100,6 @@ def planned_faults(run: Run) -> dict[str, str]:
     return {**timed, **(run.course.guided or {})}
 
 
-def _faults_proved(run: Run) -> Condition:
-    name, injected = "every fault proved", [fault for fault in run.faults if fault.asked_for]
-    missing = [
-        f"{fault.id} ({fault.title}): {_why_unproved(fault)}" for fault in injected if not fault.proved
-    ]
-    if missing:
-        return Condition(name, False, "not proved: " + "; ".join(missing))
-    return Condition(
-        name, True, f"{len(injected)} of {len(injected)}" if injected else "no fault was injected"
-    )
-
-
-def _why_unproved(fault: Fault) -> str:
-    if fault.ended_ns is None:
-        return "the history has no row of its end"
-    return fault.error or fault.proof or "no proof given"
-
-
 def _nobody_died(run: Run) -> Condition:
     name = "nobody died unasked"
     dead = [fault for fault in run.faults if not fault.asked_for]
@@ -129,7 +108,7 @@ def _nobody_died(run: Run) -> Condition:
             f"{fault.id}, {' and '.join(fault.targets)} at {fault.struck_ns / 1e9:,.1f} s: {fault.proof}"
             for fault in dead
         ]
-        return Condition(name, False, _first(deaths))
+        return Condition(name, False, listed(deaths))
     if not run.course.over:  # deaths are recorded at the latest when the replicas have been read back
         late = "the nodes and hosts were not watched to the end of the run"
         return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else late)
@@ -150,7 +129,7 @@ def _clients_stopped(run: Run) -> Condition:
         if final.late_ns is not None
     ]
     if late:
-        return Condition(name, False, _first(late) + ": that read is no evidence of loss")
+        return Condition(name, False, listed(late) + ": that read is no evidence of loss")
     if run.course.stuck is None:
         why = NOT_ON_RECORD if run.info.plan is None else "the run ended before the clients were stopped"
         return Condition(name, False, why)
@@ -205,7 +184,7 @@ def _replicas_read(run: Run) -> Condition:
                 short.append(f"the replica of {_name(place)} on {host} was not read whole{why}")
             else:
                 whole += 1
-    detail = _first(short) or f"{whole} replicas were read whole"
+    detail = listed(short) or f"{whole} replicas were read whole"
     if changed and not short:
         detail += f"; a fault had changed the files of {', '.join(changed)}"
     return Condition(name, not short, detail)
@@ -220,7 +199,7 @@ def _logs_there(run: Run) -> Condition:
     hosts = sorted({*run.nodes.values(), *files} - {*run.course.unused})
     short = [f"{host}: {why}" for host, why in sorted(run.course.missing.items())]
     short += [f"no log of {host} was fetched" for host in hosts if not _has_log(files.get(host, ()))]
-    return Condition(name, not short, _first(short) or f"the logs of {len(hosts)} hosts were fetched")
+    return Condition(name, not short, listed(short) or f"the logs of {len(hosts)} hosts were fetched")
 
 
 def _has_log(names: Sequence[str]) -> bool:
@@ -232,7 +211,7 @@ def _acknowledged(run: Run, figures: Figures) -> Condition:
     if run.info.acks == "0":
         return Condition(name, True, "with acks=0 nothing is ever acknowledged")
     short, detail = acknowledged(run, figures)
-    return Condition(name, not short, _first(short) or detail)
+    return Condition(name, not short, listed(short) or detail)
 
 
 def _kinds_succeeded(run: Run, figures: Figures) -> Condition:
@@ -256,7 +235,7 @@ def _kinds_succeeded(run: Run, figures: Figures) -> Condition:
     wrong += [f"no {f} succeeded in any healthy phase" for f in sorted(kinds - ever)] if not wrong else []
     if not kinds:
         wrong.append("no operation is on record")
-    detail = _first(wrong) or f"{', '.join(sorted(kinds))} succeeded in {len(stretches)} healthy phases"
+    detail = listed(wrong) or f"{', '.join(sorted(kinds))} succeeded in {len(stretches)} healthy phases"
     return Condition("every operation kind succeeded in every healthy phase", not wrong, detail)
 
 
@@ -310,8 +289,3 @@ def _threshold_met(run: Run, figures: Figures, name: str, limit: float) -> Condi
 
 def _name(place: Place) -> str:
     return f"{place[0]}-{place[1]}"
-
-
-def _first(texts: list[str], most: int = 5) -> str:
-    more = f"; and {len(texts) - most} more" if len(texts) > most else ""
-    return "; ".join(texts[:most]) + more

@@ -15,7 +15,8 @@ from typing import Any
 from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
 from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.anomaly import Anomaly
-from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
+from wrackline.checkers.verdict.condition import Condition
+from wrackline.checkers.verdict.conditions import conditions, planned_faults
 from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Ruling
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
 from wrackline.checkers.verdict.incidents.sentences import in_full
@@ -318,6 +319,8 @@ def _fault(fault: Fault) -> dict[str, Any]:
         "ended_ns": fault.ended_ns,
         "proved": fault.proved,
         "proof": fault.proof or fault.error,
+        "restored": fault.restored,
+        "restoration": fault.restoration,
         "asked_for": fault.asked_for,
         "lossy": list(fault.lossy),
         "unsure": list(fault.unsure),

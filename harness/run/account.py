@@ -58,6 +58,10 @@ class Account:
         """The clients were told to end; ``stuck`` are those whose operations never completed."""
         self._row("stopped", {"stuck": list(stuck)})
 
+    def repaired(self, repairs: Sequence[str]) -> None:
+        """Faults are over and the fleet is healed; ``repairs``: what the faults' own undo had left."""
+        self._row("repaired", {"repairs": list(repairs)})
+
     def interrupted(self, why: str) -> None:
         """The user asked for an early end. It is recorded once."""
         if not self._interrupted:

@@ -237,7 +237,10 @@ class LiveRun:
             with suppress(RecordingFailed):  # faults are undone, recorded or not
                 self._phase("heal")
                 deaths.look()  # before healing starts whoever is down
-            for repair in nemesis.stop_and_heal(timeout_s=self.spec.system.waits.undo_s):
+            repairs = nemesis.stop_and_heal(timeout_s=self.spec.system.waits.undo_s)
+            with suppress(RecordingFailed):
+                self.account.repaired(repairs)
+            for repair in repairs:
                 self._note(f"healing beyond the faults' own undo: {repair}")
 
     def _warm(self, workload: Workload) -> bool:

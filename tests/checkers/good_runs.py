@@ -11,7 +11,8 @@ from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.course import Course
 from wrackline.checkers.inputs.final_reads import FinalRead, ReplicaRead
 from wrackline.checkers.inputs.runs import Fault, Phase, Run, Sample
-from wrackline.checkers.verdict.conditions import Condition, conditions
+from wrackline.checkers.verdict.condition import Condition
+from wrackline.checkers.verdict.conditions import conditions
 from wrackline.checkers.verdict.contracts import contract_for
 from wrackline.checkers.verdict.metrics import Figures, Outcomes, Written
 from wrackline.checkers.verdict.verdict import Found, verdict
@@ -24,11 +25,15 @@ SECOND = 1_000_000_000
 def good_run(**changes: Any) -> Run:
     """A minute of main phase, one proved fault from 20 to 25 s, everything read to its end."""
     run = Run(Path("r"), info(**{"plan": PlanInfo(60.0, {"f1": "kill"})} | changes), [])
-    run.course = Course(over=True, stuck=(), files=dict.fromkeys(NODES.values(), ("broker.log",)))
+    run.course = Course(over=True, stuck=(), repairs=(), files=dict.fromkeys(NODES.values(), ("broker.log",)))
     run.nodes, run.assignment, run.end_ns = dict(NODES), {PLACE: (1, 2, 3)}, 70 * SECOND
     run.phases = [Phase("main", 0, 60 * SECOND), Phase("drain", 60 * SECOND, 70 * SECOND)]
     run.faults = [
-        Fault("f1", "kill", ("n1",), "leader", 20 * SECOND, 20 * SECOND, 24 * SECOND, 25 * SECOND, True)
+        Fault(
+            *("f1", "kill", ("n1",), "one"),
+            *(20 * SECOND, 20 * SECOND, 24 * SECOND, 25 * SECOND, True),
+            restored=True,
+        )
     ]
     run.final = {PLACE: FinalRead(0, 100, True)}
     run.replicas = {PLACE: {host: ReplicaRead(0, 100, 100, True, True) for host in NODES.values()}}

@@ -213,6 +213,7 @@ class History:
     def account(self) -> History:
         """What a runner writes down of a run that went to its end."""
         for f, extra in (
+            ("repaired", {"repairs": []}),
             ("stopped", {"stuck": []}),
             ("collected", {"files": {host: ["broker.log"] for host in NODES.values()}, "missing": {}}),
             ("over", {}),

@@ -292,7 +292,8 @@ def _control(outcome: Outcome) -> Iterator[Block]:
             times = (one.stall[number], one.stall[number], one.reopen[number], one.reopen[number])
             for at, phase in zip(times, ("begin", "active", "undo", "ended"), strict=True):
                 proved = True if phase == "ended" else None
-                yield row(int(at), NEMESIS, "kill", {**fault, "phase": phase, "proved": proved})
+                extra = {**fault, "phase": phase, "proved": proved, "restored": proved}
+                yield row(int(at), NEMESIS, "kill", extra)
             changed = {"partitions": [_told(p, number + 1, left)]}
             whole = {"partitions": [_told(p, number + 1, list(HOSTS))]}
             yield row(int(one.change[number]), CONTROL, "cluster", changed)

@@ -22,6 +22,7 @@ from wrackline.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
 END = "the run went to its end"
 DURATION = "planned duration reached"
 PLANNED = "every planned fault began and ended"
+UNDONE = "every fault was undone by its own undo"
 DIED_UNASKED = "nobody died unasked"
 STOPPED = "clients had stopped before the final read"
 LOGS = "the hosts' logs are there"
@@ -93,7 +94,7 @@ def test_a_run_of_an_older_version_says_what_is_not_on_record() -> None:
     run = good_run(plan=None)
     run.course = Course()
     details = {one.name: one.detail for one in unmet(run)}
-    assert set(details) == {END, DURATION, PLANNED, DIED_UNASKED, STOPPED, LOGS}
+    assert set(details) == {END, DURATION, PLANNED, UNDONE, DIED_UNASKED, STOPPED, LOGS}
     assert all("not on record" in detail for detail in details.values())
     assert decided(run)["planned_faults"] is None
 
@@ -207,7 +208,7 @@ def test_a_replica_whose_files_a_fault_had_changed_need_not_be_read_whole() -> N
     [place] = run.places
     run.replicas[place]["n2"].complete = False
     assert [one.name for one in unmet(run)] == ["every replica's log read"]
-    flip = Fault("f9", "bit-flip", ("n2",), "", 1, 1, 1, 1, True, lossy=("n2",))
+    flip = Fault("f9", "bit-flip", ("n2",), "", 1, 1, 1, 1, True, lossy=("n2",), restored=True)
     flip.damaged = {"n2": {f"broker/{place[0]}-{place[1]}/0.log": 1}}
     run.faults.append(flip)
     assert unmet(run) == []
@@ -235,7 +236,7 @@ def whole_history() -> History:
     made = History(topics=(TopicInfo(TOPIC, 1, 3, 2),), plan=PlanInfo(0.001, {"f1": "kill"}))
     made.phase("setup").assignment().phase("warm").send(1, (value, 0)).phase("main")
     made.fault("f1", "kill", "begin").fault("f1", "kill", "active").fault("f1", "kill", "undo")
-    made.fault("f1", "kill", "ended", proved=True).phase("heal").phase("drain")
+    made.fault("f1", "kill", "ended", proved=True, restored=True).phase("heal").phase("drain")
     return made.drain((0, value, 0)).replicas((0, value, 0)).phase("collect").account()
 
 

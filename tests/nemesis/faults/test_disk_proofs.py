@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from tests.nemesis.doubles import node_look, combined_scene, scene
+from tests.nemesis.doubles import combined_scene, node_look, scene
 from wrackline.fleets.base import Disk, FileLoss
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import CanaryLoss
