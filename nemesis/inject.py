@@ -76,6 +76,14 @@ async def injected(
         await _to_the_end(_undo(stage, injection, scene, commands))
 
 
+async def look_again(stage: Stage) -> None:
+    """When no fault is in force any more: at what could not be told of one when it ended, since a host had no
+    power or another fault was in force. It is recorded."""
+    for fault_id, name, found in await stage.restorer.look_again():
+        extra = {"id": fault_id, "phase": "restored", "restored": found.restored is True}
+        stage.record(name, {**extra, "restoration": found.text})
+
+
 @asynccontextmanager
 async def _watched(stage: Stage, injection: Injection, steps: Sequence[Step]) -> AsyncIterator[None]:
     """Inside, the steps are run every second, and what came of them is on the trail."""

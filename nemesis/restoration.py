@@ -77,6 +77,8 @@ class Restorer:
     ) -> tuple[Restoration, Trail]:
         """Looks until nothing of the fault is there, or it has had time enough. The trail comes back with the
         control steps on it."""
+        if not scene.targets:
+            return Restoration(True, "nothing was done"), trail
         deadline = time.monotonic() + WAIT_S
         steps = _looks(fault, scene, commands, self._folders) if self._looks else ()
         while True:

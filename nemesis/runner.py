@@ -38,7 +38,7 @@ from wrackline.nemesis.guided.steps import (
 )
 from wrackline.nemesis.guided.waits import POLL_S, until_it_holds, until_it_is_more
 from wrackline.nemesis.heal import Healer, NemesisError
-from wrackline.nemesis.inject import Injection, injected
+from wrackline.nemesis.inject import Injection, injected, look_again
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import GuidedSpec
 from wrackline.nemesis.stage import Canaries, Hold, Recording, Stage
@@ -150,16 +150,9 @@ class Nemesis:
         try:
             await asyncio.gather(*self._work())
         finally:
-            await self._look_again()
+            await look_again(self._stage)
             if looking is not None:
                 looking.cancel()
-
-    async def _look_again(self) -> None:
-        """At what could not be told of a fault when it ended, since a host had no power or another one was in
-        force."""
-        for fault_id, name, found in await self._stage.restorer.look_again():
-            extra = {"id": fault_id, "phase": "restored", "restored": found.restored is True}
-            self._stage.record(name, {**extra, "restoration": found.text})
 
     def _work(self) -> list[Coroutine[Any, Any, None]]:
         """When all of it is done the plan is through."""

@@ -218,8 +218,13 @@ class Reassign(ClusterFault):
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
-        del scene
-        return _prove_moves(trail, MoveOff)
+        proof = _prove_moves(trail, MoveOff)
+        left = {one.node_id for one in scene.targets}
+        begun = _output(trail.do, MoveOff)
+        strange = [move for move in _read_moves(begun or ()) if not left & ({*move.before} - {*move.after})]
+        if strange:
+            return Proof(False, f"not off the target: {'; '.join(map(str, strange))}")
+        return proof
 
 
 class AddBrokerSpec(FaultSpec):

@@ -1,0 +1,104 @@
+"""Every fault, and how it is sabotaged: docs/faults.md shows the table of it.
+
+A fault that is installed and has no trial here fails `test_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.nemesis.sabotage.sabotages import Sabotage, Trial
+
+ONE_HOST = {Sabotage.HALF: "one host"}
+CLUSTER = {Sabotage.HALF: "the cluster is meant", Sabotage.OTHER: "the cluster is meant"}
+STAYS = {
+    Sabotage.AT_ONCE: "what it does stays",
+    Sabotage.UNDO_OFF: "nothing is undone",
+    Sabotage.UNDO_RAISES: "nothing is undone",
+}
+MOVES = {Sabotage.AT_ONCE: "its undo waits for the moves"}
+PAIR = ("n1", "n3")
+
+ON_HOSTS: Mapping[str, Trial] = {
+    "bit-flip": Trial({"fault": "bit-flip"}, PAIR),
+    "cpu-pressure": Trial({"fault": "cpu-pressure", "workers": 1, "percent": 50}, PAIR),
+    "crash-loop": Trial({"fault": "crash-loop", "times": 2, "up_s": 0.1}, PAIR),
+    "disk-errors": Trial({"fault": "disk-errors"}, PAIR),
+    "disk-full": Trial({"fault": "disk-full"}, PAIR),
+    "drop-page-cache": Trial({"fault": "drop-page-cache"}, PAIR),
+    "evict-cache": Trial({"fault": "evict-cache", "every_s": 0.2}, PAIR),
+    "kill": Trial({"fault": "kill"}, PAIR),
+    "memory-pressure": Trial({"fault": "memory-pressure", "size_mb": 16}, PAIR),
+    "mtu-black-hole": Trial({"fault": "mtu-black-hole"}),
+    "oom-kill": Trial({"fault": "oom-kill"}, PAIR),
+    "packets": Trial({"fault": "packets", "delay_s": 0.05}),
+    "packets of clients": Trial(
+        {"fault": "packets", "target": "clients", "delay_s": 0.05}, leaves_out=ONE_HOST
+    ),
+    "partition": Trial({"fault": "partition"}),
+    "partition from clients": Trial({"fault": "partition", "shape": "clients"}, PAIR),
+    "partition of clients": Trial({"fault": "partition", "target": "clients"}, leaves_out=ONE_HOST),
+    "pause": Trial({"fault": "pause"}, PAIR),
+    "power-cut": Trial({"fault": "power-cut"}, PAIR),
+    "read-only": Trial({"fault": "read-only"}, PAIR),
+    "restart": Trial({"fault": "restart"}, PAIR),
+    "roll-back": Trial({"fault": "roll-back", "age_s": 0.3}, PAIR),
+    "slow-disk": Trial({"fault": "slow-disk"}, PAIR),
+    "slow-fsync": Trial({"fault": "slow-fsync", "delay_s": 0.05}, PAIR),
+    "stall-connections": Trial({"fault": "stall-connections"}, PAIR),
+    "truncate": Trial({"fault": "truncate"}, PAIR),
+}
+"""On hosts of the fleet netns, whose nodes are no brokers. What stays of changed bytes is what they are; the
+node must run again."""
+
+ON_CLUSTER: Mapping[str, Trial] = {
+    "change-config": Trial(
+        {"fault": "change-config", "configs": {"min.insync.replicas": 1}}, leaves_out=CLUSTER
+    ),
+    "controller-failover": Trial(
+        {"fault": "controller-failover"},
+        leaves_out=ONE_HOST
+        | {
+            Sabotage.AT_ONCE: "it is over when it is done",
+            Sabotage.UNDO_OFF: "its step wakes the node itself",
+            Sabotage.UNDO_RAISES: "its step wakes the node itself",
+        },
+    ),
+    "elect-preferred": Trial({"fault": "elect-preferred"}, leaves_out=CLUSTER | STAYS),
+    "messages": Trial(
+        {"fault": "messages", "apis": ["Fetch"], "what": "answer", "delay_s": 0.05, "peers": ["broker"]},
+        leaves_out=ONE_HOST,
+        hold_s=2.0,
+    ),
+    "recreate-topic": Trial({"fault": "recreate-topic"}, leaves_out=CLUSTER),
+    "rolling-restart": Trial({"fault": "rolling-restart"}, leaves_out=ONE_HOST | STAYS),
+    "transfer-leadership": Trial({"fault": "transfer-leadership"}, leaves_out=ONE_HOST),
+}
+"""On three nodes of our broker, each a controller too."""
+
+ON_GROWTH: Mapping[str, Trial] = {
+    "add-broker": Trial(
+        {"fault": "add-broker"},
+        ("n4",),
+        leaves_out=ONE_HOST | MOVES | {Sabotage.OTHER: "every other broker runs already"},
+        moves=True,
+    ),
+    "reassign": Trial({"fault": "reassign"}, leaves_out=ONE_HOST | MOVES, moves=True),
+    "remove-broker": Trial({"fault": "remove-broker"}, leaves_out=ONE_HOST),
+    "replace-broker": Trial({"fault": "replace-broker"}, leaves_out=ONE_HOST),
+}
+"""On three brokers of ours, a controller, and a spare broker."""
+
+ON_PROCESSES: Mapping[str, Trial] = {
+    name: ON_HOSTS[name] for name in ("crash-loop", "kill", "pause", "restart")
+}
+"""On folders of this machine, without root."""
+
+ON_VMS: Mapping[str, Trial] = {
+    "clock-drift": Trial({"fault": "clock-drift"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
+    "clock-jump": Trial({"fault": "clock-jump"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
+    "clock-strobe": Trial({"fault": "clock-strobe"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
+    "freeze-host": Trial({"fault": "freeze-host"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
+    "unplug-host": Trial({"fault": "unplug-host"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
+}
+"""On a virtual machine: nightly."""
