@@ -85,6 +85,8 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
         FaultError,
         Knock,
         KnockFrom,
+        Look,
+        LookAtNode,
         PowerOff,
         PowerOn,
         Proof,
@@ -167,7 +169,7 @@ _HOMES = {
     "wrackline.nemesis.faults.shapes": "Direction Link Shape",
     "wrackline.nemesis.faults.spec": "FaultSpec",
     "wrackline.nemesis.faults.steps": (
-        "Commands Done Fault FaultError Knock KnockFrom PowerOff PowerOn Proof Scene Shell "
+        "Commands Done Fault FaultError Knock KnockFrom Look LookAtNode PowerOff PowerOn Proof Scene Shell "
         "StartNode StopNode Target Trail Way"
     ),
     "wrackline.nemesis.spec": "GuidedSpec NemesisSpec RandomSpec ScheduledSpec",
@@ -279,6 +281,8 @@ __all__ = [
     "Link",
     "LogSpec",
     "LogWorkload",
+    "Look",
+    "LookAtNode",
     "Model",
     "ModelError",
     "NemesisSpec",

@@ -64,5 +64,4 @@ def _fault_sentence(fault: Fault) -> str:
     lost = f"; {size(fault.lost_bytes)} gone" if fault.lost_bytes else ""
     if not fault.asked_for:
         return f"{begin}: {', '.join(fault.targets) or '?'} died, and no fault had stopped it{length}."
-    proved = "proved" if fault.proved else "not proved"
-    return f"{begin}: {fault.name} of {', '.join(fault.targets) or '?'}{role}{length}{lost} ({proved})."
+    return f"{begin}: {fault.name} of {', '.join(fault.targets) or '?'}{role}{length}{lost} ({fault.told})."

@@ -64,7 +64,9 @@ class Watch:
         if phase in ("active", "ended"):
             proved = {True: " proved", False: " NOT PROVED"}.get(extra.get("proved"), "")  # type: ignore[arg-type]
             proof = f": {extra['proof']}" if extra.get("proof") else ""
-            self._progress.say(f"{event.time_ns / 1e9:7.1f} s  {fault:<4} {what} {phase}{proved}{proof}")
+            left = f"; NOT RESTORED: {extra.get('restoration')}" if extra.get("restored") is False else ""
+            said = f"{fault:<4} {what} {phase}{proved}{proof}{left}"
+            self._progress.say(f"{event.time_ns / 1e9:7.1f} s  {said}")
 
     def show(self) -> None:
         words = WORDS.get(self.phase, self.phase)

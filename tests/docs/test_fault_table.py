@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs/faults.md"
 
 
 def test_each_fault_has_a_row_that_is_true_for_each_fleet() -> None:
-    table, _ = PAGE.read_text().split("\n## Figures\n")
+    table, _ = PAGE.read_text().split("\n## Sabotage\n")
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| ")]
     head, *body = [[cell.strip().strip("`") for cell in row] for row in rows]
     fleets = fleets_with_hosts()

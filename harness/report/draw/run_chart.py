@@ -182,12 +182,12 @@ def pack_faults(faults: Sequence[Fault], x: Scale) -> dict[str, int]:
 
 
 def bar_name(fault: Fault) -> str:
-    return shorten(fault.label, 60) + ("" if fault.proved else " (not proved)")
+    return shorten(fault.label, 60) + ("" if fault.told == "proved" else f" ({fault.told})")
 
 
 def fault_tip(fault: Fault) -> str:
     times = f"{seconds(fault.begin_ns)} to {seconds(fault.ended_ns)}"
-    proved = "proved" if fault.proved else "NOT PROVED"
+    proved = fault.told if fault.told == "proved" else fault.told.upper()
     role = f" as {fault.role}" if fault.role else ""
     return f"{fault.label}{role}\n{times}\n{proved}: {fault.proof or 'no proof given'}"
 

@@ -52,6 +52,10 @@ class Fault:
     lost: tuple[HostLoss, ...]
     asked_for: bool = True
     """Whether the nemesis did it; False when a node or host died that no fault had stopped."""
+    restored: bool | None = None
+    """Whether nothing of it was left after its undo; None: nobody could tell, or nobody looked."""
+    restoration: str = ""
+    """What was left."""
 
     @property
     def kind(self) -> str:
@@ -68,6 +72,12 @@ class Fault:
     @property
     def label(self) -> str:
         return f"{self.id} {self.name} {' '.join(self.targets)}".strip()
+
+    @property
+    def told(self) -> str:
+        """``proved``, ``not proved``, ``proved, not restored``."""
+        restored = ", not restored" if self.restored is False else ""
+        return f"{'proved' if self.proved else 'not proved'}{restored}"
 
     @property
     def lost_bytes(self) -> int:
@@ -103,6 +113,8 @@ def _from_verdict(row: Mapping[str, Any]) -> Fault:
         lossy=texts(row, "lossy"),
         lost=_losses(mapping(row, "lost")),
         asked_for=row.get("fault") != DIED,
+        restored={True: True, False: False}.get(row.get("restored")),  # type: ignore[arg-type]
+        restoration=str(row.get("restoration") or ""),
     )
 
 

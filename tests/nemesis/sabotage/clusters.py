@@ -30,6 +30,7 @@ def cluster(
     controllers: Sequence[str],
     spares: Sequence[str] = (),
     replicas: int = 3,
+    profile: str = "kip966",
 ) -> Iterator[Place]:
     """A running cluster with the topic ``log``."""
     system = WracklineSystem(
@@ -38,6 +39,7 @@ def cluster(
         controllers=controllers,
         spares=spares,
         cluster_id="test-sabotage",
+        profile=profile,
         config=CONFIG,
         bundle_cache=bundle_cache,
     )

@@ -193,7 +193,7 @@ def test_a_process_that_somebody_wakes_for_a_while_was_not_stopped_throughout(pl
 
 
 def test_what_cannot_be_told_while_another_fault_is_in_force_is_told_when_none_is(place: Place) -> None:
-    """The cut ends while its host has no power, and nobody can look at its rules: they are looked at later."""
+    """The cut ends while its host has no power: its rules are looked at when no fault is in force."""
     recorded = Recorded()
     faults = [
         {"at_s": 0.0, "duration_s": 2.0, "fault": "partition", "target": "n1"},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.nemesis.sabotage.sabotages import Sabotage, Trial
+from tests.nemesis.sabotage.sabotages import OF_UNDO, Sabotage, Trial
 
 ONE_HOST = {Sabotage.HALF: "one host"}
 CLUSTER = {Sabotage.HALF: "the cluster is meant", Sabotage.OTHER: "the cluster is meant"}
@@ -89,16 +89,66 @@ ON_GROWTH: Mapping[str, Trial] = {
 }
 """On three brokers of ours, a controller, and a spare broker."""
 
+ON_UPGRADES: Mapping[str, Trial] = {
+    "rolling-upgrade": Trial(
+        {"fault": "rolling-upgrade", "to": "kip966"},
+        PAIR,
+        leaves_out={Sabotage.HALF: "its step is one"} | STAYS,
+    ),
+    "update-feature": Trial(
+        {"fault": "update-feature", "feature": "metadata.version", "level": 23}, leaves_out=CLUSTER | STAYS
+    ),
+}
+"""On three nodes of our broker that are of an earlier profile, in this order."""
+
 ON_PROCESSES: Mapping[str, Trial] = {
     name: ON_HOSTS[name] for name in ("crash-loop", "kill", "pause", "restart")
 }
 """On folders of this machine, without root."""
 
+ONE_VM = {Sabotage.HALF: "one machine", Sabotage.OTHER: "one machine"}
 ON_VMS: Mapping[str, Trial] = {
-    "clock-drift": Trial({"fault": "clock-drift"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
-    "clock-jump": Trial({"fault": "clock-jump"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
-    "clock-strobe": Trial({"fault": "clock-strobe"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
-    "freeze-host": Trial({"fault": "freeze-host"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
-    "unplug-host": Trial({"fault": "unplug-host"}, leaves_out=ONE_HOST | {Sabotage.OTHER: "one machine"}),
+    "clock-drift": Trial({"fault": "clock-drift"}, leaves_out=ONE_VM, hold_s=4.0),
+    "clock-jump": Trial({"fault": "clock-jump"}, leaves_out=ONE_VM),
+    "clock-strobe": Trial({"fault": "clock-strobe"}, leaves_out=ONE_VM),
+    "freeze-host": Trial({"fault": "freeze-host"}, leaves_out=ONE_VM),
+    "unplug-host": Trial({"fault": "unplug-host"}, leaves_out=ONE_VM),
 }
-"""On a virtual machine: nightly."""
+"""On a virtual machine, and nightly."""
+
+WITHOUT: Mapping[str, str] = {
+    "expire-session": "needs ZooKeeper; its proof is read in tests/nemesis/faults/test_sessions.py",
+    "lazyfs": "needs a mounted LazyFS; tests/nemesis/faults/test_lazyfs.py has one of its own",
+}
+"""Faults that are not sabotaged here, and why."""
+
+TRIALS: Mapping[str, Trial] = {**ON_HOSTS, **ON_CLUSTER, **ON_GROWTH, **ON_UPGRADES, **ON_VMS}
+PLACES: Mapping[str, Mapping[str, Trial]] = {
+    "`netns`": {**ON_HOSTS, **ON_CLUSTER, **ON_GROWTH, **ON_UPGRADES},
+    "`process`": ON_PROCESSES,
+    "`qemu`": ON_VMS,
+}
+"""Where each is sabotaged, by the fleet."""
+
+
+def caught(trial: Trial, sabotage: Sabotage) -> str:
+    """A cell of the table in docs/faults.md."""
+    if why := trial.leaves_out.get(sabotage):
+        return f"– ({why})"
+    return "not restored" if sabotage in OF_UNDO and not trial.moves else "not proved"
+
+
+def rows() -> list[list[str]]:
+    """The table in docs/faults.md, with its head."""
+    columns = [one for one in Sabotage if one is not Sabotage.NONE]
+    found = [["fault", "on", *map(str, columns)]]
+    for name, trial in sorted(TRIALS.items()):
+        where = ", ".join(place for place, there in PLACES.items() if name in there)
+        found.append(
+            [
+                f"`{trial.fault}`{name.removeprefix(trial.fault)}",
+                where,
+                *(caught(trial, one) for one in columns),
+            ]
+        )
+    return found

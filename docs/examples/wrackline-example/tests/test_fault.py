@@ -43,6 +43,8 @@ def test_the_fault_is_done_proved_and_undone(scene: Scene) -> None:
     done(commands.undo)
     after = done(commands.control)
     assert fault.prove(scene, Trail(active=during, final=during, control=after)).proved
+    assert fault.residue(scene, Trail(control=after)) == ""
+    assert fault.residue(scene, Trail(control=during)) != ""
     assert not fault.prove(scene, Trail(active=after, final=after)).proved
     assert not fault.prove(scene, Trail(active=during, final=during, control=during)).proved
 

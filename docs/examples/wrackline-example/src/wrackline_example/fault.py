@@ -66,9 +66,14 @@ class OneCore:
             if not during or set(during) != {wanted}:
                 return Proof(False, f"{one.host}: cores {during} were allowed, not {wanted} alone")
             if wanted in after:
-                return Proof(False, f"{one.host}: core {wanted} was the only one after the undo, too")
+                return Proof(False, self.residue(scene, trail))
         hosts = ", ".join(one.host for one in scene.targets)
         return Proof(True, f"every thread of the node on {hosts} was on core {wanted} from beginning to end")
+
+    def residue(self, scene: Scene, trail: Trail) -> str:
+        """What is still there after the undo, by the control steps; empty when nothing is."""
+        held = [one.host for one in scene.targets if str(self.core) in _outputs(one, trail.control)]
+        return f"{', '.join(held)}: core {self.core} was the only one after the undo, too" if held else ""
 
 
 class OneCoreSpec(FaultSpec):
