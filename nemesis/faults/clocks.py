@@ -180,9 +180,12 @@ class MovedClock:
             elapsed_s = final.at_s - first.at_s
             if len(probes) < 2:
                 return "how fast it runs shows at the end"
-            rate = (final.ahead_s - first.ahead_s) / elapsed_s if elapsed_s > 0 else 0.0
+            gained_s, doubt_s = final.ahead_s - first.ahead_s, first.doubt_s + final.doubt_s
+            if abs(gained_s) <= doubt_s:
+                return f"it gained {gained_s:.3f} s, and its readings may be off by {doubt_s:.3f} s"
+            rate = gained_s / elapsed_s if elapsed_s > 0 else 0.0
             off = abs(rate - self.offset_s) * elapsed_s
-            allowed = DRIFT_SLACK * abs(self.offset_s) * elapsed_s + first.doubt_s + final.doubt_s
+            allowed = DRIFT_SLACK * abs(self.offset_s) * elapsed_s + doubt_s
             return "" if off <= allowed else f"it gained {rate:.4f} s a second, not {self.offset_s:g}"
         for probe in probes:
             moved = [

@@ -12,7 +12,7 @@ from wrackline.history.jepsen.exports.common import READ_BY_POLL, Keys, Row, ext
 from wrackline.history.jepsen.text import Keyword, Operation
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, NEMESIS
 
-FAULT_WORDS = ("id", "phase", "targets", "role", "proved", "proof", "lossy")
+FAULT_WORDS = ("id", "phase", "targets", "role", "proved", "proof", "restored", "lossy")
 """What an operation of the nemesis says of a fault."""
 
 

@@ -90,7 +90,7 @@ def test_only_complete_moves_prove_a_fault(fault: AddBroker | Reassign, begun_by
     settle = Settle("n4", "f1", 5.0)
 
     def proof(trail: Trail) -> tuple[bool, str]:
-        found = fault.prove(scene("n3"), trail)
+        found = fault.prove(scene("n1"), trail)
         return found.proved, found.text
 
     assert proof(Trail())[0] is False
@@ -162,3 +162,11 @@ def test_a_partition_moves_again_only_when_its_last_move_was_seen_complete() -> 
     assert '"undone": []' in first
     assert first.count('"after"') == 2
     assert '"undone": []' in second
+
+
+def test_moves_off_another_node_prove_nothing() -> None:
+    began = [Done(OFF, say_moves([MOVE]))]
+    ended = [Done(Settle("n4", "f1", 5.0), say_settled([MOVE], [], 2.0, ""))]
+    assert Reassign().prove(scene("n1"), Trail(do=began, undo=ended)).proved
+    other = Reassign().prove(scene("n2"), Trail(do=began, undo=ended))
+    assert (other.proved, other.text) == (False, "not off the target: log-0 1,2,3 to 4,2,3")

@@ -108,7 +108,7 @@ ON_PROCESSES: Mapping[str, Trial] = {
 
 ONE_VM = {Sabotage.HALF: "one machine", Sabotage.OTHER: "one machine"}
 ON_VMS: Mapping[str, Trial] = {
-    "clock-drift": Trial({"fault": "clock-drift"}, leaves_out=ONE_VM, hold_s=4.0),
+    "clock-drift": Trial({"fault": "clock-drift", "percent": 100}, leaves_out=ONE_VM, hold_s=5.0),
     "clock-jump": Trial({"fault": "clock-jump"}, leaves_out=ONE_VM),
     "clock-strobe": Trial({"fault": "clock-strobe"}, leaves_out=ONE_VM),
     "freeze-host": Trial({"fault": "freeze-host"}, leaves_out=ONE_VM),
