@@ -8,12 +8,20 @@ is: its validator and its schema side by side.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 JsonSchema = dict[str, Any]
@@ -33,6 +41,17 @@ class Strict(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+    follows: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    """Key -> its value where it is not written, by the other keys: a default must not refuse what somebody
+    has written."""
+
+    @model_validator(mode="after")
+    def _let_defaults_follow(self) -> Self:
+        for key, follow in self.follows.items():
+            if key not in self.model_fields_set:
+                self.__dict__[key] = follow(self)  # as the field's own default, it is not written
+        return self
 
 
 Lax = Field(strict=False)

@@ -129,7 +129,7 @@ def parse(values: Mapping[str, Any]) -> Settings:
     for key in given:
         if key not in node_keys | shell_keys:
             raise ConfigError(
-                f"unknown key {key!r}{_similar(key, node_keys | shell_keys)} (role {role})", key=key
+                f"unknown key {key!r}{_similar(key, _keys_of_any_role())} (role {role})", key=key
             )
     node: Any = _build(node_type, {key: value for key, value in given.items() if key in node_keys})
     shell: ShellSettings = _build(
@@ -186,6 +186,11 @@ def _parse_combined(given: dict[str, Any]) -> Settings:
         }
     )
     return replace(broker, role=COMBINED, controller=controller)
+
+
+def _keys_of_any_role() -> set[str]:
+    """A system hands one mapping to all its nodes: a broker is given a controller's key that is misspelt."""
+    return {spec.name for kind in (ShellSettings, *ROLES.values()) for spec in fields(kind)}
 
 
 def _similar(key: str, known: set[str]) -> str:

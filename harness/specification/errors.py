@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -142,10 +142,52 @@ def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
     if len(found) != 1:
         return ""
     keys = [field.alias or name for name, field in found[0].model_fields.items()]
-    near = difflib.get_close_matches(str(loc[-1]), keys, n=1)
+    given = str(loc[-1])
+    near = difflib.get_close_matches(given, keys, n=1)
+    elsewhere = _elsewhere(given, model)
+    if elsewhere and (not near or _likeness(given, elsewhere.rpartition(".")[2]) > _likeness(given, near[0])):
+        near = [elsewhere]
     shown = ", ".join(keys[:_SHOWN_KEYS]) + (", ..." if len(keys) > _SHOWN_KEYS else "")
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     return f"{hint} known here: {shown}"
+
+
+def _likeness(given: str, key: str) -> float:
+    return difflib.SequenceMatcher(None, given, key).ratio()
+
+
+def _elsewhere(given: str, model: type[BaseModel]) -> str:
+    """The place of the nearest key of any part of a specification, with its part's name where it is one of
+    several: ``workload(group).session_timeout_ms``. Empty where none is near, or several parts have it."""
+    places: dict[str, set[str]] = {}
+    for key, place in _places(model):
+        places.setdefault(key, set()).add(place)
+    near = difflib.get_close_matches(given, places, n=1, cutoff=0.8)
+    found = places[near[0]] if near else set()
+    return found.pop() if len(found) == 1 else ""
+
+
+def _places(annotation: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Each key below an annotation, and where it stands."""
+    models = _models(annotation)
+    for model in models if depth < _DEEPEST else ():
+        here = f"{path}({_tag(model)})" if len(models) > 1 else path
+        for name, field in model.model_fields.items():
+            key = field.alias or name
+            yield key, f"{here}.{key}" if here else key
+            yield from _places(_annotated(field), f"{here}.{key}" if here else key, depth + 1)
+
+
+def _tag(model: type[BaseModel]) -> str:
+    """The word by which a part is chosen among several."""
+    for name in ("name", "kind", "fault"):
+        field = model.model_fields.get(name)
+        if field is not None and get_origin(field.annotation) is Literal:
+            return str(get_args(field.annotation)[0])
+    return model.__name__
+
+
+_DEEPEST = 4
 
 
 def _descend(annotation: Any, step: int | str) -> tuple[Any, bool]:

@@ -14,8 +14,7 @@ What is left out has the default written here; `wrackline run` saves the complet
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from wrackline.harness.specification import parts
+from wrackline.harness.specification import parts, yaml_text
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.sections import Sections
 from wrackline.workloads.clients.versions import NEWEST
@@ -64,34 +63,6 @@ class Spec(Sections):
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-class _Loader(yaml.SafeLoader):
-    """Rejects a key that is there twice: YAML's own answer, to take the last one, hides a mistake. Reads
-    `1e3` as the number that it is in YAML 1.2, and so in editors; PyYAML alone takes it for text."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, Hashable):
-                raise yaml.MarkedYAMLError(
-                    problem="a key must be a word or a number; are there too many braces?",
-                    problem_mark=key_node.start_mark,
-                )
-            if key in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key!r} is there twice", problem_mark=key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
-)
-
-
 def load(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
     """Read a specification. ``settings`` are ``key.path=value`` (the value in YAML), ``seed`` wins over the
     file's.
@@ -108,7 +79,8 @@ def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | N
 def load_mapping(path: Path) -> dict[str, Any]:
     """A file of ours in YAML, as it is written. Raises SpecError."""
     try:
-        text = path.read_text()
+        with path.open("rb") as file:
+            text = file.read(yaml_text.MOST_BYTES + 1).decode()
     except FileNotFoundError as missing:
         raise SpecError(
             f"{path}: no such file; `wrackline init` writes one, `wrackline examples` lists others"
@@ -120,9 +92,9 @@ def load_mapping(path: Path) -> dict[str, Any]:
 
 def _mapping(text: str, source: str) -> dict[str, Any]:
     try:
-        raw = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as wrong:
-        raise SpecError(f"{source}: {_yaml_line(wrong)}") from wrong
+        raw = yaml_text.read(text)
+    except yaml_text.NotYaml as wrong:
+        raise SpecError(f"{source}: {wrong}") from wrong
     if not isinstance(raw, dict):
         raise SpecError(
             f"{source}: a specification is a mapping with at least `name:`, this is {type(raw).__name__}"
@@ -162,9 +134,9 @@ def apply_setting(raw: dict[str, Any], setting: str) -> None:
     if not equals or not all(keys):
         raise SpecError(f"--set {setting}: give it as key.path=value, for example --set workload.rate=500")
     try:
-        value = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as wrong:
-        raise SpecError(f"--set {setting}: {_yaml_line(wrong)}") from wrong
+        value = yaml_text.read(text)
+    except yaml_text.NotYaml as wrong:
+        raise SpecError(f"--set {setting}: {wrong}") from wrong
     place: Any = raw
     for number, key in enumerate(keys):
         last = number == len(keys) - 1
@@ -186,10 +158,3 @@ def apply_setting(raw: dict[str, Any], setting: str) -> None:
             raise SpecError(
                 f"--set {setting}: {'.'.join(keys[:number])} is a value, nothing can be set below it"
             )
-
-
-def _yaml_line(wrong: yaml.YAMLError) -> str:
-    if isinstance(wrong, yaml.MarkedYAMLError) and wrong.problem_mark is not None:
-        mark = wrong.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: {wrong.problem or 'not YAML'}"
-    return "not YAML: " + " ".join(str(wrong).split())

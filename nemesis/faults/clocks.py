@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -266,6 +266,10 @@ class ClockStrobeSpec(ClockSpec):
     """By how much it is ahead every other time; below zero: behind."""
     period_s: Annotated[float, Field(ge=0.2, le=60), SECONDS] = 0.5
     """How long it stays before it jumps back; with `clock: node` 2.4 at least."""
+
+    follows: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "period_s": lambda one: max(one.period_s, 2 * faketime.NOTICED_S if one.clock == "node" else 0.0),
+    }
 
     @model_validator(mode="after")
     def _noticed(self) -> Self:

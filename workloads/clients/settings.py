@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -50,6 +51,11 @@ class ClientSettings(Strict):
     ] = Field(default_factory=dict)
     """Other properties of librdkafka, as they are (wrackline.workloads.clients.properties says which); these
     win."""
+
+    follows: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "request_timeout_ms": lambda one: min(one.request_timeout_ms, one.message_timeout_ms),
+        "message_timeout_ms": lambda one: max(one.message_timeout_ms, one.request_timeout_ms),
+    }
 
     @field_validator("librdkafka")
     @classmethod

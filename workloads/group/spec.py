@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -120,6 +121,13 @@ class GroupSpec(ClientsSpec):
             heartbeat_ms=self.heartbeat_ms,
             instance=instance if self.static_members else "",
         )
+
+    follows: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        **ClientsSpec.follows,
+        "protocol": lambda one: one.protocol if one.assignor in (None, *CLASSIC) else "consumer",
+        "heartbeat_ms": lambda one: min(one.heartbeat_ms, one.session_timeout_ms // 2),
+        "session_timeout_ms": lambda one: max(one.session_timeout_ms, 2 * one.heartbeat_ms),
+    }
 
     @model_validator(mode="after")
     def _assignor_fits(self) -> Self:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import ceil
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -56,6 +56,10 @@ class ClientsSpec(Strict):
     def by_partition(self) -> frozenset[str]:
         """Kinds whose operations each go to one partition: a dead one must not keep all clients waiting."""
         return frozenset(self.shares) - {"poll"}
+
+    follows: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "idempotence": lambda one: one.idempotence and one.acks == "all",
+    }
 
     @staticmethod
     def clients_for(partitions: int) -> dict[str, int]:

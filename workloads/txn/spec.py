@@ -78,6 +78,13 @@ class TxnSpec(ClientsSpec):
 
     @model_validator(mode="after")
     def _librdkafka_takes_the_deadlines(self) -> Self:
+        if "transaction_timeout_ms" not in self.model_fields_set:
+            self.__dict__["transaction_timeout_ms"] = max(
+                self.transaction_timeout_ms, self.client.socket_timeout_ms - SPARE_MS
+            )
+        elif "socket_timeout_ms" not in self.client.model_fields_set:
+            shorter_ms = min(self.client.socket_timeout_ms, self.transaction_timeout_ms + SPARE_MS)
+            self.__dict__["client"] = self.client.model_copy(update={"socket_timeout_ms": shorter_ms})
         socket_ms, longest_ms = self.client.socket_timeout_ms, self.transaction_timeout_ms + SPARE_MS
         if self.client.library == "librdkafka" and socket_ms > longest_ms:
             raise ValueError(
