@@ -5,10 +5,10 @@ nothing, so they are advertised and answered, here: no state is behind them, and
 Which error ends a client was found by trying librdkafka, kcat, kafka-python, aiokafka and Kafka's Java
 clients: most others count as passing, and it is tried again.
 
-A consumer that is assigned its partitions is served, also with a ``group.id``. FindCoordinator names this node
-for a group, since librdkafka asks it for every consumer. OffsetFetch says that nothing was committed, since
-every client asks it where no start was given; ``auto.offset.reset`` then says where to begin. What needs a
-group (to join one, to commit) is refused when it is asked for.
+A consumer that is assigned its partitions is served, also with a ``group.id``. FindCoordinator names this
+node for a group, since librdkafka asks it for every consumer. OffsetFetch says that nothing was committed,
+since every client asks it where no start was given; ``auto.offset.reset`` then says where to begin. What
+needs a group (to join one, to commit) is refused when it is asked for.
 """
 
 from __future__ import annotations
