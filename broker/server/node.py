@@ -30,6 +30,7 @@ from wrackline.broker.server.descriptors import TooFew, share_out
 from wrackline.broker.server.metrics import MetricsPage
 from wrackline.broker.server.shell import Shell
 from wrackline.broker.server.trace import TraceWriter
+from wrackline.broker.storage.aside import AsideLimits
 from wrackline.broker.storage.descriptors import OPEN
 from wrackline.broker.storage.files import replace_file
 from wrackline.broker.storage.log import LogSettings
@@ -85,6 +86,8 @@ def _open(settings: Settings, rules: Rules, opened: ExitStack) -> _Part:
         ),
         node_id=settings.node.node_id,
         cluster_id=settings.node.cluster_id,
+        voter=settings.is_controller,
+        aside=AsideLimits(shell.damaged_max_entries, shell.damaged_max_bytes),
     )
     opened.callback(logs.close)
     node = settings.node

@@ -399,5 +399,6 @@ class Shell:
 
     def _exit(self, effect: fx.Exit) -> None:
         level = logging.INFO if effect.code == 0 else logging.ERROR
-        _LOG.log(level, "stopping with code %d: %s", effect.code, effect.reason)
+        where = "" if effect.code == 0 else f" (data_dir {self._settings.shell.data_dir})"
+        _LOG.log(level, "stopping with code %d: %s%s", effect.code, effect.reason, where)
         self.stop(effect.code)
