@@ -13,6 +13,7 @@ Kafka's or older than this, is taken as it is.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from uuid import UUID
@@ -24,6 +25,7 @@ from wrackline.broker.model.types import EpochEntry, QuorumState, TopicPartition
 from wrackline.broker.storage.files import fsync_dir, replace_file
 from wrackline.broker.storage.uuids import decode_uuid, encode_uuid
 
+_LOG = logging.getLogger("broker.storage")
 CHECKPOINT_FILES: Mapping[Checkpoint, str] = {
     Checkpoint.HIGH_WATERMARK: "replication-offset-checkpoint",
     Checkpoint.RECOVERY_POINT: "recovery-point-offset-checkpoint",
@@ -120,8 +122,11 @@ def take_clean_shutdown(data_dir: Path) -> int | None:
     try:
         epoch = json.loads(content)["brokerEpoch"]
     except (ValueError, KeyError, TypeError):
+        epoch = None
+    if not isinstance(epoch, int):
+        _LOG.warning("%s cannot be read: going on as after an unclean stop", path)
         return None
-    return epoch if isinstance(epoch, int) else None
+    return epoch
 
 
 def write_quorum_state(data_dir: Path, state: QuorumState) -> None:

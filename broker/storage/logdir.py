@@ -302,7 +302,7 @@ class LogDir:
         fsync_dir(self.path)
         self._aside.add(aside)
         _LOG.error(
-            "DAMAGED log %s is given up: the cluster has, or wants, none of it. It is in: %s", tp, aside
+            "DAMAGED log %s is given up: the cluster has its records, or wants none. It is in: %s", tp, aside
         )
         limit_aside(self.path, self._aside_limits, self._aside)
 

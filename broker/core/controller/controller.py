@@ -174,7 +174,8 @@ class Controller:
         try:
             effects = self.raft.boot(boot, now_ms)
         except ValueError as wrong:
-            return self._stop(1, str(wrong))
+            mend = "empty this controller's own data directory only while a majority of the others is up"
+            return self._stop(1, f"{wrong}; {mend}")
         self._state = ControllerState.RUNNING
         return effects + self._settle(now_ms)
 

@@ -104,9 +104,9 @@ class Partitions:
 
     def _may_begin_anew(self, image: PartitionImage) -> bool:
         """Another leads, and has what is committed: the registration, as after an unclean stop, has taken
-        this broker out of ISR and ELR, so it may come back empty, as with a wiped disk (I08, R11). Where nobody
-        leads, or this broker by an unclean election, the records here may be the last ones, and stay until a
-        person has looked at them."""
+        this broker out of ISR and ELR, so it may come back empty, as with a wiped disk (I08, R11). Where
+        nobody leads, or this broker by an unclean election, the records here may be the last ones, and stay
+        until a person has looked at them."""
         me = self._ctx.config.node_id
         return image.leader not in (NO_LEADER, me) and me not in (*image.isr, *image.elr)
 

@@ -120,8 +120,8 @@ def test_a_bit_that_changes_while_the_node_leads(cluster: Cluster) -> None:
 
 
 def test_an_unreadable_topic_id_costs_a_replica_its_copy_and_no_more(cluster: Cluster) -> None:
-    """The log is put aside and fetched from the leader: three such in turn leave every replica in the ISR, and
-    the one that leads then has every record."""
+    """The log is put aside and fetched from the leader: three such in turn leave every replica in the ISR,
+    and the one that leads then has every record."""
     preferred, *others = cluster.describe("log")[0].replicas
     for victim in (*others, preferred):
         node = cluster.brokers[victim]
@@ -136,9 +136,8 @@ def test_an_unreadable_topic_id_costs_a_replica_its_copy_and_no_more(cluster: Cl
         told = node.log.read_text()[said:]
         assert "log log-0 is offline, registering as after an unclean stop" in told
         (aside,) = node.data_dir.glob("log-0.*.damaged")
-        assert (
-            f"DAMAGED log log-0 is given up: the cluster has, or wants, none of it. It is in: {aside}" in told
-        )
+        assert "DAMAGED log log-0 is given up" in told
+        assert f"It is in: {aside}" in told
         assert {path.name: path.read_bytes() for path in aside.glob("*.log")} == content
     lead(cluster, preferred)
     assert consume(cluster.bootstrap, "log", len(RECORDS), timeout_s=30) == list(enumerate(RECORDS))
