@@ -68,6 +68,9 @@ class BrokerConfig(NodeConfig):
     message_timestamp_after_max_ms: int = 3_600_000
     """And after it (KIP-1030)."""
     log_retention_check_interval_ms: int = 300_000
+    producer_id_expiration_ms: int = 86_400_000
+    """After so long without a batch a log forgets an idempotent producer."""
+    producer_id_expiration_check_interval_ms: int = 600_000
     auto_create_topics: bool = False
     max_incremental_fetch_session_cache_slots: int = 1_000
     """Fetch sessions kept for consumers and followers; 0: none."""
