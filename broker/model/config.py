@@ -42,6 +42,9 @@ class NodeConfig:
     """Of a node that is given ZooKeeper's servers."""
     fetch_max_bytes: int = 57_671_680
     """Of records in one answer to a fetch, whatever is asked for; one batch always goes."""
+    metrics_port: int | None = None
+    """Where metrics are served over HTTP, on the node's own address; default: nowhere. A combined node serves
+    those of both its parts on the broker's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,5 +114,3 @@ class ControllerConfig(NodeConfig):
     quorum_retry_backoff_ms: int = 20
     quorum_fetch_wait_max_ms: int = 500
     topic_defaults: dict[str, str] = field(default_factory=dict)
-    metrics_port: int | None = None
-    """Where metrics are served over HTTP, on the node's own address; default: nowhere."""

@@ -188,6 +188,8 @@ def _parse_combined(given: dict[str, Any]) -> Settings:
             "data_dir": f"{broker.shell.data_dir}/controller",
         }
     )
+    # The process has one page of metrics, the broker's.
+    controller = replace(controller, node=replace(controller.node, metrics_port=None))
     return replace(broker, role=COMBINED, controller=controller)
 
 
