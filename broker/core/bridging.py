@@ -23,6 +23,7 @@ from wrackline.broker.model.effects import Effect, NoReply, Reply
 from wrackline.broker.model.events import Boot, Event, RequestCancelled, RequestReceived
 from wrackline.broker.model.image import ClusterImage
 from wrackline.broker.model.messages import Refused
+from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules, zk08_kip101
 
@@ -54,6 +55,9 @@ class BridgingBroker:
     @property
     def broker_epoch(self) -> int:
         return self.now.broker_epoch
+
+    def metrics(self) -> tuple[Metric, ...]:
+        return self.now.metrics()
 
     def replica(self, tp: TopicPartition) -> Replica | None:
         return self.now.replica(tp)

@@ -18,6 +18,7 @@ from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.alter_partition import AlterPartitions
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.metrics import replica_metrics
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import ProducePurgatory
 from wrackline.broker.core.replication.replica import Replica
@@ -68,6 +69,7 @@ from wrackline.broker.model.metadata_messages import (
     MetadataRequest,
     MetadataResponse,
 )
+from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules
 
@@ -127,6 +129,9 @@ class Broker:
     def fetching(self, tp: TopicPartition) -> tuple[NodeId, ...]:
         """Whom the partition is fetched from; more than one would be a fault (I16)."""
         return self._fetchers.of(tp)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        return replica_metrics(self._partitions)
 
     def succeed(self, former: Continuations) -> None:
         """Of another core of this process, whose logs this one is booted with."""

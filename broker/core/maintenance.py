@@ -1,4 +1,4 @@
-"""What a broker does by the clock for all its partitions: ISR checks, flushes, checkpoints.
+"""What a broker does by the clock for all its partitions: ISR checks, flushes, checkpoints, expiry.
 
 The ISR is checked every half lag time (docs/protocol.md 2.5), logs are flushed by interval (R03), and
 checkpoint files are written (docs/protocol.md 2.14, Z23).
@@ -6,6 +6,7 @@ checkpoint files are written (docs/protocol.md 2.14, Z23).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from wrackline.broker.core.replication import leader
@@ -35,6 +36,9 @@ class Maintenance:
             config.recovery_point_checkpoint_interval_ms, "checkpoint-recovery", self._checkpoint_recovery
         )
         self._every(config.log_retention_check_interval_ms, "retention", self._retain)
+        self._every(
+            config.producer_id_expiration_check_interval_ms, "producer-expiration", self._expire_producers
+        )
         if config.flush_mode is FlushMode.EVERY_INTERVAL:
             self._every(config.flush_ms, "flush", self._flush)
 
@@ -62,6 +66,14 @@ class Maintenance:
             if not settings.retains_all and not replica.failed:
                 limits = settings.retention_bytes, settings.retention_ms
                 self._ctx.out.append(Retain(replica.tp, *limits, upto=replica.high_watermark))
+
+    def _expire_producers(self) -> None:
+        """On every replica by itself, as each has counted since it was started."""
+        config = self._ctx.config
+        interval_ms = config.producer_id_expiration_check_interval_ms
+        looks = math.ceil(config.producer_id_expiration_ms / interval_ms)
+        for replica in self._partitions:
+            replica.log.producers.expire(looks)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         metadata, everyone = self._metadata_log(), self._ctx.rules.switches.checkpoints_leaderless

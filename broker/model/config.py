@@ -42,6 +42,9 @@ class NodeConfig:
     """Of a node that is given ZooKeeper's servers."""
     fetch_max_bytes: int = 57_671_680
     """Of records in one answer to a fetch, whatever is asked for; one batch always goes."""
+    metrics_port: int | None = None
+    """Where metrics are served over HTTP, on the node's own address; default: nowhere. A combined node serves
+    those of both its parts on the broker's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,9 @@ class BrokerConfig(NodeConfig):
     message_timestamp_after_max_ms: int = 3_600_000
     """And after it (KIP-1030)."""
     log_retention_check_interval_ms: int = 300_000
+    producer_id_expiration_ms: int = 86_400_000
+    """After so long without a batch a log forgets an idempotent producer."""
+    producer_id_expiration_check_interval_ms: int = 600_000
     auto_create_topics: bool = False
     max_incremental_fetch_session_cache_slots: int = 1_000
     """Fetch sessions kept for consumers and followers; 0: none."""
@@ -108,5 +114,3 @@ class ControllerConfig(NodeConfig):
     quorum_retry_backoff_ms: int = 20
     quorum_fetch_wait_max_ms: int = 500
     topic_defaults: dict[str, str] = field(default_factory=dict)
-    metrics_port: int | None = None
-    """Where metrics are served over HTTP, on the node's own address; default: nowhere."""

@@ -4,6 +4,9 @@ Every replica keeps it from the batches it appends, so that a new leader knows a
 
 A truncation takes batches away, and then the five before those are needed: so more are kept, back to what is
 committed, below which nothing is cut off except after an unclean election.
+
+A producer that has not written for long is forgotten (``producer.id.expiration.ms``), or every producer there
+ever was would take memory on every replica. Its age is counted in looks, not by a clock.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ _CONTROL = 0x20
 class _Producer:
     epoch: int
     batches: list[ProducerBatch]
+    looks: int = 0
+    """Of ``expire``, since its last batch."""
 
 
 class ProducerTable:
@@ -39,6 +44,9 @@ class ProducerTable:
         }
         self.committed = committed
         """The high watermark."""
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def get(self, producer_id: int) -> ProducerSnapshot | None:
         """With its last five batches."""
@@ -61,6 +69,7 @@ class ProducerTable:
         known = self._known.get(header.producer_id)
         if known is None or known.epoch != header.producer_epoch:
             known = self._known[header.producer_id] = _Producer(header.producer_epoch, [])
+        known.looks = 0
         known.batches.append(
             ProducerBatch(header.base_sequence, header.last_sequence, header.base_offset, header.last_offset)
         )
@@ -72,6 +81,14 @@ class ProducerTable:
         drop = max(safe - KEPT_BATCHES, len(batches) - _MOST_BATCHES)
         if drop > 0:
             del batches[:drop]
+
+    def expire(self, looks: int) -> None:
+        """One more look: forget who has not written for so many of them, unless its last batch may still be
+        cut off and be sent again. A producer that comes back may then begin anywhere, as in Kafka."""
+        for producer_id, known in list(self._known.items()):
+            if known.looks >= looks and known.batches[-1].last_offset < self.committed:
+                del self._known[producer_id]
+            known.looks += 1
 
     def truncated(self, to_offset: int) -> None:
         """Forget batches that are no longer in the log.

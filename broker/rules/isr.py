@@ -95,7 +95,7 @@ class IsrRules:
         return not self.lags(facts.lag)
 
     def lags(self, facts: LagFacts) -> bool:
-        """H08: neither at the end of the leader's log nor recently so."""
+        """H08, K39: neither at the end of the leader's log nor recently so. Silence alone is no lag (C16)."""
         return facts.leo != facts.leader_leo and facts.now_ms - facts.last_caught_up_ms > facts.lag_max_ms
 
     def kept_in_new_epoch(

@@ -21,6 +21,9 @@ from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, RecoveryStrategy
 from wrackline.broker.rules.election import ElectionRules, Recovery
 
+UNUSABLE = -1
+"""In place of the end of a log whose records are there and cannot be used."""
+
 
 class LogEnd(NamedTuple):
     """How far one candidate's log reaches."""
@@ -30,10 +33,13 @@ class LogEnd(NamedTuple):
     """The life that said so: the log of another may be shorter."""
     last_written_epoch: int
     leo: int
+    """Or UNUSABLE."""
 
 
 class Verdict(Enum):
     COUNTS = "counts"
+    UNUSABLE = "unusable"
+    """It has records that it cannot read: nothing better will come of asking again."""
     ASK_AGAIN = "ask again"
     ABORT = "abort"
     """A newer leader epoch exists: somebody else has decided."""
@@ -103,13 +109,18 @@ class RecoveryRules:
 
         A broker that knows only an older leader epoch may still be following, so its log may still change.
         """
+        if broker_epoch == registered_epoch and info.error is ErrorCode.kafka_storage_error:
+            return Verdict.UNUSABLE
         if broker_epoch != registered_epoch or info.error is not ErrorCode.none:
             return Verdict.ASK_AGAIN
         if info.current_leader_epoch > leader_epoch:
             return Verdict.ABORT
         return Verdict.COUNTS if info.current_leader_epoch == leader_epoch else Verdict.ASK_AGAIN
 
-    def winner(self, ends: Iterable[LogEnd]) -> NodeId:
-        """The latest epoch, then the longest log, then the lowest id. Raises ValueError when there is
-        none."""
-        return min(ends, key=lambda end: (-end.last_written_epoch, -end.leo, end.broker)).broker
+    def winner(self, ends: Iterable[LogEnd]) -> NodeId | None:
+        """The latest epoch, then the longest log, then the lowest id. None: no log can be used, and a person
+        must mend one."""
+        usable = [end for end in ends if end.leo != UNUSABLE]
+        if not usable:
+            return None
+        return min(usable, key=lambda end: (-end.last_written_epoch, -end.leo, end.broker)).broker

@@ -51,6 +51,9 @@ class ShellSettings:
     connect_timeout_ms: int = 10_000
     max_connections: int = 2**31 - 1
     """Of clients and other nodes, at once; never more than half of what the process may open (ulimit -n)."""
+    damaged_max_entries: int = 100
+    """Files and directories that were put aside because they were damaged, and are kept."""
+    damaged_max_bytes: int = 10_737_418_240
     connections_max_idle_ms: int = 600_000
     """A connection on which nothing comes and nothing goes is closed after so long."""
     zookeeper_connect: str | None = None
@@ -185,6 +188,8 @@ def _parse_combined(given: dict[str, Any]) -> Settings:
             "data_dir": f"{broker.shell.data_dir}/controller",
         }
     )
+    # The process has one page of metrics, the broker's.
+    controller = replace(controller, node=replace(controller.node, metrics_port=None))
     return replace(broker, role=COMBINED, controller=controller)
 
 

@@ -44,6 +44,8 @@ class Slot:
     request_id: int = -1
     size: int = 0
     """Bytes of the request, later of the reply."""
+    since_s: float = 0.0
+    """When the request was handed in."""
     frame: bytes | None = None
     """The reply; b"" when the request has none."""
 

@@ -43,7 +43,6 @@ class Role:
     features: AskFeatures = lambda: None
     """What ApiVersions says of them."""
     metrics: Read = tuple
-    """Those of a controller; a broker has none."""
 
 
 def make_role(settings: Settings, rules: Rules) -> Role:
@@ -64,6 +63,7 @@ def make_role(settings: Settings, rules: Rules) -> Role:
         _endpoints(settings, lambda: broker.image),
         lambda: broker.state is not State.STARTING,
         lambda: None if _on_zookeeper(broker) else _features(rules, broker.image),
+        broker.metrics,
     )
 
 

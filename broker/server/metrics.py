@@ -6,13 +6,22 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import cast
 
-from wrackline.broker.core.controller.metrics import Metric
+from wrackline.broker.model.metric import Metric
 
 Read = Callable[[], Iterable[Metric]]
 _PREFIX = "wrackline_"
 _MOST_BYTES = 8_192
 """Of a request's head."""
 _PATIENCE_S = 5.0
+
+
+def of_all(parts: Iterable[Read]) -> Iterable[Metric]:
+    """Of every part of a process: a metric that two have is told once, with the samples of both."""
+    told: dict[str, Metric] = {}
+    for metric in (metric for read in parts for metric in read()):
+        before = told.get(metric.name, metric)
+        told[metric.name] = metric._replace(samples={**before.samples, **metric.samples})
+    return told.values()
 
 
 def text(metrics: Iterable[Metric]) -> str:

@@ -20,16 +20,17 @@ from uuid import UUID, uuid4
 
 import uvloop
 
-from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.events import Boot, StopRequested
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
 from wrackline.broker.server.connection import Connection
 from wrackline.broker.server.cores import make_role
 from wrackline.broker.server.descriptors import TooFew, share_out
-from wrackline.broker.server.metrics import MetricsPage
+from wrackline.broker.server.meter import LoopMeter
+from wrackline.broker.server.metrics import MetricsPage, of_all
 from wrackline.broker.server.shell import Shell
 from wrackline.broker.server.trace import TraceWriter
+from wrackline.broker.storage.aside import AsideLimits
 from wrackline.broker.storage.descriptors import OPEN
 from wrackline.broker.storage.files import replace_file
 from wrackline.broker.storage.log import LogSettings
@@ -85,12 +86,13 @@ def _open(settings: Settings, rules: Rules, opened: ExitStack) -> _Part:
         ),
         node_id=settings.node.node_id,
         cluster_id=settings.node.cluster_id,
+        voter=settings.is_controller,
+        aside=AsideLimits(shell.damaged_max_entries, shell.damaged_max_bytes),
     )
     opened.callback(logs.close)
     node = settings.node
     listener = _bind(settings, node.port, opened)
-    port = node.metrics_port if isinstance(node, ControllerConfig) else None
-    metrics = None if port is None else _bind(settings, port, opened)
+    metrics = None if node.metrics_port is None else _bind(settings, node.metrics_port, opened)
     found = logs.open()
     incarnation = uuid4()
     return _Part(settings, logs, listener, metrics, found, incarnation, _open_trace(settings, incarnation))
@@ -142,9 +144,11 @@ async def _serve(parts: Sequence[_Part], rules: Rules, most_connections: int) ->
     stops = _Stops(shells)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stops.asked)
-    for role, part in zip(roles, parts, strict=True):
+    for part in parts:
         if part.metrics is not None:
-            await loop.create_server(partial(MetricsPage, role.metrics), sock=part.metrics)
+            reads = [LoopMeter(loop).metrics, *(role.metrics for role in roles)]
+            reads += [shell.meter.metrics for shell in shells]
+            await loop.create_server(partial(MetricsPage, partial(of_all, reads)), sock=part.metrics)
     serving = [loop.create_task(_serve_part(part, shell)) for part, shell in zip(parts, shells, strict=True)]
     for task in serving:
         task.add_done_callback(_pass_on)

@@ -30,6 +30,7 @@ from wrackline.broker.server.connections import Connections
 from wrackline.broker.server.cores import Role
 from wrackline.broker.server.flusher import Flusher
 from wrackline.broker.server.link import Link
+from wrackline.broker.server.meter import RequestMeter
 from wrackline.broker.server.timers import Timers
 from wrackline.broker.server.trace import TraceWriter
 from wrackline.broker.server.zookeeper import ZooKeeper
@@ -76,6 +77,7 @@ class Shell:
         self._events: deque[ev.Event] = deque()
         self._draining = False
         self._request_ids = itertools.count(1)
+        self.meter = RequestMeter("controller" if settings.is_controller else "broker")
         self._slots: dict[int, Slot] = {}
         shell = settings.shell
         self._connections = Connections(
@@ -179,6 +181,8 @@ class Shell:
         slot.request_id = next(self._request_ids)
         self._slots[slot.request_id] = slot
         incoming = slot.incoming
+        slot.since_s = self._loop.time()
+        self.meter.asked(incoming.api.name, incoming.request, slot.size)
         self.post(
             ev.RequestReceived(
                 slot.request_id, incoming.request, incoming.client_id, client_host, time.time() * 1000
@@ -206,6 +210,12 @@ class Shell:
         except WireError as wrong:
             slot.connection.hang_up(str(wrong))
             return
+        self._answer(slot, response, frame)
+
+    def _answer(self, slot: Slot, response: Response | None, frame: bytes) -> None:
+        if slot.incoming is not None:
+            name, request = slot.incoming.api.name, slot.incoming.request
+            self.meter.answered(name, request, response, len(frame), self._loop.time() - slot.since_s)
         slot.connection.answer(slot, frame)
 
     def _refuse(self, effect: fx.Effect, failure: OSError) -> None:
@@ -224,7 +234,7 @@ class Shell:
         slot = self._slots.pop(effect.request_id, None)
         if slot is None:
             return
-        slot.connection.answer(slot, b"")
+        self._answer(slot, None, b"")
         if effect.close:
             slot.connection.hang_up("an acks=0 request failed, and closing is the only way to say so")
 
@@ -399,5 +409,6 @@ class Shell:
 
     def _exit(self, effect: fx.Exit) -> None:
         level = logging.INFO if effect.code == 0 else logging.ERROR
-        _LOG.log(level, "stopping with code %d: %s", effect.code, effect.reason)
+        where = "" if effect.code == 0 else f" (data_dir {self._settings.shell.data_dir})"
+        _LOG.log(level, "stopping with code %d: %s%s", effect.code, effect.reason, where)
         self.stop(effect.code)

@@ -13,6 +13,7 @@ Kafka's or older than this, is taken as it is.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from uuid import UUID
@@ -24,6 +25,7 @@ from wrackline.broker.model.types import EpochEntry, QuorumState, TopicPartition
 from wrackline.broker.storage.files import fsync_dir, replace_file
 from wrackline.broker.storage.uuids import decode_uuid, encode_uuid
 
+_LOG = logging.getLogger("broker.storage")
 CHECKPOINT_FILES: Mapping[Checkpoint, str] = {
     Checkpoint.HIGH_WATERMARK: "replication-offset-checkpoint",
     Checkpoint.RECOVERY_POINT: "recovery-point-offset-checkpoint",
@@ -120,8 +122,11 @@ def take_clean_shutdown(data_dir: Path) -> int | None:
     try:
         epoch = json.loads(content)["brokerEpoch"]
     except (ValueError, KeyError, TypeError):
+        epoch = None
+    if not isinstance(epoch, int):
+        _LOG.warning("%s cannot be read: going on as after an unclean stop", path)
         return None
-    return epoch if isinstance(epoch, int) else None
+    return epoch
 
 
 def write_quorum_state(data_dir: Path, state: QuorumState) -> None:
@@ -159,27 +164,39 @@ def read_quorum_state(data_dir: Path) -> QuorumState | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-        raise CheckpointError(
-            f"{path} is not a quorum state ({wrong!r}): this controller cannot know whom it voted for; "
-            "give it an empty data directory only while a majority of the others is up"
-        ) from wrong
+        problem = f"{path} is not a quorum state ({wrong!r})"
+        raise CheckpointError(f"{problem}: {unknown_vote(data_dir)}") from wrong
+
+
+def unknown_vote(data_dir: Path) -> str:
+    """What follows for a controller, and its way out."""
+    return f"this controller cannot know whom it voted for; {empty_controller(data_dir)}"
+
+
+def empty_controller(data_dir: Path) -> str:
+    """The way out of a controller whose votes or acknowledgements are in doubt. In a combined node it has a
+    directory of its own, inside the broker's."""
+    return f"empty {data_dir}, and nothing beside it, only while a majority of the other controllers is up"
 
 
 def read_properties(path: Path) -> dict[str, str]:
     """``name=value`` lines; {} when there is no file. Raises CheckpointError."""
     try:
-        lines = path.read_bytes().decode().splitlines()
+        text = path.read_bytes().decode()
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError as wrong:
         raise CheckpointError(f"{path}: not text ({wrong.reason})") from wrong
-    pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    content, _, checksum = text.rpartition(f"\n{_CHECKSUM}=")
+    if _CHECKSUM in text and checksum != f"{crc32c(content.encode())}\n":
+        raise CheckpointError(f"{path}: its checksum is wrong")
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, _, value in pairs if name != _CHECKSUM}
 
 
 def write_properties(path: Path, properties: Mapping[str, object]) -> None:
-    lines = [f"{name}={value}" for name, value in properties.items()]
-    replace_file(path, ("\n".join(lines) + "\n").encode())
+    content = "\n".join(f"{name}={value}" for name, value in properties.items())
+    replace_file(path, f"{content}\n{_CHECKSUM}={crc32c(content.encode())}\n".encode())
 
 
 def read_topic_id(partition_dir: Path) -> UUID | None:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from wrackline.broker.model.effects import Checkpoint
 from wrackline.broker.model.types import (
@@ -30,16 +29,13 @@ from wrackline.broker.model.types import (
     StoredSnapshot,
     TopicPartition,
 )
-from wrackline.broker.storage import checkpoint, recovery, snapshots
+from wrackline.broker.storage import checkpoint, identity, names, recovery, snapshots
+from wrackline.broker.storage.aside import KEPT_ASIDE, AsideLimits, limit_aside
+from wrackline.broker.storage.damage import SUFFIX
 from wrackline.broker.storage.files import fsync_dir
 from wrackline.broker.storage.log import LogFailed, LogSettings, PartitionLog, create
-from wrackline.broker.storage.uuids import decode_uuid, encode_uuid
 
 _LOG = logging.getLogger("broker.storage")
-_LOG_DIRECTORY = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})$")
-_DOOMED = "-delete"
-_NAME_MAX = 255
-"""Bytes a file name may have, on every file system we know."""
 
 
 class DataDirError(Exception):
@@ -60,24 +56,31 @@ class Found:
     """There are records, but nobody can tell of which topic."""
 
 
-def _doomed_name(tp: TopicPartition) -> str:
-    """What a log's directory is called while it is being removed: Kafka's name, the topic shortened to what
-    fits."""
-    suffix = f"-{tp.partition}.{uuid4().hex}{_DOOMED}"
-    return tp.topic[: _NAME_MAX - len(suffix)] + suffix
-
-
 class LogDir:
     """All logs of one node. One process at a time: the directory is locked for as long as this lives."""
 
-    def __init__(self, path: Path, settings: LogSettings, *, node_id: int, cluster_id: str) -> None:
-        """Raises DataDirError when the directory cannot be made, is in use, or is another node's."""
+    def __init__(
+        self,
+        path: Path,
+        settings: LogSettings,
+        *,
+        node_id: int,
+        cluster_id: str,
+        voter: bool = False,
+        aside: AsideLimits = KEPT_ASIDE,
+    ) -> None:
+        """``voter``: of a controller, whose votes and acknowledgements count. Raises DataDirError when the
+        directory cannot be made, is in use, or is another node's."""
         self.path = path
         self._settings = settings
+        self._voter = voter
+        self._aside_limits = aside
+        self._aside: set[Path] = set()
+        """What was put aside since the start."""
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._names: dict[UUID, str] = {}
         self._checkpoints: dict[Checkpoint, dict[TopicPartition, int]] = {}
-        self._unknown: list[TopicPartition] = []
+        self._unknown: dict[TopicPartition, Path] = {}
         """Whose directories are left alone: their topic's id cannot be read."""
         self.offline: str | None = None
         """Why, once the disk has refused something."""
@@ -96,23 +99,10 @@ class LogDir:
                 f"data_dir {path} is in use by another process; stop it or choose another"
             ) from failure
         try:
-            self._check_identity(node_id, cluster_id)
-        except (OSError, DataDirError, checkpoint.CheckpointError) as failure:
+            identity.check(path, node_id, cluster_id)
+        except (OSError, checkpoint.CheckpointError) as failure:
             os.close(self._lock)
             raise DataDirError(f"data_dir {path}: {failure}") from failure
-
-    def _check_identity(self, node_id: int, cluster_id: str) -> None:
-        path = self.path / checkpoint.META_FILE
-        known = checkpoint.read_properties(path)
-        for name, ours in (("cluster.id", cluster_id), ("node.id", str(node_id))):
-            if known.get(name, ours) != ours:
-                raise DataDirError(
-                    f"{path.name}: {name} is {known[name]}, the configuration says {ours}; it belongs to "
-                    "another node or cluster, choose another data_dir"
-                )
-        if not known:
-            identity = {"version": 1, "cluster.id": cluster_id, "node.id": node_id}
-            checkpoint.write_properties(path, {**identity, "directory.id": encode_uuid(uuid4())})
 
     # --- start and stop --------------------------------------------------------------------------------
 
@@ -129,31 +119,50 @@ class LogDir:
 
     def _open(self) -> Found:
         epoch = checkpoint.take_clean_shutdown(self.path)
-        readable = [self._read_checkpoint(kind) for kind in checkpoint.CHECKPOINT_FILES]
+        readable = [self._read_checkpoint(kind, epoch is not None) for kind in checkpoint.CHECKPOINT_FILES]
         quorum_state = checkpoint.read_quorum_state(self.path)
+        voter = self._voter or quorum_state is not None
         logs: dict[TopicPartition, RecoveredLog] = {}
         trusted = all(readable)
         for tp, directory in self._directories():
             try:
-                found = self._recover(tp, directory, clean=epoch is not None, voter=quorum_state is not None)
+                found = self._recover(tp, directory, clean=epoch is not None, voter=voter)
             except recovery.TopicUnknown as wrong:
                 _LOG.error("log %s is offline, registering as after an unclean stop: %s", tp, wrong)
-                self._unknown.append(tp)
+                self._unknown[tp] = directory
                 trusted = False
                 continue
             trusted = trusted and not found.damaged
             self._add(found.log)
             logs[tp] = recovery.as_recovered(found, self._checkpoints[Checkpoint.HIGH_WATERMARK].get(tp, 0))
+        stored = snapshots.find(self._metadata_directory)
+        if voter:
+            self._check_votes(quorum_state, logs.get(METADATA), stored)
+        limit_aside(self.path, self._aside_limits, self._aside)
         metadata = tuple(self._logs[METADATA].batches()) if METADATA in self._logs else ()
         return Found(
             logs,
             metadata,
             epoch if epoch is not None and trusted else -1,
             quorum_state,
-            self._directory_id(),
-            snapshots.find(self._metadata_directory),
+            identity.directory_id(self.path),
+            stored,
             tuple(self._unknown),
         )
+
+    def _check_votes(
+        self, state: QuorumState | None, log: RecoveredLog | None, stored: Sequence[StoredSnapshot]
+    ) -> None:
+        """A controller makes its metadata log, then votes, then acknowledges records: none of the three is
+        there without those before it. Raises RecoveryError, CheckpointError."""
+        if state is not None and log is None:
+            raise recovery.RecoveryError(
+                f"{self._metadata_directory} is missing or empty, and what was on disk of it counts: "
+                f"{checkpoint.empty_controller(self.path)}"
+            )
+        if state is None and (stored or (log is not None and log.leo > 0)):
+            missing = self.path / checkpoint.QUORUM_FILE
+            raise checkpoint.CheckpointError(f"{missing} is missing: {checkpoint.unknown_vote(self.path)}")
 
     def _recover(
         self, tp: TopicPartition, directory: Path, *, clean: bool, voter: bool
@@ -168,6 +177,7 @@ class LogDir:
             high_watermark=self._checkpoints[Checkpoint.HIGH_WATERMARK].get(tp, 0),
             irreplaceable=voter and tp == METADATA,
         )
+        self._aside.update(found.aside)
         if found.damaged:
             _LOG.error(
                 "DAMAGED log %s: %s. It ends at offset %d now, and the broker registers as after "
@@ -185,18 +195,14 @@ class LogDir:
     def _metadata_directory(self) -> Path:
         return self.path / str(METADATA)
 
-    def _directory_id(self) -> UUID:
-        known = checkpoint.read_properties(self.path / checkpoint.META_FILE)
-        try:
-            return decode_uuid(known["directory.id"])
-        except (KeyError, ValueError):
-            return UUID(int=0)
-
-    def _read_checkpoint(self, kind: Checkpoint) -> bool:
-        """False when it cannot be read."""
+    def _read_checkpoint(self, kind: Checkpoint, clean: bool) -> bool:
+        """False when it cannot be read, or is missing after a ``clean`` stop, which writes it."""
         self._checkpoints[kind] = {}
+        path = self.path / checkpoint.CHECKPOINT_FILES[kind]
         try:
-            self._checkpoints[kind] = checkpoint.read_offsets(self.path / checkpoint.CHECKPOINT_FILES[kind])
+            if clean and not path.exists():
+                raise checkpoint.CheckpointError(f"{path} is missing after a clean stop")
+            self._checkpoints[kind] = checkpoint.read_offsets(path)
         except checkpoint.CheckpointError as wrong:
             _LOG.error("%s; going on without it, registering as after an unclean stop", wrong)
             return False
@@ -207,13 +213,13 @@ class LogDir:
         for entry in sorted(self.path.iterdir()):
             if entry.name.endswith(".tmp"):
                 entry.unlink()
-            elif entry.is_dir() and entry.name.endswith(_DOOMED):
+            elif entry.is_dir() and entry.name.endswith(names.DOOMED):
                 shutil.rmtree(entry)
-            elif entry.is_dir() and (match := _LOG_DIRECTORY.match(entry.name)):
+            elif entry.is_dir() and (tp := names.log_of(entry.name)) is not None:
                 if self._half_created(entry):
                     shutil.rmtree(entry)
                     continue
-                found.append((TopicPartition(match["topic"], int(match["partition"])), entry))
+                found.append((tp, entry))
         return found
 
     @staticmethod
@@ -269,9 +275,11 @@ class LogDir:
         return self._names.get(topic_id)
 
     def create(self, tp: TopicPartition, topic_id: UUID, start_offset: int) -> None:
-        """A log, durable on return. One that is there already with the same topic id stays. Raises
-        OSError."""
+        """A log, durable on return. One that is there already with the same topic id stays; one whose topic
+        nobody knows is put aside. Raises OSError."""
         self._online()
+        if tp in self._unknown:
+            self._put_aside(tp)
         known = self._logs.get(tp)
         if known is not None and known.topic_id == topic_id:
             return
@@ -283,9 +291,27 @@ class LogDir:
         checkpoint.write_topic_id(directory, topic_id)
         self._add(create(tp, topic_id, directory, self._settings, start_offset))
 
+    def _put_aside(self, tp: TopicPartition) -> None:
+        """The name is free for another log, and nothing is known of it any more."""
+        directory = self._unknown.pop(tp)
+        for kind in checkpoint.CHECKPOINT_FILES:
+            before = self._checkpoints.get(kind, {})
+            if tp in before:
+                self.write_checkpoint(kind, {other: at for other, at in before.items() if other != tp})
+        aside = directory.rename(self.path / names.unused(tp, SUFFIX))
+        fsync_dir(self.path)
+        self._aside.add(aside)
+        _LOG.error(
+            "DAMAGED log %s is given up: the cluster has its records, or wants none. It is in: %s", tp, aside
+        )
+        limit_aside(self.path, self._aside_limits, self._aside)
+
     def delete(self, tp: TopicPartition) -> None:
-        """Raises OSError. The log is gone for good once its directory has its other name."""
+        """Raises OSError. The log is gone for good once its directory has its other name; one whose topic
+        nobody knows is put aside."""
         self._online()
+        if tp in self._unknown:
+            self._put_aside(tp)
         log = self._logs.pop(tp, None)
         if log is None:
             return
@@ -294,7 +320,7 @@ class LogDir:
         for offsets in self._checkpoints.values():
             offsets.pop(tp, None)
         log.close()
-        doomed = self.path / _doomed_name(tp)
+        doomed = self.path / names.unused(tp, names.DOOMED)
         log.directory.rename(doomed)
         fsync_dir(self.path)
         shutil.rmtree(doomed)

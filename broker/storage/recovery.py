@@ -140,7 +140,7 @@ def recover(
     if wrong is not None:
         scan.close()
         scan = start.scan(wrong)
-    if scan.cut is None and clean and scan.next_offset < recovery_point:
+    if scan.cut is None and (clean or irreplaceable) and scan.next_offset < recovery_point:
         scan.cut = f"it ends at {scan.next_offset}, and went on to {recovery_point} when it was closed"
     was_flushed = scan.cut is not None and (clean or scan.next_offset < recovery_point)
     damaged = was_flushed or (scan.cut is not None and _changed(scan))
@@ -148,7 +148,7 @@ def recover(
         scan.close()
         raise RecoveryError(
             f"{directory}: {scan.cut}, and what was on disk of this log counts: "
-            "give this node an empty data directory only while a majority of the others is up"
+            f"{checkpoint.empty_controller(directory.parent)}"
         )
     aside = put_aside(scan.segments, directory, scan.later) if damaged else ()
     _cut(scan, directory, sync=not clean or not bases)
@@ -169,8 +169,9 @@ def _topic_id(directory: Path, tp: TopicPartition) -> UUID:
     if topic_id is None:
         raise TopicUnknown(
             f"{directory / checkpoint.PARTITION_METADATA_FILE} is missing or unreadable, "
-            "so the records beside it belong to no known topic; "
-            "move the directory away to go on without them"
+            "so the records beside it belong to no known topic; they are put aside when another replica "
+            "leads the partition. Where none can, move the directory away to go on without them, or write "
+            "the file by hand: 'version: 0', and 'topic_id: ' with the id in the cluster's metadata"
         )
     return topic_id
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator
 
+from wrackline.broker.wire.foreign import foreign
 from wrackline.broker.wire.schema import WireError
 
 _SIZE = struct.Struct(">i")
 SIZE_BYTES = _SIZE.size
+_LOOKED_AT = 256
+"""Bytes of what came in place of a frame."""
 
 
 class FrameReader:
@@ -39,7 +42,7 @@ class FrameReader:
             while len(buffer) - at >= SIZE_BYTES:
                 (size,) = _SIZE.unpack_from(buffer, at)
                 if not 0 <= size <= self._max_bytes:
-                    raise WireError(f"frame of {size} bytes, the limit is {self._max_bytes}")
+                    raise WireError(_refusal(size, self._max_bytes, bytes(buffer[at : at + _LOOKED_AT])))
                 end = at + SIZE_BYTES + size
                 if len(buffer) < end:
                     break
@@ -49,3 +52,10 @@ class FrameReader:
         finally:
             if at:
                 del buffer[:at]
+
+
+def _refusal(size: int, limit: int, begin: bytes) -> str:
+    told = foreign(begin)
+    if told is not None:
+        return f"what came is {told}"
+    return f"frame of {size} bytes, the limit is {limit} (socket_request_max_bytes); it begins {begin[:8]!r}"

@@ -5,13 +5,15 @@ nothing, so they are advertised and answered, here: no state is behind them, and
 Which error ends a client was found by trying librdkafka, kcat, kafka-python, aiokafka and Kafka's Java
 clients: most others count as passing, and it is tried again.
 
-FindCoordinator names this node for a group, since librdkafka asks it for every consumer, also for one that is
-assigned its partitions and has no use for a group; what needs a group is refused when it is asked for.
+A consumer that is assigned its partitions is served, also with a ``group.id``. FindCoordinator names this
+node for a group, since librdkafka asks it for every consumer. OffsetFetch says that nothing was committed,
+since every client asks it where no start was given; ``auto.offset.reset`` then says where to begin. What
+needs a group (to join one, to commit) is refused when it is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -27,13 +29,15 @@ NO_GROUPS = "consumer groups are not served by this broker: assign the partition
 NO_TRANSACTIONS = "transactions are not served by this broker"
 GROUP_ERROR = ErrorCode.group_authorization_failed
 TRANSACTION_ERROR = ErrorCode.transactional_id_authorization_failed
+NONE_COMMITTED = -1
+"""As an offset in an answer to OffsetFetch."""
 _TRANSACTION = 1
 """As the type of a coordinator's key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """An API that is only ever refused."""
+    """An API behind which there is no state: it is refused, or answered with what is always true."""
 
     name: str
     versions: Range
@@ -84,31 +88,40 @@ def _commit(schema: Schema, request: Any, _: Endpoint) -> Any:
 
 
 def _fetch_offsets(schema: Schema, request: Any, _: Endpoint) -> Any:
-    """The error of the whole answer is there since version 2; before it every partition has its own."""
+    """Nothing was ever committed: -1, without an error, for each partition that is asked for."""
     make = schema.make
-    return make(
-        "OffsetFetchResponse",
-        throttle_time=NO_THROTTLE,
-        error_code=GROUP_ERROR,
-        topics=tuple(
+
+    def none_committed(kind: str, topics: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(
             make(
-                "OffsetFetchResponseTopic",
+                kind,
                 name=topic.name,
                 partitions=tuple(
                     make(
-                        "OffsetFetchResponsePartition",
+                        kind.replace("Topic", "Partition"),
                         partition_index=index,
-                        committed_offset=-1,
+                        committed_offset=NONE_COMMITTED,
                         metadata="",
-                        error_code=GROUP_ERROR,
+                        error_code=ErrorCode.none,
                     )
                     for index in topic.partition_indexes
                 ),
             )
-            for topic in getattr(request, "topics", None) or ()
-        ),
+            for topic in topics
+        )
+
+    return make(
+        "OffsetFetchResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        topics=none_committed("OffsetFetchResponseTopic", getattr(request, "topics", None) or ()),
         groups=tuple(
-            make("OffsetFetchResponseGroup", group_id=group.group_id, topics=(), error_code=GROUP_ERROR)
+            make(
+                "OffsetFetchResponseGroup",
+                group_id=group.group_id,
+                topics=none_committed("OffsetFetchResponseTopics", group.topics or ()),
+                error_code=ErrorCode.none,
+            )
             for group in getattr(request, "groups", ())
         ),
     )

@@ -41,12 +41,12 @@ CONTROLLER_KEYS = frozenset(
         "quorum_retry_backoff_ms",
         "quorum_fetch_wait_max_ms",
         "topic_defaults",
-        "metrics_port",
     }
 )
 """Settings that only a controller knows; any other is given to brokers only."""
 BOTH_KEYS = frozenset(
     {
+        "metrics_port",
         "log_level",
         "segment_bytes",
         "index_interval_bytes",

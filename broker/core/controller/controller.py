@@ -21,7 +21,7 @@ from wrackline.broker.core.controller.decisions import decide, is_final
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.features import ControllerLevels, write_first_level
 from wrackline.broker.core.controller.forced_elections import FORCED, ForcedElections
-from wrackline.broker.core.controller.metrics import Metric, UncleanRecoveries
+from wrackline.broker.core.controller.metrics import UncleanRecoveries
 from wrackline.broker.core.controller.migration import Migration
 from wrackline.broker.core.controller.periodic import PERIODIC, Periodic
 from wrackline.broker.core.controller.states import DEAF, ControllerState
@@ -56,6 +56,7 @@ from wrackline.broker.model.events import (
 from wrackline.broker.model.image import ClusterImage, everything
 from wrackline.broker.model.messages import FetchRequest, Refused, Request, Response
 from wrackline.broker.model.metadata_messages import DescribeClusterRequest
+from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.quorum_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from wrackline.broker.model.records import NoOpRecord
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
@@ -174,7 +175,8 @@ class Controller:
         try:
             effects = self.raft.boot(boot, now_ms)
         except ValueError as wrong:
-            return self._stop(1, str(wrong))
+            mend = "empty this controller's own data directory only while a majority of the others is up"
+            return self._stop(1, f"{wrong}; {mend}")
         self._state = ControllerState.RUNNING
         return effects + self._settle(now_ms)
 

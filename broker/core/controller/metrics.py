@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, TypeGuard
+from typing import TypeGuard
 
 from wrackline.broker.core.controller.unclean_recovery import DecidedBy, Decision
 from wrackline.broker.core.quorum.log import Entry
+from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.records import MetadataRecord, PartitionChangeRecord
 from wrackline.broker.model.types import RecoveryStrategy
 from wrackline.broker.rules.election import RECOVERING
-
-
-class Metric(NamedTuple):
-    name: str
-    kind: Literal["gauge", "counter"]
-    help: str
-    samples: Mapping[str, int]
-    """Value by ``label="value"``; by the empty string where there is one alone."""
 
 
 class UncleanRecoveries:

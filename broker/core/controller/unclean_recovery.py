@@ -33,7 +33,7 @@ from wrackline.broker.model.messages import Response
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, NodeId, RecoveryStrategy
 from wrackline.broker.rules.election import Recovery
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.recovery import LogEnd, Verdict
+from wrackline.broker.rules.recovery import UNUSABLE, LogEnd, Verdict
 from wrackline.broker.rules.topics import RECOVERY_STRATEGY
 
 RECOVERY = "recovery"
@@ -300,6 +300,8 @@ class Recoveries:
             case Verdict.COUNTS:
                 end = LogEnd(broker, broker_epoch, info.last_written_leader_epoch, info.leo)
                 attempt.ends[broker] = end
+            case Verdict.UNUSABLE:
+                attempt.ends[broker] = LogEnd(broker, broker_epoch, NO_EPOCH, UNUSABLE)
             case Verdict.ASK_AGAIN:
                 pass
             case Verdict.ABORT:
@@ -330,10 +332,12 @@ class Recoveries:
             ends = tuple(attempt.ends[broker] for broker in answering)
             if not _still_there(draft, ends):
                 continue
+            winner = self._rules.recovery.winner(ends)
+            if winner is None:
+                continue
             silent = tuple(broker for broker in attempt.candidates if broker not in attempt.ends)
             by = DecidedBy.OPERATOR if key in self._forced else DecidedBy(attempt.strategy.value)
             self.decisions[draft.next_offset] = Decision(by, ends, silent)
-            winner = self._rules.recovery.winner(ends)
             draft.add(self._rules.election.recovered(attempt.partition, winner))
 
 

@@ -20,7 +20,7 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.uplink import Uplink
 from wrackline.broker.model import snapshot_format
 from wrackline.broker.model.batch import CorruptBatch
-from wrackline.broker.model.effects import Exit, Trace
+from wrackline.broker.model.effects import DeleteSnapshot, Effect, Exit, ResetLog, Trace
 from wrackline.broker.model.image import ClusterImage, ImageDelta, ImageError, difference
 from wrackline.broker.model.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, Response
 from wrackline.broker.model.snapshot_messages import FetchSnapshotResponse
@@ -51,23 +51,45 @@ class Observer:
     def start(
         self, recovered: RecoveredLog | None, batches: Sequence[bytes], snapshots: Sequence[StoredSnapshot]
     ) -> None:
-        """Bring the image to where the local copy ends, then fetch on from there."""
-        ctx, log = self._ctx, self.log
+        """Bring the image to where the local copy ends, then fetch on from there. A copy that cannot be read
+        is fetched anew: the controllers have it, and no role is taken before it is known up to the broker's
+        own registration."""
+        out: list[Effect] = []
         try:
-            loaded = log.restore(recovered, batches, snapshots, ctx.now_ms, ctx.out)
-            if loaded is not None:
-                ctx.image = loaded
-            ctx.image.apply_all(log.advance(log.leo))
+            self._restore(recovered, batches, snapshots, out)
         except ValueError as wrong:
-            self._give_up(f"the local copy of the metadata log cannot be read: {wrong}")
-            return
-        if ctx.image.metadata_offset + 1 != log.leo:
-            self._give_up(
-                f"the local metadata log ends at {log.leo}, its last record is {ctx.image.metadata_offset}"
-            )
-            return
+            self._ctx.out.append(Trace("metadata_anew", {"why": str(wrong)}, loud=True))
+            self._begin_anew(recovered, snapshots)
+        else:
+            self._ctx.out += out
         if self._knows_level():
             self._fetch()
+
+    def _restore(
+        self,
+        recovered: RecoveredLog | None,
+        batches: Sequence[bytes],
+        snapshots: Sequence[StoredSnapshot],
+        out: list[Effect],
+    ) -> None:
+        """Raises ValueError, and then nothing of it counts."""
+        ctx, log = self._ctx, self.log
+        loaded = log.restore(recovered, batches, snapshots, ctx.now_ms, out)
+        if loaded is not None:
+            ctx.image = loaded
+        ctx.image.apply_all(log.advance(log.leo))
+        if ctx.image.metadata_offset + 1 != log.leo:
+            raise ValueError(f"the log ends at {log.leo}, its last record is {ctx.image.metadata_offset}")
+
+    def _begin_anew(self, recovered: RecoveredLog | None, snapshots: Sequence[StoredSnapshot]) -> None:
+        ctx = self._ctx
+        ctx.image = ClusterImage()
+        self.log = MetadataLog(ctx.config, ctx.rules.snapshots)
+        ctx.out += [DeleteSnapshot(stored.id) for stored in snapshots]
+        if recovered is not None:
+            ctx.out.append(ResetLog(METADATA, 0))
+            recovered = RecoveredLog(METADATA_TOPIC_ID, 0, 0, 0, 0, recovered.epochs)
+        self.log.restore(recovered, (), (), ctx.now_ms, ctx.out)
 
     def stop(self) -> None:
         self._stopped = True

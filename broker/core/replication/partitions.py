@@ -11,7 +11,7 @@ from wrackline.broker.core.replication.fetcher import Fetchers
 from wrackline.broker.core.replication.replica import Changes, Replica
 from wrackline.broker.model.effects import CreateLog, DeleteLog
 from wrackline.broker.model.image import ImageDelta, PartitionImage
-from wrackline.broker.model.types import METADATA, NO_EPOCH, RecoveredLog, TopicPartition
+from wrackline.broker.model.types import METADATA, NO_EPOCH, NO_LEADER, RecoveredLog, TopicPartition
 
 
 class Partitions:
@@ -20,8 +20,8 @@ class Partitions:
         self._fetchers = fetchers
         self.changes = Changes()
         self._replicas: dict[TopicPartition, Replica] = {}
-        self._offline: frozenset[TopicPartition] = frozenset()
-        """Their records are on disk and cannot be used."""
+        self._offline: set[TopicPartition] = set()
+        """Their records are on disk and cannot be used: nobody knows of which topic they are."""
         self.get: Callable[[TopicPartition], Replica | None] = self._replicas.get
 
     def __iter__(self) -> Iterator[Replica]:
@@ -33,7 +33,7 @@ class Partitions:
         self, logs: Mapping[TopicPartition, RecoveredLog], offline: Iterable[TopicPartition]
     ) -> None:
         """The logs found on disk, without a role yet; and those that cannot be opened."""
-        self._offline = frozenset(offline)
+        self._offline = set(offline)
         for tp in sorted(logs):
             if tp != METADATA:
                 self._replicas[tp] = Replica(self._ctx, self.changes, tp, logs[tp])
@@ -48,6 +48,8 @@ class Partitions:
         for partition in list(self._ctx.image.partitions()):
             if partition.tp not in self._replicas:
                 self._sync(partition.tp)
+        for tp in sorted(self._offline):
+            self._sync(tp)
 
     # --- changes -------------------------------------------------------------------------------------------
 
@@ -73,9 +75,14 @@ class Partitions:
             self.remove(replica)
             replica = None
         if image is None or not mine:
+            if tp in self._offline:
+                self._offline.discard(tp)
+                ctx.out.append(DeleteLog(tp))
             return
         if replica is not None:
             replica.topic_id = image.topic_id
+        if replica is not None and tp in self._offline and self._may_begin_anew(image):
+            replica = None
         if replica is None:
             replica = self.create(image)
         if replica.failed or not ctx.rules.metadata.applies(replica.partition_epoch, image.partition_epoch):
@@ -95,8 +102,19 @@ class Partitions:
         known = NO_EPOCH if before is None or before.topic_id != image.topic_id else before.leader_epoch
         return self._ctx.rules.switches.added_replica_follows_at_once or image.leader_epoch > known
 
+    def _may_begin_anew(self, image: PartitionImage) -> bool:
+        """Another leads, and has what is committed: the registration, as after an unclean stop, has taken
+        this broker out of ISR and ELR, so it may come back empty, as with a wiped disk (I08, R11). Where
+        nobody leads, or this broker by an unclean election, the records here may be the last ones, and stay
+        until a person has looked at them."""
+        me = self._ctx.config.node_id
+        return image.leader not in (NO_LEADER, me) and me not in (*image.isr, *image.elr)
+
     def create(self, image: PartitionImage) -> Replica:
-        """K54: also for a replica added without a new leader epoch."""
+        """K54: also for a replica added without a new leader epoch. Records that cannot be used are put aside
+        where the log is created."""
+        if image.tp in self._offline and self._may_begin_anew(image):
+            self._offline.discard(image.tp)
         replica = Replica(self._ctx, self.changes, image.tp, RecoveredLog(image.topic_id, 0, 0, 0, 0))
         replica.failed = image.tp in self._offline
         if not replica.failed:

@@ -12,6 +12,7 @@ from wrackline.broker.core.lifecycle import State
 from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.metrics import replica_metrics
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.zk08.assigned import Assigned
 from wrackline.broker.core.zk08.checkpoints import Checkpoints
@@ -54,6 +55,7 @@ from wrackline.broker.model.events import (
     TimerFired,
 )
 from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import NO_EPOCH, NodeId, RecoveredLog, TopicPartition
 from wrackline.broker.model.znodes import StateRequest
 from wrackline.broker.rules.profile import Rules
@@ -141,6 +143,9 @@ class ZookeeperBroker:
     def previous_epoch(self) -> int:
         """What the core that comes after this one registers with."""
         return NO_EPOCH if self._succession is None else self._succession.previous_epoch
+
+    def metrics(self) -> tuple[Metric, ...]:
+        return replica_metrics(self._assigned)
 
     def replica(self, tp: TopicPartition) -> Replica | None:
         return self._assigned.get(tp)

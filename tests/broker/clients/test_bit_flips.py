@@ -119,29 +119,27 @@ def test_a_bit_that_changes_while_the_node_leads(cluster: Cluster) -> None:
     assert consume(cluster.bootstrap, "log", len(RECORDS), timeout_s=30) == list(enumerate(RECORDS))
 
 
-def test_an_unreadable_topic_id_takes_only_its_own_partition_offline(cluster: Cluster) -> None:
-    """The node starts, serves its other partitions, and leaves the records alone until somebody has looked at
-    them."""
-    cluster.create_topic("other")
-    victim = cluster.describe("log")[0].replicas[0]
-    node = cluster.brokers[victim]
-    folder = node.data_dir / "log-0"
-    assert node.stop() == 0
-    content = {path: path.read_bytes() for path in folder.glob("*.log")}
-    flip(folder / "partition.metadata", len("version: 0\ntopic_id: ") + 3)
-    node.start()
-    cluster.wait_registered()
-    cluster.wait_isr("other")
-    assert "log log-0 is offline" in node.log.read_text()
-    assert victim not in cluster.describe("log")[0].isrs
-    assert consume(cluster.bootstrap, "log", len(RECORDS), timeout_s=30) == list(enumerate(RECORDS))
-    assert {path: path.read_bytes() for path in folder.glob("*.log")} == content
-    # As the line in the log says: what is moved away is fetched anew.
-    assert node.stop() == 0
-    folder.rename(folder.with_name("log-0-looked-at"))
-    node.start()
-    cluster.wait_isr("log")
-    lead(cluster, victim)
+def test_an_unreadable_topic_id_costs_a_replica_its_copy_and_no_more(cluster: Cluster) -> None:
+    """The log is put aside and fetched from the leader: three such in turn leave every replica in the ISR,
+    and the one that leads then has every record."""
+    preferred, *others = cluster.describe("log")[0].replicas
+    for victim in (*others, preferred):
+        node = cluster.brokers[victim]
+        folder = node.data_dir / "log-0"
+        assert node.stop() == 0
+        content = {path.name: path.read_bytes() for path in folder.glob("*.log")}
+        flip(folder / "partition.metadata", len("version: 0\ntopic_id: ") + 3)
+        said = node.log.stat().st_size
+        node.start()
+        cluster.wait_registered()
+        cluster.wait_isr("log")
+        told = node.log.read_text()[said:]
+        assert "log log-0 is offline, registering as after an unclean stop" in told
+        (aside,) = node.data_dir.glob("log-0.*.damaged")
+        assert "DAMAGED log log-0 is given up" in told
+        assert f"It is in: {aside}" in told
+        assert {path.name: path.read_bytes() for path in aside.glob("*.log")} == content
+    lead(cluster, preferred)
     assert consume(cluster.bootstrap, "log", len(RECORDS), timeout_s=30) == list(enumerate(RECORDS))
 
 

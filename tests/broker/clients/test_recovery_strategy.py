@@ -15,6 +15,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, free_ports, wait_for
+from tests.broker.clients.metrics import metrics
 from wrackline.broker.admin.cli import main
 from wrackline.broker.rules.topics import RECOVERY_STRATEGY
 
@@ -33,13 +34,6 @@ def shown(cluster: Cluster, topic: str) -> tuple[str, ConfigSource]:
     [future] = cluster.admin().describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
     entry = future.result(15)[RECOVERY_STRATEGY]
     return entry.value, ConfigSource(entry.source)
-
-
-def metrics(port: int) -> dict[str, int]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
-        lines = page.read().decode().splitlines()
-    values = [line.rpartition(" ") for line in lines if not line.startswith("#")]
-    return {name.removeprefix("wrackline_"): int(value) for name, _, value in values}
 
 
 def test_a_strategy_changed_while_the_partition_waits_and_a_leader_that_a_person_names(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -38,6 +39,15 @@ def header(key: int, version: int, *, tags: bytes = b"") -> bytes:
     return struct.pack(">hhih", key, version, 7, 4) + b"test" + tags
 
 
+def tls_hello() -> bytes:
+    """As Python's own client sends it."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="n1")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
 BAD = {
     "a frame too big": (struct.pack(">i", 500_000_000), "frame of 500000000 bytes, the limit is 104857600"),
     "a negative size": (struct.pack(">i", -5), "frame of -5 bytes"),
@@ -45,7 +55,17 @@ BAD = {
     "an unknown version": (frame(header(0, 77)), "Produce version 77 is not spoken here"),
     "an API between nodes": (frame(header(63, 1, tags=b"\0")), "API key 63 is not served by a broker"),
     "a truncated body": (frame(header(3, 1) + b"\x00\x00\x00\x05"), "MetadataRequest v1"),
-    "not Kafka at all": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "frame of 1195725856 bytes"),
+    "nothing known": (b"\x7f\xff\xff\xffnone", "frame of 2147483647 bytes, the limit is 104857600 (socket"),
+    "a TLS hello": (
+        tls_hello(),
+        "what came is a TLS hello, and this port speaks no TLS: set security.protocol",
+    ),
+    "HTTP": (b"GET /m HTTP/1.1\r\nHost: x\r\n\r\n", "what came is an HTTP message ('GET /m HTTP/1.1'), and"),
+    "a command of ZooKeeper": (
+        b"ruok",
+        "what came is the ZooKeeper command 'ruok', and this is no ZooKeeper",
+    ),
+    "SSH": (b"SSH-2.0-OpenSSH_9.2\r\n", "what came is an SSH greeting ('SSH-2.0-OpenSSH_9.2'), and"),
     "an empty frame": (frame(b""), "shorter than its header"),
 }
 
@@ -65,7 +85,8 @@ def test_a_bad_frame_costs_only_its_own_connection(cluster: Cluster, what: str) 
         wait_for("the line in the log", lambda: line in node.log.read_text()[before:])
         said = node.log.read_text()[before:]
         assert "Traceback" not in said
-        assert len([text for text in said.splitlines() if "closing the connection" in text]) == 1
+        (told,) = [text for text in said.splitlines() if "closing the connection" in text]
+        assert f"127.0.0.1:{bad.getsockname()[1]}: " in told
         schema = request_schema(3, 1)
         asked = schema.write(schema.make("MetadataRequest", topics=()))
         healthy.sendall(frame(header(3, 1) + asked))

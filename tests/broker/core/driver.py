@@ -16,7 +16,7 @@ from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.events import Boot, RequestReceived, StopRequested
 from wrackline.broker.model.messages import ProducePartition, ProduceRequest, ProduceResult, Request
 from wrackline.broker.model.metadata_messages import CreateTopicsRequest, NewTopic
-from wrackline.broker.model.types import METADATA, Endpoint, FlushMode, NodeId, TopicPartition
+from wrackline.broker.model.types import METADATA, NO_EPOCH, Endpoint, FlushMode, NodeId, TopicPartition
 from wrackline.broker.rules.profile import profile
 
 CONTROLLER = 101
@@ -108,11 +108,16 @@ class Cluster(Machine):
 
     # --- nodes ---------------------------------------------------------------------------------------------
 
-    def boot(self, node: NodeId) -> None:
+    def boot(self, node: NodeId, *, damaged: tuple[TopicPartition, ...] = ()) -> None:
+        """``damaged``: nobody knows of which topic these logs are."""
         runtime = self.nodes[node]
         runtime.life += 1
         runtime.timers, runtime.paused, runtime.exits = {}, None, []
         previous, runtime.disk.clean_epoch = runtime.disk.clean_epoch, -1
+        for tp in damaged:
+            del runtime.disk.logs[tp]  # the core knows nothing of it, and the disk puts it aside
+        if damaged:
+            previous = NO_EPOCH
         logs = runtime.disk.recovered()
         metadata = tuple(data for _, data in runtime.disk.logs[METADATA].batches) if METADATA in logs else ()
         if node == CONTROLLER:
@@ -121,7 +126,7 @@ class Cluster(Machine):
             runtime.core = Broker(self.broker_config[node], self.rules)
         incarnation = UUID(int=node * 1_000 + runtime.life)
         quorum_state = runtime.disk.quorum_state
-        self._handle(node, Boot(incarnation, logs, metadata, previous, quorum_state))
+        self._handle(node, Boot(incarnation, logs, metadata, previous, quorum_state, offline=damaged))
 
     def power(self, node: NodeId, keep: dict[TopicPartition, int] | None = None) -> None:
         self.kill(node)

@@ -51,7 +51,8 @@ def test_nobody_has_a_better_log_than_the_winner(ends: list[tuple[int, int, int]
         (8, 6, ErrorCode.none, Verdict.ASK_AGAIN),
         (9, 6, ErrorCode.none, Verdict.ABORT),
         (9, 4, ErrorCode.none, Verdict.ASK_AGAIN),
-        (9, 5, ErrorCode.kafka_storage_error, Verdict.ASK_AGAIN),
+        (9, 5, ErrorCode.kafka_storage_error, Verdict.UNUSABLE),
+        (8, 5, ErrorCode.kafka_storage_error, Verdict.ASK_AGAIN),
         (-1, 5, ErrorCode.none, Verdict.ASK_AGAIN),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 
 from tests.broker.storage.batches import run_of
 from tests.broker.storage.losing_disk import LosingDisk
+from wrackline.broker.model.effects import Checkpoint
 from wrackline.broker.model.types import EpochEntry, TopicPartition
 from wrackline.broker.storage import checkpoint, log
 from wrackline.broker.storage.log import LogSettings, PartitionLog
@@ -70,6 +71,8 @@ def close_cleanly(play: Play) -> None:
     written = {A: run_of(9), B: run_of(3)}
     for tp, batches in written.items():
         play.logs[tp].append(batches)
+    for kind in Checkpoint:
+        play.logs.write_checkpoint(kind, {})  # as a timer has done: a clean stop without them is none
     believed = 0
 
     def look() -> None:

@@ -288,13 +288,39 @@ def test_records_without_their_topic_id_are_offline_and_never_thrown_away(
     assert found.previous_broker_epoch == -1, "the broker may not stay in the ISR"
     assert "log log-0 is offline" in caplog.text
     directory.write_checkpoint("high-watermark", {other: 0, TP: 0})
-    directory.delete(TP)
     assert (tmp_path / "log-0" / "00000000000000000000.log").stat().st_size > 0
     directory.close()
     checkpoint.write_topic_id(tmp_path / "log-0", TOPIC)
     directory, found = reopen(tmp_path)
     assert not found.offline
     assert (found.logs[TP].leo, found.logs[TP].high_watermark) == (3, 3), "mended by hand it is what it was"
+    directory.close()
+
+
+@pytest.mark.parametrize("how", ["created anew", "deleted"])
+def test_records_without_their_topic_id_are_put_aside_when_the_cluster_has_another_use_for_their_name(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory, _ = reopen(tmp_path)
+    directory.create(TP, TOPIC, 0)
+    directory[TP].append(run_of(3))
+    directory.close_cleanly(7, {TP: 3})
+    directory.close()
+    whole = (tmp_path / "log-0" / "00000000000000000000.log").read_bytes()
+    (tmp_path / "log-0" / "partition.metadata").unlink()
+    directory, _ = reopen(tmp_path)
+    if how == "deleted":
+        directory.delete(TP)
+    else:
+        directory.create(TP, TOPIC, 0)
+        assert directory[TP].leo == 0
+    (aside,) = tmp_path.glob("*.damaged")
+    assert (aside / "00000000000000000000.log").read_bytes() == whole
+    assert str(aside) in caplog.text
+    directory.close()
+    directory, found = reopen(tmp_path)
+    assert found.offline == ()
+    assert [(log.leo, log.high_watermark) for log in found.logs.values()] == [(0, 0)] * (how != "deleted")
     directory.close()
 
 

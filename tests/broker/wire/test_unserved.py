@@ -4,6 +4,7 @@ read."""
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -13,12 +14,12 @@ from wrackline.broker.model.types import Endpoint
 from wrackline.broker.wire.apis import advertised
 from wrackline.broker.wire.codec import AnswerNow, Codec
 from wrackline.broker.wire.schema import WireError, request_schema, response_schema
-from wrackline.broker.wire.unserved import NO_GROUPS, NO_TRANSACTIONS, UNSERVED
+from wrackline.broker.wire.unserved import NO_GROUPS, NO_TRANSACTIONS, NONE_COMMITTED, UNSERVED
 
 CASES = [
     (key, version) for key, api in UNSERVED.items() for version in range(api.versions[0], api.versions[1] + 1)
 ]
-FIND_COORDINATOR = 10
+OFFSET_FETCH, FIND_COORDINATOR = 9, 10
 
 
 def answered(key: int, version: int, request: object = None) -> object:
@@ -40,12 +41,48 @@ def errors(entity: object) -> set[ErrorCode]:
     return own.union(*(errors(part) for group in parts for part in group))
 
 
-@pytest.mark.parametrize(("key", "version"), [case for case in CASES if case[0] != FIND_COORDINATOR])
+@pytest.mark.parametrize(
+    ("key", "version"), [case for case in CASES if case[0] not in (OFFSET_FETCH, FIND_COORDINATOR)]
+)
 def test_what_needs_a_group_gets_the_final_error(key: int, version: int) -> None:
     answer = answered(key, version)
     # Some versions have a place for it per topic and at the top, and then say it in both.
     assert errors(answer) - {ErrorCode.none} == {ErrorCode.group_authorization_failed}
     assert getattr(answer, "error_message", NO_GROUPS) == NO_GROUPS
+
+
+@pytest.mark.parametrize("version", range(1, 9))
+def test_no_offset_was_ever_committed(version: int) -> None:
+    """A consumer that is assigned its partitions without a start asks, and begins where it is told to."""
+    schema = request_schema(OFFSET_FETCH, version)
+    asked: dict[str, object] = {"name": "t", "partition_indexes": (0, 3)}
+    if version < 8:
+        request = schema.make(
+            "OffsetFetchRequest", group_id="g", topics=(schema.make("OffsetFetchRequestTopic", **asked),)
+        )
+    else:
+        topics = (schema.make("OffsetFetchRequestTopics", **asked),)
+        group = schema.make("OffsetFetchRequestGroup", group_id="g", topics=topics)
+        request = schema.make("OffsetFetchRequest", groups=(group,))
+    answer: Any = answered(OFFSET_FETCH, version, request)
+    assert errors(answer) == {ErrorCode.none}
+    (group,) = getattr(answer, "groups", (answer,))
+    assert getattr(group, "group_id", "g") == "g"
+    (topic,) = group.topics
+    found = [(part.partition_index, part.committed_offset, part.metadata) for part in topic.partitions]
+    assert (topic.name, found) == ("t", [(0, NONE_COMMITTED, ""), (3, NONE_COMMITTED, "")])
+
+
+@pytest.mark.parametrize("version", range(2, 9))
+def test_of_all_topics_none_has_a_committed_offset(version: int) -> None:
+    """Null instead of a list of topics asks for all there are, as administration does."""
+    schema = request_schema(OFFSET_FETCH, version)
+    groups = (schema.make("OffsetFetchRequestGroup", group_id="g", topics=None),) if version == 8 else ()
+    answer: Any = answered(
+        OFFSET_FETCH, version, schema.make("OffsetFetchRequest", group_id="g", topics=None, groups=groups)
+    )
+    (group,) = getattr(answer, "groups", (answer,))
+    assert (errors(answer), group.topics) == ({ErrorCode.none}, ())
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -234,6 +234,38 @@ def test_a_log_that_no_snapshot_leads_up_to_is_refused() -> None:
     assert "no snapshot of what was before it can be read" in said.reason
 
 
+@pytest.mark.parametrize("damage", ["no snapshot", "changed snapshots", "another history"])
+def test_a_broker_whose_copy_cannot_be_read_fetches_it_anew(damage: str) -> None:
+    """The controllers have what it lacks; a controller would have lost what it acknowledged."""
+    world = Watched(11, brokers=2)
+    world.until(world.all_unfenced, 10_000)
+    assert world.create("a")
+    world.grow(2)
+    world.kill(2)
+    snapshots = world.server(2).disk.snapshots
+    if damage == "no snapshot":
+        snapshots.clear()
+    elif damage == "changed snapshots":
+        for snapshot, data in snapshots.items():
+            snapshots[snapshot] = data[:-1]
+    else:
+        for snapshot in sorted(snapshots):
+            image = read(snapshots.pop(snapshot), snapshot)
+            other = SnapshotId(snapshot.end_offset, snapshot.epoch - 1)
+            snapshots[other] = write(image, other, 0)
+    world.start(2)
+    assert world.went(2, "metadata_anew")
+    world.level(2)
+    assert "a" in world.image_of(2).topics_by_name
+    assert not world.server(2).exits
+    world.until(world.all_unfenced, 10_000)
+    assert world.create("b"), "and it goes on"
+    world.grow(2)
+    world.kill(2)
+    world.start(2)
+    world.level(2)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_snapshots_under_every_fault(seed: int) -> None:
     world = Watched(seed, 3, metadata_log_max_records_between_snapshots=8)

@@ -212,6 +212,19 @@ def test_a_quiet_follower_at_the_end_does_not_lag() -> None:
     assert not solo.has_sent("controller-alter")
 
 
+def test_silence_counts_against_a_follower_from_the_first_record_it_does_not_fetch() -> None:
+    """C16: until then only its broker's heartbeats can tell that it is gone."""
+    solo = Solo()
+    solo.fetch(2, 0)
+    solo.fetch(3, 0)
+    solo.wait(60_000)
+    solo.produce(b"a")
+    solo.fetch(2, 1)
+    solo.wait(solo.config.replica_lag_time_max_ms / 2)
+    _, request = proposal(solo)
+    assert [broker for broker, _ in request.partitions[0].isr] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("error", "rolled_back", "sent_again"),
     [

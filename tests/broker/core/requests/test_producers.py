@@ -162,3 +162,54 @@ def test_what_is_remembered_is_bounded() -> None:
     known = table.get(P)
     assert known is not None
     assert known.batches[-1] == ProducerBatch(5_000, 5_000, 5_000, 5_000)
+
+
+# --- a producer that is silent for long is forgotten (producer.id.expiration.ms) --------------------------
+
+DAY_MS = 86_400_000
+
+
+def known(c: Cluster) -> dict[int, int]:
+    """How many producers each replica remembers."""
+    return {node: len(c.replica(node).log.producers) for node in (1, 2, 3)}
+
+
+def test_a_silent_producer_is_forgotten_on_every_replica_and_one_that_writes_is_not() -> None:
+    expiring = {"producer_id_expiration_ms": 60_000, "producer_id_expiration_check_interval_ms": 10_000}
+    c = Cluster(**expiring)
+    c.create_topic("t", (1, 2, 3))
+    for producer in range(10, 30):
+        assert c.produced(1, data=numbered(0, producer)).error is ErrorCode.none
+    assert send(c, 1, 0)[0] is ErrorCode.none
+    for sequence in range(1, 5):
+        c.run(14_000)
+        assert send(c, 1, sequence)[0] is ErrorCode.none
+    assert known(c) == dict.fromkeys((1, 2, 3), 21), "56 s: not yet"
+    c.run(15_000)
+    assert known(c) == dict.fromkeys((1, 2, 3), 1)
+    assert send(c, 1, 4) == (ErrorCode.none, 24), "a retry of who was never silent"
+    c.run(90_000)
+    assert known(c) == dict.fromkeys((1, 2, 3), 0)
+    assert send(c, 1, 5)[0] is ErrorCode.none, "it may begin anywhere, as one that nobody knows"
+
+
+def test_without_a_setting_a_day_must_pass() -> None:
+    table, looks = ProducerTable(committed=1), DAY_MS // 600_000
+    table.appended(batch.parse_header(numbered(0)))
+    for _ in range(looks):
+        table.expire(looks)
+    assert len(table) == 1
+    table.expire(looks)
+    assert len(table) == 0
+
+
+def test_what_may_be_cut_off_and_sent_again_is_remembered() -> None:
+    """Until the high watermark has passed the last batch: the new leader may lack it."""
+    table = ProducerTable(committed=0)
+    table.appended(batch.parse_header(numbered(0)))
+    for _ in range(9):
+        table.expire(2)
+    assert len(table) == 1
+    table.committed = 1
+    table.expire(2)
+    assert len(table) == 0

@@ -14,7 +14,7 @@ from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy, TopicParti
 from wrackline.broker.rules.election import Recovery
 from wrackline.broker.rules.eligible import ChangeInput
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.recovery import LogEnd
+from wrackline.broker.rules.recovery import UNUSABLE, LogEnd
 
 T = TopicPartition("t", 0)
 TOPIC = UUID(int=9)
@@ -169,7 +169,10 @@ def judge(rules: Rules, facts: Facts) -> object:
 def winner(rules: Rules, facts: Facts) -> object:
     logs = {node: facts[f"log of {node}"] for node in (1, 2, 3)}
     return rules.recovery.winner(
-        LogEnd(node, 11, epochs_of(log).latest, end(log)) for node, log in logs.items()
+        LogEnd(node, 11, -1, UNUSABLE)
+        if log == "unusable"
+        else LogEnd(node, 11, epochs_of(log).latest, end(log))
+        for node, log in logs.items()
     )
 
 
