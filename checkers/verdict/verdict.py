@@ -279,6 +279,8 @@ def _headline(
             of = f"{plural(count, 'incident')}, " if count else ""
             also = f" (allowed and found: {of}{', '.join(allowed)})" if allowed else ""
             read = ", by the final read alone" if "replicas" in run.info.unread else ""
+            if gone := _allowed_loss(contract, anomalies, acked):
+                return f"{contract.name} allows what was lost{read}: {gone} {_under(run, figures)}{also}"
             return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}"
         case Verdict.INCONCLUSIVE:
             return f"Nothing forbidden was found, but this run proves nothing: {reasons[0]}"
@@ -288,6 +290,23 @@ def _headline(
             what = _by_incidents(incidents, Meaning.EXPECTED)
             shown = f"; {what}" if what else ""
             return f"{str(decided).capitalize()}: {'; '.join(reasons)}{shown}{cut}"
+
+
+def _allowed_loss(contract: Contract, anomalies: list[Judged], acked: str) -> str:
+    """``56 of 56 acknowledged records are gone, since ...``; empty where nothing is: a promise under which
+    records were lost was not put to the test, so nobody says that it was kept."""
+    lost = {
+        one.anomaly: one
+        for one in anomalies
+        if one.count and one.anomaly != UNPROVEN and contract.anomalies[one.anomaly].is_loss
+    }
+    if not lost:
+        return ""
+    first = next(iter(lost.values()))
+    if (of := lost.get("lost-write")) is not None:
+        return f"{of.count:,} of {acked} {'is' if of.count == 1 else 'are'} gone, since {of.why},"
+    named = ", ".join(f"{one.count:,} {name}" for name, one in lost.items())
+    return f"{named} among {acked}, since {first.why},"
 
 
 def _under(run: Run, figures: Figures) -> str:
