@@ -214,6 +214,9 @@ class TopicInfo:
     """False: offsets without a record are no loss (markers of transactions, compaction)."""
     compacted: bool = False
     """Records that a later one of the same key follows may be gone."""
+    deletion: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the topic and of the brokers by which records are deleted from the log's beginning:
+    {"retention.ms": "3000"}; only those that somebody has set."""
 
 
 @dataclass(frozen=True, slots=True)

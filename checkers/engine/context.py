@@ -44,6 +44,7 @@ class LogInfo:
     index ``looked_at``."""
 
     start: int = 0
+    """What is below was deleted (wrackline.checkers.inputs.final_reads.FinalRead.deleted_below)."""
     end: int = NONE
     complete: bool = False
     every: int = 0
@@ -178,7 +179,7 @@ def context_of(
             final, there = run.final.get(place), run.replicas.get(place, {})
             whole = whole_replicas(there)
             logs[log] = LogInfo(
-                final.log_start if final else 0,
+                final.deleted_below if final else 0,
                 final.end if final else NONE,
                 final is not None and final.is_evidence,
                 (1 << len(whole)) - 1,

@@ -164,7 +164,7 @@ class Range:
         step = np.where(read, Step.IN_FINAL, np.where(given, Step.GIVEN, Step.IN_REPLICAS))
         if self.about.derived:
             step = np.where((step == Step.GIVEN) & (offset >= self.about.end), Step.UNREAD, step)
-        return step
+        return np.where((step == Step.GIVEN) & (offset < self.about.start), Step.DELETED, step)
 
     def _with_sends(self, places: Rows) -> Rows:
         """What an ack says of the place that it names."""
@@ -261,7 +261,8 @@ class Range:
         decided."""
         jumps = self._facts.of(Jump)
         given = places.offset[is_place(places)]
-        at = np.searchsorted(given, jumps.offset, "left")
+        # Whoever stood below the log's beginning can go on at it: what was between may have been deleted.
+        at = np.searchsorted(given, np.maximum(jumps.offset, self.about.start), "left")
         nearest = np.append(given, NEVER if self._above.low_place == NONE else self._above.low_place)[at]
         over = nearest < jumps.next_offset
         undecided = (at == len(given)) & (jumps.next_offset > self.base + self.context.width)

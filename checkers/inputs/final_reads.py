@@ -31,6 +31,12 @@ class FinalRead:
     """Process -> index of its last invocation."""
 
     @property
+    def deleted_below(self) -> int:
+        """What lies below this offset was deleted, and nothing can be said of it: by the word of the leader,
+        whom the followers' log starts follow. Polls tell nothing of a log's beginning."""
+        return 0 if self.derived else max(self.log_start, 0)
+
+    @property
     def is_evidence(self) -> bool:
         """Whether what is not in it is gone: it reached its end, and nobody was told of more behind its
         beginning."""

@@ -10,6 +10,7 @@ from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict import metrics
 from wrackline.checkers.verdict.acknowledged import acknowledged
+from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.load import LEFT_OUT_LIMIT, load_during_faults
 from wrackline.checkers.verdict.lossy_shutdowns import changed_in_place
 from wrackline.checkers.verdict.metrics import Figures
@@ -39,6 +40,7 @@ def conditions(run: Run, figures: Figures) -> list[Condition]:
         _clients_stopped(run),
         _final_read(run),
         _replicas_read(run),
+        _nobody_deleted(run),
         _logs_there(run),
         _acknowledged(run, figures),
         _kinds_succeeded(run, figures),
@@ -209,6 +211,16 @@ def _replicas_read(run: Run) -> Condition:
     if changed and not short:
         detail += f"; a fault had changed the files of {', '.join(changed)}"
     return Condition(name, not short, detail)
+
+
+def _nobody_deleted(run: Run) -> Condition:
+    """Of what was deleted nobody can say whether it had been lost before. What a setting explains was meant
+    to happen."""
+    found = deletions(run)
+    unexplained = [str(one) for one in found if not one.setting]
+    explained = f"only what was to be deleted: {_first([str(one) for one in found])}" if found else ""
+    detail = _first(unexplained) or explained or "every log begins at offset 0"
+    return Condition("nobody deleted records", not unexplained, detail)
 
 
 def _logs_there(run: Run) -> Condition:

@@ -17,6 +17,7 @@ from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.conditions import Condition, conditions, planned_faults
 from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Ruling
+from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
 from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
@@ -111,7 +112,9 @@ def decide(
         return Verdict.INCONCLUSIVE, missing
     allowed = [f"{_counted(one)} allowed: {one.why}" for one in anomalies if one.count]
     untested = [f"not tested: {what}" for what in run.info.untested]
-    return Verdict.PASS, ["nothing was found that the contract forbids", *_unread(run), *untested, *allowed]
+    deleted = [f"deleted, and not judged as lost: {one}" for one in deletions(run)]
+    nothing = "nothing was found that the contract forbids"
+    return Verdict.PASS, [nothing, *_unread(run), *untested, *deleted, *allowed]
 
 
 def _counted(one: Judged) -> str:
@@ -279,9 +282,10 @@ def _headline(
             of = f"{plural(count, 'incident')}, " if count else ""
             also = f" (allowed and found: {of}{', '.join(allowed)})" if allowed else ""
             read = ", by the final read alone" if "replicas" in run.info.unread else ""
+            deleted = "".join(f"; deleted: {one}" for one in deletions(run)[:1])
             if gone := _allowed_loss(contract, anomalies, acked):
                 return f"{contract.name} allows what was lost{read}: {gone} {_under(run, figures)}{also}"
-            return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}"
+            return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}{deleted}"
         case Verdict.INCONCLUSIVE:
             return f"Nothing forbidden was found, but this run proves nothing: {reasons[0]}"
         case Verdict.INFRASTRUCTURE:

@@ -16,6 +16,10 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: a@0 of x | q: b? of x | p: c@2 of y | final c@2",
         "p: a@0 of x | q: b? of x | p: c@2 of y | final b@1 c@2",
     ),
+    "lost-write of the last record of a key, where records were deleted": (
+        "p: a@0 of x | p: b@1 of y | p: c@2 of z | final c@2 from 1",
+        "p: a@0 of x | p: b@1 of y | p: c@2 of z | final c@2 from 2",
+    ),
     "vanished-read of the last record of a key": (
         "p: (a of x | q: b@1 of y | c: from 0 | c: got a@0 b@1 | final b@1",
         "p: (a of x | q: b@1 of x | c: from 0 | c: got a@0 b@1 | final b@1",
