@@ -31,7 +31,9 @@ crash       ok, without an invocation: a member of a group ended without leaving
 dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was
             empty
 drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
-            log start, ``high_watermark`` = end offset asked after healing; ``extra.complete`` on the last
+            log start, ``high_watermark`` = end offset told after healing; ``extra`` = {"positions": {"p":
+            next offset}, "asked": it asked for that end itself}, "complete" on the last: it reached the
+            end, which had been asked for again, and nothing was behind it
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"},
             in the last one "epochs" too: [leader epoch, first offset] of its own file of them

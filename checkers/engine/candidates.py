@@ -32,6 +32,8 @@ class Step(IntEnum):
     END_ASKED = 20
     """A client was told that the log ends at ``offset``: nothing at or above it had been appended when the
     operation was invoked."""
+    END_TOLD = 21
+    """The final read was told that the log ends at ``offset``."""
     JUMP = 30
     """A consumer stood at ``offset`` and was given ``other_offset`` next, which is above it."""
     NOWHERE = 50

@@ -15,7 +15,7 @@ from wrackline.checkers.engine.marks import Marks, Unfilled
 from wrackline.checkers.engine.object_facts import Left, LifeReach, Soonest, ZoneReach
 from wrackline.checkers.engine.proofs import KnownAbove
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
-from wrackline.checkers.inputs.final_reads import ReplicaRead
+from wrackline.checkers.inputs.final_reads import ReplicaRead, ToldEnd
 from wrackline.checkers.inputs.phases import (
     RECOVERY_NS,
     boundaries,
@@ -57,6 +57,8 @@ class LogInfo:
     held_from: int = 0
     derived: bool = False
     """The final read is what polls together gave: from ``end`` on nothing is known."""
+    told: Sequence[ToldEnd] = ()
+    """What the final read was told of the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ def context_of(
                 min((there[host].index for host in whole), default=NEVER),
                 max((there[host].log_start for host in whole), default=0),
                 final is not None and final.derived,
+                final.told if final else (),
             )
             for at, (host, read) in enumerate(sorted(there.items())):
                 bit = 1 << whole.index(host) if host in whole else 0

@@ -169,6 +169,11 @@ def _final_read(run: Run) -> Condition:
             short.append(f"{_name(place)} was not read")
         elif not final.complete:
             short.append(f"{_name(place)} was not read to its end offset {final.end:,}")
+        elif final.stale_end is not None:
+            short.append(
+                f"the leader of {_name(place)} told {final.stale_end:,} as its end offset, and told it again "
+                f"when records up to {final.end - 1:,} had been read: nobody knows where it ends"
+            )
         elif final.unseen:
             short.append(
                 f"{final.unseen} records acknowledged in {_name(place)} "

@@ -294,6 +294,10 @@ class Case(Words):
         start = flags.get("from", 0)
         end = flags.get("to", held[-1].offset + 1 if held else start)
         reader = _READER + partition
+        whole = "short" not in flags
+        reached = max(end if whole else start, *(record.offset + 1 for record in held), start)
+        extra: dict[str, object] = {"positions": {str(partition): reached}, "asked": True}
+        extra |= {"complete": True} if whole else {}
         self._event(reader, Type.INVOKE, "drain", partition=partition)
         self._event(
             reader,
@@ -303,7 +307,7 @@ class Case(Words):
             offset=start,
             high_watermark=end,
             records=held,
-            extra={} if "short" in flags else {"complete": True},
+            extra=extra,
         )
 
     def _holds(self, host: str, words: list[str], step: str) -> None:
