@@ -31,7 +31,9 @@ crash       ok, without an invocation: a member of a group ended without leaving
 dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was
             empty
 drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
-            log start, ``high_watermark`` = end offset asked after healing; ``extra.complete`` on the last
+            log start, ``high_watermark`` = end offset told after healing; ``extra`` = {"positions": {"p":
+            next offset}, "asked": it asked for that end itself}, "complete" on the last: it reached the
+            end, which had been asked for again, and nothing was behind it
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"},
             in the last one "epochs" too: [leader epoch, first offset] of its own file of them
@@ -214,6 +216,9 @@ class TopicInfo:
     """False: offsets without a record are no loss (markers of transactions, compaction)."""
     compacted: bool = False
     """Records that a later one of the same key follows may be gone."""
+    deletion: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the topic and of the brokers by which records are deleted from the log's beginning:
+    {"retention.ms": "3000"}; only those that somebody has set."""
 
 
 @dataclass(frozen=True, slots=True)

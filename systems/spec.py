@@ -50,6 +50,9 @@ class Configured:
     """Whether a replica that lacks records may be elected, where no topic says otherwise."""
     recovery_strategy: str = "balanced"
     """How a leader is elected when no clean replica is left; ``proactive`` permits loss."""
+    deletion: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the brokers by which records are deleted (``log.retention.ms``), where no topic says
+    otherwise; only those that somebody has set."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """What nobody can look at in such a system, and why: ``replicas`` (their own files), ``logs`` of the
     hosts, ``processes``. The verdict says so, and rests on the rest."""

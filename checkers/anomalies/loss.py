@@ -27,7 +27,14 @@ from wrackline.checkers.anomalies.evidence import (
 from wrackline.checkers.anomalies.explained_by import ExplainedBy, FurtherRows
 from wrackline.checkers.anomalies.keys import lasting
 from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
-from wrackline.checkers.engine.candidates import Candidate, SendOutcome, Step, is_astray, is_place
+from wrackline.checkers.engine.candidates import (
+    Candidate,
+    SendOutcome,
+    Step,
+    is_astray,
+    is_beyond_reading,
+    is_place,
+)
 from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
@@ -66,8 +73,8 @@ def _maybe_lost(rows: Candidate[Ints]) -> Bools:
 
 
 def _lost(rows: Candidate[Ints], _: Unfilled) -> Bools:
-    place = is_place(rows)
-    told_where = place & (rows.acked == 1) & (rows.step != Step.UNREAD)
+    place = is_place(rows) & ~is_beyond_reading(rows)
+    told_where = place & (rows.acked == 1)
     told_nothing = (rows.sent_offset == NONE) & (rows.first == 1) & (place | (rows.step == Step.NOWHERE))
     absent = (rows.outcome == SendOutcome.ACKED) & (rows.complete == 1) & (rows.in_final == 0)
     return bools(absent & (told_where | told_nothing))

@@ -287,8 +287,8 @@ def final(tables: Tables) -> Frame[Final]:
 
 
 def whole_transactions(evidence: Evidence) -> Frame[Whole]:
-    """One row per transaction. Of a compacted topic, and where polls stand for the final read, no record is
-    missing."""
+    """One row per transaction. Of a compacted topic, where polls stand for the final read, and below the
+    beginning of a log, no record is missing."""
     tables = evidence.tables
     sends, logs, stored = sent(evidence), tables.logs_of_runs.small(), final(tables)
     thinned = compacted(tables).small()
@@ -300,7 +300,8 @@ def whole_transactions(evidence: Evidence) -> Frame[Whole]:
         .join(thinned, (s.run == topic.run) & (s.topic == topic.topic), "left")
         .join(stored, same_record(s, there), "left")
     )
-    known = log.complete & log.unread_from.isNull() & topic.run.isNull()
+    deleted = (log.log_start > 0) & (F.coalesce(s.offset, F.lit(-1)) < log.log_start)
+    known = log.complete & log.unread_from.isNull() & topic.run.isNull() & ~deleted
     missing = F.coalesce(known & there.final_index.isNull(), F.lit(False))
     one = packed(
         About(

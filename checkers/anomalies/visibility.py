@@ -37,11 +37,18 @@ from wrackline.checkers.engine.frames import Frame, Long, packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
 from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import Table
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
 def _stale(rows: Candidate[Ints]) -> Bools:
     return bools((rows.step == Step.END_ASKED) & lt(rows.by_ack.index, rows.invoke_index))
+
+
+def _stale_end(rows: Candidate[Ints]) -> Bools:
+    """The record of the proof is in the final read, so it is the end that is wrong."""
+    there = least(rows.by_settled_ack.index, rows.by_final.index)
+    return bools((rows.step == Step.END_TOLD) & lt(there, rows.invoke_index))
 
 
 def _future(rows: Candidate[Ints]) -> Bools:
@@ -72,6 +79,7 @@ def _placeless(rows: Candidate[Ints], unfilled: Unfilled) -> Bools:
 
 
 STALE = mark("stale", _stale)
+STALE_END = mark("stale end", _stale_end)
 FUTURE = mark("future", _future, Alone(_future))
 REGRESSED = mark("regressed", _regressed)
 LATE = mark("late", too_late, Alone(too_late))
@@ -107,6 +115,68 @@ def stale_read(evidence: Evidence) -> Findings:
             *(value_label(ack.value), ack.offset, acked),
         ),
         around=Window(ack.ns, c.complete_ns),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told(Table[Column]):
+    """An answer to the final read that names ``end``, though a record is known at ``offset``."""
+
+    end: Column
+    offset: Column
+    index: Column
+    """Of the event that shows the record."""
+    ns: Column
+    process: Column
+    invoke_index: Column
+    complete_index: Column
+    invoke_ns: Column
+    complete_ns: Column
+
+
+@check(
+    "stale-end",
+    Family.VISIBILITY,
+    "–",
+    "after healing, the end offset that the final read was told does not reach past what it was given",
+    breaks=Promise.LINEARIZABLE_READS,
+    right_then_wrong=True,
+    rests_on_final_read=True,
+    marks=[STALE_END],
+    explained_by=ExplainedBy(ends=True),
+)
+def stale_end(evidence: Evidence) -> Findings:
+    """Once per partition, with the smallest end."""
+    marked = having(evidence, STALE_END)
+    c = marked.c
+    shown = earliest(c.by_settled_ack, c.by_final)
+    told = _Told(
+        end=c.other_offset,
+        offset=shown.offset,
+        index=shown.index,
+        ns=shown.ns,
+        process=c.process,
+        invoke_index=c.invoke_index,
+        complete_index=c.complete_index,
+        invoke_ns=c.invoke_ns,
+        complete_ns=c.complete_ns,
+    )
+    smallest = F.min_by(packed(told), F.struct(c.other_offset, c.complete_index))
+    rows = marked.grouped(Partition(c.run, c.log, c.topic, c.partition), unpacked(_Told, smallest))
+    at, told = rows.c
+    known, asked = apart(told.ns, told.invoke_ns)
+    return findings(
+        rows,
+        "stale-end",
+        at=at,
+        offset=told.end,
+        operations=[told.index, told.invoke_index, told.complete_index],
+        sentence=say(
+            "The final read asked for the end offset of %s at %s and got %,d, though a record at offset %,d "
+            "was known at %s, and the final read has it",
+            *(place(at), asked, told.end, told.offset, known),
+        ),
+        around=Window(told.ns, told.complete_ns),
     )
 
 

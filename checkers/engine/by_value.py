@@ -20,6 +20,7 @@ from wrackline.checkers.engine.candidates import (
     SendOutcome,
     SentBelow,
     Step,
+    is_beyond_reading,
     is_stray,
 )
 from wrackline.checkers.engine.context import Context, LogInfo, run_of
@@ -130,7 +131,7 @@ class Bucket:
             invoke_ns=sends.invoke_ns,
             complete_index=sends.complete_index,
             complete_ns=sends.complete_ns,
-            complete=of_log(lambda one: int(one.complete and not one.derived), 0),
+            complete=of_log(lambda one: int(one.complete and not one.derived and not one.start), 0),
             log_end=of_log(lambda one: one.end, NONE),
             idempotent=of_log(lambda one: int(one.idempotent), 0),
         )
@@ -182,7 +183,7 @@ def _with_copies(rows: Rows, group: Ints, groups: int) -> Rows:
     home = rows.log == rows.sent_log
     # What an ack or a poll named and the whole final read does not have there is no copy: it vanished, or
     # never was.
-    gone = ~final & (rows.complete == 1) & (rows.step != Step.UNREAD)
+    gone = ~final & (rows.complete == 1) & ~is_beyond_reading(rows)
     stands = final | (((rows.acked == 1) | polled) & ~gone)
     original = _original(rows, group, groups, stands & home)
     kept = _original(rows, group, groups, final & home)

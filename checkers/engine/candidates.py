@@ -27,9 +27,13 @@ class Step(IntEnum):
     UNREAD = 13
     """A place that an ack named, at or above the end of a final read that was derived from polls: as far as
     anybody knows the record is there."""
+    DELETED = 14
+    """A place that an ack or a poll named, below the beginning of the log: it was deleted and not lost."""
     END_ASKED = 20
     """A client was told that the log ends at ``offset``: nothing at or above it had been appended when the
     operation was invoked."""
+    END_TOLD = 21
+    """The final read was told that the log ends at ``offset``."""
     JUMP = 30
     """A consumer stood at ``offset`` and was given ``other_offset`` next, which is above it."""
     NOWHERE = 50
@@ -240,14 +244,19 @@ def least(*columns: Ints) -> Ints:
 # --- what a row is
 
 
+def is_kept(rows: Candidate[Ints]) -> Bools:
+    """As far as is known, this place is in the log at the end, or was until it was deleted."""
+    return bools((rows.step == Step.IN_FINAL) | is_beyond_reading(rows))
+
+
+def is_beyond_reading(rows: Candidate[Ints]) -> Bools:
+    """The final read can tell nothing of this place, whatever it has."""
+    return bools((rows.step == Step.UNREAD) | (rows.step == Step.DELETED))
+
+
 def is_place(rows: Candidate[Ints]) -> Bools:
     """Clients were told of this place."""
-    return bools((rows.step == Step.IN_FINAL) | (rows.step == Step.GIVEN) | (rows.step == Step.UNREAD))
-
-
-def is_kept(rows: Candidate[Ints]) -> Bools:
-    """As far as is known, this place is in the log at the end."""
-    return bools((rows.step == Step.IN_FINAL) | (rows.step == Step.UNREAD))
+    return bools(is_kept(rows) | (rows.step == Step.GIVEN))
 
 
 def is_held(rows: Candidate[Ints]) -> Bools:

@@ -15,7 +15,7 @@ from wrackline.checkers.engine.marks import Marks, Unfilled
 from wrackline.checkers.engine.object_facts import Left, LifeReach, Soonest, ZoneReach
 from wrackline.checkers.engine.proofs import KnownAbove
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
-from wrackline.checkers.inputs.final_reads import ReplicaRead
+from wrackline.checkers.inputs.final_reads import ReplicaRead, ToldEnd
 from wrackline.checkers.inputs.phases import (
     RECOVERY_NS,
     boundaries,
@@ -44,6 +44,7 @@ class LogInfo:
     index ``looked_at``."""
 
     start: int = 0
+    """What is below was deleted (wrackline.checkers.inputs.final_reads.FinalRead.deleted_below)."""
     end: int = NONE
     complete: bool = False
     every: int = 0
@@ -56,6 +57,8 @@ class LogInfo:
     held_from: int = 0
     derived: bool = False
     """The final read is what polls together gave: from ``end`` on nothing is known."""
+    told: Sequence[ToldEnd] = ()
+    """What the final read was told of the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ def context_of(
             final, there = run.final.get(place), run.replicas.get(place, {})
             whole = whole_replicas(there)
             logs[log] = LogInfo(
-                final.log_start if final else 0,
+                final.deleted_below if final else 0,
                 final.end if final else NONE,
                 final is not None and final.is_evidence,
                 (1 << len(whole)) - 1,
@@ -188,6 +191,7 @@ def context_of(
                 min((there[host].index for host in whole), default=NEVER),
                 max((there[host].log_start for host in whole), default=0),
                 final is not None and final.derived,
+                final.told if final else (),
             )
             for at, (host, read) in enumerate(sorted(there.items())):
                 bit = 1 << whole.index(host) if host in whole else 0

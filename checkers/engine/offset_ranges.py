@@ -87,7 +87,7 @@ class Range:
         """(the candidates of this range, what it says to the driver)."""
         places = self._places()
         series = self._series(places)
-        claims = concatenated(Rows, [places, self._asked()])
+        claims = concatenated(Rows, [places, self._asked(), self._told()])
         known = Known(claims.offset, series, self._above)
         claims = with_proofs(claims, known.indexes())
         marks = self.context.marks.at_places(claims)
@@ -164,7 +164,7 @@ class Range:
         step = np.where(read, Step.IN_FINAL, np.where(given, Step.GIVEN, Step.IN_REPLICAS))
         if self.about.derived:
             step = np.where((step == Step.GIVEN) & (offset >= self.about.end), Step.UNREAD, step)
-        return step
+        return np.where((step == Step.GIVEN) & (offset < self.about.start), Step.DELETED, step)
 
     def _with_sends(self, places: Rows) -> Rows:
         """What an ack says of the place that it names."""
@@ -235,6 +235,24 @@ class Range:
             complete_ns=asked.complete_ns,
         )
 
+    def _told(self) -> Rows:
+        """Ends in this range that the final read was told."""
+        told = [one for one in self.about.told if one.end // self.context.width == self.number]
+        size = len(told)
+        offset = np.array([one.end for one in told], dtype=np.int64)
+        return replace(
+            self._of_log(size),
+            step=constant(Step.END_TOLD, size),
+            offset=offset,
+            other_offset=offset,
+            acked=constant(0, size),
+            process=np.array([one.process for one in told], dtype=np.int64),
+            invoke_index=np.array([one.invoke_index for one in told], dtype=np.int64),
+            invoke_ns=np.array([one.invoke_ns for one in told], dtype=np.int64),
+            complete_index=np.array([one.complete_index for one in told], dtype=np.int64),
+            complete_ns=np.array([one.complete_ns for one in told], dtype=np.int64),
+        )
+
     # --- proofs
 
     def _series(self, places: Rows) -> OfEach[Series]:
@@ -261,7 +279,8 @@ class Range:
         decided."""
         jumps = self._facts.of(Jump)
         given = places.offset[is_place(places)]
-        at = np.searchsorted(given, jumps.offset, "left")
+        # Whoever stood below the log's beginning can go on at it: what was between may have been deleted.
+        at = np.searchsorted(given, np.maximum(jumps.offset, self.about.start), "left")
         nearest = np.append(given, NEVER if self._above.low_place == NONE else self._above.low_place)[at]
         over = nearest < jumps.next_offset
         undecided = (at == len(given)) & (jumps.next_offset > self.base + self.context.width)
@@ -347,7 +366,8 @@ class Range:
     @staticmethod
     def _last_claim(claims: Rows) -> int:
         """The latest invocation that claims a place, or asked for the end."""
-        claimed = (is_place(claims) | (claims.step == Step.END_ASKED)) & (claims.invoke_index != NONE)
+        asked = (claims.step == Step.END_ASKED) | (claims.step == Step.END_TOLD)
+        claimed = (is_place(claims) | asked) & (claims.invoke_index != NONE)
         return int(claims.invoke_index[claimed].max()) if claimed.any() else NONE
 
     def _summary(self, places: Rows, last_claim: int, series: OfEach[Series]) -> Summary[int]:

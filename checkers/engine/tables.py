@@ -260,7 +260,7 @@ class Tables:
             for place in places_of(run):
                 final = run.final.get(place)
                 whole = whole_replicas(run.replicas.get(place, {}))
-                rows.append((self.log(number, place), *place, final.log_start if final else 0, whole))
+                rows.append((self.log(number, place), *place, final.deleted_below if final else 0, whole))
         return self.small(Log, rows)
 
     @cached_property
@@ -270,7 +270,7 @@ class Tables:
         for number, run in enumerate(self.runs):
             for place in places_of(run):
                 final = run.final.get(place)
-                ends = (final.log_start, final.end, final.is_evidence) if final else (0, None, False)
+                ends = (final.deleted_below, final.end, final.is_evidence) if final else (0, None, False)
                 unread_from = final.end if final is not None and final.derived else None
                 rows.append((number, *place, self.log(number, place), *ends, unread_from))
         return self.small(LogOfRun, rows)

@@ -9,12 +9,26 @@ from typing import Any
 from wrackline.checkers.inputs.arrays import NEVER, NONE
 
 
+@dataclass(frozen=True, slots=True)
+class ToldEnd:
+    """An answer to who asked where the log ends."""
+
+    end: int
+    process: int
+    invoke_index: int
+    invoke_ns: int
+    complete_index: int
+    complete_ns: int
+
+
 @dataclass(slots=True)
 class FinalRead:
     """How far the final read of one partition came."""
 
     log_start: int = 0
     end: int = -1
+    """Where the log ends: as it was told, or behind the last record that was read where that lies further
+    on."""
     complete: bool = False
     """It was read to its end offset."""
     derived: bool = False
@@ -26,9 +40,17 @@ class FinalRead:
     began: int | None = None
     """Index of its first invocation."""
     first_shown: dict[int, int] = field(default_factory=dict)
-    """End offset -> index of the invocation of the first operation that was shown it."""
-    _begun: dict[int, int] = field(default_factory=dict)
-    """Process -> index of its last invocation."""
+    """End offset -> index of the invocation of the first operation that was shown it, or came to it."""
+    told: list[ToldEnd] = field(default_factory=list)
+    """Every answer of the leader to this read, in their order."""
+    _begun: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Process -> (index, time_ns) of its last invocation."""
+
+    @property
+    def deleted_below(self) -> int:
+        """What lies below this offset was deleted, and nothing can be said of it: by the word of the leader,
+        whom the followers' log starts follow. Polls tell nothing of a log's beginning."""
+        return 0 if self.derived else max(self.log_start, 0)
 
     @property
     def is_evidence(self) -> bool:
@@ -41,25 +63,39 @@ class FinalRead:
         """When ``end`` was asked for: whatever completed before that index saw the log as it was before."""
         return self.first_shown.get(self.end, NONE)
 
+    @property
+    def stale_end(self) -> int | None:
+        """The end offset that the leader told last, where the read had come further; else None."""
+        return self.told[-1].end if self.told and self.told[-1].end < self.end else None
+
     def take(self, row: Mapping[str, Any]) -> None:
         """Takes up any event of a drain."""
         if row["type"] == "invoke":
-            self._begun[row["process"]] = row["index"]
+            self._begun[row["process"]] = (row["index"], row["time_ns"])
             self.began = row["index"] if self.began is None else self.began
         if row["high_watermark"] is not None:
-            since = self._begun.get(row["process"], row["index"])
-            self.first_shown.setdefault(row["high_watermark"], since)
+            self.first_shown.setdefault(row["high_watermark"], self._since(row)[0])
         if row["type"] == "ok":
             self._take_answer(row)
 
+    def _since(self, row: Mapping[str, Any]) -> tuple[int, int]:
+        return self._begun.get(row["process"], (row["index"], row["time_ns"]))
+
     def _take_answer(self, row: Mapping[str, Any]) -> None:
+        derived = bool(row["extra"].get("derived"))
         if row["offset"] is not None:
             self.log_start = row["offset"]
-        if row["high_watermark"] is not None:
-            self.end = row["high_watermark"]
+        if (told := row["high_watermark"]) is not None and told >= 0:
+            since = self._since(row)
+            # Older histories do not say who asked: each end is told to the first that knows it.
+            if not derived and (row["extra"].get("asked") or all(one.end != told for one in self.told)):
+                self.told.append(ToldEnd(told, row["process"], *since, row["index"], row["time_ns"]))
+            reached = (row["extra"].get("positions") or {}).get(str(row["partition"]), -1)
+            self.end = told if derived else max(told, int(reached))
+            self.first_shown.setdefault(self.end, since[0])
         if row["extra"].get("complete") is True:
             self.complete = self.end >= 0
-        self.derived = self.derived or bool(row["extra"].get("derived"))
+        self.derived = self.derived or derived
         self.unseen = int(row["extra"].get("unseen", self.unseen))
 
 

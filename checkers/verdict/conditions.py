@@ -10,6 +10,7 @@ from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict import metrics
 from wrackline.checkers.verdict.acknowledged import acknowledged
 from wrackline.checkers.verdict.condition import NOT_ON_RECORD, Condition, listed
+from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.fault_conditions import (
     faults_proved,
     faults_restored,
@@ -39,6 +40,7 @@ def conditions(run: Run, figures: Figures) -> list[Condition]:
         _clients_stopped(run),
         _final_read(run),
         _replicas_read(run),
+        _nobody_deleted(run),
         _logs_there(run),
         _acknowledged(run, figures),
         _kinds_succeeded(run, figures),
@@ -146,6 +148,11 @@ def _final_read(run: Run) -> Condition:
             short.append(f"{_name(place)} was not read")
         elif not final.complete:
             short.append(f"{_name(place)} was not read to its end offset {final.end:,}")
+        elif final.stale_end is not None:
+            short.append(
+                f"the leader of {_name(place)} told {final.stale_end:,} as its end offset, and told it again "
+                f"when records up to {final.end - 1:,} had been read: nobody knows where it ends"
+            )
         elif final.unseen:
             short.append(
                 f"{final.unseen} records acknowledged in {_name(place)} "
@@ -188,6 +195,16 @@ def _replicas_read(run: Run) -> Condition:
     if changed and not short:
         detail += f"; a fault had changed the files of {', '.join(changed)}"
     return Condition(name, not short, detail)
+
+
+def _nobody_deleted(run: Run) -> Condition:
+    """Of what was deleted nobody can say whether it had been lost before. What a setting explains was meant
+    to happen."""
+    found = deletions(run)
+    unexplained = [str(one) for one in found if not one.setting]
+    explained = f"only what was to be deleted: {listed([str(one) for one in found])}" if found else ""
+    detail = listed(unexplained) or explained or "every log begins at offset 0"
+    return Condition("nobody deleted records", not unexplained, detail)
 
 
 def _logs_there(run: Run) -> Condition:

@@ -34,6 +34,7 @@ from typing import Final
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.anomaly import Anomaly, Promise
+from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.lossy_shutdowns import changed_in_place, leadership_changed, worst_losses
 from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing, row
 from wrackline.history.model import RunInfo
@@ -193,6 +194,10 @@ class Contract:
                 return self._torn(place)
             case Promise.PROCESSED_INPUT:
                 return self._unprocessed(place)
+            case Promise.LINEARIZABLE_OBJECTS if self._forgets(place):
+                return Ruling(
+                    Meaning.NOT_APPLICABLE, "an object whose records are deleted forgets what it held"
+                )
             case Promise.LINEARIZABLE_OBJECTS if self.run.info.reads != "end":
                 return self._object(place)
             case Promise.LINEARIZABLE_READS | Promise.LINEARIZABLE_OBJECTS:
@@ -236,6 +241,9 @@ class Contract:
         """MinISR - 1 of the partition's topic."""
         of = [t.min_insync_replicas for t in self.run.info.topics if place is None or t.name == place[0]]
         return min(of, default=1) - 1
+
+    def _forgets(self, place: Place | None) -> bool:
+        return any(place in (None, one.place) for one in deletions(self.run))
 
     def _object(self, place: Place | None) -> Ruling:
         """Reads that rest on an acknowledged marker promise as much as acknowledged writes do."""

@@ -18,6 +18,7 @@ from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.condition import Condition
 from wrackline.checkers.verdict.conditions import conditions, planned_faults
 from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Ruling
+from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
 from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
@@ -112,7 +113,9 @@ def decide(
         return Verdict.INCONCLUSIVE, missing
     allowed = [f"{_counted(one)} allowed: {one.why}" for one in anomalies if one.count]
     untested = [f"not tested: {what}" for what in run.info.untested]
-    return Verdict.PASS, ["nothing was found that the contract forbids", *_unread(run), *untested, *allowed]
+    deleted = [f"deleted, and not judged as lost: {one}" for one in deletions(run)]
+    nothing = "nothing was found that the contract forbids"
+    return Verdict.PASS, [nothing, *_unread(run), *untested, *deleted, *allowed]
 
 
 def _counted(one: Judged) -> str:
@@ -280,7 +283,10 @@ def _headline(
             of = f"{plural(count, 'incident')}, " if count else ""
             also = f" (allowed and found: {of}{', '.join(allowed)})" if allowed else ""
             read = ", by the final read alone" if "replicas" in run.info.unread else ""
-            return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}"
+            deleted = "".join(f"; deleted: {one}" for one in deletions(run)[:1])
+            if gone := _allowed_loss(contract, anomalies, acked):
+                return f"{contract.name} allows what was lost{read}: {gone} {_under(run, figures)}{also}"
+            return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}{deleted}"
         case Verdict.INCONCLUSIVE:
             return f"Nothing forbidden was found, but this run proves nothing: {reasons[0]}"
         case Verdict.INFRASTRUCTURE:
@@ -289,6 +295,23 @@ def _headline(
             what = _by_incidents(incidents, Meaning.EXPECTED)
             shown = f"; {what}" if what else ""
             return f"{str(decided).capitalize()}: {'; '.join(reasons)}{shown}{cut}"
+
+
+def _allowed_loss(contract: Contract, anomalies: list[Judged], acked: str) -> str:
+    """``56 of 56 acknowledged records are gone, since ...``; empty where nothing is: a promise under which
+    records were lost was not put to the test, so nobody says that it was kept."""
+    lost = {
+        one.anomaly: one
+        for one in anomalies
+        if one.count and one.anomaly != UNPROVEN and contract.anomalies[one.anomaly].is_loss
+    }
+    if not lost:
+        return ""
+    first = next(iter(lost.values()))
+    if (of := lost.get("lost-write")) is not None:
+        return f"{of.count:,} of {acked} {'is' if of.count == 1 else 'are'} gone, since {of.why},"
+    named = ", ".join(f"{one.count:,} {name}" for name, one in lost.items())
+    return f"{named} among {acked}, since {first.why},"
 
 
 def _under(run: Run, figures: Figures) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from wrackline.harness.specification.build import topic_configs
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
 from wrackline.nemesis.faults.admin import MIN_ISR, ChangeConfigSpec
@@ -62,6 +64,7 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
                 min(int(one[MIN_ISR]) for one in of_topic if MIN_ISR in one),
                 contiguous=spec.workload.contiguous,
                 compacted=spec.workload.compacted,
+                deletion=_deletion(topic_configs(spec), configured.deletion, meanwhile),
             ),
         ),
         profile=configured.profile,
@@ -89,6 +92,27 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         unread=configured.unread,
         untested=spec.fleet.untested,
     )
+
+
+def _deletion(
+    topic: Mapping[str, str], brokers: Mapping[str, str], meanwhile: Sequence[Mapping[str, str]]
+) -> dict[str, str]:
+    """By what the topic's records may be deleted: of each setting the value that deletes most, of all that it
+    ever has. The brokers' settings hold for a topic that has none of its own."""
+    found: dict[str, str] = {}
+    for name in ("retention.ms", "retention.bytes"):
+        of_topic = [one[name] for one in (topic, *meanwhile) if name in one]
+        if of_topic:
+            found[name] = min(of_topic, key=_deletes_last)
+        if name not in topic:
+            by_size = name.endswith("bytes")
+            found |= {one: value for one, value in brokers.items() if one.endswith(".bytes") == by_size}
+    return found
+
+
+def _deletes_last(limit: str) -> float:
+    """Sorts limits: nothing is ever deleted by a negative one."""
+    return float(limit) if limit.isdigit() else float("inf")
 
 
 def _strategy(first: object, *meanwhile: object) -> str:

@@ -164,6 +164,11 @@ class KafkaSpec(SystemSpec):
                 self.config.get("unclean.leader.election.enable", parsed(self.version) < UNCLEAN_OFF_SINCE)
             ),
             recovery_strategy=NO_RECOVERY,
+            deletion={
+                name: str(value)
+                for name, value in self.config.items()
+                if name.startswith("log.retention.") and not name.endswith("interval.ms")
+            },
         )
 
     def client_settings(self) -> Mapping[str, str]:

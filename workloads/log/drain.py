@@ -1,7 +1,8 @@
-"""The final read: every partition from its log start to its end offset, by a consumer of its own.
+"""The final read: every partition from its log start to its end offset and on, by a consumer of its own.
 
-It is evidence of loss only when it reached the end offset that the leader reported after healing, so its last
-row says whether it did (``extra.complete``).
+It is evidence of loss only when it reached the end offset that the leader reported after healing and nothing
+was behind that, so its last row says whether it did (``extra.complete``). The end is asked for twice: where
+that lies below what the read has been given by then, it is the end that is wrong.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.history.model import Event, Type
-from wrackline.workloads.clients.base import ClientError, Consumer, Fetched
+from wrackline.workloads.clients.base import ClientError, Consumer, Fetched, Polled
 from wrackline.workloads.log.processes import Context, close_in_background, read_records
 
 CHUNK_RECORDS = 2_000
 CHUNK_S = 2.0
 """A chunk that brings nothing for so long fails, and the next begins with a fresh consumer."""
+QUIET_S = 1.0
+"""Behind the end that was told nothing must come for so long. A broker with its records in a storage that
+others share may give records for minutes that its end offset does not reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Drained:
     partition: int
     log_start: int
     end: int
-    """The end offset that the leader reported; -1 when no leader answered."""
+    """The end offset that the leader reported last; -1 when no leader answered."""
     records: int
     complete: bool
     problem: str | None
@@ -99,34 +103,52 @@ class _Drain:
             self.process += self.context.stride
 
     def _operation(self, client: Consumer) -> bool:
-        """One chunk: up to CHUNK_RECORDS records; the first asks for the end offset too, after its
-        invocation, so that it is an observation like any other. True when the end was reached."""
+        """One chunk: up to CHUNK_RECORDS records. True when the log is read whole.
+
+        The first asks for the end offset too, after its invocation, so that it is an observation like any
+        other. Behind that end the read goes on: when nothing comes any more the end is asked for again, and
+        what was read must reach it."""
         self._record(Type.INVOKE)
-        begin = time.monotonic_ns()
-        if self.high < 0:
-            try:
-                self.low, self.high = self._ends(client)
-            except ClientError as refused:
-                return self._failed(begin, "asking for the end offset", refused.name)
-            self.position = self.low
+        begin, past_end = time.monotonic_ns(), 0 <= self.high <= self.position
+        asked = self.high < 0
+        if asked and (refused := self._ask(client)):
+            return self._failed(begin, "asking for the end offset", refused)
         if not self.assigned:
             client.assign(self.context.topic, {self.partition: self.position})
             self.assigned = True
-        fetched, ended, error = self._read(client)
-        records, corrupt = read_records(fetched, self.context)
+        got = self._read(client, past_end=past_end)
+        records, corrupt = read_records(got.records, self.context)
         self.records += len(records)
-        self.position = max([self.position, ended, *(record.offset + 1 for record in records)])
-        complete = self.position >= self.high
-        if not complete and not records:
+        self.position = max(
+            [self.position, got.ended[self.partition], *(record.offset + 1 for record in records)]
+        )
+        if not records and not past_end and self.position < self.high:
             where = f"at offset {self.position} of {self.high}"
-            return self._failed(begin, where, error or "_TIMED_OUT")
+            if got.position_lost:  # the log may begin later by now
+                self.high = -1
+            return self._failed(begin, where, got.error or "_TIMED_OUT")
+        if past_end and not records:
+            if got.error and not got.position_lost:
+                return self._failed(begin, f"behind the end at offset {self.position}", got.error)
+            if refused := self._ask(client):
+                return self._failed(begin, "asking for the end offset again", refused)
+            asked = True
+        complete = past_end and not records and self.position >= self.high
         extra: dict[str, Any] = {"positions": {str(self.partition): self.position}}
-        if complete:
-            extra["complete"] = True
-        if corrupt:
-            extra["corrupt"] = corrupt
+        extra |= {"asked": True} if asked else {}
+        extra |= {"complete": True} if complete else {}
+        extra |= {"corrupt": corrupt} if corrupt else {}
         self._record(Type.OK, records=records, extra=extra, latency_ns=time.monotonic_ns() - begin)
         return complete
+
+    def _ask(self, client: Consumer) -> str:
+        """Why there was no answer; empty: there was one."""
+        try:
+            self.low, self.high = self._ends(client)
+        except ClientError as refused:
+            return refused.name
+        self.position = max(self.position, self.low)
+        return ""
 
     def _ends(self, client: Consumer) -> tuple[int, int]:
         """A consumer of committed records is told where the first open transaction begins. What was
@@ -141,17 +163,20 @@ class _Drain:
         finally:
             close_in_background(asker)
 
-    def _read(self, client: Consumer) -> tuple[list[Fetched], int, str | None]:
-        """(records, the end if the consumer met it else -1, an error's name)."""
+    def _read(self, client: Consumer, *, past_end: bool) -> Polled:
+        """All that came, until the chunk is full, the end is reached, or nothing has come for long.
+        ``past_end``: until something has come, or nothing for QUIET_S."""
         fetched: list[Fetched] = []
-        ended, error = -1, None
-        quiet_at = time.monotonic() + CHUNK_S
-        while self._short_of(fetched, ended) and error is None and time.monotonic() < quiet_at:
+        ended, lost, error = -1, False, None
+        quiet_at = time.monotonic() + (QUIET_S if past_end else CHUNK_S)
+        while error is None and time.monotonic() < quiet_at:
+            if bool(fetched) if past_end else not self._short_of(fetched, ended):
+                break
             polled = client.poll(CHUNK_RECORDS - len(fetched), 0.2)
             fetched += polled.records
             ended = max(ended, polled.ended.get(self.partition, -1))
-            error = polled.error
-        return fetched, ended, error
+            error, lost = polled.error, polled.position_lost
+        return Polled(fetched, error, lost, {self.partition: ended})
 
     def _failed(self, begin_ns: int, where: str, error: str) -> bool:
         self.problem = f"{where}: {error}"

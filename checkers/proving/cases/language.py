@@ -35,7 +35,7 @@ parts steps.
                             where that was asked for)
 ``p: a@0 of x``             a has the key x. The topic is then a compacted one
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached;
-                            ``final 1/``
+                            ``final 1/``; ``from 3``: the log begins there
 ``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR;
                             ``part``: not read whole; ``from 3``: the log begins there
 ==========================  ==================================================================================
@@ -287,22 +287,27 @@ class Case(Words):
             self._event(process, Type.OK, "end", partition=partition, high_watermark=end)
 
     def _final(self, words: list[str], step: str) -> None:
-        words, flags = self._flags(words, ("to",), ("short",), step)
+        words, flags = self._flags(words, ("to", "from"), ("short",), step)
         partition = int(words.pop(0)[:-1]) if words and re.fullmatch(r"\d+/", words[0]) else None
         held = tuple(self._record(word, step) for word in words)
         partition = partition if partition is not None else held[0].partition if held else 0
-        end = flags.get("to", held[-1].offset + 1 if held else 0)
+        start = flags.get("from", 0)
+        end = flags.get("to", held[-1].offset + 1 if held else start)
         reader = _READER + partition
+        whole = "short" not in flags
+        reached = max(end if whole else start, *(record.offset + 1 for record in held), start)
+        extra: dict[str, object] = {"positions": {str(partition): reached}, "asked": True}
+        extra |= {"complete": True} if whole else {}
         self._event(reader, Type.INVOKE, "drain", partition=partition)
         self._event(
             reader,
             Type.OK,
             "drain",
             partition=partition,
-            offset=0,
+            offset=start,
             high_watermark=end,
             records=held,
-            extra={} if "short" in flags else {"complete": True},
+            extra=extra,
         )
 
     def _holds(self, host: str, words: list[str], step: str) -> None:

@@ -16,6 +16,10 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: a@0 of x | q: b? of x | p: c@2 of y | final c@2",
         "p: a@0 of x | q: b? of x | p: c@2 of y | final b@1 c@2",
     ),
+    "lost-write of the last record of a key, where records were deleted": (
+        "p: a@0 of x | p: b@1 of y | p: c@2 of z | final c@2 from 1",
+        "p: a@0 of x | p: b@1 of y | p: c@2 of z | final c@2 from 2",
+    ),
     "vanished-read of the last record of a key": (
         "p: (a of x | q: b@1 of y | c: from 0 | c: got a@0 b@1 | final b@1",
         "p: (a of x | q: b@1 of x | c: from 0 | c: got a@0 b@1 | final b@1",
@@ -50,7 +54,7 @@ PAIRS: dict[str, tuple[str, str]] = {
     ),
     "lost-on-replica below the end of the final read": (
         "p: z@0 | p: a? | final z@0 a@1 | n2 holds z@0",
-        "p: z@0 | p: a? | final z@0 a@1 to 1 | n2 holds z@0",
+        "p: z@0 | p: a? | final z@0 | n2 holds z@0",
     ),
     "lost-on-replica": (
         "p: a@0 | final a@0 | n1 holds a@0 | n2 holds",
@@ -163,6 +167,14 @@ PAIRS: dict[str, tuple[str, str]] = {
     "stale-read": (
         "p: a@0 | p: b@1 | e: end 1 | final a@0 b@1",
         "p: a@0 | e: (end 0 | p: b@1 | e: end 1) | final a@0 b@1",
+    ),
+    "stale-end": (
+        "p: a@0 | p: b@1 | e: end 2 | final a@0 b@1 to 1",
+        "p: a@0 | p: b? | final a@0 b@1 to 1",
+    ),
+    "stale-end, told again when more had been read": (
+        "p: a@0 | p: b? | final a@0 b@1 to 1 | final to 1",
+        "p: a@0 | p: b? | final a@0 to 1 | final b@1 to 2",
     ),
     "future-read": (
         "c: from 0 | c: got a@0 | p: a@0 | final a@0",

@@ -24,7 +24,10 @@ def test_a_case_is_a_history() -> None:
     assert case.events[4].extra == {"positions": {"0": 0, "1": 5}}
     assert case.events[6].records[0].leader_epoch == 3
     assert (case.events[8].partition, case.events[8].high_watermark) == (1, 2)
-    assert (case.events[10].high_watermark, case.events[10].extra) == (2, {})
+    assert (case.events[10].high_watermark, case.events[10].extra) == (
+        2,
+        {"positions": {"0": 1}, "asked": True},
+    )
     assert case.info.topics[0].partitions == 2
 
 

@@ -79,7 +79,7 @@ def test_too_many_holes_part_nothing_from_there_on(tmp_path: Path) -> None:
     ("names", "after"),
     [
         (("lost-write", "vanished-read", "lost-committed"), 2),
-        (("inconsistent-offset", "stale-read", "watermark-regression", "not-linearizable"), 1),
+        (("inconsistent-offset", "stale-read", "stale-end", "watermark-regression", "not-linearizable"), 1),
     ],
 )
 def test_the_cause_lies_after_the_last_time_that_all_was_right(names: Sequence[str], after: int) -> None:

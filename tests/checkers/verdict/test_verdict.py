@@ -35,6 +35,27 @@ def test_allowed_findings_do_not_forbid_a_pass() -> None:
     assert "3 stale-read" in result["headline"]
 
 
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [
+        ({"lost_write": 56, "vanished_read": 3}, "56 of 1,000 acknowledged records are gone"),
+        ({"lost_write": 1}, "1 of 1,000 acknowledged records is gone"),
+        ({"vanished_read": 3}, "3 vanished-read among 1,000 acknowledged records"),
+        ({"lost_committed": 1}, "1 lost-committed among 1,000 acknowledged records"),
+    ],
+)
+def test_no_headline_says_that_a_promise_was_kept_where_records_are_gone(
+    lost: dict[str, int], told: str
+) -> None:
+    run = good_run()
+    run.info = dataclasses.replace(run.info, unclean_election=True)
+    result = decided(run, **lost)
+    assert result["verdict"] == Verdict.PASS
+    assert " kept" not in result["headline"]
+    assert result["headline"].startswith(f"acks-all-unclean+idempotence allows what was lost: {told}, since ")
+    assert "records may be lost with" in result["headline"]
+
+
 def test_violation() -> None:
     result = decided(good_run(), lost_write=2)
     assert (result["verdict"], result["exit_code"]) == (Verdict.VIOLATION, 1)

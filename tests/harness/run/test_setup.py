@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from wrackline.harness.run.forecast import forecast
+from wrackline.harness.run.setup import plan_of, run_info
 from wrackline.harness.specification.spec import parse
+from wrackline.systems.base import System
 
 STRATEGY = "configs: {unclean.recovery.strategy: %s}"
 MEANWHILE = f"nemesis.schedule=[{{at_s: 1, duration_s: 2, fault: change-config, {STRATEGY}}}]"
@@ -33,3 +38,37 @@ def test_a_recovery_strategy_that_is_ever_proactive_permits_loss(
     settings: tuple[str, ...], contract: str
 ) -> None:
     assert forecast(parse("{name: x}", "x.yaml", settings=settings)).contract.name == contract
+
+
+SHORTER = "nemesis.schedule=[{at_s: 1, duration_s: 2, fault: change-config, configs: {retention.ms: 9}}]"
+
+
+@pytest.mark.parametrize(
+    ("settings", "deletion"),
+    [
+        ((), {}),
+        (("topic.configs={retention.ms: 3000}",), {"retention.ms": "3000"}),
+        (("topic.configs={retention.bytes: 10}",), {"retention.bytes": "10"}),
+        (("topic.configs={retention.ms: 3000}", SHORTER), {"retention.ms": "9"}),
+        (("topic.configs={retention.ms: -1}", SHORTER), {"retention.ms": "9"}),
+        (
+            ("system.kind=apache-kafka", "system.config={log.retention.hours: 1}"),
+            {"log.retention.hours": "1"},
+        ),
+        (
+            (
+                "system.kind=apache-kafka",
+                "system.config={log.retention.hours: 1, log.retention.bytes: 5}",
+                "topic.configs={retention.ms: -1}",
+            ),
+            {"retention.ms": "-1", "log.retention.bytes": "5"},
+        ),
+    ],
+)
+def test_the_judge_is_told_by_what_records_are_deleted(
+    settings: tuple[str, ...], deletion: dict[str, str]
+) -> None:
+    spec = parse("{name: x}", "x.yaml", settings=settings)
+    system = cast("System", SimpleNamespace(name="x", nodes=()))
+    [topic] = run_info(spec, "t", system, plan_of(spec)).topics
+    assert topic.deletion == deletion

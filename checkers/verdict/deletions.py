@@ -1,0 +1,76 @@
+"""Whose records were deleted, and by what: where a log does not begin at offset 0 any more. The topic is
+made by the run, so each of its logs begins there.
+
+What lies below the log start was deleted and not lost (Kafka: the leader's log start is the log's, and its
+followers take it over). A deletion that the configuration explains is allowed; of another nobody knows what
+it took, and a log that lost its beginning looks the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wrackline.checkers.inputs.runs import Place, Run
+
+BY_AGE = {
+    "retention.ms": 1,
+    "log.retention.ms": 1,
+    "log.retention.minutes": 60_000,
+    "log.retention.hours": 3_600_000,
+}
+"""Settings that delete what is older -> milliseconds of their unit."""
+BY_SIZE = ("retention.bytes", "log.retention.bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What is gone from the beginning of one partition."""
+
+    place: Place
+    below: int
+    """The largest log start that anybody told: the leader, or a replica's own files."""
+    who: str
+    """Who told it."""
+    setting: str
+    """The setting that explains it; empty: none does."""
+
+    def __str__(self) -> str:
+        why = self.setting or f"by the word of {self.who}; no setting of topic or brokers explains it"
+        return f"{self.place[0]}-{self.place[1]} below offset {self.below:,} ({why})"
+
+
+def deletions(run: Run) -> list[Deletion]:
+    """In the order of partitions."""
+    found = []
+    for place in sorted({*run.final, *run.replicas}):
+        final = run.final.get(place)
+        told = [("its leader", final.deleted_below)] if final is not None else []
+        told += [
+            (f"the files of {host}", one.log_start)
+            for host, one in sorted(run.replicas.get(place, {}).items())
+        ]
+        who, below = max(told, key=lambda one: one[1])
+        if below > 0:
+            found.append(Deletion(place, below, who, _setting(run, place)))
+    return found
+
+
+def _setting(run: Run, place: Place) -> str:
+    settings: Mapping[str, str] = next(
+        (topic.deletion for topic in run.info.topics if topic.name == place[0]), {}
+    )
+    return ", ".join(
+        f"{name}={value}" for name, value in settings.items() if _deletes(name, value, run.end_ns)
+    )
+
+
+def _deletes(name: str, value: str, lasted_ns: int) -> bool:
+    """Whether it can have deleted anything in a run that lasted so long. Of -1 nothing is ever deleted."""
+    try:
+        limit = int(value)
+    except ValueError:
+        return False
+    if name in BY_AGE:
+        return 0 <= limit * BY_AGE[name] * 1_000_000 < lasted_ns
+    return name in BY_SIZE and limit >= 0

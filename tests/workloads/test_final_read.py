@@ -1,0 +1,80 @@
+"""The final read against librdkafka's own mock cluster, which is asked for the end and does not tell it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workloads.driving import driven
+from wrackline.checkers.inputs.runs import Run, load_run
+from wrackline.checkers.verdict.conditions import conditions
+from wrackline.checkers.verdict.metrics import Figures
+from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
+from wrackline.workloads.log import LogSpec
+from wrackline.workloads.log.drain import Drained
+
+SHORT = 5
+PARTITIONS = 4
+
+
+def read_back(bootstrap: str, run_dir: Path) -> tuple[Run, list[Drained]]:
+    spec = LogSpec(rate=0, senders=2, pollers=1, enders=0)
+    with driven(bootstrap, run_dir, spec, PARTITIONS, 400, tries=200, stop_s=15) as workload:
+        drained = workload.drain(deadline_s=20)
+    return load_run(run_dir), drained
+
+
+def told(run: Run) -> bool:
+    [condition] = [one for one in conditions(run, Figures()) if one.name == "final read complete"]
+    return condition.ok
+
+
+def test_the_end_is_asked_for_again_when_nothing_comes_any_more(mock_cluster: str, tmp_path: Path) -> None:
+    run, drained = read_back(mock_cluster, tmp_path / "run")
+    for partition in range(PARTITIONS):
+        final = run.final["log", partition]
+        assert (final.complete, final.stale_end) == (True, None)
+        assert [one.end for one in final.told] == [final.end] * 2 == [drained[partition].records] * 2
+        assert final.asked == final.told[0].invoke_index  # so late an end was shown to anybody
+    assert told(run)
+
+
+@pytest.mark.parametrize("lies", [1, 99])
+def test_the_read_goes_on_past_an_end_that_is_told_too_small(
+    mock_cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lies: int
+) -> None:
+    asked: dict[int, int] = {}
+    ends = RdkafkaConsumer.ends
+
+    def too_small(client: RdkafkaConsumer, topic: str, partition: int) -> tuple[int, int]:
+        low, high = ends(client, topic, partition)
+        asked[partition] = asked.get(partition, 0) + 1
+        return low, high - SHORT if asked[partition] <= lies else high
+
+    monkeypatch.setattr(RdkafkaConsumer, "ends", too_small)
+    run, drained = read_back(mock_cluster, tmp_path / "run")
+    for partition in range(PARTITIONS):
+        final = run.final["log", partition]
+        assert final.end == drained[partition].records > SHORT
+        assert final.complete
+        assert final.told[0].end == final.end - SHORT
+        assert final.stale_end == (None if lies == 1 else final.end - SHORT)
+    assert told(run) == (lies == 1)
+
+
+def test_an_end_that_is_told_too_large_is_never_reached(
+    mock_cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = RdkafkaConsumer.ends
+
+    def too_large(client: RdkafkaConsumer, topic: str, partition: int) -> tuple[int, int]:
+        low, high = ends(client, topic, partition)
+        return low, high + SHORT
+
+    monkeypatch.setattr(RdkafkaConsumer, "ends", too_large)
+    spec = LogSpec(rate=0, senders=2, pollers=1, enders=0)
+    with driven(mock_cluster, tmp_path / "run", spec, PARTITIONS, 400, tries=200, stop_s=15) as workload:
+        drained = workload.drain(deadline_s=4)
+    assert not any(one.complete for one in drained)
+    assert not told(load_run(tmp_path / "run"))
