@@ -114,8 +114,8 @@ class ClusterClient:
                     )
             time.sleep(0.1)
         raise DeployError(
-            f"topic {topic.name} could not be created in time; last seen: {refused or last or 'nothing'}; "
-            f"see that {topic.replication_factor} brokers, one for each replica, are registered and not fenced"
+            f"topic {topic.name} was not created in time; last seen: {refused or last or 'nothing'}; "
+            f"see that {topic.replication_factor} brokers, one a replica, are registered and not fenced"
         )
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:

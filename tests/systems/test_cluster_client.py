@@ -272,7 +272,9 @@ def test_a_topic_waits_for_a_broker_that_is_fenced_and_a_wrong_one_is_refused_at
             late = running.brokers[3]
             late.kill()
             wait_for("broker 3 to be fenced", lambda: 3 not in client.describe().brokers)
-            with pytest.raises(DeployError, match=r"in time; .*invalid_replication_factor.* not fenced"):
+            with pytest.raises(
+                DeployError, match=r"not created in time; .*invalid_replication_factor.* not fenced"
+            ):
                 client.create_topic(TopicSpec("never", 1, 3, {}), timeout_s=1.0)
             late.start()  # it needs longer than the first question
             client.create_topic(TopicSpec("log", 1, 3, {}), timeout_s=START_S)
