@@ -137,7 +137,7 @@ def _add_reasons(
 
     info = read_info(run_dir)
     answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
-    lines_found = add_lines(run_dir, verdict, info.started_at)
+    lines_found = add_lines(run_dir, verdict, info.started_at, info.nodes)
     invariants = invariants_of(run_dir, info)
     if not answers and not lines_found and invariants is None:
         return
