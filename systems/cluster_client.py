@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.systems.base import ClusterState, DeployError, Node, PartitionState, TopicSpec
+from wrackline.systems.insisting import passes
 from wrackline.systems.protocol import Connection, ProtocolError
 
 ASK_TIMEOUT_S = 1.0
@@ -70,7 +71,8 @@ class ClusterClient:
         self._voters.clear()
 
     def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None:
-        """Create it and wait until every partition has a leader and its full ISR. Raises DeployError."""
+        """Create it and wait until every partition has a leader and its full ISR. Raises DeployError: at once
+        for a refusal that waiting does not mend."""
         deadline = time.monotonic() + timeout_s
         last = self._ask_to_create(topic, deadline)
         while time.monotonic() < deadline:
@@ -90,7 +92,7 @@ class ClusterClient:
         )
 
     def _ask_to_create(self, topic: TopicSpec, deadline: float) -> str:
-        last = "nothing"
+        last = refused = ""
         asked_before = False
         while (left := deadline - time.monotonic()) > 0:
             for node in self._brokers:
@@ -101,17 +103,20 @@ class ClusterClient:
                 except ProtocolError as wrong:
                     last = str(wrong)
                     continue
-                last = f"{node.host.name}: {done.error.name}: {done.message or 'no message'}"
+                last = refused = f"{node.host.name}: {done.error.name}: {done.message or 'no message'}"
                 if done.error is ErrorCode.none:
                     return last
                 if done.error is ErrorCode.topic_already_exists and not first_try:
                     return last  # an earlier try whose answer we did not get
-                if not done.error.retriable:
+                if not passes(done.error) or topic.replication_factor > len(self._brokers):
                     raise DeployError(
                         f"topic {topic.name} cannot be created: {last}; mend the topic's settings"
                     )
             time.sleep(0.1)
-        raise DeployError(f"topic {topic.name} could not be created in time; last seen: {last}")
+        raise DeployError(
+            f"topic {topic.name} was not created in time; last seen: {refused or last or 'nothing'}; "
+            f"see that {topic.replication_factor} brokers, one a replica, are registered and not fenced"
+        )
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
         """Asks all brokers at once and merges their answers: the freshest state of each partition wins."""

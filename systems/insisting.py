@@ -19,6 +19,9 @@ ASK_S = 3.0
 """How long one broker may take."""
 PAUSE_S = 0.2
 
+_LACKS_BROKERS = frozenset({ErrorCode.broker_not_available, ErrorCode.invalid_replication_factor})
+"""Kafka's list has them as final. A broker that registers, or is no longer fenced, mends them."""
+
 T = TypeVar("T")
 
 
@@ -50,11 +53,16 @@ def insist(
         time.sleep(PAUSE_S)
 
 
+def passes(error: ErrorCode) -> bool:
+    """Whether a cluster that is left alone may take what it has refused with this error."""
+    return error.retriable or error in _LACKS_BROKERS
+
+
 def check(what: str, error: ErrorCode, message: str | None) -> None:
     """Raises NotNow for an error that passes, DeployError for one that does not."""
     if error is ErrorCode.none:
         return
     problem = f"{what}: {error.name}" + (f" ({message})" if message else "")
-    if error.retriable:
+    if passes(error):
         raise NotNow(problem)
     raise DeployError(f"the cluster refused: {problem}")

@@ -111,3 +111,4 @@ def _one(number: int) -> tuple[int, Part]:
 def _end_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its children
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # by this; a handler of the parent's is none of theirs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
 import threading
 import time
@@ -196,7 +195,6 @@ def serve_command(results: str, host: str, port: int, every_s: float) -> int:
             ) from wrong
         end = threading.Event()
         following = threading.Thread(target=renewal.follow, args=(end, every_s), daemon=True)
-        former = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as by Ctrl-C
         try:
             following.start()
             click.echo(f"{server.url} shows the runs of {results}; Ctrl-C ends it")
@@ -204,7 +202,6 @@ def serve_command(results: str, host: str, port: int, every_s: float) -> int:
         except KeyboardInterrupt:
             click.echo("ended", err=True)
         finally:
-            signal.signal(signal.SIGTERM, former)
             end.set()
             server.server_close()
             following.join(timeout=_SHUTDOWN_S)  # it may be writing into the folder that goes away

@@ -18,7 +18,7 @@ import click
 
 from wrackline.fleets.base import FleetError
 from wrackline.harness.cli.crash import EXIT_HOSTS, crash_line
-from wrackline.harness.cli.stopped import STOPPED, ending_at_once
+from wrackline.harness.cli.stopped import STOPPED, ending_at_once, interrupting
 from wrackline.plugins.registry import version
 from wrackline.systems.base import DeployError
 
@@ -129,6 +129,15 @@ class _Group(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Click answers Ctrl-C with an empty line of its own, which only a terminal that shows ^C needs."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stopped:
+            if sys.stderr.isatty():
+                click.echo(err=True)
+            raise click.Abort(*stopped.args) from stopped
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         with formatter.section("Commands"):
@@ -164,15 +173,15 @@ for _name in COMMANDS:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: runs the command and exits with its code; every error is one line on standard error."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[_Quiet()])
-    sys.exit(
-        _guarded(
+    with interrupting():
+        code = _guarded(
             lambda: wrackline.main(
                 args=list(arguments) if arguments is not None else None,
                 prog_name="wrackline",
                 standalone_mode=False,
             )
         )
-    )
+    sys.exit(code)
 
 
 def _guarded(command: Callable[[], Any]) -> int:

@@ -33,7 +33,7 @@ from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.elsewhere import find_runs, judge_elsewhere
 from wrackline.harness.run.judge import broken_down, exit_code, judge
-from wrackline.harness.run.progress import Progress
+from wrackline.harness.run.progress import on_stderr
 from wrackline.harness.specification.check import load_checked
 from wrackline.history.addresses import is_elsewhere
 
@@ -117,7 +117,7 @@ def judge_shown(
     properties: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Judged]:
     """Judge, while standard error shows how far it is."""
-    with _shown() as progress:
+    with on_stderr() as progress:
         return judge(
             runs,
             contract=contract,
@@ -126,10 +126,6 @@ def judge_shown(
             progress=progress.say,
             status=progress.status,
         )
-
-
-def _shown() -> Progress:
-    return Progress(Console(stderr=True, highlight=False, soft_wrap=True))
 
 
 def show_verdicts(judged: Sequence[Judged]) -> int:
@@ -203,7 +199,7 @@ def analyze_command(
         near = next(name for name in runs if name not in far)
         raise WrongInput(f"{near} is on this machine and {far[0]} is not; judge them in two calls")
     if far:
-        with _shown() as progress:
+        with on_stderr() as progress:
             judged = judge_elsewhere(
                 find_runs(far),
                 contract=contract,

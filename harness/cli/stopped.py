@@ -1,4 +1,4 @@
-"""Ctrl-C while modules are read is one line.
+"""Ctrl-C and SIGTERM end a command with one line, whatever it is at.
 
 What a command needs takes a second to import. A Ctrl-C in that second finds nothing begun, so the process can
 end where it stands; Python's own answer would be a traceback of whatever module was being read, or none at
@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
 STOPPED = 130
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+_NOBODY = (signal.SIG_DFL, signal.default_int_handler)
 
 
 def end(number: int, frame: FrameType | None) -> NoReturn:
@@ -27,13 +29,29 @@ def end(number: int, frame: FrameType | None) -> NoReturn:
 
 @contextmanager
 def ending_at_once() -> Iterator[None]:
-    """Meanwhile Ctrl-C ends the process, but not where a shell has told us to ignore it."""
-    before = signal.getsignal(signal.SIGINT)
-    ours = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
-    if ours:
-        signal.signal(signal.SIGINT, end)
+    """Meanwhile a signal ends the process, but not where a shell has told us to ignore it."""
+    with _handling(end):
+        yield
+
+
+@contextmanager
+def interrupting() -> Iterator[None]:
+    """Meanwhile SIGTERM is answered as Ctrl-C is: whoever has begun something ends it. Who handles the two in
+    another way sets handlers of its own."""
+    with _handling(signal.default_int_handler):
+        yield
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Of the signals that nobody handles yet (main thread only)."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {one: there for one in _ENDING if (there := signal.getsignal(one)) in _NOBODY}
+    for number in before:
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        if ours:
-            signal.signal(signal.SIGINT, before)
+        for number, there in before.items():
+            signal.signal(number, there)

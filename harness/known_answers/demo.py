@@ -17,6 +17,7 @@ import click
 
 from wrackline.checkers.engine.spark.session import session as judging_session
 from wrackline.checkers.findings import Verdict
+from wrackline.harness.known_answers.driving import judge_telling
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run.judge import broken_down, judge
 from wrackline.harness.specification.check import load_checked
@@ -82,7 +83,7 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
 
 def _judge(outcomes: list[Outcome], master: str) -> list[Checked]:
     driven = [each.run_dir for each in outcomes if each.driven]
-    judged = judge(driven, master=master, progress=click.echo) if driven else []
+    judged = judge_telling(judge, driven, master=master) if driven else []
     found = {each.run_dir: each for each in judged}
     return [Checked(found.get(each.run_dir) or broken_down(each.run_dir, each.troubles)) for each in outcomes]
 
@@ -163,7 +164,7 @@ def _stricter(checked: Checked, master: str) -> str:
     """Judge run 2 by the contract it did not have."""
     if not _anomaly(checked.judged.verdict, "lost-write").get("count"):
         return "not judged, nothing was lost"
-    [again] = judge([checked.judged.run_dir], contract=STRICTER, master=master, progress=click.echo)
+    [again] = judge_telling(judge, [checked.judged.run_dir], contract=STRICTER, master=master)
     checked.expect(
         again.word is Verdict.VIOLATION,
         f"under contract {STRICTER} the same run must be a violation, it is {again.word.value}",

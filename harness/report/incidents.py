@@ -13,6 +13,7 @@ from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import RunFiles
+from wrackline.history import packed
 from wrackline.history.json_values import mapping, rows, texts, whole
 
 BREAKING: Final = (Meaning.VIOLATION, Meaning.EXPECTED)
@@ -142,5 +143,8 @@ def _line(row: Mapping[str, Any], run_dir: Path) -> LogLine:
         whole(row, "number") or 0,
         whole(row, "at_ns"),
         str(row.get("text") or ""),
-        ".." not in file and not file.startswith("/") and (run_dir / file).is_file(),
+        ".." not in file
+        and not file.startswith("/")
+        and (run_dir / file).is_file()
+        and not file.endswith(packed.SUFFIX),
     )

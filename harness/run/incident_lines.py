@@ -4,7 +4,9 @@ leader reached, and the lines that a person wants to see, with file and number."
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from wrackline.checkers.verdict.anomaly import Anomaly
@@ -12,7 +14,7 @@ from wrackline.checkers.verdict.incidents.joining import INCONSISTENT_OFFSET
 from wrackline.checkers.verdict.incidents.sentences import in_full, listed
 from wrackline.harness.run.node_lines import Line, Tells, lines_of
 
-MOST_LINES: Final = 6
+MOST_LINES: Final = 10
 """Of one incident."""
 BEFORE_NS: Final = 2_000_000_000
 AFTER_NS: Final = 5_000_000_000
@@ -20,10 +22,15 @@ EXACT_NS: Final = 100_000_000
 """Times are known to within this where the hosts' clocks are on record."""
 
 
-def add_lines(run_dir: Path, verdict: dict[str, Any], started_at: str = "") -> bool:
+def add_lines(
+    run_dir: Path,
+    verdict: dict[str, Any],
+    started_at: str = "",
+    nodes: Mapping[str, str] = MappingProxyType({}),
+) -> bool:
     """Add to each incident of a partition its ``lines`` and ``truncations``, and what they say of its
     mechanism. ``started_at``: when the run began, by our time of day, for a run that has not put down the
-    hosts' clocks. Returns whether any were found. Raises OSError."""
+    hosts' clocks. ``nodes``: the host of each id. Returns whether any were found. Raises OSError."""
     incidents = [one for one in verdict.get("incidents", ()) if one["topic"] is not None]
     if not incidents:
         return False
@@ -38,14 +45,21 @@ def add_lines(run_dir: Path, verdict: dict[str, Any], started_at: str = "") -> b
         cuts = _cuts(own, one, is_lasting=any(_is_of_cuts(each) for each in seen))
         takeover = _takeover(own, one, is_loss=bool(seen) and all(each.is_loss for each in seen))
         of_leader = [] if takeover is None else [takeover, *_loaded(own, one, takeover)]
-        chosen = _chosen(own, one, [*of_leader, *cuts])
+        left = list(_left_unclean(found, one, nodes))
+        chosen = _chosen(own, one, [*of_leader, *(line for _, *lines in left for line in lines), *cuts])
         one["lines"] = [line.to_json() for line in chosen]
         one["truncations"] = [
             {"node": line.host, "at_ns": line.known_ns, "to": line.end, "was": line.was}
             for line in cuts[:MOST_LINES]
         ]
         leader = (one["leader_after"] or {}).get("leader") if takeover is None else takeover.host
-        said = [*_said_of_leader(one, leader, cuts, takeover), *_said_of_others(leader, cuts)]
+        said = [
+            *_said_of_unclean(found, left),
+            *_said_of_leader(one, leader, cuts, takeover),
+            *_said_of_epochs(own, takeover),
+            *_said_of_ends(own, takeover),
+            *_said_of_others(leader, cuts),
+        ]
         _retold(verdict, one, said)
     return any(one["lines"] for one in incidents)
 
@@ -122,6 +136,23 @@ def _loaded(own: Sequence[Line], incident: Mapping[str, Any], takeover: Line) ->
     return found[-1:]
 
 
+def _left_unclean(
+    found: Sequence[Line], incident: Mapping[str, Any], nodes: Mapping[str, str]
+) -> Iterator[tuple[str, Line, Line]]:
+    """(host, the line that calls its shutdown unclean, the line in which it registers) of those who could
+    have led, in the order of time: therefore they left the ELR."""
+    before, at = incident.get("leader_before") or {}, incident["at_ns"]
+    could = {before.get("leader"), *before.get("isr", ()), *before.get("elr", ())}
+    brokers = [line for line in found if line.broker is not None and line.at_ns is not None]
+    for line, after in pairwise(brokers):
+        host = nodes.get(str(line.broker))
+        pair = (line.tells, after.tells, after.broker) == (Tells.UNCLEAN, Tells.REGISTERS, line.broker)
+        if not pair or host is None or host not in could or not _is_near(line, incident):
+            continue
+        if at is None or (line.at_ns or 0) <= at + (EXACT_NS if line.is_exact else BEFORE_NS):
+            yield host, line, after
+
+
 def _chosen(own: Sequence[Line], incident: Mapping[str, Any], first: Sequence[Line]) -> list[Line]:
     """``first``, and then what else was near: whom the controller elected before what replicas say, and lines
     near the change of leader before those far from it. Those chosen are in the order of time."""
@@ -165,6 +196,45 @@ def _is_before(line: Line, incident: Mapping[str, Any]) -> bool:
     """Whether there was none of what the incident is about yet."""
     begin, slack = incident["first_ns"], EXACT_NS if line.is_exact else BEFORE_NS
     return line.at_ns is not None and begin is not None and line.at_ns < begin - slack
+
+
+def _said_of_unclean(found: Sequence[Line], left: Sequence[tuple[str, Line, Line]]) -> Iterator[str]:
+    """Why a replica left the ELR."""
+    for host, unclean, registers in left:
+        epochs = ""
+        if registers.broker_epoch is not None:
+            fenced = [one for one in found if one.broker == registers.broker and one.tells is Tells.FENCED]
+            earlier = [one for one in fenced if (one.at_ns or 0) <= (registers.at_ns or 0)]
+            was = f", {earlier[-1].broker_epoch} before" if earlier else ""
+            epochs = f" in broker epoch {registers.broker_epoch}{was}"
+        at = "" if unclean.known_ns is None else f" at {unclean.known_ns / 1e9:,.3f} s"
+        yield f"{host} registered{at}{epochs}, and the controller took its shutdown for unclean."
+
+
+def _said_of_epochs(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
+    """Which partition epoch the takeover began."""
+    if takeover is None or takeover.partition_epoch is None:
+        return
+    elections = [line for line in own if line.tells is Tells.ELECTED]
+    was = [one.partition_epoch_was for one in elections if one.partition_epoch == takeover.partition_epoch]
+    after = f", after {was[0]}" if was and was[0] is not None else ""
+    yield f"{takeover.host} led from partition epoch {takeover.partition_epoch} on{after}."
+
+
+def _said_of_ends(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
+    """Where each replica's log ended when the new leader took over."""
+    if takeover is None or takeover.end is None:
+        return
+    epoch = takeover.leader_epoch
+    ends = {
+        line.host: line.end
+        for line in own
+        if line.tells is Tells.FOLLOWS and line.leader_epoch == epoch and line.end is not None
+    }
+    if ends:
+        ends[takeover.host] = takeover.end
+        told = listed([f"{ends[host]:,} on {host}" for host in sorted(ends)])
+        yield f"When leader epoch {epoch} began, the logs ended at {told}."
 
 
 def _said_of_leader(

@@ -45,7 +45,7 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     until_ns = _until_ns(files)
     traces = [
         Trace(
-            packed.plain_name(file).relative_to(run_dir).as_posix(),
+            file.relative_to(run_dir).as_posix(),
             _lines(file, until_ns),
             clocks.ahead_ns.get(file.parent.name, 0) + clocks.start_ns,
         )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # they are used.
 
 VERDICT_JSON = "verdict.json"
+_NAMED = 3
+"""Runs, in the line that says how they are judged."""
 _WORST_FIRST = (
     Verdict.VIOLATION,
     Verdict.NOT_REPRODUCED,
@@ -105,6 +107,8 @@ def judge(
             progress=progress,
             status=lambda line: status(f"judging {line}"),
         )
+    except KeyboardInterrupt as stopped:
+        raise KeyboardInterrupt(_not_judged(run_dirs)) from stopped
     except AnalysisError as wrong:
         for number, (run_dir, verdict) in enumerate(wrong.judged.items(), 1):
             progress(reported(run_dir, verdict, f"({number} of {len(wrong.judged)})").line)
@@ -113,6 +117,13 @@ def judge(
         reported(run_dir, verdict, f"({number} of {len(run_dirs)})")
         for number, (run_dir, verdict) in enumerate(zip(run_dirs, verdicts, strict=True), 1)
     ]
+
+
+def _not_judged(run_dirs: Sequence[Path]) -> str:
+    """What a person reads who has stopped the judging."""
+    named = " ".join(map(str, run_dirs[:_NAMED]))
+    more = f", and {len(run_dirs) - _NAMED} more" if len(run_dirs) > _NAMED else ""
+    return f"stopped while judging, and no verdict was written; `wrackline analyze {named}`{more} begins anew"
 
 
 def _add_reasons(
@@ -126,7 +137,7 @@ def _add_reasons(
 
     info = read_info(run_dir)
     answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
-    lines_found = add_lines(run_dir, verdict, info.started_at)
+    lines_found = add_lines(run_dir, verdict, info.started_at, info.nodes)
     invariants = invariants_of(run_dir, info)
     if not answers and not lines_found and invariants is None:
         return

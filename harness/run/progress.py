@@ -50,3 +50,8 @@ class Progress:
             elif of != self._status_of or time.monotonic() - self._status_at >= PLAIN_EVERY_S:
                 self._status_at, self._status_of = time.monotonic(), of
                 self.console.print(escape(line))
+
+
+def on_stderr() -> Progress:
+    """For a command whose answer is on standard output."""
+    return Progress(Console(stderr=True, highlight=False, soft_wrap=True))

@@ -9,8 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from kio.schema.api_versions.v0 import response as api_versions
@@ -20,8 +21,10 @@ from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta
 
+from tests.broker.clients.loopback import START_S, wait_for
+from tests.broker.clients.loopback import Cluster as RealCluster
 from wrackline.fleets.base import Host, PowerSwitch, Remote
-from wrackline.systems.base import DeployError, Node
+from wrackline.systems.base import DeployError, Node, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, named_by_most
 from wrackline.systems.protocol import Connection, ProtocolError
 
@@ -257,3 +260,27 @@ def test_the_active_controller_is_whom_a_majority_of_them_names(
             vote.set_result(one)
         votes.append(vote)
     assert named_by_most(votes, time.monotonic() + 0.05) == named
+
+
+def test_a_topic_waits_for_a_broker_that_is_fenced_and_a_wrong_one_is_refused_at_once(tmp_path: Path) -> None:
+    with RealCluster(tmp_path, brokers=3) as running:
+        nodes = [
+            Node(number, Host(f"n{number}", "127.0.0.1"), frozenset({"broker"}), broker.port)
+            for number, broker in running.brokers.items()
+        ]
+        with closing(ClusterClient(Loopback(), nodes, ())) as client:
+            late = running.brokers[3]
+            late.kill()
+            wait_for("broker 3 to be fenced", lambda: 3 not in client.describe().brokers)
+            with pytest.raises(
+                DeployError, match=r"not created in time; .*invalid_replication_factor.* not fenced"
+            ):
+                client.create_topic(TopicSpec("never", 1, 3, {}), timeout_s=1.0)
+            late.start()  # it needs longer than the first question
+            client.create_topic(TopicSpec("log", 1, 3, {}), timeout_s=START_S)
+            found = client.describe().partition("log", 0)
+            assert found is not None
+            assert set(found.isr) == {1, 2, 3}
+            for wrong in (TopicSpec("wide", 1, 4, {}), TopicSpec("odd", 1, 3, {"no.such.setting": "1"})):
+                with pytest.raises(DeployError, match=r"cannot be created: .*; mend the topic's settings"):
+                    client.create_topic(wrong, timeout_s=START_S)

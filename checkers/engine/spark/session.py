@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ MIN_JAVA = 17
 DEFAULT_MEMORY = "2g"
 MEMORY_VARIABLE = "WRACKLINE_SPARK_MEMORY"
 JAVA_TIMEOUT_S = 30.0
+STOP_S = 10.0
+"""How long a cluster may take to be told that an analysis was stopped."""
 _SCRATCH, _LOCK = "wrackline-spark-", "owner"
 _REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
@@ -109,11 +112,13 @@ def session(
         offer = f"{master} offers none with {spark.conf.get('spark.executor.memory')} of memory"
         watch = ExecutorWatch(spark.sparkContext, offer, progress)
     try:
-        yield spark
+        with _jvm_killed_by_interrupt(master):
+            yield spark
     finally:
         if watch is not None:
             watch.end()
-        spark.stop()
+        if _has_jvm():
+            spark.stop()
         if watch is not None and watch.gone:
             raise SparkUnavailable(watch.gone)  # goes before what the ended jobs raised
 
@@ -201,16 +206,20 @@ def _start(
         # The JVM's own words (incubator modules, native libraries) are no concern of whoever reads a verdict.
         gateway = None
         if SparkContext._gateway is None:
-            gateway = launch_gateway(conf, {"stderr": jvm_log, "stdout": jvm_log})  # type: ignore[no-untyped-call]
+            with _children_killed_by_interrupt():
+                # A group of its own, which can be ended with the scripts that start the JVM.
+                given = {"stderr": jvm_log, "stdout": jvm_log, "process_group": 0}
+                gateway = launch_gateway(conf, given)  # type: ignore[no-untyped-call]
             if archive is not None and archive.is_being_made:
                 atexit.register(archive.keep, gateway.proc)
-        if chosen["spark.master"].startswith("local"):
-            context = SparkContext(conf=conf, gateway=gateway)
-        else:
-            with _within(wait_s(), SparkContext._gateway or gateway):
+        with _jvm_killed_by_interrupt(chosen["spark.master"], gateway), _own_interrupts():
+            if chosen["spark.master"].startswith("local"):
                 context = SparkContext(conf=conf, gateway=gateway)
-            context.addPyFile(str(bundle(scratch)))
-        return SparkSession(context)
+            else:
+                with _within(wait_s(), SparkContext._gateway or gateway):
+                    context = SparkContext(conf=conf, gateway=gateway)
+                context.addPyFile(str(bundle(scratch)))
+            return SparkSession(context)
     except (PySparkException, Py4JError) as wrong:
         jvm_log.seek(0)
         why = _reason(jvm_log.read().splitlines()) or str(wrong).splitlines()[0]
@@ -220,6 +229,63 @@ def _start(
             f"{why}; "
             f"check the master, or set {MEMORY_VARIABLE}"
         ) from wrong
+
+
+@contextlib.contextmanager
+def _jvm_killed_by_interrupt(master: str, gateway: Any = None) -> Iterator[None]:
+    """Whoever stops an analysis waits for no job and for no archive of classes. A cluster is told first."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        gateway, context = SparkContext._gateway or gateway, SparkContext._active_spark_context
+        if gateway is not None:
+            if context is not None and not master.startswith("local"):
+                with contextlib.suppress(Py4JError), _within(STOP_S, gateway):
+                    context.stop()
+            if context is not None:  # its thread would print how it lost the JVM
+                context._accumulatorServer.handle_error = lambda *_: None
+            _end_group(gateway.proc.pid)
+            gateway.proc.wait()
+        raise
+
+
+@contextlib.contextmanager
+def _children_killed_by_interrupt() -> Iterator[None]:
+    """Those that this thread has begun inside: PySpark tells of its JVM only when that has answered."""
+    own = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    before = own.read_text().split()
+    try:
+        yield
+    except KeyboardInterrupt:
+        for pid in set(own.read_text().split()) - set(before):
+            _end_group(int(pid))
+        raise
+
+
+@contextlib.contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """PySpark's answer to Ctrl-C asks the JVM to cancel all jobs, and is an error of its own where that does
+    not answer."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _end_group(leader: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _has_jvm() -> bool:
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None and SparkContext._gateway.proc.poll() is None
 
 
 @contextlib.contextmanager

@@ -55,10 +55,14 @@ class ZooKeeperAdmin:
     def create_topic(self, topic: TopicSpec, *, timeout_s: float) -> None:
         """One that is there already is no error."""
 
+        def alive(asking: Asking) -> list[int]:
+            registered = {int(one) for one in asking.children(IDS)}
+            return [one for one in self._carriers if one in registered]
+
         def create(asking: Asking) -> None:
-            alive = {int(one) for one in asking.children(IDS)}
-            brokers = [one for one in self._carriers if one in alive]
-            partitions = spread(topic, brokers)
+            wanted = min(topic.replication_factor, len(self._carriers))  # more there will never be
+            asking.wait(f"{wanted} brokers to register", lambda: len(alive(asking)) >= wanted)
+            partitions = spread(topic, alive(asking))
             # Its settings first: the brokers read them when they are told of the topic.
             asking.put(f"/config/topics/{topic.name}", said(config=dict(topic.configs)))
             asking.create(topic_path(topic.name), said(partitions=partitions))

@@ -1,5 +1,5 @@
-"""Ctrl-C before the command has begun: one line and exit code 130, wherever Python is reading at that
-moment."""
+"""Ctrl-C or SIGTERM before the command has begun: one line and exit code 130, wherever Python is reading at
+that moment."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("slow", ["click", "numpy", "paramiko"])
-def test_ctrl_c_while_modules_are_read_is_one_line(tmp_path: Path, slow: str) -> None:
+def test_a_signal_while_modules_are_read_is_one_line(
+    tmp_path: Path, slow: str, number: signal.Signals
+) -> None:
     """A module that the command line needs takes its time; whatever it does with exceptions makes no
     difference."""
     (tmp_path / f"{slow}.py").write_text(
@@ -34,7 +37,7 @@ def test_ctrl_c_while_modules_are_read_is_one_line(tmp_path: Path, slow: str) ->
     with begun:
         assert begun.stdout is not None
         assert begun.stdout.readline() == "reading\n"
-        begun.send_signal(signal.SIGINT)
+        begun.send_signal(number)
         out, err = begun.communicate(timeout=30)
     assert (begun.returncode, out) == (130, "")
     assert err == "wrackline: stopped before anything was begun\n"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -14,11 +15,13 @@ import pytest
 
 from wrackline.broker.defects import REGISTRY
 from wrackline.harness.known_answers import defects as suites
+from wrackline.harness.known_answers import driving
 from wrackline.harness.known_answers.defects import Tally, cases
 from wrackline.harness.known_answers.findings import findings
 from wrackline.harness.known_answers.not_on_hosts import NOT_ON_HOSTS
 from wrackline.harness.known_answers.stories import stories
 from wrackline.harness.run import Judged, Options, Outcome
+from wrackline.harness.run.forecast import forecast
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided import defects, logs, operators, outages, races, swaps
 from wrackline.simulator.guided import SCHEDULES as SIMULATED
@@ -195,6 +198,31 @@ def test_all_runs_are_made_with_their_twins_and_judged_together(
     suites.show([tally])
     assert "trunc_hw  b01-truncate-to-hw  2 of 2  2 of 2      lost-write (2)" in capsys.readouterr().out
     assert tally.to_dict()["found"] == {"lost-write": 2}
+
+
+def test_it_says_how_far_the_judging_is_and_which_run_the_machine_was_too_slow_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [case] = cases(["trunc-hw"])
+    usual_s = forecast(case.with_defect).usual_s
+    clock = iter([0.0, 0.0, 1.5 * usual_s, 2 * usual_s, 4.5 * usual_s, 5 * usual_s])
+    monkeypatch.setattr(driving, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(
+        suites, "run", lambda spec, options: Outcome(options.results / spec.name, (), driven=True)
+    )
+
+    def judge(run_dirs: Sequence[Path], *, status: Callable[[str], None], **_: Any) -> list[Judged]:
+        status("judging 2 runs, 7 of 40 parts done")
+        return [Judged(each, judged("pass", tmp_path).verdict, None) for each in run_dirs]
+
+    monkeypatch.setattr(suites, "judge", judge)
+    suites.defects([case], tmp_path)
+    out, err = capsys.readouterr()
+    assert err == "judging 2 runs, 7 of 40 parts done\n"
+    [slow] = [line for line in out.splitlines() if "too slow" in line]
+    assert slow.startswith(
+        "trunc-hw, the twin, 1 of 1: this machine is too slow for its timing: the run took "
+    )
 
 
 def test_after_ctrl_c_no_further_run_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.incident_lines import MOST_LINES, add_lines
 from wrackline.harness.run.node_lines import WIDTH
+from wrackline.history import packed
 
 START_NS = 1_795_446_800 * 1_000_000_000
 """2026-11-23 15:13:20 UTC."""
@@ -78,6 +79,81 @@ def test_lines_of_kafkas_log_about_the_partition_near_the_incident(tmp_path: Pat
     assert one["mechanism"][-1] == "n3 had cut its log to 7 at 13.054 s."
     assert said["reasons"] == [in_full(one), "another reason"]
     assert "7 at 13.054 s. The evidence is 3 lost-write." in in_full(one)
+
+
+LAST_KNOWN_LEADER = {
+    "c1/broker.log": """\
+[2026-11-23 15:13:30,100] INFO [QuorumController id=101] Fencing broker 3 at epoch 14 because its session
+[2026-11-23 15:13:30,200] INFO [QuorumController id=101] Registering a new incarnation of broker 2. \
+Broker epoch will become 107.
+[2026-11-23 15:13:32,100] INFO [QuorumController id=101] handleBrokerUncleanShutdown: changing 1 partition(s)
+[2026-11-23 15:13:32,100] INFO [QuorumController id=101] Registering a new incarnation of broker 3. Previous \
+incarnation ID was A; new incarnation ID is B. Generated 1 record(s). Broker epoch will become 108.
+[2026-11-23 15:13:32,101] INFO [QuorumController id=101] Replayed RegisterBrokerRecord establishing a new \
+incarnation of broker 3: RegisterBrokerRecord(brokerId=3, brokerEpoch=108, endPoints=[])
+[2026-11-23 15:13:36,500] INFO [QuorumController id=101] UNCLEAN partition change for log-0 with topic ID T: \
+leader: -1 -> 3, leaderEpoch: 1 -> 2, partitionEpoch: 5 -> 6 (ReplicationControlManager)
+""",
+    "n1/broker.log": """\
+[2026-11-23 15:13:36,545] INFO [Broker id=1] Follower log-0 starts at leader epoch 1 from \
+offset 4 with partition epoch 3 and high watermark 0.
+[2026-11-23 15:13:36,550] INFO [Broker id=1] Follower log-0 starts at leader epoch 2 from \
+offset 9 with partition epoch 6 and high watermark 8.
+""",
+    "n3/broker.log": """\
+[2026-11-23 15:13:36,540] INFO [Broker id=3] Leader log-0 with topic id Some(T) starts at leader epoch 2\
+ from offset 0 with partition epoch 6, high watermark 0
+""",
+}
+NODES = {"1": "n1", "2": "n2", "3": "n3", "101": "c1"}
+COULD_LEAD = {"leader": "n1", "isr": ["n1"], "elr": ["n3"]}
+
+
+def test_why_a_replica_left_the_elr_with_its_epochs_and_where_the_logs_ended(tmp_path: Path) -> None:
+    one = incident(leader_before=COULD_LEAD)
+    add_lines(run_with(tmp_path, LAST_KNOWN_LEADER), verdict(one), nodes=NODES)
+    assert one["mechanism"][2:] == [
+        "n3 registered at 12.100 s in broker epoch 108, 14 before, and the controller took its shutdown for "
+        "unclean.",
+        "The log of n3 was empty when it took over.",
+        "n3 led from partition epoch 6 on, after 5.",
+        "When leader epoch 2 began, the logs ended at 9 on n1 and 0 on n3.",
+    ]
+    cited = [(line["file"], line["number"]) for line in one["lines"]]
+    assert cited[:2] == [("nodes/c1/broker.log", 3), ("nodes/c1/broker.log", 4)]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"leader_before": {"leader": "n1", "isr": ["n1"], "elr": ["n2"]}},
+        {"leader_before": COULD_LEAD, "at_ns": 11_000_000_000},
+    ],
+    ids=["it was in no ELR", "the leader had changed before"],
+)
+def test_an_unclean_shutdown_that_has_nothing_to_do_with_it_is_left_out(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    one = incident(**changed)
+    add_lines(run_with(tmp_path, LAST_KNOWN_LEADER), verdict(one), nodes=NODES)
+    assert not [said for said in one["mechanism"] if "unclean" in said]
+    assert not [line for line in one["lines"] if "incarnation" in line["text"]]
+
+
+def test_a_clean_registration_takes_nobody_out_of_the_elr(tmp_path: Path) -> None:
+    clean = LAST_KNOWN_LEADER["c1/broker.log"].replace("changing 1 partition(s)", "changing 0 partition(s)")
+    one = incident(leader_before=COULD_LEAD)
+    add_lines(run_with(tmp_path, {**LAST_KNOWN_LEADER, "c1/broker.log": clean}), verdict(one), nodes=NODES)
+    assert not [said for said in one["mechanism"] if "unclean" in said]
+
+
+def test_a_packed_log_is_cited_by_the_name_that_it_has(tmp_path: Path) -> None:
+    run_dir = run_with(tmp_path, {"n3/broker.log": KAFKA + " " * packed.WORTH_BYTES})
+    assert packed.pack(run_dir.glob("nodes/*/*")) > 0
+    one = incident()
+    assert add_lines(run_dir, verdict(one))
+    assert {line["file"] for line in one["lines"]} == {"nodes/n3/broker.log.zst"}
+    assert all((run_dir / line["file"]).is_file() for line in one["lines"])
 
 
 def test_a_host_whose_clock_is_ahead(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import orjson
 import pytest
 
@@ -29,6 +31,19 @@ def test_replicas_go_round_and_leave_the_first_controller_out() -> None:
 def test_more_replicas_than_brokers_are_refused() -> None:
     with pytest.raises(DeployError, match="3 replicas need as many brokers, there are 2"):
         spread(TopicSpec("log", 1, 3, {}), (1, 2))
+
+
+def test_a_topic_waits_for_a_broker_whose_session_is_not_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = InMemory(**{one: b"{}" for one in THREE if one != "/brokers/ids/2"})
+
+    def registers(what: str, holds: Callable[[], bool]) -> None:
+        assert not holds(), what
+        nodes.nodes["/brokers/ids/2"] = b"{}"
+        assert holds(), what
+
+    monkeypatch.setattr(nodes, "wait", registers)
+    admin(nodes).create_topic(TopicSpec("log", 1, 3, {}), timeout_s=1)
+    assert orjson.loads(nodes.nodes["/brokers/topics/log"])["partitions"] == {"0": [1, 2, 3]}
 
 
 def test_an_election_is_asked_for_and_waited_for() -> None:
