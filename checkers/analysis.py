@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.cycles import TRANSACTIONS
 from wrackline.checkers.anomalies.evidence import finished
 from wrackline.checkers.anomalies.group_tables import KINDS, duplicates
-from wrackline.checkers.anomalies.registry import Evidence, anomalies, checks, names
+from wrackline.checkers.anomalies.registry import Evidence, anomalies, checks, names, not_looked_for
 from wrackline.checkers.anomalies.transaction_tables import ends
 from wrackline.checkers.engine.frames import Frame
 from wrackline.checkers.engine.spark.following import followed
@@ -44,6 +44,7 @@ from wrackline.checkers.verdict.contracts import contract_for, named
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, incidents_of
 from wrackline.checkers.verdict.load import loads
 from wrackline.checkers.verdict.metrics import Figures, metrics
+from wrackline.checkers.verdict.seal import sealed
 from wrackline.checkers.verdict.verdict import Found, meaning_of, verdict
 from wrackline.history.addresses import is_elsewhere, remove
 from wrackline.history.files import whole_file
@@ -242,6 +243,8 @@ def _judged(spark: SparkSession, runs: Sequence[Run], job: _Job) -> dict[Path, _
     began = time.monotonic()
     tables = Tables(spark, runs)
     job.progress(f"looking for {len(checks())} anomalies in {sum(run.rows for run in runs):,} events")
+    if missing := not_looked_for():
+        job.progress(f"not looked for: {', '.join(missing)}")
     with in_pieces(spark, _pieces(spark, runs)):
         job.at(f"{_runs(runs)}: reading and judging")
         judged = judge(tables)
@@ -354,7 +357,8 @@ def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
     incidents = NONE_FOUND
     if any(map(outcome.found.total, outcome.found.counts)):
         incidents = incidents_of(run, run.directory / FINDINGS_FILE, anomalies(), meaning_of(terms))
-    result = verdict(terms, outcome.found, outcome.figures, outcome.engine, incidents)
+    result = verdict(terms, outcome.found, outcome.figures, outcome.engine, incidents, not_looked_for())
+    result = sealed(run.directory, result)
     if contract is None:
         _write_json(run.directory / VERDICT_FILE, result)
     else:

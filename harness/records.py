@@ -19,6 +19,7 @@ import yaml
 from upath import UPath
 
 from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.checkers.verdict.seal import SEAL, why_broken
 from wrackline.history.addresses import folder_at
 from wrackline.history.files import PARQUET, RUN_JSON, WAL
 
@@ -112,6 +113,8 @@ class Record:
     expected: tuple[str, ...] = ()
     """The anomalies that it had to show."""
     verdict: Verdict | None = None
+    sealed: bool = False
+    """Whether the verdict shows that nothing was changed since; an earlier version's does not."""
     headline: str = ""
     reasons: tuple[str, ...] = ()
     contract: str = ""
@@ -203,6 +206,9 @@ def record(folder: UPath | Path, night: Night | None = None) -> Record:
     run, verdict, metrics = (
         _json(folder / name, trouble) for name in (RUN_JSON, "verdict.json", "metrics.json")
     )
+    if why := _seal_broken(folder, verdict):
+        trouble.append(why)
+        verdict = {}
     failure = _json(folder / "infrastructure.json", trouble)
     files = {"run": run, "verdict": verdict, "metrics": metrics}
     try:
@@ -260,6 +266,7 @@ def _record(
         defects=tuple(map(str, run.get("defects") or ())),
         expected=tuple(map(str, run.get("expected") or ())),
         verdict=Verdict(verdict["verdict"]) if judged else None,
+        sealed=SEAL in verdict,
         headline=str(verdict.get("headline") or ""),
         reasons=tuple(map(str, verdict.get("reasons") or ())),
         contract=str((verdict.get("contract") or {}).get("name") or ""),
@@ -334,6 +341,13 @@ def _json(path: UPath, trouble: list[str]) -> dict[str, Any]:
         trouble.append(f"{path.name}: not a JSON object")
         return {}
     return content
+
+
+def _seal_broken(folder: UPath, verdict: Mapping[str, Any]) -> str:
+    try:
+        return why_broken(folder, verdict)
+    except OSError as wrong:
+        return f"the seal of verdict.json cannot be checked: {wrong}"
 
 
 def _state(folder: UPath, *, judged: bool, failed: bool, trouble: Iterable[str]) -> State:

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from wrackline.history import wal
 from wrackline.history.model import Event, RunInfo
 from wrackline.history.schema import METADATA_KEY, SCHEMA
+from wrackline.history.tally import TALLY_KEY, Tally, count_table
 
 log = logging.getLogger(__name__)
 
@@ -205,17 +206,30 @@ def whole_file(path: Path) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
-def open_writer(path: Path) -> pq.ParquetWriter:
-    return pq.ParquetWriter(path, SCHEMA, **PARQUET_OPTIONS)
+class HistoryWriter(pq.ParquetWriter):  # type: ignore[misc]
+    """Writes a history, and counts what it writes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, SCHEMA, **PARQUET_OPTIONS)
+        self.tally: Tally = {}
+
+    def write_table(self, table: pa.Table, row_group_size: int | None = None) -> None:
+        super().write_table(table, row_group_size=row_group_size)
+        count_table(self.tally, table)
 
 
-def put_info(writer: pq.ParquetWriter, info: RunInfo) -> None:
-    """The run's information goes into the file's footer last, when all of it is known."""
-    writer.add_key_value_metadata({METADATA_KEY: info.to_json()})
+def open_writer(path: Path) -> HistoryWriter:
+    return HistoryWriter(path)
+
+
+def put_info(writer: HistoryWriter, info: RunInfo) -> None:
+    """The run's information goes into the file's footer last, when all of it is known, and how many rows of
+    each kind there are."""
+    writer.add_key_value_metadata({METADATA_KEY: info.to_json(), TALLY_KEY: orjson.dumps(writer.tally)})
 
 
 def write_row_groups(
-    writer: pq.ParquetWriter, pending: list[pa.Table], *, everything: bool = False
+    writer: HistoryWriter, pending: list[pa.Table], *, everything: bool = False
 ) -> list[pa.Table]:
     """Write what makes whole row groups (or ``everything``); returns what is still pending."""
     rows = sum(len(table) for table in pending)

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 from pyspark.sql import Column, DataFrame
 
 from wrackline.checkers.anomalies.explained_by import BY_ORDER, ExplainedBy
+from wrackline.checkers.anomalies.installed import installed
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text
 from wrackline.checkers.engine.marks import Mark, Marks, Test, TestByValue
 from wrackline.checkers.engine.tables import CandidateOfRun, Tables
@@ -178,6 +179,13 @@ def explained_by() -> dict[str, ExplainedBy]:
 
 def names() -> tuple[str, ...]:
     return tuple(one.name for one in checks())
+
+
+def not_looked_for() -> tuple[str, ...]:
+    """Anomalies that are installed and that nothing here looks for: they are not registered, or one of their
+    marks is not, so that no row would ever have it."""
+    found = {one.name for one in checks() if all(mark in _MARKS for mark in one.marks)}
+    return tuple(name for name in dict.fromkeys((*installed(), *names())) if name not in found)
 
 
 @cache

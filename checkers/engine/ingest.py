@@ -50,7 +50,7 @@ from wrackline.checkers.inputs.first_look import Partners
 from wrackline.checkers.inputs.operations import Operations, of_clients
 from wrackline.checkers.inputs.row_groups import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
 from wrackline.checkers.inputs.table import concatenated, constant
-from wrackline.checkers.inputs.validity import check_answers, check_numbers, check_order
+from wrackline.checkers.inputs.validity import check_answers, check_asked, check_numbers, check_order
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
 
 
@@ -113,6 +113,7 @@ class Ingest:
         invoked = events.kind[order] == INVOKE
         follows = np.append(same, False)
         answered = invoked & follows & ~np.append(invoked[1:], True)
+        check_asked(events.index[order], process, np.flatnonzero(invoked & follows & ~answered))
         silent = ~invoked & (events.f[order] == self._number("send")) & (events.size[order] == 0)
         last_of_process = ~follows
         still_open = invoked & last_of_process

@@ -18,6 +18,7 @@ from wrackline.checkers.explain.shown import IncidentRows, Sample, sampled
 from wrackline.checkers.findings import WORST_FIRST
 from wrackline.checkers.gather import FINDINGS_FILE
 from wrackline.checkers.inputs.runs import BROKEN
+from wrackline.checkers.verdict.seal import why_broken
 from wrackline.history import HistoryError, history_files, read_info
 from wrackline.history.excerpts import History
 from wrackline.history.files import whole_file
@@ -49,6 +50,8 @@ def explain(run_dir: Path) -> Explanations:
     except _BROKEN:
         system = ""
     verdict, metrics = (_json(run_dir / name) for name in ("verdict.json", "metrics.json"))
+    if why_broken(run_dir, verdict):
+        verdict = {}
     return write(run_dir, system, lambda: history_files(run_dir), verdict, metrics)
 
 

@@ -18,6 +18,7 @@ from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.latecomers import Latecomer, Latecomers
 from wrackline.checkers.inputs.operations import of_clients
 from wrackline.checkers.inputs.row_groups import INVOKE, TYPES, Names, Split, ints, open_file
+from wrackline.history.tally import Tally, count
 
 _COLUMNS = (
     *(
@@ -56,6 +57,7 @@ class Survey:
     unplaced: tuple[int, int] | None = None
     """See wrackline.checkers.inputs.latecomers."""
     events: int = 0
+    tally: Tally = field(default_factory=dict)
     end_ns: int = 0
     problem: str = ""
 
@@ -82,6 +84,7 @@ def survey(split: Split) -> Survey:
             numbers = kinds.codes(table["type"])
             kind = np.array([TYPES.get(name, 3) for name in kinds.names], dtype=np.int64)[numbers]
             f = fs.codes(table["f"])
+            count(found.tally, fs.names, kinds.names, f, numbers)
             topics.codes(table["topic"])
             client = of_clients(process, f, fs)
             used |= set(np.unique(f[process >= 0]).tolist())

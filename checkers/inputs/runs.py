@@ -6,6 +6,7 @@ grows with the number of operations is Spark's.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +18,12 @@ from wrackline.checkers.inputs.final_reads import FinalRead, ReplicaRead
 from wrackline.checkers.inputs.first_look import Partners, Survey, partners, survey
 from wrackline.checkers.inputs.latecomers import Latecomer, latest
 from wrackline.checkers.inputs.row_groups import Split, count_facts, splits_of
-from wrackline.checkers.inputs.validity import Senseless, check_footer
+from wrackline.checkers.inputs.validity import Incomplete, Senseless, check_footer, check_tally
 from wrackline.history import HistoryError, history_files, read_info
 from wrackline.history.addresses import parquet
 from wrackline.history.files import info_in
 from wrackline.history.model import CONTROL, DIED, NEMESIS, PARTITION, REPLICA, Event, RunInfo, Type
+from wrackline.history.tally import Tally, tally_in
 
 NO_HISTORY = (
     ValueError,
@@ -144,6 +146,8 @@ class Run:
     """When members of groups crashed: the others wait until their group has put them out."""
     end_ns: int = 0
     rows: int = 0
+    tally: Tally | None = None
+    """How many rows of each kind were written; None: the history does not say it."""
     facts: int = 0
     """Records and events, as the footers of its files count them."""
     splits: list[Split] = field(default_factory=list)
@@ -182,8 +186,7 @@ def open_run(directory: Path, number: int = 0, history: str = "") -> Run:
     try:
         files = [history] if history else [str(file) for file in history_files(directory, check=False)]
         info = _info_at(history) if history else read_info(directory)
-        for file in files:
-            _check_footer(file, info.test_id)
+        said = [_check_footer(file, info.test_id) for file in files]
         splits = [split for file in files for split in splits_of(number, file)]
         facts = sum(count_facts(file) for file in files)
     except (HistoryError, *BROKEN) as wrong:
@@ -192,7 +195,7 @@ def open_run(directory: Path, number: int = 0, history: str = "") -> Run:
         where = history or str(directory)
         said = str(wrong) if where in str(wrong) else unreadable(where, wrong)
         raise AnalysisError(said) from wrong
-    run = Run(directory, info, files, trouble=trouble, splits=splits, facts=facts)
+    run = Run(directory, info, files, trouble=trouble, splits=splits, facts=facts, tally=said[0])
     run.nodes = {int(node): host for node, host in info.nodes.items() if str(node).isdigit()}
     return run
 
@@ -203,11 +206,12 @@ def _info_at(address: str) -> RunInfo:
         return info_in(file, address)
 
 
-def _check_footer(path: str, test_id: str) -> None:
-    """Raises OSError or ValueError."""
+def _check_footer(path: str, test_id: str) -> Tally | None:
+    """How many rows of each kind the history says it has. Raises OSError or ValueError."""
     with parquet(path) as file:
         try:
             check_footer(file, test_id)
+            return tally_in(file)
         except Senseless as wrong:
             raise Senseless(unreadable(path, wrong)) from wrong
 
@@ -222,6 +226,8 @@ def surveyed_split(split: Split) -> Survey:
 
 def unreadable(path: str, wrong: Exception) -> str:
     """What is wrong with a history, in one line."""
+    if isinstance(wrong, Incomplete):
+        return f"{path}: is incomplete ({wrong}); restore it from a copy or run the test again"
     if isinstance(wrong, Senseless):
         return f"{path}: makes no sense ({wrong}); restore it from a copy or run the test again"
     first = (str(wrong).splitlines() or [type(wrong).__name__])[0]
@@ -231,6 +237,7 @@ def unreadable(path: str, wrong: Exception) -> str:
 def surveyed(run: Run, surveys: Sequence[Survey]) -> Run:
     """Takes up what the splits of a run had to say. Raises AnalysisError."""
     phases: list[tuple[str, int]] = []
+    tally: Counter[str] = Counter()
     for one in sorted(surveys, key=lambda one: one.number):
         if one.problem:
             raise AnalysisError(one.problem)
@@ -247,9 +254,14 @@ def surveyed(run: Run, surveys: Sequence[Survey]) -> Run:
                 f"{run.directory}: rows of nemesis or runner make no sense ({first})"
             ) from wrong
         run.rows += one.events
+        tally.update(one.tally)
         run.end_ns = max(run.end_ns, one.end_ns)
         run.topics += [topic for topic in one.topics if topic not in run.topics]
         run.kinds |= set(one.kinds)
+    try:
+        check_tally(run.tally, tally)
+    except Incomplete as wrong:
+        raise AnalysisError(unreadable(run.files[0], wrong)) from wrong
     ends = [time for _, time in phases[1:]] + [run.end_ns]
     run.phases = [
         Phase(name, begin, max(begin, end)) for (name, begin), end in zip(phases, ends, strict=False)

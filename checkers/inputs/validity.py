@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FOREIGN
 from wrackline.history.schema import SCHEMA
+from wrackline.history.tally import Tally, difference
 
 PARTITIONS = 1 << 20
 """A partition's number is below this (wrackline.checkers.engine.context)."""
@@ -26,9 +27,13 @@ class Senseless(ValueError):
     """A history contradicts itself. One line: which event, what is wrong with it."""
 
 
+class Incomplete(Senseless):
+    """A history lacks events: what would be found in the rest is no evidence. One line: what is missing."""
+
+
 def check_footer(file: pq.ParquetFile, test_id: str) -> None:
     """Columns and their types; and by the statistics of row groups: no nulls, no times before the start of
-    the run, no other test. Raises Senseless."""
+    the run, no other test, every index from 0 on. Raises Senseless."""
     wrong = next(_columns(file.schema_arrow), None)
     if wrong is not None:
         raise Senseless(f"not a history: {wrong}")
@@ -46,6 +51,42 @@ def check_footer(file: pq.ParquetFile, test_id: str) -> None:
             if name == "test_id" and said.has_min_max and (said.min, said.max) != (test_id, test_id):
                 other = said.max if said.min == test_id else said.min
                 raise Senseless(f"events of test {other} in the history of {test_id}")
+    _check_whole(file)
+
+
+def _check_whole(file: pq.ParquetFile) -> None:
+    """Indexes are 0 to n-1: by the statistics of row groups, so that no event is read of a file that is
+    whole. Raises Incomplete, and Senseless for indexes that do not ascend."""
+    expected = 0
+    for group in range(file.metadata.num_row_groups):
+        row_group = file.metadata.row_group(group)
+        rows = row_group.num_rows
+        said = row_group.column(_place_of(file, "index")).statistics
+        known = said is not None and said.has_min_max
+        if rows and not (known and (said.min, said.max) == (expected, expected + rows - 1)):
+            _check_indexes(file.read_row_group(group, columns=["index"], use_threads=False), expected)
+        expected += rows
+
+
+def _place_of(file: pq.ParquetFile, column: str) -> int:
+    return next(n for n in range(file.metadata.num_columns) if file.metadata.schema.column(n).path == column)
+
+
+def _check_indexes(table: pa.Table, expected: int) -> None:
+    index: Ints = table["index"].to_numpy()
+    check_order(index, expected - 1 if expected else NONE)
+    wrong = np.flatnonzero(index != np.arange(expected, expected + len(index)))
+    if len(wrong):
+        at, before = int(index[wrong[0]]), expected + int(wrong[0])
+        gone = f"event {before}" if at == before + 1 else f"events {before} to {at - 1}"
+        raise Incomplete(f"{gone} missing: indexes go from 0 up by one")
+
+
+def check_tally(said: Tally | None, there: Tally) -> None:
+    """As many events of each kind as were written. ``said`` by the file; None: an earlier version wrote it.
+    Raises Incomplete."""
+    if said is not None and (wrong := difference(said, there)):
+        raise Incomplete(f"it has {wrong} that were written")
 
 
 def _columns(schema: pa.Schema) -> Iterator[str]:
@@ -95,6 +136,17 @@ def check_answers(index: Ints, process: Ints, unasked: Bools) -> None:
     if unasked.any():
         at = int(np.flatnonzero(unasked)[0])
         raise Senseless(f"event {int(index[at])} completes what process {int(process[at])} never invoked")
+
+
+def check_asked(index: Ints, process: Ints, unanswered: Ints) -> None:
+    """``unanswered``: places of invocations that are followed by another one of their process. Raises
+    Incomplete: a process does one thing at a time, so there was an answer."""
+    if len(unanswered):
+        at = int(unanswered[0])
+        raise Incomplete(
+            f"process {int(process[at])} invoked event {int(index[at + 1])} before event {int(index[at])} "
+            "had been completed: its completion is missing"
+        )
 
 
 def check_types(seen: Iterable[str], known: Collection[str]) -> None:

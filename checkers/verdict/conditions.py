@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.runs import Place, Run
@@ -48,6 +48,14 @@ def conditions(run: Run, figures: Figures) -> list[Condition]:
         _load_kept_up(run, figures),
         *_thresholds_met(run, figures),
     ]
+
+
+def all_looked_for(looked_for: Collection[str], missing: Collection[str]) -> Condition:
+    """``missing``: anomalies that are installed and were not looked for."""
+    name = "every installed check was made"
+    if missing:
+        return Condition(name, False, f"not looked for: {', '.join(missing)}; ./wrack setup installs all")
+    return Condition(name, True, f"{len(looked_for)} anomalies were looked for")
 
 
 def _went_to_its_end(run: Run) -> Condition:

@@ -8,7 +8,7 @@ other way round: reproduced or not reproduced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
 from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.condition import Condition
-from wrackline.checkers.verdict.conditions import conditions, planned_faults
+from wrackline.checkers.verdict.conditions import all_looked_for, conditions, planned_faults
 from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Ruling
 from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
@@ -173,11 +173,13 @@ def verdict(
     figures: Figures,
     engine: Mapping[str, Any],
     incidents: Incidents = NONE_FOUND,
+    not_looked_for: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The content of verdict.json."""
+    """The content of verdict.json. ``not_looked_for``: anomalies that are installed, by name."""
     run = contract.run
     anomalies = rulings(contract, found)
-    met = conditions(run, figures)
+    looked_for = [name for name in found.counts if name not in not_looked_for]
+    met = [*conditions(run, figures), all_looked_for(looked_for, not_looked_for)]
     decided, reasons = decide(contract, anomalies, found, met)
     if decided is Verdict.VIOLATION:
         reasons = [*_what_happened(incidents), *reasons]
@@ -211,6 +213,7 @@ def verdict(
             }
             for one in anomalies
         ],
+        "checks": {"looked_for": looked_for, "not_looked_for": list(not_looked_for)},
         "conditions": [{"name": one.name, "ok": one.ok, "detail": one.detail} for one in met],
         "faults": [_fault(fault) for fault in run.faults],
         "planned_faults": None if run.info.plan is None else len(planned_faults(run)),

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import orjson
 
+from wrackline.checkers.verdict.seal import why_broken
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.history.files import private_folder
 
@@ -132,6 +134,15 @@ def need_writable(results: Path) -> None:
 
 
 def need_verdict(run_dir: Path) -> None:
-    """Raises WrongInput for a run that was not judged yet."""
-    if not (run_dir / "verdict.json").exists():
-        raise WrongInput(f"{run_dir.name} was not judged yet: `wrackline analyze {run_dir.name}` does it")
+    """Raises WrongInput for a run that was not judged yet, or that was changed since."""
+    try:
+        verdict = orjson.loads((run_dir / "verdict.json").read_bytes())
+        why = why_broken(run_dir, verdict) if isinstance(verdict, dict) else ""
+    except FileNotFoundError:
+        raise WrongInput(
+            f"{run_dir.name} was not judged yet: `wrackline analyze {run_dir.name}` does it"
+        ) from None
+    except (OSError, orjson.JSONDecodeError):
+        return  # what cannot be read is told where it is shown
+    if why:
+        raise WrongInput(f"{run_dir}: {why}")

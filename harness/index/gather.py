@@ -19,7 +19,15 @@ from wrackline.history.files import PARQUET, whole_file
 
 _READERS: Final = 4
 """Histories that are read at a time; Arrow gives up the interpreter's lock for most of it."""
-_SIGNED: Final = ("run.json", "verdict.json", "metrics.json", "infrastructure.json", PARQUET, "report.html")
+_SIGNED: Final = (
+    "run.json",
+    "spec.yaml",
+    "verdict.json",
+    "metrics.json",
+    "infrastructure.json",
+    PARQUET,
+    "report.html",
+)
 _FORM: Final = 2
 """Of what is kept; raised when `Latency` changes."""
 

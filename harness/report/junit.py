@@ -117,9 +117,8 @@ def _made_case(suite: ElementTree.Element, name: str, files: RunFiles) -> None:
     spent = max(ends, default=0) / 1e9 + (numeric(mapping(verdict, "engine"), "seconds") or 0)
     case.set("time", f"{spent:.3f}")
     if verdict is None:
-        _outcome(
-            case, "error", "the run has no verdict", "verdict.json is missing or not readable", "not judged"
-        )
+        why = next((gap.why for gap in files.gaps if gap.what == "verdict.json"), "not readable")
+        _outcome(case, "error", "the run has no verdict", f"verdict.json: {why}", "not judged")
     elif verdict.get("verdict") == Verdict.INFRASTRUCTURE:
         reasons = "\n".join(texts(verdict, "reasons"))
         _outcome(

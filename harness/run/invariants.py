@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from wrackline.harness.run.account import MISSING
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.written import judged_of_history
 from wrackline.history import HistoryError, packed
@@ -57,6 +58,7 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
             profile=info.profile,
             flush_mode=info.flush_mode,
             recovery_strategy=info.recovery_strategy,
+            missing=_missing(run_dir, info.nodes, {file.parent.name for file in files}),
         )
     except (KeyError, ValueError, TypeError) as wrong:
         return {"checked": [], "why": f"the traces make no sense ({type(wrong).__name__}: {wrong})"}
@@ -75,6 +77,20 @@ def _of_history(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     except (KeyError, ValueError, TypeError) as wrong:
         return {"checked": [], "why": f"the history makes no sense ({type(wrong).__name__}: {wrong})"}
     return None if found is None else _section(found, info.nodes, None)
+
+
+def _missing(run_dir: Path, nodes: Mapping[str, str], traced: Collection[str]) -> dict[int, str]:
+    """Nodes whose trace is not here, or not whole, as far as the collector has noted it, and why."""
+    found = {}
+    for node, host in nodes.items():
+        try:
+            noted = (run_dir / "nodes" / host / MISSING).read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        why = [line for line in noted if host not in traced or "trace" in line]
+        if why and node.isdecimal():
+            found[int(node)] = f"its trace is not whole: {why[0]}"
+    return found
 
 
 def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> dict[str, Any]:

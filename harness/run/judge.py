@@ -13,6 +13,7 @@ import orjson
 
 from wrackline.checkers.findings import EXIT_CODES, Verdict
 from wrackline.checkers.inputs.runs import AnalysisError
+from wrackline.checkers.verdict.seal import sealed, why_broken
 from wrackline.harness.run.incident_lines import add_lines
 from wrackline.history import read_info
 
@@ -148,6 +149,7 @@ def _add_reasons(
         verdict["invariants"] = invariants
         broken = reasons(invariants)
     verdict["reasons"] = [*verdict["reasons"], *broken, *lines(answers)]
+    verdict |= sealed(run_dir, verdict)
     name = VERDICT_JSON if contract is None else f"verdict.{contract}.json"
     replace_file(run_dir / name, orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
 
@@ -173,7 +175,7 @@ def _report(run_dir: Path, progress: Callable[[str], None], *, explained: bool =
 def broken_down(run_dir: Path, troubles: Sequence[str]) -> Judged:
     """The verdict of a run in which no operation was recorded, so there is nothing to analyse."""
     info = read_info(run_dir)
-    verdict = {
+    verdict: dict[str, Any] = {
         "test_id": info.test_id,
         "name": info.name,
         "verdict": Verdict.INFRASTRUCTURE.value,
@@ -205,17 +207,21 @@ def broken_down(run_dir: Path, troubles: Sequence[str]) -> Judged:
         "phases": [],
     }
     (run_dir / "metrics.json").write_bytes(orjson.dumps(metrics) + b"\n")
+    verdict = sealed(run_dir, verdict)
     (run_dir / VERDICT_JSON).write_bytes(orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
     return Judged(run_dir, verdict, _report(run_dir, _silent))
 
 
 def read_verdict(run_dir: Path) -> dict[str, Any] | None:
-    """A run's verdict.json, or None when it was not judged yet (or the file cannot be read)."""
+    """A run's verdict.json, or None when it was not judged yet (or the file cannot be read, or something was
+    changed since)."""
     try:
         verdict = orjson.loads((run_dir / VERDICT_JSON).read_bytes())
+        if not isinstance(verdict, dict) or why_broken(run_dir, verdict):
+            return None
     except (OSError, orjson.JSONDecodeError):
         return None
-    return verdict if isinstance(verdict, dict) and verdict.get("verdict") in set(Verdict) else None
+    return verdict if verdict.get("verdict") in set(Verdict) else None
 
 
 def exit_code(words: Iterable[Verdict]) -> int:

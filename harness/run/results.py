@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from wrackline.checkers.verdict.seal import UNSEALED
 from wrackline.harness.records import Record, State, record
 from wrackline.history.files import PARQUET, RUN_JSON, WAL
 
@@ -76,9 +77,12 @@ def table(results: Path) -> list[Row]:
 
 def _row(one: Record) -> Row:
     if one.verdict is None:
+        if one.state is State.DAMAGED:
+            return Row(one.run, "-", "", "", one.trouble)
         state = "recording, or killed" if one.state is State.RECORDING else "not judged"
         return Row(one.run, "-", "", "", f"{state}; `wrackline analyze {one.run}`")
     planned = max(one.planned_faults, len(one.faults))
     proved = sum(fault.proved for fault in one.faults)
     acked = int(one.metrics.get("acknowledged", 0))
-    return Row(one.run, one.verdict, f"{acked:,}", f"{proved}/{planned}" if planned else "0", one.headline)
+    headline = one.headline if one.sealed else f"({UNSEALED}) {one.headline}"
+    return Row(one.run, one.verdict, f"{acked:,}", f"{proved}/{planned}" if planned else "0", headline)

@@ -24,7 +24,7 @@ class Heard:
     """What of this the steps that were taken have shown. A line does not wait for what no trace shows."""
 
     def __init__(self, streams: Mapping[NodeId, Sequence[Step]]) -> None:
-        self._ever, self._now = _Shown(forgets=False), _Shown()
+        self._ever, self._now = Shown(forgets=False), Shown()
         for steps in streams.values():
             for step in steps:
                 self._ever.take(step)
@@ -50,7 +50,9 @@ class Heard:
         self._now.take(step)
 
 
-class _Shown:
+class Shown:
+    """What the steps that were taken have shown."""
+
     def __init__(self, *, forgets: bool = True) -> None:
         """``forgets``: the ends that a log has had and was cut below since."""
         self.lives: set[str] = set()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import cast
 
 from wrackline.broker.model.types import FlushMode, NodeId, RecoveryStrategy
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.zookeeper import NAMES
+from wrackline.simulator.traced.lacking import Lacking
 from wrackline.simulator.traced.lines import COMMIT, MIGRATION, Step, Trace
-from wrackline.simulator.traced.nodes import TracedWorld
+from wrackline.simulator.traced.nodes import TracedServer, TracedWorld
 from wrackline.simulator.traced.order import Order
 from wrackline.simulator.traced.replay import Replay, TracedObserver
 from wrackline.simulator.traced.undecided import PARTLY, UNDECIDED, UNDECIDED_ON_ZOOKEEPER
@@ -86,10 +88,12 @@ def judge(
     profile: str,
     flush_mode: str,
     recovery_strategy: str,
+    missing: Mapping[NodeId, str] = MappingProxyType({}),
 ) -> Judged:
     """Ask every invariant that a trace decides, after each step of the run. ``flush_mode`` and
     ``recovery_strategy`` are those of the brokers' configuration. In profile zk08 the transactions of
-    ZooKeeper are one of the traces."""
+    ZooKeeper are one of the traces. ``missing``: nodes whose trace is known not to be there, or not to be
+    whole, and why."""
     streams: Streams = {}
     for trace in traces:
         for node, steps in trace.steps().items():
@@ -102,12 +106,19 @@ def judge(
         asked = _without_controller(streams, profile, flush)
     else:
         asked = _with_controller(streams, profile, flush, RecoveryStrategy(recovery_strategy))
-    order, broken, taken = Order(streams), _Broken(asked), 0
+    lacking = Lacking(streams, missing)
+    for node in lacking.why.keys() - streams.keys():
+        asked.world.brokers[node] = TracedServer()
+    order, broken, taken = Order(streams), _Broken(asked, lacking), 0
     until_ns = min(gaps, default=None)
     step: Step | None = None
     for step in order:
         if asked.replay.gap or (until_ns is not None and step.at_ns >= until_ns):
             break
+        if why := lacking.untold(step):
+            asked.replay.gap = why
+            break
+        lacking.took(step)
         taken += 1
         for record in asked.replay.records(step):
             asked.checker(cast(World, asked.world), record)
@@ -129,6 +140,7 @@ def judge(
         unread=sum(len(trace.broken) for trace in traces),
         blind=(
             *(f"{tp}: {why}" for tp, why in blind.items()),
+            *(f"{tp or 'what is of no partition'}: {why}" for tp, why in broken.undecided.items()),
             *([asked.replay.gap] if asked.replay.gap else []),
         ),
     )
@@ -165,15 +177,21 @@ def _without_controller(streams: Streams, profile: str, flush: FlushMode) -> _As
 class _Broken:
     """What the checker has found since the last look, with the place of the step after which it did."""
 
-    def __init__(self, asked: _Asked) -> None:
-        self._asked = asked
+    def __init__(self, asked: _Asked, lacking: Lacking) -> None:
+        self._asked, self._lacking = asked, lacking
         self._seen = 0
         self.found: list[Broken] = []
+        self.undecided: dict[str, str] = {}
+        """Partition -> why what was seen of it decides nothing; empty: of no partition."""
 
     def look(self, step: Step) -> None:
         violations, blind = self._asked.checker.violations, self._asked.replay.blind
         for one in violations[self._seen :]:
-            if one.tp not in blind:
+            if one.tp in blind:
+                continue
+            if why := self._lacking.silent(one.tp):
+                self.undecided.setdefault("" if one.tp is None else str(one.tp), why)
+            else:
                 tp = "" if one.tp is None else str(one.tp)
                 self.found.append(Broken(one.id, one.name, step.at_ns, one.node, tp, one.message, step.place))
         self._seen = len(violations)

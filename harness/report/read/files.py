@@ -14,6 +14,7 @@ import orjson
 
 from wrackline.checkers.explain.form import from_json
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group
+from wrackline.checkers.verdict.seal import SEAL, UNSEALED, why_broken
 from wrackline.history.files import whole_file
 from wrackline.history.json_values import mapping, numeric, rows, texts, whole
 from wrackline.history.model import RunInfo
@@ -87,10 +88,11 @@ def read_run(directory: Path) -> RunFiles:
     check_run(directory)
     gaps: list[Gap] = []
     info = _read_info(directory / "run.json", gaps)
+    verdict = _read_verdict(directory / "verdict.json", "so there is no verdict", gaps)
     return RunFiles(
         directory=directory,
         info=info,
-        verdict=_read_json(directory / "verdict.json", "so there is no verdict", gaps),
+        verdict=verdict,
         others=_read_others(directory, gaps),
         metrics=_read_json(
             directory / "metrics.json", "so throughput, latency and availability are not known", gaps
@@ -130,6 +132,21 @@ def _read_json(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | No
     return found
 
 
+def _read_verdict(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | None:
+    """None too where something was changed after the run had been judged."""
+    found = _read_json(path, loss, gaps)
+    try:
+        why = why_broken(path.parent, found or {})
+    except OSError as wrong:
+        why = f"its seal cannot be checked: {wrong.strerror or wrong}"
+    if why:
+        gaps.append(Gap(path.name, why))
+        return None
+    if found is not None and SEAL not in found:
+        gaps.append(Gap(path.name, UNSEALED))
+    return found
+
+
 def _read_explanations(path: Path, gaps: list[Gap]) -> Explanations:
     """What the judge wrote of its findings."""
     content = _read_bytes(path, "so the evidence behind the verdict cannot be shown", gaps)
@@ -152,7 +169,7 @@ def _read_trouble(path: Path, gaps: list[Gap]) -> str | None:
 def _read_others(directory: Path, gaps: list[Gap]) -> dict[str, Mapping[str, Any]]:
     others = {}
     for path in sorted(directory.glob("verdict.*.json"))[:20]:
-        found = _read_json(path, "", gaps)
+        found = _read_verdict(path, "", gaps)
         if found is not None:
             others[path.name.removeprefix("verdict.").removesuffix(".json")] = found
     return others

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.harness.report import synthetic_run
 from wrackline.checkers.explain.operations import pair
 from wrackline.checkers.explain.step import explain
+from wrackline.checkers.verdict.seal import UNSEALED
 from wrackline.harness.report import text
 from wrackline.harness.report.draw.cluster_chart import cluster_chart, span_tip
 from wrackline.harness.report.draw.process_lanes import merge_bars
@@ -64,7 +65,7 @@ def test_anomalies_are_ordered_and_split_by_whether_anything_was_found(report: R
         "lost-write", "vanished-read", "inconsistent-offset", "replica-divergence", "unproven-write",
     ]  # fmt: skip
     assert len(report.clean) == len(synthetic_run.CHECKERS) - 4
-    assert report.gaps == ()
+    assert [(gap.what, gap.why) for gap in report.gaps] == [("verdict.json", UNSEALED)]
 
 
 def test_availability_is_told_from_the_fault_on(report: Report) -> None:

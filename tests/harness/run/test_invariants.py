@@ -10,6 +10,7 @@ import pytest
 from tests.simulator.traced.simulated import Tracing, watched
 from wrackline.harness.report.invariants import invariants_of as shown
 from wrackline.harness.run import invariants
+from wrackline.harness.run.account import MISSING
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.invariants import invariants_of, reasons
 from wrackline.history.model import RunInfo
@@ -136,3 +137,22 @@ def test_without_traces_or_clocks_nothing_is_asked_and_the_reason_is_told(
     assert view.sentence.startswith("The invariants were not asked: nobody has read the hosts' clocks")
     assert reasons(section) == []
     assert shown({"verdict": "pass"}) is None
+
+
+@pytest.mark.parametrize("noted", [True, False], ids=["noted", "not noted"])
+def test_a_trace_that_could_not_be_fetched_accuses_nobody(tmp_path: Path, noted: bool) -> None:
+    """All of a good run's traces but one: I17 would be broken by what nobody can see."""
+    session, tracing = Run(Setup(seed=1, seconds=8.0, controllers=3)), Tracing()
+    session.world.watchers.append(tracing)
+    for part in (session.boot, session.main, session.heal):
+        part()
+    put_down(tracing, tmp_path)
+    (tmp_path / "nodes" / "n3" / "trace.jsonl").unlink()
+    if noted:
+        (tmp_path / "nodes" / "n3" / MISSING).write_text("the host did not answer\n")
+    section = invariants_of(tmp_path, replace(INFO, nodes={"1": "n1", "2": "n2", "3": "n3"}))
+    assert section is not None
+    assert section["broken"] == []
+    assert reasons(section) == []
+    [said] = [line for line in section["blind"] if line.startswith("t-0: node 3: ")]
+    assert ("the host did not answer" in said) == noted

@@ -1,0 +1,46 @@
+"""Which anomalies are installed, by the source files of their checks. The register of checks is not asked:
+what was taken out of it, or never got into it, shows as the difference."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from wrackline.plugins.registry import Group, entries
+
+_OURS = Path(__file__).parent
+
+
+@cache
+def installed() -> tuple[str, ...]:
+    """Name of each anomaly that some file declares by the decorator ``check``, in our folder or in a module
+    that an entry point names. A name that is no literal is not seen. Raises OSError and SyntaxError."""
+    files = [*_files_of(_OURS)]
+    for entry in entries(Group.CHECKS):
+        spec = find_spec(entry.module)
+        places = [] if spec is None else spec.submodule_search_locations or [spec.origin or ""]
+        files += [file for place in places for file in _files_of(Path(place))]
+    found = [name for file in dict.fromkeys(files) for name in _declared(file)]
+    return tuple(dict.fromkeys(found))
+
+
+def _files_of(place: Path) -> list[Path]:
+    place = place.resolve()
+    return sorted(place.glob("*.py")) if place.is_dir() else [place] if place.suffix == ".py" else []
+
+
+def _declared(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        for one in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if isinstance(one, ast.Call) and _is_check(one.func) and one.args:
+                name = one.args[0]
+                if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                    yield name.value
+
+
+def _is_check(called: ast.expr) -> bool:
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return name == "check"
