@@ -29,7 +29,15 @@ from pyspark.sql import functions as F
 from wrackline.checkers.anomalies.cycles import TRANSACTIONS
 from wrackline.checkers.anomalies.evidence import finished
 from wrackline.checkers.anomalies.group_tables import KINDS, duplicates
-from wrackline.checkers.anomalies.registry import Evidence, anomalies, checks, names, not_looked_for
+from wrackline.checkers.anomalies.registry import (
+    Check,
+    Evidence,
+    Findings,
+    anomalies,
+    checks,
+    names,
+    not_looked_for,
+)
 from wrackline.checkers.anomalies.transaction_tables import ends
 from wrackline.checkers.engine.frames import Frame
 from wrackline.checkers.engine.spark.following import followed
@@ -38,6 +46,7 @@ from wrackline.checkers.engine.tables import Tables, few
 from wrackline.checkers.explain.step import write as write_explanations
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.gather import FINDINGS_FILE, gather, parts
+from wrackline.checkers.inputs.broken import JudgeBroken, broken, part_of_the_judge, told_by_a_worker
 from wrackline.checkers.inputs.runs import NO_HISTORY, AnalysisError, Run, open_run
 from wrackline.checkers.plan import Judged, judge, survey_all, tasks_of
 from wrackline.checkers.verdict.contracts import contract_for, named
@@ -54,6 +63,8 @@ METRICS_FILE = "metrics.json"
 SORTED_BY = ("rank", "topic", "partition", "offset", "value")
 """A run's findings; ``rank`` is the place of the anomaly among the checks."""
 _OUT_OF_ROOM = re.compile("No space left|OutOfMemory|MemoryError|enough memory")
+_OF_SPARK = (PySparkException, Py4JError, *NO_HISTORY)
+"""What Spark raises, and what of ours may come through it."""
 _LACKING = re.compile("ModuleNotFoundError: No module named '([^']+)'")
 BRIEF_FACTS = 5_000_000
 """Below so many records and events the JVM's optimising compiler costs more than it saves."""
@@ -92,8 +103,8 @@ def analyze(
 
     Where a run cannot be read the others are still judged. AnalysisError is raised at the end, for the first
     of these, with the verdicts of the others in ``judged``; further ones are told to ``progress``, so that
-    each is told once. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is
-    judged."""
+    each is told once. Raises JudgeBroken where a check, or another step, is broken; UnknownContract,
+    JavaMissing and SparkUnavailable before anything is judged."""
     if contract is not None:
         named(contract)
     problems: list[str] = []
@@ -128,6 +139,7 @@ def analyze(
                 runs = _surveyed(spark, runs, wrong)
             with followed(spark, status) as at:
                 judged = _judge(spark, [run for run in runs if run.files], _Job(scratch, progress, at))
+    broken_steps: list[JudgeBroken] = []
     nothing = _Outcome(Found(), Figures(), {"spark": "", "seconds": 0.0})
     for run in runs:
         outcome = judged.get(run.directory, nothing)
@@ -136,8 +148,10 @@ def analyze(
         else:
             try:
                 verdicts[run.directory] = _write(run, contract, outcome)
-            except NO_HISTORY as odd:
-                wrong(f"{run.directory}: {_no_sense(odd)}")
+            except JudgeBroken as step:
+                broken_steps.append(JudgeBroken(f"{run.directory}: {step}"))
+    if broken_steps:
+        raise broken_steps[0]
     if problems:
         more = len(problems) - 1
         besides = f" (and {more} more of {len(run_dirs)} runs cannot be judged, see above)" if more else ""
@@ -213,8 +227,10 @@ def _judge(spark: SparkSession, runs: Sequence[Run], job: _Job) -> dict[Path, _O
     and it is known which it is. Raises AnalysisError where it is Spark that breaks, whatever it is given."""
     try:
         return _judged(spark, runs, job)
-    except (PySparkException, Py4JError, *NO_HISTORY) as wrong:
+    except _OF_SPARK as wrong:
         cause = _cause(wrong)
+        if said := told_by_a_worker(str(wrong)):
+            raise JudgeBroken(_of_check(said)) from wrong
         if lacking := _LACKING.search(str(wrong)):
             raise AnalysisError(
                 f"a worker of Spark has no Python module {lacking[1]}: install there what docs/spark.md names"
@@ -228,6 +244,13 @@ def _judge(spark: SparkSession, runs: Sequence[Run], job: _Job) -> dict[Path, _O
     job.progress(f"one of {len(runs)} histories cannot be judged: the others are judged without it")
     half = len(runs) // 2
     return _judge(spark, runs[:half], job) | _judge(spark, runs[half:], job)
+
+
+def _of_check(said: str) -> str:
+    """``mark lost (...) is broken`` with the checks that want its rows."""
+    name = said.removeprefix("mark ").partition(" (")[0]
+    wanting = [one.name for one in checks() if name in one.marks]
+    return f"check {', '.join(wanting)}: {said}" if wanting else said
 
 
 def _no_sense(why: object) -> str:
@@ -250,8 +273,9 @@ def _judged(spark: SparkSession, runs: Sequence[Run], job: _Job) -> dict[Path, _
         judged = judge(tables)
         job.at(f"{_runs(runs)}: explaining what was found")
         found = search(judged.evidence, job.scratch)
-        _count_groups(tables, judged.figures)
-        _count_transactions(judged)
+        with part_of_the_judge("the figures of groups and transactions"):
+            _count_groups(tables, judged.figures)
+            _count_transactions(judged)
     engine = {"spark": spark.version, "seconds": round(time.monotonic() - began, 3)}
     for number, one in enumerate(found):
         one.unproven_read, one.unproven_unseen = judged.unproven.get(number, (0, 0))
@@ -308,18 +332,43 @@ def _cause(wrong: Exception) -> str:
 def all_findings(evidence: Evidence) -> DataFrame | None:
     """Findings of every check that has something to look at, in the common schema plus ``run``; None when
     none has."""
-    found = [one.find(evidence) for one in checks() if one.applies(evidence)]
+    found = [_findings(one, evidence) for one in checks() if one.applies(evidence)]
     return finished(reduce(Frame.union, found), evidence.tables) if found else None
+
+
+def _findings(one: Check, evidence: Evidence) -> Findings:
+    with part_of_the_judge(f"check {one.name}", one.find.__module__):
+        return one.find(evidence)
+
+
+def _broken_check(evidence: Evidence) -> JudgeBroken | None:
+    """The check that raises while Spark looks for its findings: each is tried alone."""
+    for one in checks():
+        if one.applies(evidence):
+            try:
+                _findings(one, evidence).rows.agg(F.count("*")).toArrow()
+            except _OF_SPARK as wrong:
+                if isinstance(wrong, NO_HISTORY) or _of_a_task(wrong):
+                    return broken(f"check {one.name}", one.find.__module__, _cause(wrong))
+    return None
 
 
 def search(evidence: Evidence, scratch: str) -> list[Found]:
     """Run the checks; each run's findings go to its directory. Only counts come back."""
     order = {name: number for number, name in enumerate(names())}
     runs = evidence.tables.runs
-    rows = all_findings(evidence)
-    if rows is None:
-        return [gather((), run) for run in runs]
-    rows = rows.withColumn("rank", _rank(order))
+    try:
+        rows = all_findings(evidence)
+        if rows is None:
+            return [gather((), run) for run in runs]
+        return _searched(rows.withColumn("rank", _rank(order)), runs, scratch)
+    except _OF_SPARK as wrong:
+        if (isinstance(wrong, NO_HISTORY) or _of_a_task(wrong)) and (which := _broken_check(evidence)):
+            raise which from wrong
+        raise
+
+
+def _searched(rows: DataFrame, runs: Sequence[Run], scratch: str) -> list[Found]:
     if few(runs):
         return _search_here(rows, runs)
     (
@@ -353,21 +402,26 @@ def _rank(order: dict[str, int]) -> Any:
 
 
 def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
-    terms = contract_for(run, anomalies(), contract)
+    with part_of_the_judge("the contract"):
+        terms = contract_for(run, anomalies(), contract)
     incidents = NONE_FOUND
     if any(map(outcome.found.total, outcome.found.counts)):
-        incidents = incidents_of(run, run.directory / FINDINGS_FILE, anomalies(), meaning_of(terms))
-    result = verdict(terms, outcome.found, outcome.figures, outcome.engine, incidents, not_looked_for())
+        with part_of_the_judge("the incidents"):
+            incidents = incidents_of(run, run.directory / FINDINGS_FILE, anomalies(), meaning_of(terms))
+    with part_of_the_judge("the verdict"):
+        result = verdict(terms, outcome.found, outcome.figures, outcome.engine, incidents, not_looked_for())
+    with part_of_the_judge("the metrics"):
+        counted = {**metrics(run, outcome.figures), "load": loads(run, outcome.figures)}
     result = sealed(run.directory, result)
     if contract is None:
         _write_json(run.directory / VERDICT_FILE, result)
     else:
         _write_json(run.directory / f"verdict.{contract}.json", result)
-    counted = {**metrics(run, outcome.figures), "load": loads(run, outcome.figures)}
     _write_json(run.directory / METRICS_FILE, counted)
     if not any(map(is_elsewhere, run.files)):
         files = [Path(file) for file in run.files]
-        write_explanations(run.directory, run.info.system, lambda: files, result, counted)
+        with part_of_the_judge("the explanations"):
+            write_explanations(run.directory, run.info.system, lambda: files, result, counted)
     return result
 
 

@@ -98,6 +98,7 @@ So that the judge knows whether the run went as it was meant to:
 planned      a guided schedule chose its steps: extra {"schedule", "faults": {"g1": "partition", ...}}
 stopped      the clients were told to end, before anything was read back: extra
              {"stuck": names of those that did not}
+clock-leap   the harness's time of day was set: extra {"at_ns", "ahead_ns"}
 interrupted  the user asked for an early end: extra {"why"}
 collected    extra {"files": {"n1": ["broker.log", ...]}, "missing": {"n2": "why"}}
 over         the last row of a run that nobody stopped: its hosts are torn down after it

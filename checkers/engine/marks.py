@@ -7,12 +7,14 @@ its context, on the driver and in every task of Spark, and looks none of them up
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
 
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.inputs.arrays import Bools, Ints
+from wrackline.checkers.inputs.broken import part_of_the_judge
 
 Test = Callable[[Candidate[Ints]], Bools]
 Unfilled = frozenset[int]
@@ -42,6 +44,11 @@ class Mark:
     at_place: Test | None = None
     by_value: TestByValue | None = None
 
+    def running(self, test: Test | TestByValue) -> AbstractContextManager[None]:
+        """Names the mark where its test raises."""
+        where = test.test if isinstance(test, Alone) else test
+        return part_of_the_judge(f"mark {self.name}", where.__module__)
+
 
 class Marks:
     """All marks of an analysis. Each is one bit of the column ``marks`` of candidates; the bits are in the
@@ -60,7 +67,8 @@ class Marks:
         found = np.zeros(len(rows), dtype=np.int64)
         for mark in self._every:
             if mark.at_place is not None:
-                found |= np.where(mark.at_place(rows), self.bit(mark.name), 0)
+                with mark.running(mark.at_place):
+                    found |= np.where(mark.at_place(rows), self.bit(mark.name), 0)
         return found
 
     def by_value(self, rows: Candidate[Ints], unfilled: Unfilled) -> Ints:
@@ -69,7 +77,8 @@ class Marks:
         for mark in self._every:
             if mark.by_value is not None:
                 bit = self.bit(mark.name)
-                found = np.where(mark.by_value(rows, unfilled), found | bit, found & ~bit)
+                with mark.running(mark.by_value):
+                    found = np.where(mark.by_value(rows, unfilled), found | bit, found & ~bit)
         return found
 
     def counted(self, rows: Candidate[Ints]) -> dict[str, int]:

@@ -28,6 +28,8 @@ from wrackline.history.wording import labels_of
 _USUAL_RATE: Final = 500.0
 """Operations per second, where nobody has counted."""
 _BROKEN: Final = (pa.ArrowException, HistoryError, *BROKEN)
+_UNREADABLE: Final = (pa.ArrowException, HistoryError, OSError)
+"""What files raise that cannot be read; all else is a mistake of ours."""
 
 Content = Mapping[str, Any]
 
@@ -74,7 +76,7 @@ def _explanations(
         samples = _ordered(sampled(findings, IncidentRows(_rows(verdict))), verdict)
     except FileNotFoundError:
         return _without(findings.name, "missing, so the evidence behind the verdict cannot be shown")
-    except _BROKEN as wrong:
+    except _UNREADABLE as wrong:
         return _without(findings.name, f"not readable: {_first_line(wrong)}")
     if not samples:
         return Explanations(VERSION)
@@ -84,7 +86,7 @@ def _explanations(
         if not metrics:
             around = replace(around, rate_at=_rate({"seconds": history.rates()}))
         return explanations(samples, history, around)
-    except _BROKEN as wrong:
+    except _UNREADABLE as wrong:
         sentences = explanations(samples, None, around)
         why = f"{_first_line(wrong)}; operations, neighbourhoods and timelines cannot be shown"
         return Explanations(VERSION, sentences.groups, lacking=(("history", why),))

@@ -31,6 +31,10 @@ class Trouble:
         return self.steps is None or any(step in BEFORE_THE_END for step in self.steps)
 
 
+CLOCK_LEAP = "clock-leap"
+"""``f`` of the runner's row about the harness's time of day: extra {"at_ns", "ahead_ns"}."""
+
+
 @dataclass(slots=True)
 class Course:
     over: bool = False
@@ -47,6 +51,8 @@ class Course:
     """Host -> why some of its files were not."""
     repairs: Sequence[str] | None = None
     """What healing had to repair that the faults' own undo had left; None: not on record."""
+    leaps: list[tuple[int, int]] = field(default_factory=list)
+    """(when, by how much ahead) the harness's time of day leapt, in ns."""
     unused: Sequence[str] = ()
     """Hosts whose node was never started."""
 
@@ -57,6 +63,8 @@ class Course:
                 self.over = True
             case "interrupted":
                 self.interrupted = str(extra["why"])
+            case "clock-leap":
+                self.leaps.append((int(extra["at_ns"]), int(extra["ahead_ns"])))
             case "stopped":
                 self.stuck = tuple(extra["stuck"])
             case "repaired":

@@ -31,6 +31,7 @@ def conditions(run: Run, figures: Figures) -> list[Condition]:
     rest."""
     return [
         _went_to_its_end(run),
+        _clock_kept(run),
         _duration_reached(run),
         _faults_as_planned(run),
         faults_proved(run),
@@ -70,6 +71,16 @@ def _went_to_its_end(run: Run) -> Condition:
     return Condition(
         name, False, f"it was killed, or broke down, {phase}, {run.end_ns / 1e9:,.1f} s after its start"
     )
+
+
+def _clock_kept(run: Run) -> Condition:
+    """It stamps what is sent: a broker may refuse records of another time, or drop them as old."""
+    leaps = [
+        f"the harness's clock leapt {abs(ahead) / 1e9:,.0f} s {'ahead' if ahead > 0 else 'back'} "
+        f"at {at / 1e9:,.1f} s"
+        for at, ahead in run.course.leaps
+    ]
+    return Condition("the harness's clock kept time", not leaps, _first(leaps) or "no leap is on record")
 
 
 def _duration_reached(run: Run) -> Condition:

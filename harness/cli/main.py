@@ -203,12 +203,13 @@ def _guarded(command: Callable[[], Any]) -> int:
 def _explained(wrong: Exception) -> int:
     """Its line on standard error, and its exit code. What else can be raised is imported now: a command that
     goes well need not wait for it."""
+    from wrackline.checkers.inputs.broken import JudgeBroken
     from wrackline.harness.run.outcome import Interrupted
     from wrackline.workloads.clients.base import Unavailable
 
     if isinstance(wrong, _wrong_input()):
         return _fail(f"wrackline: {wrong}", 2)
-    if isinstance(wrong, FleetError | DeployError | Unavailable):
+    if isinstance(wrong, FleetError | DeployError | Unavailable | JudgeBroken):
         return _fail(f"wrackline: {wrong}", EXIT_HOSTS)
     if isinstance(wrong, OSError):  # a full or read-only disk below the results
         hint = _WAYS_OUT.get(wrong.errno or 0, "")

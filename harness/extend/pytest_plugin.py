@@ -179,6 +179,7 @@ def judged(wrackline_scenario: Scenario, history: History, wrackline_spark: _Spa
 def _refusing(make: Callable[[], T]) -> T:
     """What is wrong with the input, the hosts, the cluster or Spark is one line, as on the command line."""
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
+    from wrackline.checkers.inputs.broken import JudgeBroken
     from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.fleets.base import FleetError
     from wrackline.harness.extend.scenario import ScenarioFailed
@@ -196,6 +197,7 @@ def _refusing(make: Callable[[], T]) -> T:
         CannotRecord,
         DeployError,
         FleetError,
+        JudgeBroken,
         PluginError,
         ScenarioFailed,
         SparkUnavailable,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from wrackline.checkers.findings import EXIT_CODES, Verdict
+from wrackline.checkers.inputs.broken import part_of_the_judge
 from wrackline.checkers.inputs.runs import AnalysisError
 from wrackline.checkers.verdict.seal import sealed, why_broken
 from wrackline.harness.run.incident_lines import add_lines
@@ -137,9 +138,12 @@ def _add_reasons(
     from wrackline.harness.run.invariants import invariants_of, reasons
 
     info = read_info(run_dir)
-    answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
-    lines_found = add_lines(run_dir, verdict, info.started_at, info.nodes)
-    invariants = invariants_of(run_dir, info)
+    with part_of_the_judge("the referee"):
+        answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
+    with part_of_the_judge("the nodes' lines of an incident"):
+        lines_found = add_lines(run_dir, verdict, info.started_at, info.nodes)
+    with part_of_the_judge("the invariants"):
+        invariants = invariants_of(run_dir, info)
     if not answers and not lines_found and invariants is None:
         return
     if answers:

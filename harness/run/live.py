@@ -24,6 +24,7 @@ from wrackline.harness.run.cluster_history import record_changes
 from wrackline.harness.run.deaths import LOOK_EVERY_S, Deaths, down
 from wrackline.harness.run.full_isr import wait_full_isr
 from wrackline.harness.run.interrupt import Interrupts
+from wrackline.harness.run.leaps import Leaps
 from wrackline.harness.run.observer import Assignment, Observer
 from wrackline.harness.run.outcome import Options, Outcome, what_is_left
 from wrackline.harness.run.progress import Progress
@@ -77,6 +78,7 @@ class LiveRun:
         self.parts = parts
         self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system, self.plan))
         self.account = Account(run_dir, self.recorder)
+        self.leaps = Leaps(self.recorder)
         self.watch = Watch(self.recorder, progress, self.plan)
         self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
         self.assignment = Assignment(self.parts.system, self.recorder, spec.topic.name)
@@ -91,6 +93,7 @@ class LiveRun:
         """Close the history and remove the hosts. Returns the fleet's name if it was kept."""
         with self.interrupts.shielded():
             self.observer.stop()
+            self.leaps.stop()
             if self.deaths is not None:
                 self.deaths.stop()
             self._close_history()
@@ -313,6 +316,7 @@ class LiveRun:
         """Nothing was left out, unless the user asked for it."""
         if self.interrupts.asked.is_set():
             self._interrupted()
+        self.leaps.stop()
         self.account.over()
 
     def _leave_the_cluster(self) -> None:
@@ -368,6 +372,8 @@ class LiveRun:
 
     def _phase(self, phase: str) -> None:
         self.watch.begin(phase)
+        if phase == "setup":
+            self.leaps.start()
         self.account.phase(phase)
 
     def _close_history(self) -> None:
