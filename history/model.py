@@ -37,6 +37,10 @@ drain       final read by a fresh consumer, chunk by chunk, one operation a chun
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"},
             in the last one "epochs" too: [leader epoch, first offset] of its own file of them
+reread      one row (``ok``, process REPLICA; ``info`` with an ``error``: it was not possible) for each
+            witness that was asked again by another way, since it lacks what others have: ``partition``,
+            ``node`` (none: the final read), ``extra`` = {"lacked": [[first, last], ...] offsets, "found":
+            those of them at which the second reader found a record, "witnesses": who has them}
 ==========  ==================================================================================================
 
 A **transaction** has a number that is unique in the run: ``extra.txn``, in both events of all that belongs

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from wrackline.fleets.base import Host
+from wrackline.history.offsets import Offsets
 from wrackline.systems.chronicle import Chronicle
 
 
@@ -199,6 +200,26 @@ class System(Protocol):
 
     def collect(self, into: Path) -> None:
         """Logs, traces, effective configuration and data-directory listings of every node, by host."""
+
+
+@runtime_checkable
+class Fetchable(Protocol):
+    """A system whose leaders can be read by a second way, which shares nothing with clients' libraries,
+    besides all else."""
+
+    def fetch_again(
+        self, topic: str, partition: int, wanted: Offsets, *, committed: bool, timeout_s: float = 30.0
+    ) -> Offsets:
+        """At which of the ``wanted`` offsets the leader gives a record. ``committed``: without those of
+        aborted transactions. Raises DeployError."""
+
+
+@runtime_checkable
+class Scannable(Protocol):
+    """A system whose nodes' segments can be read by a second way, besides all else."""
+
+    def scan_again(self, node: Node, topic: str, partition: int) -> Offsets:
+        """The offsets at which the node's files have records. Raises DeployError."""
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wrackline.checkers.inputs.arrays import NEVER, NONE
+from wrackline.history.offsets import Intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,31 @@ class FinalRead:
             self.complete = self.end >= 0
         self.derived = self.derived or derived
         self.unseen = int(row["extra"].get("unseen", self.unseen))
+
+
+@dataclass(frozen=True, slots=True)
+class SecondReading:
+    """What became of a witness that was asked again, since it lacked records that others had."""
+
+    host: str
+    """Whose log it is of; empty: the final read."""
+    lacked: Intervals
+    found: Intervals
+    """Of these offsets those at which the second reader found a record: the first one slipped."""
+    witnesses: tuple[str, ...]
+    """Who has the records: hosts, ``clients``, ``the final read``."""
+    problem: str
+    """Why there was no answer; empty: there was one."""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> SecondReading:
+        """Raises LookupError, TypeError or ValueError where the row makes no sense."""
+        extra = row["extra"]
+        lacked, found = (
+            [[int(first), int(last)] for first, last in extra[name]] for name in ("lacked", "found")
+        )
+        witnesses = tuple(map(str, extra["witnesses"]))
+        return cls(str(row["node"] or ""), lacked, found, witnesses, str(row["error"] or ""))
 
 
 @dataclass(slots=True)

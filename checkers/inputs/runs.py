@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from wrackline.checkers.inputs.course import Course, Trouble, trouble_of
-from wrackline.checkers.inputs.final_reads import FinalRead, ReplicaRead
+from wrackline.checkers.inputs.final_reads import FinalRead, ReplicaRead, SecondReading
 from wrackline.checkers.inputs.first_look import Partners, Survey, partners, survey
 from wrackline.checkers.inputs.latecomers import Latecomer, latest
 from wrackline.checkers.inputs.row_groups import Split, count_facts, splits_of
@@ -142,6 +142,8 @@ class Run:
     drains: dict[Place, FinalRead] = field(default_factory=dict)
     """The same, and those that gave nothing."""
     replicas: dict[Place, dict[str, ReplicaRead]] = field(default_factory=dict)
+    second: dict[Place, list[SecondReading]] = field(default_factory=dict)
+    """Of witnesses that were asked again."""
     crashes: list[int] = field(default_factory=list)
     """When members of groups crashed: the others wait until their group has put them out."""
     end_ns: int = 0
@@ -305,6 +307,8 @@ def _take(run: Run, row: Mapping[str, Any], phases: list[tuple[str, int]]) -> No
             run.course.take(f, row["extra"])
         case int(process), "replica" if process == REPLICA:
             _take_replica(run, row)
+        case int(process), "reread" if process == REPLICA:
+            run.second.setdefault(_place(row), []).append(SecondReading.of(row))
         case _, "drain":
             _take_final(run, row)
         case _, "crash":

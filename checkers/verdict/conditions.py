@@ -80,7 +80,7 @@ def _clock_kept(run: Run) -> Condition:
         f"at {at / 1e9:,.1f} s"
         for at, ahead in run.course.leaps
     ]
-    return Condition("the harness's clock kept time", not leaps, _first(leaps) or "no leap is on record")
+    return Condition("the harness's clock kept time", not leaps, listed(leaps) or "no leap is on record")
 
 
 def _duration_reached(run: Run) -> Condition:

@@ -23,6 +23,7 @@ from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
 from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
 from wrackline.checkers.verdict.metrics import Figures, Outcomes
+from wrackline.checkers.verdict.readers import SLIPPED, has_slipped, slips, unserved
 from wrackline.checkers.verdict.system_words import pair, row
 from wrackline.history.wording import plural
 
@@ -75,6 +76,8 @@ def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
         return Ruling(Meaning.EXPECTED, "the specification expects this run to show it")
     if is_spoiled(run, of):
         return Ruling(Meaning.NOT_APPLICABLE, NO_EVIDENCE)
+    if has_slipped(run, of, place):
+        return Ruling(Meaning.NOT_APPLICABLE, SLIPPED)
     if of.rests_on_replicas and (why := run.info.unread.get("replicas")) is not None:
         return Ruling(Meaning.NOT_APPLICABLE, f"no replica's log was read: {why}")
     return contract.ruling(anomaly, place)
@@ -99,16 +102,23 @@ def decide(
         return _decide_expected(contract, found, missing)
     forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
     weak = [
-        f"{_counted(one)} no evidence: {NO_EVIDENCE}"
+        f"{_counted(one)} no evidence: {one.why}"
         for one in anomalies
-        if one.count and one.why == NO_EVIDENCE
+        if one.count and one.why in (NO_EVIDENCE, SLIPPED)
     ]
+    slipped = slips(run)
     if forbidden:
+        lost = any(contract.anomalies[one.anomaly].is_loss for one in forbidden)
         return Verdict.VIOLATION, [
-            f"{_counted(one)} forbidden: {one.why}" for one in forbidden
-        ] + weak + missing
-    if run.trouble is not None:
-        return Verdict.INFRASTRUCTURE, [run.trouble.error, *weak, *missing]
+            *(f"{_counted(one)} forbidden: {one.why}" for one in forbidden),
+            *(unserved(run) if lost else ()),
+            *slipped,
+            *weak,
+            *missing,
+        ]
+    if run.trouble is not None or slipped:
+        troubles = [] if run.trouble is None else [run.trouble.error]
+        return Verdict.INFRASTRUCTURE, [*troubles, *slipped, *weak, *missing]
     if missing:
         return Verdict.INCONCLUSIVE, missing
     allowed = [f"{_counted(one)} allowed: {one.why}" for one in anomalies if one.count]
@@ -150,13 +160,19 @@ def is_spoiled(run: Run, anomaly: Anomaly) -> bool:
 def _decide_expected(contract: Contract, found: Found, missing: list[str]) -> tuple[Verdict, list[str]]:
     run = contract.run
     seen = [name for name in run.info.expected if found.total(name)]
-    firm = [name for name in seen if not is_spoiled(run, contract.anomalies[name])]
+    firm = [
+        name
+        for name in seen
+        if not is_spoiled(run, contract.anomalies[name])
+        and not has_slipped(run, contract.anomalies[name], None)
+    ]
     shown = [f"{name} was found {times(found.total(name))}, as expected" for name in seen]
     absent = [f"{name} was expected and not found" for name in run.info.expected if name not in seen]
     if len(firm) == len(run.info.expected):
         return Verdict.REPRODUCED, shown
-    if run.trouble is not None:
-        return Verdict.INFRASTRUCTURE, [run.trouble.error, *shown, *absent]
+    if run.trouble is not None or slips(run):
+        troubles = [] if run.trouble is None else [run.trouble.error]
+        return Verdict.INFRASTRUCTURE, [*troubles, *slips(run), *shown, *absent]
     if missing:
         return Verdict.INCONCLUSIVE, absent + missing
     return Verdict.NOT_REPRODUCED, absent + shown

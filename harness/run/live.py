@@ -28,7 +28,8 @@ from wrackline.harness.run.leaps import Leaps
 from wrackline.harness.run.observer import Assignment, Observer
 from wrackline.harness.run.outcome import Options, Outcome, what_is_left
 from wrackline.harness.run.progress import Progress
-from wrackline.harness.run.replicas import read_replicas
+from wrackline.harness.run.replicas import HeldLog, read_replicas
+from wrackline.harness.run.second_readings import SecondReadings
 from wrackline.harness.run.setup import plan_of, run_info, saved_plan
 from wrackline.harness.run.warm import become_steady
 from wrackline.harness.run.watch import Watch
@@ -288,9 +289,8 @@ class LiveRun:
         for line in down(self.parts.system):
             self._note(line)
         drain_s = self.spec.system.waits.drain_s
-        for drained in self.workload.drain(
-            deadline_s=drain_s / 3 if self.interrupts.asked.is_set() else drain_s
-        ):
+        final = self.workload.drain(deadline_s=drain_s / 3 if self.interrupts.asked.is_set() else drain_s)
+        for drained in final:
             if not drained.complete:
                 self._note(
                     f"final read of {self.spec.topic.name}-{drained.partition} is not complete: "
@@ -298,9 +298,14 @@ class LiveRun:
                 )
         state = self.parts.system.describe(timeout_s=10.0)
         self.assignment.record(state)
+        held: list[HeldLog] = []
         if "replicas" not in self.recorder.info.unread:
-            for problem in read_replicas(self.parts.system, self.recorder, state, self.spec):
+            held, problems = read_replicas(self.parts.system, self.recorder, state, self.spec)
+            for problem in problems:
                 self._note(problem)
+        again = SecondReadings(self.parts.system, self.recorder, self.spec)
+        for line in again.ask(final, held, self.workload.told):
+            self._note(line)
         self.deaths.close()
 
     def collect(self) -> None:

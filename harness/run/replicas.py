@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wrackline.fleets.base import FleetError
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder
 from wrackline.history.model import REPLICA, Event, Record, Type
+from wrackline.history.offsets import Offsets
 from wrackline.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
 from wrackline.workloads.payload import KeyOf, decode, kept_timestamp, run_tag
 
 CHUNK_RECORDS = 2_000
 
 
-def read_replicas(system: System, recorder: Recorder, state: ClusterState, spec: Spec) -> list[str]:
-    """One row per chunk of every replica there is by ``state``. Returns what could not be read, one line
-    each."""
+@dataclass(frozen=True, slots=True)
+class HeldLog:
+    """What the first reader found in one replica's own log."""
+
+    node: Node
+    partition: int
+    log_start: int
+    is_evidence: bool
+    """It was read whole, and its replica is in the ISR."""
+    offsets: Offsets
+
+
+def read_replicas(
+    system: System, recorder: Recorder, state: ClusterState, spec: Spec
+) -> tuple[list[HeldLog], list[str]]:
+    """One row per chunk of every replica there is by ``state``. Returns the logs, and what could not be read,
+    one line each."""
     topic, workload = spec.topic.name, spec.workload
     brokers = [node for node in system.nodes if node.is_broker]
     wanted = [
@@ -29,6 +44,7 @@ def read_replicas(system: System, recorder: Recorder, state: ClusterState, spec:
         if _holds(state, topic, partition, node.node_id)
     ]
     problems: list[str] = []
+    read: list[HeldLog] = []
     with ThreadPoolExecutor(max_workers=4, thread_name_prefix="replica-log") as pool:
         logs = pool.map(lambda place: _fetch(system, place[0], topic, place[1]), wanted)
         for (node, partition), found in zip(wanted, logs, strict=True):
@@ -39,7 +55,10 @@ def read_replicas(system: System, recorder: Recorder, state: ClusterState, spec:
                 if not workload.compacted and found.problem is None:
                     found = replace(found, problem=found.hole)
                 _write(recorder, node, found, in_isr, workload.key_of)
-    return problems
+                offsets = Offsets(record.offset for record in found.records)
+                whole = in_isr and found.problem is None
+                read.append(HeldLog(node, partition, found.log_start, whole, offsets))
+    return read, problems
 
 
 def _fetch(system: System, node: Node, topic: str, partition: int) -> ReplicaLog | str:

@@ -12,10 +12,11 @@ from typing import ClassVar
 
 from wrackline.fleets.base import Fleet, Result
 from wrackline.fleets.folders import data_dir
+from wrackline.history.offsets import Offsets
 from wrackline.systems.administration import Administrator
 from wrackline.systems.base import Admin, ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, active_controller
-from wrackline.systems.common import node_files
+from wrackline.systems.common import node_files, second_reader
 from wrackline.systems.common.node_script import NodeScript
 from wrackline.systems.common.nodes import CONTROLLER_PORT, Nodes
 from wrackline.systems.common.on_hosts import on_each, run_on
@@ -136,6 +137,16 @@ class Deployed(ABC):
 
     def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
         return node_files.replica_log(self.fleet, node, topic, partition)
+
+    def fetch_again(
+        self, topic: str, partition: int, wanted: Offsets, *, committed: bool, timeout_s: float = 30.0
+    ) -> Offsets:
+        return second_reader.fetch_again(
+            self._client, self.nodes, (topic, partition), wanted, committed=committed, timeout_s=timeout_s
+        )
+
+    def scan_again(self, node: Node, topic: str, partition: int) -> Offsets:
+        return second_reader.scan_again(self.fleet, node, (topic, partition))
 
     def collect(self, into: Path) -> None:
         """``into/<host>/``: broker.log and what else is in the folder of logs, the effective configuration,

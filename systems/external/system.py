@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from wrackline.fleets.base import Fleet, Host
+from wrackline.history.offsets import Offsets
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient
+from wrackline.systems.common import second_reader
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.common.questions import (
     coordinator_of,
@@ -331,6 +333,13 @@ class ExternalSystem:
 
     def _others(self, node: Node) -> tuple[Node, ...]:
         return tuple(one for one in self.nodes if one.node_id != node.node_id)
+
+    def fetch_again(
+        self, topic: str, partition: int, wanted: Offsets, *, committed: bool, timeout_s: float = 30.0
+    ) -> Offsets:
+        return second_reader.fetch_again(
+            self._asked(), self.nodes, (topic, partition), wanted, committed=committed, timeout_s=timeout_s
+        )
 
     # --- reading and leaving ------------------------------------------------------------------------------
 

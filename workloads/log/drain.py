@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from wrackline.history.model import Event, Type
+from wrackline.history.offsets import Offsets
 from wrackline.workloads.clients.base import ClientError, Consumer, Fetched, Polled
 from wrackline.workloads.log.processes import Context, close_in_background, read_records
 
@@ -36,6 +37,8 @@ class Drained:
     records: int
     complete: bool
     problem: str | None
+    offsets: Offsets = field(default_factory=Offsets)
+    """Where it was given records."""
 
 
 def drain(context: Context, first_process: int, *, deadline_s: float) -> list[Drained]:
@@ -75,6 +78,7 @@ class _Drain:
         self.deadline = deadline
         self.low = self.high = self.position = -1
         self.records = 0
+        self.offsets = Offsets()
         self.assigned = False
         self.problem: str | None = None
 
@@ -83,7 +87,7 @@ class _Drain:
         while not complete and time.monotonic() < self.deadline:
             complete = self._attempt()
         problem = None if complete else self.problem or "no time was left"
-        return Drained(self.partition, self.low, self.high, self.records, complete, problem)
+        return Drained(self.partition, self.low, self.high, self.records, complete, problem, self.offsets)
 
     def _attempt(self) -> bool:
         """With one consumer, as far as it goes. True when the end was reached."""
@@ -119,6 +123,8 @@ class _Drain:
         got = self._read(client, past_end=past_end)
         records, corrupt = read_records(got.records, self.context)
         self.records += len(records)
+        for record in records:
+            self.offsets.add(record.offset)
         self.position = max(
             [self.position, got.ended[self.partition], *(record.offset + 1 for record in records)]
         )

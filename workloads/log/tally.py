@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from wrackline.history.model import ABORTED_AS_MEANT, ACKED_WITHOUT_OFFSET, UNASKED, Event, Type
+from wrackline.history.offsets import Offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Tally:
         self._ok: Counter[str] = Counter()
         self._acked = 0
         self._read = 0
+        self._told: dict[int, Offsets] = {}
 
     def count(self, event: Event) -> None:
         if event.type is Type.INVOKE:
@@ -52,6 +54,14 @@ class Tally:
                     self._acked += record.offset >= 0 or record.offset == ACKED_WITHOUT_OFFSET
             else:
                 self._read += len(event.records)
+            for record in event.records:
+                if record.offset >= 0:
+                    self._told.setdefault(record.partition, Offsets()).add(record.offset)
+
+    def told(self, partition: int) -> Offsets:
+        """The offsets at which clients were told of a record, by an ack or by reading it."""
+        with self._lock:
+            return self._told.get(partition, Offsets()) | Offsets()
 
     def counts(self) -> Counts:
         with self._lock:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import ClassVar
 
 from wrackline.history import Recorder
+from wrackline.history.offsets import Offsets
 from wrackline.workloads.clients.base import ClientError
 from wrackline.workloads.clients.libraries import library_of
 from wrackline.workloads.log.drain import Drained, drain
@@ -112,6 +113,10 @@ class Workload:
 
     def counts(self) -> Counts:
         return self._context.tally.counts()
+
+    def told(self, partition: int) -> Offsets:
+        """The offsets at which clients were told of a record, by an ack or by reading it."""
+        return self._context.tally.told(partition)
 
     def start(self) -> None:
         library = self._context.library

@@ -37,8 +37,9 @@ def test_offsets_may_be_missing_where_a_cleaner_takes_them_and_nowhere_else(
     system = Cleaned(PaperFleet([]), "")
     info = RunInfo("t1", "t", 1, "", "none", "log", "all", False, (TopicInfo("log", 1, 3, 2),))
     with Recorder(tmp_path / "run", info) as recorder:
-        found = read_replicas(cast("System", system), recorder, system.describe(), spec)
-    assert found == []
+        logs, problems = read_replicas(cast("System", system), recorder, system.describe(), spec)
+    assert problems == []
+    assert [log.is_evidence for log in logs] == [compacted] * 3
     rows = pq.read_table(history_files(tmp_path / "run")[0]).to_pylist()
     assert [(orjson.loads(row["extra"])["complete"], row["error"]) for row in rows] == [
         (compacted, None if compacted else HOLE)
