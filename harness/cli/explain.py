@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,16 +13,20 @@ from rich.table import Table
 
 from wrackline.checkers.explain.form import list_to_json
 from wrackline.checkers.explain.model import Explanation, Explanations
+from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.cli.options import WrongInput, need_verdict, results_option
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import read_verdict
+from wrackline.harness.specification.spec import SpecError
 from wrackline.history import HistoryError, read_info
 from wrackline.history.json_values import rows
 from wrackline.history.wording import labels_of, number, partition_label, seconds, value_label
+from wrackline.plugins.registry import PluginError
 
 _WIDTH: Final = 200
 _FAULTS: Final = 6
+FINDINGS: Final = "findings.parquet"
 
 
 @click.command("explain")
@@ -31,7 +36,14 @@ _FAULTS: Final = 6
 @click.option(
     "--json", "as_json", is_flag=True, help="As JSON: a list of explanations, as explanations.json has them."
 )
-def explain_command(name: str, wanted: str | None, results: Path, as_json: bool) -> int:
+@click.option(
+    "--bug-report",
+    "as_report",
+    is_flag=True,
+    help="An incident as Markdown for the system's own maintainers: the first that breaks the contract, or "
+    "the INCIDENT named.",
+)
+def explain_command(name: str, wanted: str | None, results: Path, as_json: bool, as_report: bool) -> int:
     """Say why a finding is a contradiction: the operations that prove it, and the edges between them that no
     order of them can have, or what each of them shows.
 
@@ -40,10 +52,14 @@ def explain_command(name: str, wanted: str | None, results: Path, as_json: bool)
       wrackline explain last i-44cfb0cad5                   the evidence of an incident
       wrackline explain last lost-write                     all of an anomaly that are in the report
       wrackline explain last f-lost-write-0f3a9c1b22        one: what a link of the report ends with
+      wrackline explain last --bug-report > bug.md          versions, settings, steps, what the nodes said
 
     Findings stand below the incident that they are evidence of. The report draws the same. Of many findings
     the first ones are explained (docs/report.md, Limits).
     """
+    if as_report:
+        click.echo(_reported(name, wanted, results))
+        return 0
     run_dir = stored.find(name, results)
     need_verdict(run_dir)
     from wrackline.checkers.explain.step import explained  # late: what registers anomalies imports Spark
@@ -62,6 +78,38 @@ def explain_command(name: str, wanted: str | None, results: Path, as_json: bool)
         for of, own in chosen:
             click.echo("\n".join(_told(incidents.get(of or ""), own, bool(incidents))))
     return 0
+
+
+def _reported(name: str, wanted: str | None, results: Path) -> str:
+    """The Markdown of an incident. A folder of which only verdict and report were kept will do. Raises
+    WrongInput."""
+    from wrackline.checkers.explain.step import explained  # late, as above
+    from wrackline.harness.report.bug_report import bug_report
+    from wrackline.harness.report.read.files import read_run
+    from wrackline.harness.specification.spec import changed_settings, load
+
+    run_dir = Path(name) if read_verdict(Path(name)) is not None else stored.find(name, results)
+    need_verdict(run_dir)
+    if (run_dir / FINDINGS).is_file():
+        explained(run_dir)
+    files = read_run(run_dir)
+    incidents = rows(files.verdict, "incidents")
+    named = [one for one in incidents if one.get("id") == wanted] if wanted else incidents
+    if not named:
+        there = ", ".join(str(one.get("id")) for one in incidents) or "none"
+        raise WrongInput(f"{run_dir.name} has no incident {wanted or ''}".rstrip() + f"; it has {there}")
+    incident = min(named, key=lambda one: one.get("meaning") != Meaning.VIOLATION)
+    own = [
+        one for group in files.groups if group.incident == incident.get("id") for one in group.explanations
+    ]
+    changed, system = [], ""
+    with suppress(SpecError, PluginError):  # parts that are not installed here, or another version's
+        spec = load(run_dir / "spec.yaml")
+        configured = spec.system.configured()
+        changed = list(changed_settings(spec))
+        system = f"{spec.system.kind} {configured.version or configured.profile}"
+    with labels_of(_system(run_dir)):
+        return bug_report(files, incident, own, changed, system)
 
 
 def _told(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -80,6 +81,39 @@ def test_the_evidence_of_one_incident_can_be_asked_for(with_incidents: Path) -> 
     assert "lost-write" not in text
     rest = said(with_incidents, "lost-write").split("Of incidents that the verdict does not tell:")
     assert [part.count("  lost-write: log-1") for part in rest] == [20, 2]
+
+
+SECTIONS = [
+    "Versions", "Settings that differ from the defaults", "Steps to reproduce", "Expected", "Actual",
+    "What each node said", "The smallest set of operations that shows it",
+]  # fmt: skip
+
+
+def test_a_bug_report_is_markdown_with_all_that_a_maintainer_asks_for(with_incidents: Path) -> None:
+    text = said(with_incidents, "--bug-report")
+    assert text.startswith(f"# {INCIDENT['sentence']}\n")
+    assert [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")] == SECTIONS
+    parts = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
+    steps = [line for line in parts["Steps to reproduce"].splitlines() if line[:1].isdigit()]
+    assert [int(line.split(".")[0]) for line in steps] == list(range(1, len(steps) + 1))
+    times = [float(found) for found in re.findall(r"^\d+\. At ([\d.]+) s: ", "\n".join(steps), re.MULTILINE)]
+    assert times
+    assert times == sorted(times)
+    assert parts["What each node said"].count("nodes/") == len(INCIDENT["lines"])
+    assert parts[SECTIONS[-1]].count("\n| ") > 2
+    assert "Not on record." not in text.replace(parts[SECTIONS[1]], "")
+    with pytest.raises(WrongInput, match="has no incident i-none; it has i-"):
+        said(with_incidents, "i-none", "--bug-report")
+
+
+def test_the_sample_makes_a_bug_report_and_stays_as_it_is() -> None:
+    sample = Path(__file__).parents[3] / "results" / "sample"
+    before = sorted(sample.iterdir())
+    text = said(sample, "--bug-report")
+    assert "- wrackline kip966\n" in text
+    assert '- `system.defects: ["trunc_hw"]`\n' in text
+    assert "nodes/n3/trace.jsonl:482: " in text
+    assert sorted(sample.iterdir()) == before
 
 
 def test_a_finding_that_is_not_there_is_one_line(run_dir: Path) -> None:
