@@ -18,6 +18,7 @@ from pydantic_core import CoreSchema, core_schema
 
 JsonSchema = dict[str, Any]
 T = TypeVar("T")
+Part = TypeVar("Part", bound=BaseModel)
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _UNITS_MS = {"h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
@@ -94,6 +95,19 @@ Seconds = Annotated[float, Field(ge=0), SECONDS]
 """Not negative."""
 SomeSeconds = Annotated[float, Field(gt=0), SECONDS]
 """More than none."""
+
+
+def fit_default(part: Part, low: str, high: str, *, times: int = 1) -> Part:
+    """The part with ``low`` times ``times`` no more than ``high``, where one of these two keys was left out:
+    a default follows what was written. The same part where both were written, or nothing is wrong."""
+    least, most = getattr(part, low), getattr(part, high)
+    if least * times <= most:
+        return part
+    if low not in part.model_fields_set:
+        return part.model_copy(update={low: most // times})
+    if high not in part.model_fields_set:
+        return part.model_copy(update={high: least * times})
+    return part
 
 
 def in_milliseconds(settings: Mapping[str, T]) -> dict[str, T | int]:

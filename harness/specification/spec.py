@@ -43,6 +43,14 @@ class SpecError(Exception):
         return self.mistakes[0] + (f" (and {more} more)" if more else "")
 
 
+MOST_BYTES = 1_000_000
+MOST_VALUES = 100_000
+MOST_DEEP = 100
+"""Of what YAML holds. Ours is nested some ten deep."""
+_SHOWN = 100
+"""Characters of a setting in a line about it."""
+
+
 class Spec(Sections):
     """A whole specification."""
 
@@ -129,7 +137,11 @@ def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | N
 def load_mapping(path: Path) -> dict[str, Any]:
     """A file of ours in YAML, as it is written. Raises SpecError."""
     try:
-        text = path.read_text()
+        with path.open("rb") as file:  # read so far alone: a pipe has no size
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise SpecError(f"{path}: more than {MOST_BYTES:,} bytes; a specification has a few thousand")
+        text = content.decode()
     except FileNotFoundError as missing:
         raise SpecError(
             f"{path}: no such file; `wrackline init` writes one, `wrackline examples` lists others"
@@ -140,15 +152,40 @@ def load_mapping(path: Path) -> dict[str, Any]:
 
 
 def _mapping(text: str, source: str) -> dict[str, Any]:
-    try:
-        raw = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as wrong:
-        raise SpecError(f"{source}: {_yaml_line(wrong)}") from wrong
+    raw = _read(text, f"{source}:")
     if not isinstance(raw, dict):
         raise SpecError(
             f"{source}: a specification is a mapping with at least `name:`, this is {type(raw).__name__}"
         )
     return raw
+
+
+def _read(text: str, where: str) -> Any:
+    """YAML of bounded size and depth. Raises SpecError that begins with ``where``."""
+    try:
+        found = yaml.load(text, Loader=_Loader)
+        size = _values(found)
+    except yaml.YAMLError as wrong:
+        raise SpecError(f"{where} {_yaml_line(wrong)}") from wrong
+    except RecursionError:
+        raise SpecError(f"{where} nested too deeply to be read; are brackets left open?") from None
+    if size > MOST_VALUES:
+        raise SpecError(f"{where} more than {MOST_VALUES:,} values, with those that aliases (*name) repeat")
+    return found
+
+
+def _values(found: Any) -> int:
+    """How many values there are, aliases written out; no further than one more than there may be. Raises
+    RecursionError for what holds itself, or is nested too deeply for those who read it next."""
+    left, count = [(found, 0)], 0
+    while left and count <= MOST_VALUES:
+        one, depth = left.pop()
+        if depth > MOST_DEEP:
+            raise RecursionError
+        count += 1
+        inside = [*one, *one.values()] if isinstance(one, dict) else one if isinstance(one, list) else ()
+        left += [(each, depth + 1) for each in inside]
+    return count
 
 
 def _changed(raw: dict[str, Any], source: str, settings: Sequence[str], seed: int | None) -> Spec:
@@ -182,10 +219,7 @@ def apply_setting(raw: dict[str, Any], setting: str) -> None:
     keys = path.split(".")
     if not equals or not all(keys):
         raise SpecError(f"--set {setting}: give it as key.path=value, for example --set workload.rate=500")
-    try:
-        value = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as wrong:
-        raise SpecError(f"--set {setting}: {_yaml_line(wrong)}") from wrong
+    value = _read(text, f"--set {setting[:_SHOWN]}:")
     place: Any = raw
     for number, key in enumerate(keys):
         last = number == len(keys) - 1

@@ -7,6 +7,7 @@ a process of its own and before there is any host: `python -m wrackline.broker.c
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib.util
 import json
@@ -113,18 +114,24 @@ NOT_ON_ZOOKEEPER: Mapping[str, str] = dict.fromkeys(
     "controller-failover": "it has no controller",
 }
 """Faults that cannot be done to these profiles, and why."""
+_NEARLY = 0.9
+"""Of difflib: a letter too few or too many."""
 ASK_S = 60.0
 """The deadline of a process that takes half a second on a machine that does nothing else."""
 
 
 def of_roles(config: Mapping[str, object], *, broker: bool, controller: bool) -> dict[str, object]:
-    """The settings that concern a node with these roles. One that nobody knows goes to brokers, which refuse
-    it."""
+    """The settings that concern a node with these roles. One that nobody knows goes to where its name nearly
+    belongs, else to brokers: they refuse it, and name the one that was meant."""
     return {
         key: value
         for key, value in config.items()
-        if key in BOTH_KEYS or (controller if key in CONTROLLER_KEYS else broker)
+        if key in BOTH_KEYS or (controller if _is_of_controllers(key) else broker)
     }
+
+
+def _is_of_controllers(key: str) -> bool:
+    return key in CONTROLLER_KEYS or bool(difflib.get_close_matches(key, CONTROLLER_KEYS, 1, _NEARLY))
 
 
 def not_ours(config: Mapping[str, object]) -> tuple[Refusal, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from wrackline.plugins.capabilities import Capability
-from wrackline.plugins.fields import MILLISECONDS, Strict
+from wrackline.plugins.fields import MILLISECONDS, Strict, fit_default
 from wrackline.workloads.clients.base import GroupSettings
 from wrackline.workloads.clients.settings import PatientClientSettings
 from wrackline.workloads.log.spec import ClientsSpec
@@ -128,6 +128,9 @@ class GroupSpec(ClientsSpec):
             raise ValueError(
                 f"assignor {self.assignor} is none of protocol {self.protocol}: take {' or '.join(known)}"
             )
+        fit = fit_default(self, "heartbeat_ms", "session_timeout_ms", times=2)
+        for key in ("heartbeat_ms", "session_timeout_ms"):
+            object.__setattr__(self, key, getattr(fit, key))  # a validator has no other way
         if self.heartbeat_ms * 2 > self.session_timeout_ms:
             raise ValueError("heartbeat_ms must be at most half of session_timeout_ms")
         return self

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from wrackline.plugins.capabilities import Capability
-from wrackline.plugins.fields import SECONDS, Lax, NoBoolean, Strict
+from wrackline.plugins.fields import SECONDS, Lax, NoBoolean, Strict, fit_default
 from wrackline.workloads import payload
 from wrackline.workloads.clients.base import GroupSettings
 from wrackline.workloads.clients.settings import ClientSettings
@@ -153,6 +153,8 @@ class ClientsSpec(Strict):
             )
         if self.idempotence and self.acks != "all":
             raise ValueError("idempotence needs acks: all")
+        client = fit_default(self.client, "request_timeout_ms", "message_timeout_ms")
+        object.__setattr__(self, "client", client)  # a validator has no other way
         if self.client.request_timeout_ms > self.client.message_timeout_ms:
             raise ValueError("client.request_timeout_ms must not be more than client.message_timeout_ms")
         return self

@@ -246,7 +246,7 @@ def _jvm_killed_by_interrupt(master: str, gateway: Any = None) -> Iterator[None]
                 with contextlib.suppress(Py4JError), _within(STOP_S, gateway):
                     context.stop()
             if context is not None:  # its thread would print how it lost the JVM
-                context._accumulatorServer.handle_error = lambda *_: None
+                context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
             _end_group(gateway.proc.pid)
             gateway.proc.wait()
         raise

@@ -25,6 +25,10 @@ MISTAKES = [
         "config: {flush_mod: every-write}",
         "system.config.flush_mod: unknown key 'flush_mod', did you mean 'flush_mode'?",
     ),
+    (
+        "config: {session_timout_ms: 3000}",
+        "system.config.session_timout_ms: unknown key 'session_timout_ms', did you mean 'session_timeout_ms'",
+    ),
     ("config: {flush_mode: never}", "system.config.flush_mode: flush_mode = 'never'; it must be one of: "),
     (
         "config: {session_timeout_ms: soon}",

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from wrackline.checkers.verdict.thresholds import LEFT_OUT, THRESHOLDS
-from wrackline.harness.specification.spec import Spec, SpecError, load, parse
+from wrackline.harness.specification.spec import Spec, SpecError, load, load_mapping, parse
 from wrackline.workloads.log import LogSpec
 
 SUITES = Path(__file__).parents[3] / "suites"
@@ -374,3 +374,52 @@ def test_a_mistake_is_told_in_the_words_of_the_file(text: str, said: str) -> Non
         parse(f"name: x\n{text}", "x.yaml")
     assert str(wrong.value).startswith(f"x.yaml: {said}")
     assert len(wrong.value.mistakes) == 1
+
+
+def test_what_is_too_deep_or_too_large_is_one_line_wherever_yaml_is_read(tmp_path: Path) -> None:
+    deep = "[" * 5_000 + "]" * 5_000
+    layers = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10))
+    for text, why in (
+        (f"name: x\nsystem: {deep}", "nested too deeply"),
+        (f"name: x\nsystem: {'[' * 150}{']' * 150}", "nested too deeply"),
+        ("name: x\nsystem: &all {config: *all}", "nested too deeply"),
+        (f"name: x\na0: &a0 [1, 2]\n{layers}", "more than 100,000 values"),
+        (f"name: x\n# {'y' * 1_000_000}", "more than 1,000,000 bytes"),
+    ):
+        file = tmp_path / "x.yaml"
+        file.write_text(text)
+        for read in (load, load_mapping):
+            with pytest.raises(SpecError, match=rf"^{file}: {why}") as refused:
+                read(file)
+            assert "\n" not in str(refused.value)
+    with pytest.raises(SpecError, match=r"^--set system=\[+: nested too deeply"):
+        parse("name: x", "x.yaml", settings=[f"system={deep}"])
+
+
+@pytest.mark.parametrize(
+    ("workload", "key", "fit"),
+    [
+        ("{client: {library: java, message_timeout_ms: 2000}}", "client.request_timeout_ms", 2_000),
+        ("{client: {request_timeout_ms: 9000}}", "client.message_timeout_ms", 9_000),
+        ("{name: group, session_timeout_ms: 1500}", "heartbeat_ms", 750),
+        ("{name: group, heartbeat_ms: 5000}", "session_timeout_ms", 10_000),
+    ],
+)
+def test_a_default_follows_what_was_written(workload: str, key: str, fit: int) -> None:
+    system = "{kind: apache-kafka, version: 4.4.0}"
+    found: object = parse(f"name: x\nsystem: {system}\nworkload: {workload}", "x.yaml").workload
+    for step in key.split("."):
+        found = getattr(found, step)
+    assert found == fit
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        "{client: {message_timeout_ms: 2000, request_timeout_ms: 2500}}",
+        "{name: group, session_timeout_ms: 1500, heartbeat_ms: 1000}",
+    ],
+)
+def test_two_keys_that_were_both_written_must_fit(workload: str) -> None:
+    with pytest.raises(SpecError, match="must"):
+        parse(f"name: x\nworkload: {workload}", "x.yaml")
