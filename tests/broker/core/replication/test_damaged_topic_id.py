@@ -9,6 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.driver import Cluster, T
+from tests.broker.core.solo import Solo, log_of
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
 
 BROKERS = (1, 2, 3)
@@ -83,7 +84,6 @@ def test_the_last_copy_is_left_alone_and_nobody_leads_without_it(placement: tupl
     c.run(30_000)
     assert (c.leader(), trusted(c)) == (NO_LEADER, set())
     assert not any(has_log(c, node) for node in placement)
-    # Mended by hand it is what it was. Here: the same disk, found whole at the next start.
 
 
 def test_a_log_of_a_topic_that_is_gone_goes_aside() -> None:
@@ -96,3 +96,17 @@ def test_a_log_of_a_topic_that_is_gone_goes_aside() -> None:
     c.nodes[3].disk.logs[gone] = c.nodes[3].disk.logs[T]
     c.until(lambda: gone not in c.nodes[3].disk.logs)
     c.until(lambda: c.isr() == set(BROKERS))
+
+
+@pytest.mark.parametrize(("isr", "elr"), [((1, 2), ()), ((1,), (2,))], ids=["ISR", "ELR"])
+def test_who_counts_as_having_it_does_not_begin_anew(isr: tuple[int, ...], elr: tuple[int, ...]) -> None:
+    """Its registration took it out of both, or nothing may be put aside: an empty log would be believed."""
+    solo = Solo(2, leader=1, isr=isr, elr=elr, offline=(T,))
+    assert solo.replica.failed
+    assert T not in solo.disk.logs
+
+
+def test_a_log_that_was_fetched_meanwhile_is_kept_by_the_core_that_takes_over() -> None:
+    """The later core of a bridging broker is booted with what the disk said at the start of the process."""
+    solo = Solo(2, log=log_of([0, 0, 0]), leader=1, isr=(1, 3), offline=(T,))
+    assert (solo.replica.failed, solo.replica.log.leo) == (False, 3)
