@@ -153,9 +153,9 @@ class LogDir:
     def _check_votes(
         self, state: QuorumState | None, log: RecoveredLog | None, stored: Sequence[StoredSnapshot]
     ) -> None:
-        """A controller makes its metadata log, then votes, then acknowledges records: none of the three is
-        there without those before it. Raises RecoveryError, CheckpointError."""
-        if state is not None and log is None:
+        """A controller votes before it acknowledges records, and what it had flushed when it was last closed
+        is there. Raises RecoveryError, CheckpointError."""
+        if log is None and self._checkpoints[Checkpoint.RECOVERY_POINT].get(METADATA, 0) > 0:
             raise recovery.RecoveryError(
                 f"{self._metadata_directory} is missing or empty, and what was on disk of it counts: "
                 f"{checkpoint.empty_controller(self.path)}"
@@ -295,7 +295,7 @@ class LogDir:
         """The name is free for another log, and nothing is known of it any more."""
         directory = self._unknown.pop(tp)
         for kind in checkpoint.CHECKPOINT_FILES:
-            before = self._checkpoints.get(kind, {})
+            before = self._checkpoints[kind]
             if tp in before:
                 self.write_checkpoint(kind, {other: at for other, at in before.items() if other != tp})
         aside = directory.rename(self.path / names.unused(tp, SUFFIX))

@@ -32,8 +32,9 @@ class Partitions:
     def recovered(
         self, logs: Mapping[TopicPartition, RecoveredLog], offline: Iterable[TopicPartition]
     ) -> None:
-        """The logs found on disk, without a role yet; and those that cannot be opened."""
-        self._offline = set(offline)
+        """The logs found on disk, without a role yet; and those that cannot be opened, unless another core of
+        this process has begun them anew meanwhile."""
+        self._offline = set(offline).difference(logs)
         for tp in sorted(logs):
             if tp != METADATA:
                 self._replicas[tp] = Replica(self._ctx, self.changes, tp, logs[tp])

@@ -96,11 +96,13 @@ class Solo:
         log: SimLog | None = None,
         leader: NodeId = 1,
         isr: Sequence[NodeId] = (1, 2, 3),
+        elr: Sequence[NodeId] = (),
         replicas: Sequence[NodeId] = (1, 2, 3),
         leader_epoch: int = 0,
         min_isr: int = 2,
         high_watermark: int = 0,
         defects: Sequence[str] = (),
+        offline: tuple[TopicPartition, ...] = (),
         **changes: Any,
     ) -> None:
         self.now = 1_000.0
@@ -123,7 +125,7 @@ class Solo:
         if log is not None:
             self.disk.logs[T] = log
             self.disk.checkpoints["high-watermark"] = {T: high_watermark}
-        self.handle(Boot(UUID(int=node), self.disk.recovered()))
+        self.handle(Boot(UUID(int=node), self.disk.recovered(), offline=offline))
         self.metadata(
             *(register(other) for other in (1, 2, 3)),
             ConfigRecord("broker", "", "min.insync.replicas", str(min_isr)),
@@ -131,7 +133,9 @@ class Solo:
         self.metadata(
             TopicRecord("t", TOPIC_ID),
             PartitionRecord(
-                0, TOPIC_ID, tuple(replicas), tuple(isr), leader, leader_epoch, partition_epoch=0
+                *(0, TOPIC_ID, tuple(replicas), tuple(isr), leader, leader_epoch),
+                partition_epoch=0,
+                elr=tuple(elr),
             ),
         )
         registration = self.sent("controller", BrokerRegistrationRequest)

@@ -258,3 +258,14 @@ def test_a_changed_byte_of_a_snapshot_is_noticed(stopped: Path) -> None:
         except ValueError:
             noticed += 1
     assert noticed > 10
+
+
+def test_an_identity_without_a_checksum_is_taken_as_it_is(stopped: Path, role: str) -> None:
+    """Of Kafka's making, or older than the checksum; and what a person writes whom a refusal has told to."""
+    path = stopped / "meta.properties"
+    lines = path.read_text().splitlines()
+    for kept in (lines[:-1], ["#Thu Jan 01", *lines[1:-1], ""], ["cluster.id=c", "node.id=1"]):
+        path.write_text("\n".join(kept))
+        directory, found = start(stopped, role)
+        directory.close()
+        assert found.logs[METADATA].leo == len(METADATA_BATCHES)

@@ -9,6 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.driver import Cluster, T
+from tests.broker.core.solo import Solo, log_of
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
 
 BROKERS = (1, 2, 3)
@@ -44,10 +45,12 @@ def test_it_is_fetched_anew_and_joins_when_it_has_everything(victim: int, clean:
     c.stop(victim) if clean else c.kill(victim)
     c.until(lambda: c.controller.committed.brokers[victim].fenced)
     c.boot(victim, damaged=(T,))
-    while not has_log(c, victim):
+
+    def begun() -> bool:
         assert victim not in trusted(c), "nothing is there yet"
-        c.run(1)
-    assert victim not in trusted(c), "it begins empty"
+        return has_log(c, victim)
+
+    c.until(begun)
     c.until(lambda: c.isr() == set(BROKERS))
     assert c.values(victim) == VALUES
     assert c.produced(c.leader(), b"after").base_offset == len(VALUES)
@@ -59,15 +62,17 @@ def test_when_all_went_at_once_the_others_are_asked_and_lead() -> None:
     for node in BROKERS:
         c.kill(node)
     c.until(lambda: not c.unfenced())
-    c.boot(1, damaged=(T,))
-    c.boot(2)
+    c.boot(2, damaged=(T,))
+    c.boot(1)
     c.until(lambda: {1, 2} <= c.unfenced())
     c.run(5_000)
-    assert c.leader() == NO_LEADER, "3 may have more than 2"
-    assert not has_log(c, 1), "it may be the last copy still"
+    assert c.leader() == NO_LEADER, "3 may have more"
+    assert not has_log(c, 2), "it may be the last copy still"
     c.boot(3)
     c.until(lambda: c.isr() == set(BROKERS))
-    assert c.leader() != 1
+    [candidates] = [line["candidates"] for line in c.traced("recovery") if line["winner"] is not None]
+    assert 2 in candidates, "it was asked"
+    assert c.leader() != 2
     assert all(c.values(node) == VALUES for node in BROKERS)
 
 
@@ -83,7 +88,6 @@ def test_the_last_copy_is_left_alone_and_nobody_leads_without_it(placement: tupl
     c.run(30_000)
     assert (c.leader(), trusted(c)) == (NO_LEADER, set())
     assert not any(has_log(c, node) for node in placement)
-    # Mended by hand it is what it was. Here: the same disk, found whole at the next start.
 
 
 def test_a_log_of_a_topic_that_is_gone_goes_aside() -> None:
@@ -96,3 +100,17 @@ def test_a_log_of_a_topic_that_is_gone_goes_aside() -> None:
     c.nodes[3].disk.logs[gone] = c.nodes[3].disk.logs[T]
     c.until(lambda: gone not in c.nodes[3].disk.logs)
     c.until(lambda: c.isr() == set(BROKERS))
+
+
+@pytest.mark.parametrize(("isr", "elr"), [((1, 2), ()), ((1,), (2,))], ids=["ISR", "ELR"])
+def test_who_counts_as_having_it_does_not_begin_anew(isr: tuple[int, ...], elr: tuple[int, ...]) -> None:
+    """Its registration took it out of both, or nothing may be put aside: an empty log would be believed."""
+    solo = Solo(2, leader=1, isr=isr, elr=elr, offline=(T,))
+    assert solo.replica.failed
+    assert T not in solo.disk.logs
+
+
+def test_a_log_that_was_fetched_meanwhile_is_kept_by_the_core_that_takes_over() -> None:
+    """The later core of a bridging broker is booted with what the disk said at the start of the process."""
+    solo = Solo(2, log=log_of([0, 0, 0]), leader=1, isr=(1, 3), offline=(T,))
+    assert (solo.replica.failed, solo.replica.log.leo) == (False, 3)
