@@ -44,6 +44,8 @@ from wrackline.broker.wire.schema import WireError
 _LOG = logging.getLogger("broker.shell")
 
 EXIT_DISK_FAILED = 3
+_LEAVING = (fx.Send, fx.Reply, fx.NoReply)
+"""What tells others of the effects before it."""
 
 
 class Shell:
@@ -154,6 +156,9 @@ class Shell:
         self._effects = iter(self._role.core.handle(event, self._loop.time() * 1000))
 
     def _carry_out(self, effect: fx.Effect) -> None:
+        if self._log_dir.owes and isinstance(effect, _LEAVING):
+            with self._disk(METADATA):
+                self._log_dir.settle()
         if self._disk_refused is None:
             self._carriers[type(effect)](effect)
         else:

@@ -211,22 +211,24 @@ class PartitionLog:
             start = max(start, segment.next_offset)
         return start
 
-    def move_start(self, to_offset: int) -> None:
-        """Whole segments below ``to_offset`` are removed; an active one that lies below is replaced by an
-        empty one. Raises OSError."""
+    def move_start(self, to_offset: int) -> list[Segment]:
+        """The whole segments below ``to_offset``, which are no more the log's, for ``remove``; an active one
+        that lies below is replaced by an empty one. Raises OSError."""
         self._writable()
+        gone: list[Segment] = []
         if to_offset <= self.log_start:
-            return
+            return gone
         self.log_start = min(to_offset, self.leo)
         try:
             if self.leo <= self.log_start and self._segments[-1].size:
                 self._roll(self.leo)
-            while len(self._segments) > 1 and self._segments[0].next_offset <= self.log_start:
-                self._segments.pop(0).remove()
-            fsync_dir(self.directory)
         except OSError as failure:
             self.fail(str(failure))
             raise
+        while len(self._segments) > 1 and self._segments[0].next_offset <= self.log_start:
+            gone.append(self._segments.pop(0))
+            gone[-1].close()
+        return gone
 
     def reset(self, start_offset: int) -> None:
         """Drop everything and begin again, empty, at ``start_offset``. Raises OSError."""
@@ -258,6 +260,12 @@ class PartitionLog:
     def make(self) -> Iterable[Path]:
         """The first segment. Raises OSError."""
         self._segments[0].make()
+        return (self.directory,)
+
+    def remove(self, segments: Sequence[Segment]) -> Iterable[Path]:
+        """The oldest first: a crash in the middle leaves a log without a hole. Raises OSError."""
+        for segment in segments:
+            segment.remove()
         return (self.directory,)
 
     def write_epochs(self, entries: Sequence[EpochEntry]) -> Iterable[Path]:

@@ -94,6 +94,8 @@ class LogDir:
         """Of logs that were deleted: another log of the name is made after they have made way."""
         self._unknown: list[TopicPartition] = []
         """Whose directories are left alone: their topic's id cannot be read."""
+        self.owes = False
+        """``settle`` is due."""
         self.offline: str | None = None
         """Why, once the disk has refused something."""
         try:
@@ -355,20 +357,37 @@ class LogDir:
         return self._logs[tp].truncate(to_offset)
 
     def move_log_start(self, tp: TopicPartition, to_offset: int) -> None:
-        """Raises OSError. The checkpoint goes first: what was deleted does not come back after a crash."""
+        """In memory, and behind; ``settle`` is due before anybody is told of it. Raises OSError."""
+        if to_offset > self._logs[tp].log_start:
+            self._move_log_start(tp, to_offset)
+            self.owes = True
+
+    def settle(self) -> None:
+        """On return no log begins before where it was told to, whatever comes. Raises OSError."""
+        self.owes = False
+        self._online()
+        self._checkpoints.write_due()
+
+    def _move_log_start(self, tp: TopicPartition, to_offset: int) -> None:
+        """The checkpoint goes first: what was deleted does not come back, but for whole segments."""
         log = self._logs[tp]
-        if to_offset > log.log_start:
-            self.write_checkpoint(
-                Checkpoint.LOG_START, {**self._checkpoints[Checkpoint.LOG_START], tp: to_offset}
-            )
-            log.move_start(to_offset)
+        gone = log.move_start(to_offset)
+        self._checkpoints.put(Checkpoint.LOG_START, tp, to_offset)
+
+        def remove() -> Iterable[Path]:
+            self._checkpoints.write_due()
+            return log.remove(gone)
+
+        if gone:
+            self._backlog.add(log.queue, remove)
 
     def retain(self, tp: TopicPartition, limits: tuple[int, int], upto: int, now_ms: float) -> int | None:
-        """The new log start when whole old segments were removed. Raises OSError."""
+        """The new log start when whole old segments are to be removed, which is done behind. Raises
+        OSError."""
         start = self._logs[tp].old_before(*limits, upto, now_ms)
         if start <= self._logs[tp].log_start:
             return None
-        self.move_log_start(tp, start)
+        self._move_log_start(tp, start)
         return start
 
     def reset(self, tp: TopicPartition, start_offset: int) -> None:

@@ -48,6 +48,11 @@ class OffsetCheckpoints:
         self._offsets[kind] = dict(offsets)
         self._due.add(kind)
 
+    def put(self, kind: Checkpoint, tp: TopicPartition, offset: int) -> None:
+        """``write_later`` of one log's."""
+        self._offsets[kind][tp] = offset
+        self._due.add(kind)
+
     @property
     def is_due(self) -> bool:
         return bool(self._due)

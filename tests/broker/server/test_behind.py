@@ -14,11 +14,12 @@ from uuid import UUID
 
 import pytest
 
+from tests.broker.storage.batches import run_of
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.types import METADATA, EpochEntry, QuorumState, TopicPartition
 from wrackline.broker.server.shell import Shell
-from wrackline.broker.storage import backlog
+from wrackline.broker.storage import backlog, checkpoint
 from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import LogDir
 
@@ -116,6 +117,35 @@ PLENTY: dict[str, tuple[Sequence[fx.Effect], ...]] = {
     "checkpoint": (CREATE, [fx.WriteCheckpoint(kind, OFFSETS) for kind in fx.Checkpoint]),
     "close": (CREATE, [fx.CloseLogs(1, OFFSETS)]),
 }
+
+
+def test_log_starts_are_on_the_disk_before_anybody_is_told_with_one_sync_for_all(
+    logs: LogDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DeleteRecords of many partitions, or a leader's retention at its followers."""
+    tell = fx.NoReply(1)
+    moves = [fx.MoveLogStart(tp, 2) for tp in PARTS]
+    core = Core(CREATE, [fx.Append(tp, tuple(run_of(3)), 0, 3) for tp in PARTS], [*moves, tell, tell])
+    told: list[dict[TopicPartition, int]] = []
+    file = logs.path / checkpoint.CHECKPOINT_FILES[fx.Checkpoint.LOG_START]
+
+    async def driven() -> int:
+        one = shell(core, logs, Trace())
+        monkeypatch.setattr(one, "_no_reply", lambda _: told.append(checkpoint.read_offsets(file)))
+        one._carriers = {**one._carriers, fx.NoReply: one._no_reply}
+        for step in "01":
+            one.post(ev.TimerFired(step))
+            await until(lambda: not one._writes_behind)
+        syscalls = Syscalls(monkeypatch)
+        one.post(ev.TimerFired("2"))
+        synced = syscalls.syncs
+        await one.close()
+        return synced
+
+    synced = asyncio.run(driven())
+    assert told == [dict.fromkeys(PARTS, 2)] * 2
+    assert synced <= 2
+    logs.close()
 
 
 @pytest.mark.parametrize("steps", PLENTY.values(), ids=PLENTY)

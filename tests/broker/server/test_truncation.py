@@ -47,7 +47,7 @@ def shell(core: Core, ends: dict[int, int]) -> Shell:
         ),
     )
     log_dir: Any = SimpleNamespace(
-        truncate=lambda _, to_offset: ends[to_offset], topic_name=str, behind=lambda: None
+        truncate=lambda _, to_offset: ends[to_offset], topic_name=str, behind=lambda: None, owes=False
     )
     role: Any = SimpleNamespace(
         core=core,

@@ -43,9 +43,14 @@ class Directory:
         self.disk.on_step = lambda: self.look(self.on_disk(), self.on_page())
         self._folder = folder
         self._copies = 0
+        self._starts: dict[TopicPartition, int] = {}
+        self.starts = self._starts
+        """Of the logs after the last power cut."""
 
     def on_disk(self) -> Left:
-        return self._found(self.disk.after_power_cut)
+        found = self._found(self.disk.after_power_cut)
+        self.starts = self._starts
+        return found
 
     def on_page(self) -> Left:
         return self._found(lambda where: shutil.copytree(self.root, where))
@@ -57,6 +62,7 @@ class Directory:
             try:
                 found = left.open()
                 assert not found.offline
+                self._starts = {tp: log.log_start for tp, log in found.logs.items()}
                 return {tp: (log.topic_id, left[tp].batches()) for tp, log in found.logs.items()}
             finally:
                 left.close()
@@ -142,6 +148,39 @@ def make_again(at: Directory) -> None:
     assert not [path for path in at.root.iterdir() if path.name.endswith("-delete")]
 
 
+def move_starts(at: Directory) -> None:
+    """Of all logs: by a client, who is told, and by retention, which removes whole segments."""
+    batches = run_of(20)
+    for tp in PARTS:
+        at.make(tp, OLD)
+        at.logs[tp].append(batches)
+        at.logs[tp].flush()
+    at.behind()
+    asked, old = PARTS[:2], PARTS[2:]
+
+    def look(on_disk: Left, on_page: Left) -> None:
+        for left in (on_disk, on_page):
+            for tp in PARTS:
+                kept = left[tp][1]
+                assert kept == batches[20 - len(kept) :], "a log has a hole"
+                assert len(kept) >= 7, "too much is gone"
+            assert not told or all(at.starts[tp] == 13 for tp in asked), "what was deleted has come back"
+
+    told = False
+    at.look = look
+    for tp in asked:
+        at.logs.move_log_start(tp, 13)
+    at.logs.settle()
+    told = True
+    for tp in old:
+        size = sum(segment.size for segment in at.logs[tp].segments[2:])
+        assert at.logs.retain(tp, (size, -1), 20, 0) == 12
+    at.logs[old[0]].queue.work()
+    assert at.on_page()[old[0]] == (OLD, batches[12:])
+    at.behind()
+    assert {len(kept) for _, kept in at.on_page().values()} == {8}
+
+
 def close_in_the_middle(at: Directory) -> None:
     """A clean stop says that everything is there, also what was asked for a moment before."""
     batches = run_of(3)
@@ -160,7 +199,9 @@ def close_in_the_middle(at: Directory) -> None:
     look(at.on_disk(), {})
 
 
-@pytest.mark.parametrize("play", [make_many, make_again, close_in_the_middle], ids=lambda it: it.__name__)
+@pytest.mark.parametrize(
+    "play", [make_many, make_again, move_starts, close_in_the_middle], ids=lambda it: it.__name__
+)
 def test_a_start_recovers_from_a_cut_or_a_kill_at_any_step(
     directory: Directory, play: Callable[[Directory], None]
 ) -> None:
@@ -207,6 +248,14 @@ def test_what_a_start_has_made_of_its_logs_survives_the_next_power_cut(
     disk.close()
 
 
+def test_a_log_start_that_others_are_told_of_before_it_is_on_the_disk_is_found_out(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LogDir, "settle", lambda _: None)
+    with pytest.raises(AssertionError, match="has come back"):
+        move_starts(directory)
+
+
 def test_a_start_removes_a_log_whose_topic_had_not_reached_the_disk(tmp_path: Path) -> None:
     """Its name had, and the file of its topic's id, without content."""
     half = tmp_path / "t-0"
@@ -228,6 +277,7 @@ def test_a_deletion_leaves_no_offset_to_another_log_of_the_name(tmp_path: Path) 
     logs.create(PARTS[0], OLD, 0)
     logs[PARTS[0]].append(run_of(9))
     logs.move_log_start(PARTS[0], 6)
+    logs.settle()
     logs.delete(PARTS[0])
     logs.create(PARTS[0], NEW, 0)
     logs[PARTS[0]].append(run_of(3))
