@@ -112,8 +112,8 @@ class ResetLog:
 
 @dataclass(frozen=True, slots=True)
 class MoveLogStart:
-    """Records below ``to_offset`` are gone: the log-start checkpoint says so before whole segments are
-    removed."""
+    """Records below ``to_offset`` are gone: the log-start checkpoint says so before the next effect that
+    tells anybody, and before whole segments are removed."""
 
     tp: TopicPartition
     to_offset: int
