@@ -322,8 +322,11 @@ class LogDir:
         self._leaving[tp] = log.queue
 
     def behind(self) -> Callable[[], None] | None:
-        """What is to be done in a thread, durable when it returns; None when there is nothing. It raises
-        OSError. One at a time, and in the order in which they were handed out."""
+        """What is to be done in a thread, durable when it returns; None when there is nothing, or the
+        directory is offline. It raises OSError. One at a time, and in the order in which they were handed
+        out."""
+        if self.offline is not None:
+            return None
         batch = self._backlog.batch()
         self._leaving = {tp: queue for tp, queue in self._leaving.items() if queue}
         if batch is None and not self._checkpoints.is_due:

@@ -334,3 +334,13 @@ def test_a_checkpoint_that_is_due_does_not_overwrite_a_later_one(tmp_path: Path)
     file = tmp_path / checkpoint.CHECKPOINT_FILES[Checkpoint.RECOVERY_POINT]
     assert checkpoint.read_offsets(file) == {PARTS[0]: 5}
     logs.close()
+
+
+def test_nothing_is_done_behind_once_the_directory_is_offline(tmp_path: Path) -> None:
+    logs = LogDir(tmp_path, SMALL, node_id=1, cluster_id="c")
+    logs.open()
+    logs.create(PARTS[0], OLD, 0)
+    logs.take_offline("no room")
+    assert logs.behind() is None
+    assert not (tmp_path / str(PARTS[0])).exists()
+    logs.close()
