@@ -1,8 +1,10 @@
 """What a core object asks its shell to do, in order. The shell (or the simulator) only carries it out.
 
-Appends, truncations and checkpoint writes are carried out before the effects that follow them: a Reply that
-comes after an Append may rely on the bytes being in the log (in the page cache, not on the disk). Only Flush
-and WriteSnapshot are asynchronous: they are answered by Flushed and SnapshotWritten, or DiskFailed.
+Appends and truncations are carried out before the effects that follow them: a Reply that comes after an
+Append may rely on the bytes being in the log (in the page cache, not on the disk). Flush, WriteSnapshot and
+CloseLogs are asynchronous: they are answered by Flushed, SnapshotWritten and LogsClosed, or DiskFailed. What
+CreateLog, DeleteLog, WriteEpochs and WriteCheckpoint ask for is done later, for each log in order: before
+the log is next written to, and on the disk before its next Flush is answered.
 """
 
 from __future__ import annotations
@@ -63,6 +65,8 @@ class NoReply:
 
 @dataclass(frozen=True, slots=True)
 class CreateLog:
+    """Nothing rests on its being there before its first Flush: a power cut may take a log without one."""
+
     tp: TopicPartition
     topic_id: UUID
     start_offset: int = 0
@@ -108,8 +112,8 @@ class ResetLog:
 
 @dataclass(frozen=True, slots=True)
 class MoveLogStart:
-    """Records below ``to_offset`` are gone: the log-start checkpoint says so before whole segments are
-    removed."""
+    """Records below ``to_offset`` are gone: the log-start checkpoint says so before the next effect that
+    tells anybody, and before whole segments are removed."""
 
     tp: TopicPartition
     to_offset: int
@@ -136,7 +140,7 @@ class ConfigureLog:
 
 @dataclass(frozen=True, slots=True)
 class WriteEpochs:
-    """The leader-epoch checkpoint, whole; fsynced (KAFKA-16541)."""
+    """The leader-epoch checkpoint, whole; fsynced (KAFKA-16541) before records that come after it are."""
 
     tp: TopicPartition
     entries: tuple[EpochEntry, ...]
@@ -144,7 +148,7 @@ class WriteEpochs:
 
 @dataclass(frozen=True, slots=True)
 class WriteCheckpoint:
-    """One of the per-directory checkpoint files, whole."""
+    """One of the per-directory checkpoint files, whole. Nothing waits for it."""
 
     kind: Checkpoint
     offsets: Mapping[TopicPartition, int]

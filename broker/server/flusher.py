@@ -1,4 +1,5 @@
-"""Whatever waits for the disk, off the event loop: fdatasync of logs, whole files that must be durable.
+"""Whatever waits for the disk, off the event loop: fdatasync of logs, whole files that must be durable, what
+a log directory has to do behind the loop.
 
 One flush per log at a time, and one per thread: requests that come meanwhile wait, without a descriptor of
 their own, and share the next.
@@ -17,6 +18,7 @@ _THREADS = 4
 
 OnFlushed = Callable[[PartitionLog, int], None]
 OnFailed = Callable[[PartitionLog, OSError], None]
+OnDone = Callable[[OSError | None], None]
 
 
 class Flusher:
@@ -24,11 +26,15 @@ class Flusher:
         self._on_flushed = on_flushed
         self._on_failed = on_failed
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="flush")
+        self._behind = ThreadPoolExecutor(1, thread_name_prefix="behind")
         self._running: set[TopicPartition] = set()
         self._wanted: dict[TopicPartition, PartitionLog] = {}
+        self._at_rest: Callable[[], None] | None = None
 
     def flush(self, log: PartitionLog) -> None:
         """Answers by ``on_flushed`` or ``on_failed``, later."""
+        if self._at_rest is not None:
+            return
         if log.tp in self._running or len(self._running) >= _THREADS:
             self._wanted[log.tp] = log
             return
@@ -54,12 +60,30 @@ class Flusher:
             raise failure
         else:
             self._on_flushed(log, log.flushed(job))
-        if (waiting := next((tp for tp in self._wanted if tp not in self._running), None)) is not None:
+        if self._at_rest is not None:
+            self._look_whether_at_rest()
+        elif (waiting := next((tp for tp in self._wanted if tp not in self._running), None)) is not None:
             self.flush(self._wanted.pop(waiting))
 
-    def write(self, job: Callable[[], None], on_done: Callable[[OSError | None], None]) -> None:
-        """``on_done`` is called later, on the loop, with what the disk said."""
+    def rest(self, then: Callable[[], None]) -> None:
+        """No flush begins any more; ``then`` is called once none is under way."""
+        self._wanted.clear()
+        self._at_rest = then
+        self._look_whether_at_rest()
 
+    def _look_whether_at_rest(self) -> None:
+        if self._at_rest is not None and not self._running:
+            self._at_rest()
+
+    def write(self, job: Callable[[], None], on_done: OnDone) -> None:
+        """``on_done`` is called later, on the loop, with what the disk said."""
+        self._submit(self._pool, job, on_done)
+
+    def write_behind(self, job: Callable[[], None], on_done: OnDone) -> None:
+        """``write``, one job after the other."""
+        self._submit(self._behind, job, on_done)
+
+    def _submit(self, pool: ThreadPoolExecutor, job: Callable[[], None], on_done: OnDone) -> None:
         def done(future: asyncio.Future[None]) -> None:
             if future.cancelled():
                 return
@@ -68,8 +92,9 @@ class Flusher:
                 raise failure
             on_done(failure)
 
-        asyncio.get_running_loop().run_in_executor(self._pool, job).add_done_callback(done)
+        asyncio.get_running_loop().run_in_executor(pool, job).add_done_callback(done)
 
     def close(self) -> None:
         self._wanted.clear()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._behind):
+            pool.shutdown(wait=True, cancel_futures=True)

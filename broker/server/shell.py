@@ -1,8 +1,10 @@
 """The shell around a core: events in, effects out (docs/architecture.md section 4).
 
 One event at a time goes through ``core.handle``; its effects are carried out in order before the next event.
-Appends, truncations and checkpoints are done when the next effect begins; flushes, requests to other nodes
-and timers answer by events later. Nothing here decides anything about the protocol.
+Appends and truncations are done when the next effect begins; flushes, requests to other nodes and timers
+answer by events later; what a log's directory needs besides is done behind the loop (``storage.backlog``).
+Behind a vote everything waits until the disk has it, without holding up the loop. Nothing here decides
+anything about the protocol.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ from wrackline.broker.wire.schema import WireError
 _LOG = logging.getLogger("broker.shell")
 
 EXIT_DISK_FAILED = 3
+_LEAVING = (fx.Send, fx.Reply, fx.NoReply)
+"""What tells others of the effects before it."""
 
 
 class Shell:
@@ -75,7 +79,13 @@ class Shell:
         )
         self._flusher = Flusher(self._flushed, self._flush_failed)
         self._events: deque[ev.Event] = deque()
+        self._effects: Iterator[fx.Effect] = iter(())
+        """Of the event that was taken up, those not carried out yet."""
         self._draining = False
+        self._held = False
+        """The effects wait for the disk."""
+        self._writes_behind = False
+        self._closes = False
         self._request_ids = itertools.count(1)
         self.meter = RequestMeter("controller" if settings.is_controller else "broker")
         self._slots: dict[int, Slot] = {}
@@ -121,23 +131,36 @@ class Shell:
     def post(self, event: ev.Event) -> None:
         """Hand an event to the core, now or, from within an effect, after the effects before it."""
         self._events.append(event)
-        if self._draining:
-            return
+        if not self._draining and not self._held:
+            self._drain()
+
+    def _drain(self) -> None:
         self._draining = True
         try:
-            while self._events and not self.stopped.done():
-                self._disk_refused, self._cut_short = None, False
-                event = self._events.popleft()
-                self._trace.begin()
-                for effect in self._role.core.handle(event, self._loop.time() * 1000):
+            while True:
+                for effect in self._effects:
                     self._carry_out(effect)
+                    if self._held:
+                        return
                 self._trace.flush()
                 if not self.ready.done() and self._role.ready():
                     self.ready.set_result(None)
+                if not self._events or self.stopped.done():
+                    break
+                self._take_up(self._events.popleft())
         finally:
             self._draining = False
+        self._write_behind()
+
+    def _take_up(self, event: ev.Event) -> None:
+        self._disk_refused, self._cut_short = None, False
+        self._trace.begin()
+        self._effects = iter(self._role.core.handle(event, self._loop.time() * 1000))
 
     def _carry_out(self, effect: fx.Effect) -> None:
+        if self._log_dir.owes and isinstance(effect, _LEAVING):
+            with self._disk(METADATA):
+                self._log_dir.settle()
         if self._disk_refused is None:
             self._carriers[type(effect)](effect)
         else:
@@ -357,27 +380,48 @@ class Shell:
             self._log_dir.write_epochs(effect.tp, effect.entries)
 
     def _write_checkpoint(self, effect: fx.WriteCheckpoint) -> None:
-        try:
-            self._log_dir.write_checkpoint(effect.kind, effect.offsets)
-        except OSError as failure:
-            # Nothing depends on this one file, but the disk it lies on is the logs' (as Kafka has it).
-            self._disk_failed(METADATA, OSError(f"checkpoint {effect.kind}: {failure}"))
+        with self._disk(METADATA):
+            self._log_dir.write_checkpoint_later(effect.kind, effect.offsets)
+
+    def _write_behind(self) -> None:
+        """What the events before have left to do, one batch at a time: the larger, the cheaper."""
+        if self._writes_behind or self._closes or (job := self._log_dir.behind()) is None:
+            return
+
+        def done(failure: OSError | None) -> None:
+            self._writes_behind = False
+            if failure is None:
+                self._write_behind()
+            else:
+                # Even where nothing depends on the one file, the disk is the logs' (as Kafka has it).
+                self._failed_behind("log directory", failure)
+
+        self._writes_behind = True
+        self._flusher.write_behind(job, done)
+
+    def _failed_behind(self, what: str, failure: OSError) -> None:
+        _LOG.error("disk: %s: %s", what, failure)
+        self._log_dir.take_offline(f"{what}: {failure}")
+        self.post(ev.DiskFailed(METADATA, f"{what}: {failure}"))
 
     def _write_quorum_state(self, effect: fx.WriteQuorumState) -> None:
-        try:
-            self._log_dir.write_quorum_state(effect.state)
-        except OSError as failure:
-            # What follows in this event rests on it (a vote that is not on disk must not be answered), and is
-            # not carried out.
-            self._disk_failed(METADATA, failure)
+        def done(failure: OSError | None) -> None:
+            self._held = False
+            if failure is not None:
+                # What follows in this event rests on it (a vote that is not on disk must not be answered),
+                # and is not carried out.
+                self._disk_failed(METADATA, failure)
+            self._drain()
+
+        self._held = True
+        self._flusher.write(lambda: self._log_dir.write_quorum_state(effect.state), done)
 
     def _write_snapshot(self, effect: fx.WriteSnapshot) -> None:
         def done(failure: OSError | None) -> None:
             if failure is None:
                 self.post(ev.SnapshotWritten(effect.id))
-                return
-            self._log_dir.take_offline(f"snapshot {effect.id}: {failure}")
-            self.post(ev.DiskFailed(METADATA, f"snapshot {effect.id}: {failure}"))
+            else:
+                self._failed_behind(f"snapshot {effect.id}", failure)
 
         try:
             self._flusher.write(self._log_dir.snapshot_writer(effect.id, effect.data), done)
@@ -391,13 +435,21 @@ class Shell:
             self._disk_failed(METADATA, failure)
 
     def _close_logs(self, effect: fx.CloseLogs) -> None:
-        try:
-            points = self._log_dir.close_cleanly(effect.broker_epoch, effect.high_watermarks)
-        except OSError as failure:
+        """From here on nothing else is written: not by the core, and not behind it."""
+        points: dict[TopicPartition, int] = {}
+
+        def close() -> None:
+            points.update(self._log_dir.close_cleanly(effect.broker_epoch, effect.high_watermarks))
+
+        def done(failure: OSError | None) -> None:
+            if failure is None:
+                self.post(ev.LogsClosed(points))
+                return
             _LOG.error("the logs could not be closed cleanly: %s; the next start will recover them", failure)
             self.stop(EXIT_DISK_FAILED)
-            return
-        self._events.append(ev.LogsClosed(points))
+
+        self._closes = True
+        self._flusher.rest(lambda: self._flusher.write_behind(close, done))
 
     # --- trace, end ------------------------------------------------------------------------------------
 

@@ -100,8 +100,9 @@ def read_epochs(path: Path) -> tuple[EpochEntry, ...]:
         raise CheckpointError(f"{path}: {wrong}") from wrong
 
 
-def write_epochs(path: Path, entries: Iterable[EpochEntry]) -> None:
-    replace_file(path, _text(f"{entry.epoch} {entry.start_offset}" for entry in entries))
+def write_epochs(path: Path, entries: Iterable[EpochEntry], *, durable: bool = True) -> None:
+    rows = (f"{entry.epoch} {entry.start_offset}" for entry in entries)
+    replace_file(path, _text(rows), durable=durable)
 
 
 def write_clean_shutdown(data_dir: Path, broker_epoch: int) -> None:
@@ -217,7 +218,7 @@ def read_topic_id(partition_dir: Path) -> UUID | None:
         return None
 
 
-def write_topic_id(partition_dir: Path, topic_id: UUID) -> None:
+def write_topic_id(partition_dir: Path, topic_id: UUID, *, durable: bool = True) -> None:
     text = f"version: 0\ntopic_id: {encode_uuid(topic_id)}"
     checked = f"{text}\n{_CHECKSUM}: {crc32c(text.encode())}"
-    replace_file(partition_dir / PARTITION_METADATA_FILE, checked.encode())
+    replace_file(partition_dir / PARTITION_METADATA_FILE, checked.encode(), durable=durable)

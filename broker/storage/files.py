@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,13 +10,31 @@ from pathlib import Path
 from wrackline.broker.storage.descriptors import open_file
 
 _IOV_MAX = 1024
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def fsync_dir(path: Path) -> None:
     """Make creations, renames and removals in ``path`` durable. Raises OSError."""
-    fd = open_file(path, os.O_RDONLY | os.O_DIRECTORY)
+    fsync_path(path, os.O_DIRECTORY)
+
+
+def fsync_path(path: Path, flags: int = 0) -> None:
+    """Of a file or a directory that nobody has open here. Raises OSError."""
+    fd = open_file(path, os.O_RDONLY | flags)
     try:
         os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_filesystem(path: Path) -> None:
+    """Everything written to the file system that holds ``path``, for one wait (syncfs(2)). Raises OSError,
+    since Linux 5.8 also for what could not be written earlier."""
+    fd = open_file(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if _LIBC.syncfs(fd) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
     finally:
         os.close(fd)
 

@@ -26,15 +26,19 @@ class OffsetIndex:
     """Offsets are absolute here; the file keeps them relative to the segment's base."""
 
     def __init__(self, path: Path, base_offset: int) -> None:
+        """The file is there from ``make`` or the first change on."""
         self.path = path
         self.base_offset = base_offset
         self._offsets = array("q")
         self._positions = array("q")
         self._deferred = False
-        self._change(lambda _: None)
 
     def __len__(self) -> int:
         return len(self._offsets)
+
+    def make(self) -> None:
+        """Raises OSError."""
+        self._change(lambda _: None)
 
     def append(self, last_offset: int, position: int) -> None:
         """Raises OSError."""

@@ -2,22 +2,26 @@
 (docs/protocol.md 2.14, R01-R10).
 
 All methods belong to the event loop's thread, except ``FlushJob.run``, which works on duplicated
-descriptors, so that a roll, truncation or deletion meanwhile cannot pull a file from under it.
+descriptors, so that a roll, truncation or deletion meanwhile cannot pull a file from under it, and
+``PartitionLog.flush_at_rest``, while nobody writes. Making the log, and its small files, are tasks of its
+``DirectoryQueue``.
 """
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
 from wrackline.broker.model.messages import LookupByTime
-from wrackline.broker.model.types import LogOverrides, LogSlice, TopicPartition
+from wrackline.broker.model.types import EpochEntry, LogOverrides, LogSlice, TopicPartition
+from wrackline.broker.storage import checkpoint
+from wrackline.broker.storage.backlog import DirectoryQueue
 from wrackline.broker.storage.descriptors import duplicate, out_of_descriptors
-from wrackline.broker.storage.files import fsync_dir
+from wrackline.broker.storage.files import fsync_dir, fsync_path
 from wrackline.broker.storage.segment import BatchBounds, Segment, bounds_of
 from wrackline.broker.storage.timestamps import Found, newest_in, search_batch
 
@@ -43,11 +47,17 @@ class FlushJob:
     files: list[tuple[Segment, int, int]]
     """(segment, its size then, duplicate descriptor)"""
     directory: Path | None
+    queue: DirectoryQueue
+    small: Mapping[Path, int]
+    """What the queue's tasks have written: on the disk before the records are."""
     done: bool = field(default=False)
 
     def run(self) -> None:
         """Raises OSError: nothing is known then of what reached the disk."""
         try:
+            for path in self.small:
+                fsync_path(path)
+            self.queue.synced(self.small)
             for _, _, fd in self.files:
                 os.fdatasync(fd)
             if self.directory is not None:
@@ -69,8 +79,10 @@ class PartitionLog:
         settings: LogSettings,
         segments: Sequence[Segment],
         log_start: int,
+        queue: DirectoryQueue | None = None,
     ) -> None:
         self.tp = tp
+        self.queue = DirectoryQueue() if queue is None else queue
         self.topic_id = topic_id
         self.directory = directory
         self.log_start = log_start
@@ -199,22 +211,24 @@ class PartitionLog:
             start = max(start, segment.next_offset)
         return start
 
-    def move_start(self, to_offset: int) -> None:
-        """Whole segments below ``to_offset`` are removed; an active one that lies below is replaced by an
-        empty one. Raises OSError."""
+    def move_start(self, to_offset: int) -> list[Segment]:
+        """The whole segments below ``to_offset``, which are no more the log's, for ``remove``; an active one
+        that lies below is replaced by an empty one. Raises OSError."""
         self._writable()
+        gone: list[Segment] = []
         if to_offset <= self.log_start:
-            return
+            return gone
         self.log_start = min(to_offset, self.leo)
         try:
             if self.leo <= self.log_start and self._segments[-1].size:
                 self._roll(self.leo)
-            while len(self._segments) > 1 and self._segments[0].next_offset <= self.log_start:
-                self._segments.pop(0).remove()
-            fsync_dir(self.directory)
         except OSError as failure:
             self.fail(str(failure))
             raise
+        while len(self._segments) > 1 and self._segments[0].next_offset <= self.log_start:
+            gone.append(self._segments.pop(0))
+            gone[-1].close()
+        return gone
 
     def reset(self, start_offset: int) -> None:
         """Drop everything and begin again, empty, at ``start_offset``. Raises OSError."""
@@ -236,8 +250,29 @@ class PartitionLog:
             self.failure = reason
 
     def _writable(self) -> None:
+        """What was asked of the directory is done by now. Raises OSError."""
         if self.failure is not None:
             raise LogFailed(f"{self.tp} takes no more writes since: {self.failure}")
+        self.queue.work()
+
+    # --- tasks of the queue ------------------------------------------------------------------------------
+
+    def make(self) -> Iterable[Path]:
+        """The first segment. Raises OSError."""
+        self._segments[0].make()
+        return (self.directory,)
+
+    def remove(self, segments: Sequence[Segment]) -> Iterable[Path]:
+        """The oldest first: a crash in the middle leaves a log without a hole. Raises OSError."""
+        for segment in segments:
+            segment.remove()
+        return (self.directory,)
+
+    def write_epochs(self, entries: Sequence[EpochEntry]) -> Iterable[Path]:
+        """Raises OSError."""
+        path = self.directory / checkpoint.EPOCHS_FILE
+        checkpoint.write_epochs(path, entries, durable=False)
+        return path, self.directory
 
     # --- flushing --------------------------------------------------------------------------------------
 
@@ -252,7 +287,7 @@ class PartitionLog:
         directory = self.directory if self._directory_dirty else None
         self._directory_dirty = False
         self._ceiling = None
-        return FlushJob(self.leo, files, directory)
+        return FlushJob(self.leo, files, directory, self.queue, self.queue.unsynced())
 
     def flushed(self, job: FlushJob) -> int:
         """The job has run: everything below the offset returned is on disk. A truncation meanwhile counts."""
@@ -281,6 +316,21 @@ class PartitionLog:
             self.fail(str(failure))
             raise
         self.flushed(job)
+
+    def flush_at_rest(self) -> None:
+        """Flush now, in any thread, while nobody writes and no flush is under way. Raises OSError."""
+        self._writable()
+        for path in (small := self.queue.unsynced()):
+            fsync_path(path)
+        self.queue.synced(small)
+        for segment in self._segments:
+            if segment.flushed_size < segment.size:
+                # By a descriptor of its own: those of segments are the event loop's.
+                fsync_path(segment.path)
+                segment.flushed_size = segment.size
+        if self._directory_dirty:
+            fsync_dir(self.directory)
+        self._directory_dirty, self.flushed_upto = False, self.leo
 
     def mark_flushed(self) -> None:
         """Recovery has synced every file."""
@@ -340,9 +390,17 @@ class PartitionLog:
 
 
 def create(
-    tp: TopicPartition, topic_id: UUID, directory: Path, settings: LogSettings, start_offset: int
+    tp: TopicPartition,
+    topic_id: UUID,
+    directory: Path,
+    settings: LogSettings,
+    start_offset: int,
+    queue: DirectoryQueue | None = None,
 ) -> PartitionLog:
-    """An empty log in an existing directory, its segment file durable. Raises OSError."""
-    first = Segment(directory, start_offset, index_interval_bytes=settings.index_interval_bytes)
-    fsync_dir(directory)
-    return PartitionLog(tp, topic_id, directory, settings, [first], start_offset)
+    """An empty log in a directory that is there when the tasks in its queue are done; its file is made by the
+    next one."""
+    interval = settings.index_interval_bytes
+    first = Segment(directory, start_offset, index_interval_bytes=interval, made=False)
+    log = PartitionLog(tp, topic_id, directory, settings, [first], start_offset, queue)
+    log.queue.add(log.make)
+    return log

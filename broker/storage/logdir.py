@@ -11,7 +11,8 @@ import fcntl
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,9 +32,11 @@ from wrackline.broker.model.types import (
 )
 from wrackline.broker.storage import checkpoint, identity, names, recovery, snapshots
 from wrackline.broker.storage.aside import KEPT_ASIDE, AsideLimits, limit_aside
+from wrackline.broker.storage.backlog import Backlog, DirectoryQueue
 from wrackline.broker.storage.damage import SUFFIX
-from wrackline.broker.storage.files import fsync_dir
+from wrackline.broker.storage.files import fsync_dir, sync_filesystem
 from wrackline.broker.storage.log import LogFailed, LogSettings, PartitionLog, create
+from wrackline.broker.storage.offsets import OffsetCheckpoints
 
 _LOG = logging.getLogger("broker.storage")
 
@@ -54,6 +57,13 @@ class Found:
     snapshots: tuple[StoredSnapshot, ...] = ()
     offline: tuple[TopicPartition, ...] = ()
     """There are records, but nobody can tell of which topic."""
+
+
+def _make_directory(directory: Path, topic_id: UUID) -> Iterable[Path]:
+    """Of a log. Raises OSError."""
+    directory.mkdir()
+    checkpoint.write_topic_id(directory, topic_id, durable=False)
+    return directory / checkpoint.PARTITION_METADATA_FILE, directory.parent
 
 
 class LogDir:
@@ -79,9 +89,16 @@ class LogDir:
         """What was put aside since the start."""
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._names: dict[UUID, str] = {}
-        self._checkpoints: dict[Checkpoint, dict[TopicPartition, int]] = {}
+        self._kept: Counter[UUID] = Counter()
+        """Logs by topic."""
+        self._checkpoints = OffsetCheckpoints(path)
+        self._backlog = Backlog(path)
+        self._leaving: dict[TopicPartition, DirectoryQueue] = {}
+        """Of logs that were deleted: another log of the name is made after they have made way."""
         self._unknown: dict[TopicPartition, Path] = {}
         """Whose directories are left alone: their topic's id cannot be read."""
+        self.owes = False
+        """``settle`` is due."""
         self.offline: str | None = None
         """Why, once the disk has refused something."""
         try:
@@ -123,7 +140,7 @@ class LogDir:
         quorum_state = checkpoint.read_quorum_state(self.path)
         voter = self._voter or quorum_state is not None
         logs: dict[TopicPartition, RecoveredLog] = {}
-        trusted = all(readable)
+        trusted, unsynced = all(readable), False
         for tp, directory in self._directories():
             try:
                 found = self._recover(tp, directory, clean=epoch is not None, voter=voter)
@@ -133,8 +150,11 @@ class LogDir:
                 trusted = False
                 continue
             trusted = trusted and not found.damaged
+            unsynced = unsynced or found.unsynced
             self._add(found.log)
             logs[tp] = recovery.as_recovered(found, self._checkpoints[Checkpoint.HIGH_WATERMARK].get(tp, 0))
+        if unsynced:
+            sync_filesystem(self.path)
         stored = snapshots.find(self._metadata_directory)
         if voter:
             self._check_votes(quorum_state, logs.get(METADATA), stored)
@@ -197,12 +217,11 @@ class LogDir:
 
     def _read_checkpoint(self, kind: Checkpoint, clean: bool) -> bool:
         """False when it cannot be read, or is missing after a ``clean`` stop, which writes it."""
-        self._checkpoints[kind] = {}
         path = self.path / checkpoint.CHECKPOINT_FILES[kind]
         try:
             if clean and not path.exists():
                 raise checkpoint.CheckpointError(f"{path} is missing after a clean stop")
-            self._checkpoints[kind] = checkpoint.read_offsets(path)
+            self._checkpoints.read(kind)
         except checkpoint.CheckpointError as wrong:
             _LOG.error("%s; going on without it, registering as after an unclean stop", wrong)
             return False
@@ -225,8 +244,10 @@ class LogDir:
     @staticmethod
     def _half_created(directory: Path) -> bool:
         """A log is created in the order directory, partition.metadata, first segment: without the second
-        nothing can have been appended, and nothing deleted from its beginning."""
-        if (directory / checkpoint.PARTITION_METADATA_FILE).exists():
+        nothing can have been appended, and nothing deleted from its beginning. After a power cut the second
+        may be empty: nothing was flushed, or it would be whole."""
+        metadata = directory / checkpoint.PARTITION_METADATA_FILE
+        if metadata.exists() and metadata.stat().st_size:
             return False
         return not any(path.stat().st_size or path.stem.strip("0") for path in directory.glob("*.log"))
 
@@ -235,11 +256,14 @@ class LogDir:
     ) -> dict[TopicPartition, int]:
         """Flush everything, write all checkpoints, then the clean-shutdown file (R09); the recovery points.
 
-        Raises OSError, and then there is no clean-shutdown file.
+        In any thread, while nobody writes and no flush is under way. Raises OSError, and then there is no
+        clean-shutdown file.
         """
         self._online()
+        if (left := self.behind()) is not None:
+            left()
         for log in self._logs.values():
-            log.flush()
+            log.flush_at_rest()
         points = {tp: log.leo for tp, log in self._logs.items()}
         self.write_checkpoint(
             Checkpoint.HIGH_WATERMARK, {**self._checkpoints[Checkpoint.HIGH_WATERMARK], **high_watermarks}
@@ -250,6 +274,7 @@ class LogDir:
         return points
 
     def close(self) -> None:
+        self._backlog.close()
         for log in self._logs.values():
             log.close()
         self._logs.clear()
@@ -260,6 +285,7 @@ class LogDir:
     def _add(self, log: PartitionLog) -> None:
         self._logs[log.tp] = log
         self._names[log.topic_id] = log.tp.topic
+        self._kept[log.topic_id] += 1
 
     def get(self, tp: TopicPartition) -> PartitionLog | None:
         return self._logs.get(tp)
@@ -275,8 +301,8 @@ class LogDir:
         return self._names.get(topic_id)
 
     def create(self, tp: TopicPartition, topic_id: UUID, start_offset: int) -> None:
-        """A log, durable on return. One that is there already with the same topic id stays; one whose topic
-        nobody knows is put aside. Raises OSError."""
+        """A log, which ``behind`` puts on the disk. One that is there already with the same topic id stays;
+        one whose topic nobody knows is put aside. Raises OSError."""
         self._online()
         if tp in self._unknown:
             self._put_aside(tp)
@@ -285,19 +311,15 @@ class LogDir:
             return
         if known is not None:
             self.delete(tp)
-        directory = self.path / str(tp)
-        directory.mkdir()
-        fsync_dir(self.path)
-        checkpoint.write_topic_id(directory, topic_id)
-        self._add(create(tp, topic_id, directory, self._settings, start_offset))
+        queue, directory = self._leaving.pop(tp, DirectoryQueue()), self.path / str(tp)
+        self._backlog.add(queue, partial(_make_directory, directory, topic_id))
+        self._add(create(tp, topic_id, directory, self._settings, start_offset, queue))
 
     def _put_aside(self, tp: TopicPartition) -> None:
         """The name is free for another log, and nothing is known of it any more."""
         directory = self._unknown.pop(tp)
-        for kind in checkpoint.CHECKPOINT_FILES:
-            before = self._checkpoints[kind]
-            if tp in before:
-                self.write_checkpoint(kind, {other: at for other, at in before.items() if other != tp})
+        self._checkpoints.forget(tp)
+        self._checkpoints.write_due()  # before another log has the name
         aside = directory.rename(self.path / names.unused(tp, SUFFIX))
         fsync_dir(self.path)
         self._aside.add(aside)
@@ -307,23 +329,39 @@ class LogDir:
         limit_aside(self.path, self._aside_limits, self._aside)
 
     def delete(self, tp: TopicPartition) -> None:
-        """Raises OSError. The log is gone for good once its directory has its other name; one whose topic
-        nobody knows is put aside."""
+        """Raises OSError. The log is gone for good once ``behind`` has given its directory another name; one
+        whose topic nobody knows is put aside."""
         self._online()
         if tp in self._unknown:
             self._put_aside(tp)
         log = self._logs.pop(tp, None)
         if log is None:
             return
-        if not any(other.topic_id == log.topic_id for other in self._logs.values()):
-            self._names.pop(log.topic_id, None)
-        for offsets in self._checkpoints.values():
-            offsets.pop(tp, None)
+        self._kept[log.topic_id] -= 1
+        if not self._kept[log.topic_id]:
+            del self._kept[log.topic_id], self._names[log.topic_id]
+        self._checkpoints.forget(tp)
         log.close()
-        doomed = self.path / names.unused(tp, names.DOOMED)
-        log.directory.rename(doomed)
-        fsync_dir(self.path)
-        shutil.rmtree(doomed)
+        self._backlog.remove(log.queue, log.directory, self.path / names.unused(tp, names.DOOMED))
+        self._leaving[tp] = log.queue
+
+    def behind(self) -> Callable[[], None] | None:
+        """What is to be done in a thread, durable when it returns; None when there is nothing, or the
+        directory is offline. It raises OSError. One at a time, and in the order in which they were handed
+        out."""
+        if self.offline is not None:
+            return None
+        batch = self._backlog.batch()
+        self._leaving = {tp: queue for tp, queue in self._leaving.items() if queue}
+        if batch is None and not self._checkpoints.is_due:
+            return None
+
+        def run() -> None:
+            self._checkpoints.write_due()
+            if batch is not None:
+                batch.run()
+
+        return run
 
     def take_offline(self, reason: str) -> bool:
         """No log of this directory takes a write any more (KAFKA-10778). False when writing goes on after
@@ -346,20 +384,37 @@ class LogDir:
         return self._logs[tp].truncate(to_offset)
 
     def move_log_start(self, tp: TopicPartition, to_offset: int) -> None:
-        """Raises OSError. The checkpoint goes first: what was deleted does not come back after a crash."""
+        """In memory, and behind; ``settle`` is due before anybody is told of it. Raises OSError."""
+        if to_offset > self._logs[tp].log_start:
+            self._move_log_start(tp, to_offset)
+            self.owes = True
+
+    def settle(self) -> None:
+        """On return no log begins before where it was told to, whatever comes. Raises OSError."""
+        self.owes = False
+        self._online()
+        self._checkpoints.write_due()
+
+    def _move_log_start(self, tp: TopicPartition, to_offset: int) -> None:
+        """The checkpoint goes first: what was deleted does not come back, but for whole segments."""
         log = self._logs[tp]
-        if to_offset > log.log_start:
-            self.write_checkpoint(
-                Checkpoint.LOG_START, {**self._checkpoints.get(Checkpoint.LOG_START, {}), tp: to_offset}
-            )
-            log.move_start(to_offset)
+        gone = log.move_start(to_offset)
+        self._checkpoints.put(Checkpoint.LOG_START, tp, to_offset)
+
+        def remove() -> Iterable[Path]:
+            self._checkpoints.write_due()
+            return log.remove(gone)
+
+        if gone:
+            self._backlog.add(log.queue, remove)
 
     def retain(self, tp: TopicPartition, limits: tuple[int, int], upto: int, now_ms: float) -> int | None:
-        """The new log start when whole old segments were removed. Raises OSError."""
+        """The new log start when whole old segments are to be removed, which is done behind. Raises
+        OSError."""
         start = self._logs[tp].old_before(*limits, upto, now_ms)
         if start <= self._logs[tp].log_start:
             return None
-        self.move_log_start(tp, start)
+        self._move_log_start(tp, start)
         return start
 
     def reset(self, tp: TopicPartition, start_offset: int) -> None:
@@ -367,22 +422,24 @@ class LogDir:
         self._logs[tp].reset(start_offset)
 
     def _lower_recovery_point(self, tp: TopicPartition, to_offset: int) -> None:
-        points = self._checkpoints.setdefault(Checkpoint.RECOVERY_POINT, {})
+        points = self._checkpoints[Checkpoint.RECOVERY_POINT]
         if points.get(tp, 0) > to_offset:
             self.write_checkpoint(Checkpoint.RECOVERY_POINT, {**points, tp: to_offset})
 
     def write_epochs(self, tp: TopicPartition, entries: Sequence[EpochEntry]) -> None:
-        """Raises OSError."""
+        """Before the log's next write, and on the disk before its next flush. Raises OSError."""
         self._online()
-        checkpoint.write_epochs(self._logs[tp].directory / checkpoint.EPOCHS_FILE, entries)
+        log = self._logs[tp]
+        self._backlog.add(log.queue, partial(log.write_epochs, entries))
 
     def write_quorum_state(self, state: QuorumState) -> None:
-        """Durable on return. Raises OSError."""
+        """In any thread; durable on return. Raises OSError."""
         checkpoint.write_quorum_state(self.path, state)
 
     def snapshot_writer(self, snapshot: SnapshotId, data: bytes) -> Callable[[], None]:
         """To be called in any thread; durable when it returns. It raises OSError; so does this."""
         self._online()
+        self._logs[METADATA].queue.work()
         return partial(snapshots.write, self._metadata_directory, snapshot, data)
 
     def delete_snapshot(self, snapshot: SnapshotId) -> None:
@@ -395,17 +452,25 @@ class LogDir:
         return snapshots.read(self._metadata_directory, part.id, part.position, part.max_bytes)
 
     def write_checkpoint(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
-        """Raises OSError. A recovery point never goes past what was flushed, whatever is asked."""
+        """Durable on return. Raises OSError."""
+        self._checkpoints.write(kind, self._true_offsets(kind, offsets))
+
+    def write_checkpoint_later(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
+        """``behind`` does it. Raises OSError."""
+        self._checkpoints.write_later(kind, self._true_offsets(kind, offsets))
+
+    def _true_offsets(
+        self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        """A recovery point never goes past what was flushed, whatever is asked."""
         self._online()
         kept = dict(offsets)
         if kind == Checkpoint.RECOVERY_POINT:
             kept = {tp: min(at, self._logs[tp].flushed_upto) for tp, at in kept.items() if tp in self._logs}
         # Of a log that is left alone the core knows nothing: what was known before stays.
-        before = self._checkpoints.get(kind, {})
+        before = self._checkpoints[kind]
         kept = {tp: at for tp, at in kept.items() if tp not in self._unknown}
-        kept |= {tp: before[tp] for tp in self._unknown if tp in before}
-        checkpoint.write_offsets(self.path / checkpoint.CHECKPOINT_FILES[kind], kept)
-        self._checkpoints[kind] = kept
+        return kept | {tp: before[tp] for tp in self._unknown if tp in before}
 
     def read(self, part: LogSlice) -> bytes:
         """b"" when the log is not here (deleted between the core's answer and now). Raises OSError."""

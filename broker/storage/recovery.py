@@ -8,9 +8,9 @@ any stop, also a clean one, a disk may give back other bytes than it was given. 
 2. segments are walked in order, from the first byte of the log: offsets must go on without a hole, every CRC
    must be right, every leader epoch the one the checkpoint knows. The first batch that is not so ends the
    log;
-3. the log is cut there, later segments go, and what is left is synced: it survives the next power cut. What
-   was written and never flushed is deleted; where more than that is wrong (``damage``) the bytes are put
-   aside first;
+3. the log is cut there, later segments go, and what is left is synced, that of all logs at once, before the
+   node says anything of it: it survives the next power cut. What was written and never flushed is deleted;
+   where more than that is wrong (``damage``) the bytes are put aside first;
 4. index, leader-epoch cache and producer state are rebuilt from the headers that were walked anyway.
 
 Every byte is read for 2. in any case; checking the CRCs adds little to a start (0 to 30 % were measured).
@@ -39,7 +39,6 @@ from wrackline.broker.model.types import (
 )
 from wrackline.broker.storage import checkpoint
 from wrackline.broker.storage.damage import EpochWitness, put_aside, whole_batch_behind
-from wrackline.broker.storage.files import fsync_dir
 from wrackline.broker.storage.log import LogSettings, PartitionLog
 from wrackline.broker.storage.segment import Segment, bounds_of, file_name
 
@@ -68,6 +67,8 @@ class Recovered:
     """Why the log was cut, or ends before it should, when it does."""
     damaged: bool
     """What was lost had been flushed, or something in the middle was changed: more than a torn write."""
+    unsynced: bool = False
+    """The next power cut may bring another log than this."""
     aside: tuple[Path, ...] = ()
     """The files in which the bytes behind a damaged place are now."""
 
@@ -123,8 +124,10 @@ def recover(
     high_watermark: int = 0,
     irreplaceable: bool = False,
 ) -> Recovered:
-    """Open the log in ``directory``. ``clean``: the last stop flushed everything, up to the recovery point.
-    ``high_watermark``, from the checkpoint, bounds what a later truncation can need of the producers.
+    """Open the log in ``directory``; the caller syncs what is ``unsynced``.
+
+    ``clean``: the last stop flushed everything, up to the recovery point. ``high_watermark``, from the
+    checkpoint, bounds what a later truncation can need of the producers.
     ``irreplaceable``: nobody may go on without what was flushed; a damaged log is left as it is.
 
     Raises TopicUnknown when the directory holds records but not the id of its topic, RecoveryError for a
@@ -151,14 +154,23 @@ def recover(
             f"{checkpoint.empty_controller(directory.parent)}"
         )
     aside = put_aside(scan.segments, directory, scan.later) if damaged else ()
-    _cut(scan, directory, sync=not clean or not bases)
+    _cut(scan, directory)
     first = min(max(log_start, start.bases[0]), scan.next_offset)
     log = PartitionLog(tp, topic_id, directory, settings, scan.segments, first)
     log.mark_flushed()
+    changed = scan.cut is not None or known != scan.epochs.entries
     if known != scan.epochs.entries:
         # It may have been written ahead of records that are gone.
-        checkpoint.write_epochs(directory / checkpoint.EPOCHS_FILE, scan.epochs.entries)
-    return Recovered(log, scan.epochs.entries, scan.producers.snapshots(), scan.cut, damaged, aside)
+        checkpoint.write_epochs(directory / checkpoint.EPOCHS_FILE, scan.epochs.entries, durable=False)
+    return Recovered(
+        log,
+        scan.epochs.entries,
+        scan.producers.snapshots(),
+        scan.cut,
+        damaged,
+        unsynced=changed or not clean or not bases,
+        aside=aside,
+    )
 
 
 def _topic_id(directory: Path, tp: TopicPartition) -> UUID:
@@ -221,16 +233,12 @@ def _changed(scan: _Scan) -> bool:
     return bool(scan.segments) and whole_batch_behind(scan.segments[-1], scan.next_offset)
 
 
-def _cut(scan: _Scan, directory: Path, *, sync: bool) -> None:
-    """Let the log end behind its last good batch, durably."""
+def _cut(scan: _Scan, directory: Path) -> None:
+    """Let the log end behind its last good batch."""
     if scan.cut is not None:
         for segment in scan.segments:
             os.ftruncate(segment.fd, segment.size)
         _remove_later(directory, scan.later)
-    if scan.cut is not None or sync:
-        for segment in scan.segments:
-            os.fdatasync(segment.fd)
-        fsync_dir(directory)
 
 
 def _headers(fd: int, size: int) -> Iterator[tuple[BatchHeader | str, memoryview, int]]:

@@ -95,7 +95,10 @@ def fault_of(
 class Segment:
     """Knows its size and offsets from its opener (recovery walks the file, a roll starts empty)."""
 
-    def __init__(self, directory: Path, base_offset: int, *, index_interval_bytes: int) -> None:
+    def __init__(
+        self, directory: Path, base_offset: int, *, index_interval_bytes: int, made: bool = True
+    ) -> None:
+        """Unless it is ``made``, there is no file until ``make`` is called."""
         self.base_offset = base_offset
         self.path = directory / file_name(base_offset)
         self.size = 0
@@ -110,8 +113,14 @@ class Segment:
         self._recent_positions: list[int] = []
         self._marks = Marks()
         self._fd: int | None = None
-        os.close(open_file(self.path, os.O_RDWR | os.O_CREAT))
         self.index = OffsetIndex(self.path.with_suffix(".index"), base_offset)
+        if made:
+            self.make()
+
+    def make(self) -> None:
+        """Both files, empty where they are not there. Raises OSError."""
+        os.close(open_file(self.path, os.O_RDWR | os.O_CREAT))
+        self.index.make()
 
     @property
     def fd(self) -> int:

@@ -46,7 +46,9 @@ def shell(core: Core, ends: dict[int, int]) -> Shell:
             zookeeper_connect=None,
         ),
     )
-    log_dir: Any = SimpleNamespace(truncate=lambda _, to_offset: ends[to_offset], topic_name=str)
+    log_dir: Any = SimpleNamespace(
+        truncate=lambda _, to_offset: ends[to_offset], topic_name=str, behind=lambda: None, owes=False
+    )
     role: Any = SimpleNamespace(
         core=core,
         ready=lambda: False,

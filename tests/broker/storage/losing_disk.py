@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from wrackline.broker.storage import backlog, logdir
+
 
 class LosingDisk:
     """``root`` is durable as it is when this is made. ``on_step`` is called before and after every sync,
@@ -35,6 +37,9 @@ class LosingDisk:
                 self._sync(os.open(Path(folder, name), os.O_RDONLY))
         for name in ("fsync", "fdatasync"):
             monkeypatch.setattr(os, name, self._stepping(getattr(os, name), self._sync))
+        sync_all = self._stepping(lambda _: None, self._sync_all)
+        for module in (backlog, logdir):
+            monkeypatch.setattr(module, "sync_filesystem", sync_all)
         for name in ("rename", "replace", "unlink", "rmdir"):
             monkeypatch.setattr(os, name, self._stepping(getattr(os, name), lambda *_: None))
 
@@ -80,6 +85,13 @@ class LosingDisk:
             entries[name] = self._hold(child)
             os.close(child)
         self._entries[inode] = entries
+
+    def _sync_all(self, _: Path) -> None:
+        for folder, _folders, names in os.walk(self._root):
+            for path in (Path(folder), *(Path(folder, name) for name in names)):
+                fd = os.open(path, os.O_RDONLY)
+                self._sync(fd)
+                os.close(fd)
 
     def after_power_cut(self, where: Path) -> Path:
         """What is durable now, laid out as a new directory."""

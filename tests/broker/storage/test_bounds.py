@@ -239,6 +239,7 @@ def test_without_descriptors_the_log_goes_on(tmp_path: Path, monkeypatch: pytest
     assert log.failure is None
     log.close()
     other = create(TP, TOPIC, tmp_path / "..", LARGE, 0)
+    other.queue.work()
     assert other.segments[0].fd >= 0
     with no_descriptors_left():
         third = Segment(tmp_path, 1_000, index_interval_bytes=4_096)

@@ -35,6 +35,9 @@ class Play:
         for tp in (A, B):
             self.logs.create(tp, UUID(int=5 if tp == A else 6), 0)
             self.logs.write_epochs(tp, (EpochEntry(0, 0),))
+        behind = self.logs.behind()
+        assert behind is not None
+        behind()
         self.disk = LosingDisk(root, monkeypatch)
         self._folder = folder
         self._cuts = 0
@@ -141,7 +144,7 @@ def file_before_flush(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def file_without_flush(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PartitionLog, "flush", lambda _: None)
+    monkeypatch.setattr(PartitionLog, "flush_at_rest", lambda _: None)
 
 
 def cut_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:

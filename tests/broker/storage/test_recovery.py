@@ -317,6 +317,8 @@ def test_records_without_their_topic_id_are_put_aside_when_the_cluster_has_anoth
     (aside,) = tmp_path.glob("*.damaged")
     assert (aside / "00000000000000000000.log").read_bytes() == whole
     assert str(aside) in caplog.text
+    if (job := directory.behind()) is not None:
+        job()
     directory.close()
     directory, found = reopen(tmp_path)
     assert found.offline == ()
@@ -360,11 +362,14 @@ def test_a_topic_made_again_under_its_name_starts_empty(tmp_path: Path) -> None:
     directory[TP].append(run_of(3))
     directory.delete(TP)
     assert directory.topic_name(TOPIC) is None
-    assert not (tmp_path / "log-0").exists()
     other = UUID(int=7)
     directory.create(TP, other, 0)
     assert directory[TP].leo == 0
+    directory[TP].append(run_of(1))
     assert directory.topic_name(other) == "log"
+    directory.close()
+    directory, found = reopen(tmp_path)
+    assert (found.logs[TP].topic_id, found.logs[TP].leo) == (other, 1)
     directory.close()
 
 
@@ -379,8 +384,11 @@ def test_a_log_can_be_deleted_whatever_the_length_of_its_topics_name(
     directory.create(tp, TOPIC, 0)
     directory[tp].append(run_of(3))
     with monkeypatch.context() as patch:
-        patch.setattr("wrackline.broker.storage.logdir.shutil.rmtree", lambda _: None)
+        patch.setattr("wrackline.broker.storage.backlog.shutil.rmtree", lambda _: None)
         directory.delete(tp)
+        left = directory.behind()
+        assert left is not None
+        left()
     (doomed,) = (path.name for path in tmp_path.iterdir() if path.is_dir())
     assert doomed.startswith("t")
     assert doomed.endswith("-delete")

@@ -107,6 +107,7 @@ def test_whole_segments_below_the_log_start_leave_the_disk_and_it_survives_a_res
     before = len(log.segments)
     logs.move_log_start(METADATA, 30)
     assert len(log.segments) < before
+    logs.settle()
     logs.close()
     again = open_dir(logs.path)
     found = again.open()
