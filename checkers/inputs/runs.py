@@ -179,7 +179,7 @@ def open_run(directory: Path, number: int = 0, history: str = "") -> Run:
     try:
         files = [history] if history else [str(file) for file in history_files(directory, check=False)]
         info = _info_at(history) if history else read_info(directory)
-        said = [_check_footer(file, info.test_id) for file in files]
+        tallies = [_check_footer(file, info.test_id) for file in files]
         splits = [split for file in files for split in splits_of(number, file)]
         facts = sum(count_facts(file) for file in files)
     except (HistoryError, *BROKEN) as wrong:
@@ -188,7 +188,7 @@ def open_run(directory: Path, number: int = 0, history: str = "") -> Run:
         where = history or str(directory)
         said = str(wrong) if where in str(wrong) else unreadable(where, wrong)
         raise AnalysisError(said) from wrong
-    run = Run(directory, info, files, trouble=trouble, splits=splits, facts=facts, tally=said[0])
+    run = Run(directory, info, files, trouble=trouble, splits=splits, facts=facts, tally=tallies[0])
     run.nodes = {int(node): host for node, host in info.nodes.items() if str(node).isdigit()}
     return run
 
