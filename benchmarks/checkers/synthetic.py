@@ -63,9 +63,10 @@ def write_history(
 def _tables(
     info: RunInfo, operations: int, partitions: int, senders: int, random: np.random.Generator
 ) -> Iterator[pa.Table]:
-    yield _table(_control(partitions), info, 0)
+    control = _table(_control(partitions), info, 0)
+    yield control
     log = _Log(partitions, senders, random)
-    index = 3
+    index = len(control)
     for start in range(0, operations, BLOCK):
         size = min(BLOCK, operations - start)
         sends, polls = size * 6 // 10, size * 3 // 10
