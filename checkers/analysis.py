@@ -222,12 +222,22 @@ def _surveyed(
     return found
 
 
+def _is_of_interrupt(wrong: BaseException | None) -> bool:
+    """Whether Spark broke while Ctrl-C was already being answered: a question that it cuts short leaves a
+    connection on which the next one, of whoever cleans up, fails."""
+    while wrong is not None and not isinstance(wrong, KeyboardInterrupt):
+        wrong = wrong.__cause__ or wrong.__context__
+    return wrong is not None
+
+
 def _judge(spark: SparkSession, runs: Sequence[Run], job: _Job) -> dict[Path, _Outcome]:
     """All of them in one go. Where something in one of them breaks that, by halves: so the others are judged,
     and it is known which it is. Raises AnalysisError where it is Spark that breaks, whatever it is given."""
     try:
         return _judged(spark, runs, job)
     except _OF_SPARK as wrong:
+        if _is_of_interrupt(wrong):
+            raise KeyboardInterrupt from wrong
         cause = _cause(wrong)
         if said := told_by_a_worker(str(wrong)):
             raise JudgeBroken(_of_check(said)) from wrong
