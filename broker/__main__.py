@@ -28,7 +28,9 @@ The smallest configuration of a broker, in TOML:
     node_id = 1
     cluster_id = "my-cluster"
     host = "127.0.0.1"                        # told to clients and other nodes
-    port = 9092
+    port = 9092                               # for clients
+    replication_port = 9094                   # for other nodes; a controller has none
+    secret_file = "/etc/wrackline/secret"     # the same 16 characters or more on every node
     data_dir = "/var/lib/wrackline/n1"
     controllers = ["101@127.0.0.1:9192"]      # node id @ host : port
 

@@ -142,6 +142,7 @@ class Stage:
                 data_dir=str(node.host.data_dir),
                 is_broker=node.is_broker,
                 controller_port=node.controller_port,
+                replication_port=node.replication_port,
                 pid=pid,
                 spare=node.host.name in self.spares,
                 python=node.host.python,

@@ -30,10 +30,13 @@ class Node:
     roles: frozenset[str]
     """``broker``, ``controller`` or both; or ``zookeeper``."""
     port: int
+    """Of a broker: where clients ask."""
     controller_port: int | None = None
     """Where the controller of a combined node listens."""
     spare: bool = False
     """A broker that is installed and not started: it joins while the run goes on, if it does."""
+    replication_port: int | None = None
+    """Where other nodes ask a broker; None: where clients do."""
 
     @property
     def is_broker(self) -> bool:

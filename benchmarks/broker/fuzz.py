@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.broker.clients.under_fire import Hit, Shot, UnderFire
 from tests.broker.wire.mutations import Case, Readers, cases, mutated
+from wrackline.broker.wire.api import Listener
 
 _HANG_S = 30.0
 _SLOW_S = 1.0
@@ -140,8 +141,8 @@ class _Run:
         begun, sent = time.monotonic(), 0
         target.start()
         for number, frame, takers in self._worth_sending(of, readers):
-            for kind in takers:
-                target.fire(Shot(kind, number, frame))
+            for listener in takers:
+                target.fire(Shot(listener, number, frame))
                 sent += 1
             self._tell_hits(api, target.hits())
         self._tell_hits(api, target.hits(at_last=True))
@@ -156,12 +157,12 @@ class _Run:
         for hit in hits:
             self._tell(api, hit.number, hit.what, nodes=True)
 
-    def _worth_sending(self, of: list[Case], readers: Readers) -> Iterator[tuple[int, bytes, list[str]]]:
+    def _worth_sending(self, of: list[Case], readers: Readers) -> Iterator[tuple[int, bytes, list[Listener]]]:
         for number in self.numbers:
             case, frame = mutated(of, self._frames, self._seed, number)
             takers = readers.understood(case, frame)
             if not takers and (number % _ONE_IN == 0 or len(self.numbers) == 1):
-                takers = list(readers.codecs)
+                takers = list(Listener)
             yield number, frame, takers
 
 

@@ -55,7 +55,7 @@ class AdminClient:
         self._socket: socket.socket | None = None
         self._peer = ""
         self._correlation = 0
-        self._codec = Codec(controller=False, names=lambda _: None)
+        self._codec = Codec(names=lambda _: None)
 
     def __enter__(self) -> AdminClient:
         return self

@@ -59,6 +59,7 @@ def registration(ctx: Context, previous_epoch: int, levels: Levels) -> BrokerReg
         rack=config.rack,
         previous_broker_epoch=previous_epoch,
         levels=levels,
+        replication_port=config.replication_port,
     )
 
 

@@ -25,6 +25,7 @@ class NodeConfig:
     host: str
     """Advertised to clients and to other nodes."""
     port: int
+    """Of a broker: where clients ask. Of a controller: where the nodes of the cluster do."""
     controllers: tuple[Endpoint, ...]
     rack: str | None = None
     profile: str = "kip966"
@@ -49,6 +50,8 @@ class NodeConfig:
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig(NodeConfig):
+    replication_port: int = field(kw_only=True)
+    """Where other nodes ask."""
     heartbeat_interval_ms: int = 2_000
     replica_lag_time_max_ms: int = 30_000
     replica_fetch_wait_max_ms: int = 500

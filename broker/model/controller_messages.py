@@ -62,6 +62,8 @@ class BrokerRegistrationRequest:
     previous_broker_epoch: int = -1
     levels: Levels = NEWEST
     """Of the metadata that the broker's program supports."""
+    replication_port: int = 0
+    """Where other nodes ask it; clients ask at ``port``."""
 
 
 @dataclass(frozen=True, slots=True)

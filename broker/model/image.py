@@ -79,6 +79,8 @@ class BrokerImage:
     """Of the metadata that its program supports."""
     from_zookeeper: bool = False
     """As ZooKeeper had it: it has yet to register with a controller."""
+    replication_port: int = 0
+    """Where other nodes ask it; clients ask at ``port``."""
 
     @property
     def active(self) -> bool:
@@ -385,6 +387,7 @@ def _registration(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
         registration_offset=offset if record.registration_offset < 0 else record.registration_offset,
         levels=Levels(*record.metadata_versions) if record.metadata_versions else NOT_SAID,
         from_zookeeper=record.is_migrating_zk_broker,
+        replication_port=record.replication_port,
     )
 
 

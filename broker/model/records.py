@@ -35,6 +35,8 @@ class RegisterBrokerRecord:
     """The lowest and the highest level of the metadata that the broker supports; empty: it did not say."""
     is_migrating_zk_broker: bool = False
     """Taken over from ZooKeeper: ``broker_epoch`` is the transaction that created its node there."""
+    replication_port: int = 0
+    """Where other nodes ask it; clients ask at ``port``."""
 
 
 @dataclass(frozen=True, slots=True)

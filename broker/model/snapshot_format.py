@@ -70,6 +70,7 @@ def _records(image: ClusterImage) -> Iterator[MetadataRecord]:
             broker.registration_offset,
             tuple(broker.levels),
             broker.from_zookeeper,
+            broker.replication_port,
         )
     for topic in image.topics_by_name.values():
         yield TopicRecord(topic.name, topic.topic_id)

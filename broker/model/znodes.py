@@ -1,7 +1,7 @@
 """The paths of profile zk08 in ZooKeeper, and what their nodes hold (docs/protocol.md Z33 to Z38).
 
     /brokers                                             ids of the cluster's brokers       an administrator
-    /brokers/ids/[id]                                    host:port, ephemeral               the broker
+    /brokers/ids/[id]                                    host:port,port, ephemeral          the broker
     /brokers/topics/[topic]                              the topic's settings               an administrator
     /brokers/topics/[topic]/[p]/replicas                 ids, the preferred one first       an administrator
     /brokers/topics/[topic]/[p]/leader                   id, ephemeral                      the leader
@@ -14,6 +14,7 @@
     /feature                                             the cluster's level                an administrator
     /controller                                          id, ephemeral                      a controller
 
+A broker's two ports are that of clients and that of other nodes; the document has one.
 The document does not say where CUR, a topic's settings and the list of the cluster's brokers lie. It has no
 epochs, no levels and no controller: those are of later profiles (docs/upgrades.md).
 """
@@ -134,13 +135,22 @@ def to_settings(data: bytes) -> dict[str, str]:
     return {key: value for key, _, value in pairs if key}
 
 
-def of_address(host: str, port: int) -> bytes:
-    return f"{host}:{port}".encode()
+class Address(NamedTuple):
+    """Where a broker is asked: by clients, and by other nodes."""
+
+    host: str
+    port: int
+    replication_port: int
 
 
-def to_address(data: bytes) -> tuple[str, int]:
-    host, _, port = data.decode().rpartition(":")
-    return host, int(port)
+def of_address(address: Address) -> bytes:
+    return f"{address.host}:{address.port},{address.replication_port}".encode()
+
+
+def to_address(data: bytes) -> Address:
+    host, _, ports = data.decode().rpartition(":")
+    port, _, replication_port = ports.partition(",")
+    return Address(host, int(port), int(replication_port))
 
 
 def of_epoch(epoch: LeaderEpoch) -> bytes:

@@ -40,6 +40,8 @@ class ShellSettings:
     """What the process around the core needs to know."""
 
     data_dir: str
+    secret_file: str
+    """What it holds is the cluster's secret, by which its nodes prove to each other that they are of it."""
     listen: str | None = None
     """Address to bind; default: ``host``."""
     trace_file: str | None = None
@@ -259,6 +261,7 @@ def _endpoint(key: str, text: str) -> Endpoint:
 
 _BETWEEN: Mapping[str, tuple[int, int]] = {
     "port": (1, 65535),
+    "replication_port": (1, 65535),
     "metrics_port": (1, 65535),
     "node_id": (0, 2**31 - 1),
     "segment_bytes": (1_024, _MAX_SEGMENT_BYTES),
@@ -293,6 +296,11 @@ def _check(settings: Settings) -> None:
         _check_zookeeper(servers)
     if servers is None or settings.node.controllers or settings.is_controller:
         _check_quorum(settings)
+    if getattr(settings.node, "replication_port", None) == settings.node.port:
+        raise ConfigError(
+            f"replication_port = {settings.node.port}, as port; clients and nodes are served on two ports",
+            key="replication_port",
+        )
     if settings.shell.log_level.upper() not in _LOG_LEVELS:
         raise ConfigError(
             f"log_level = {settings.shell.log_level!r}; it must be one of: {', '.join(_LOG_LEVELS)}",

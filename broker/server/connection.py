@@ -21,7 +21,8 @@ from typing import Protocol, cast
 
 from wrackline.broker.core.requests.produce import PIECE_BYTES
 from wrackline.broker.model.messages import FetchRequest
-from wrackline.broker.wire.codec import AnswerNow, Codec, Incoming
+from wrackline.broker.wire.api import Listener
+from wrackline.broker.wire.codec import AnswerNow, Caller, Codec, Incoming
 from wrackline.broker.wire.framing import FrameReader
 from wrackline.broker.wire.schema import WireError
 
@@ -65,8 +66,9 @@ class Desk(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, desk: Desk, max_frame_bytes: int) -> None:
+    def __init__(self, desk: Desk, max_frame_bytes: int, listener: Listener = Listener.CLIENT) -> None:
         self._desk = desk
+        self._caller = Caller(listener)
         self._reader = FrameReader(max_frame_bytes)
         self._slots: deque[Slot] = deque()
         self._transport: asyncio.Transport | None = None
@@ -178,13 +180,17 @@ class Connection(asyncio.Protocol):
 
     def _request(self, frame: bytes) -> bool:
         """False when the connection was closed over it."""
-        decoded = self._desk.codec.decode_request(frame)
+        decoded = self._desk.codec.decode_request(frame, self._caller)
         slot = Slot(self, size=len(frame))
         self._slots.append(slot)
         self._held_bytes += slot.size
         if isinstance(decoded, AnswerNow):
             self.answer(slot, decoded.frame)
-            return True
+            if decoded.node is not None:
+                self._caller = Caller(self._caller.listener, decoded.node)
+            if decoded.refusal is not None:
+                self.hang_up(decoded.refusal)
+            return not self._ended
         slot.incoming = decoded
         if slot.size > _LARGE_BYTES or isinstance(decoded.request, FetchRequest):
             self._behind = slot

@@ -95,6 +95,6 @@ def _endpoints(settings: Settings, image: Callable[[], ClusterImage]) -> Endpoin
         if node_id in controllers:
             return controllers[node_id]
         broker = image().brokers.get(node_id)
-        return None if broker is None else Endpoint(node_id, broker.host, broker.port)
+        return None if broker is None else Endpoint(node_id, broker.host, broker.replication_port)
 
     return find

@@ -16,6 +16,7 @@ from wrackline.broker.model.effects import Send
 from wrackline.broker.model.messages import Response
 from wrackline.broker.model.types import Endpoint
 from wrackline.broker.server.connection import tune
+from wrackline.broker.wire import proof
 from wrackline.broker.wire.codec import Codec, correlation_of
 from wrackline.broker.wire.framing import FrameReader
 from wrackline.broker.wire.schema import WireError
@@ -120,12 +121,16 @@ class Link(asyncio.Protocol):
         self._reader = FrameReader(self._max_frame_bytes)
         waiting, self._waiting = self._waiting, []
         if waiting:
-            transport.writelines(waiting)
+            transport.writelines([self._codec.greeting(), *waiting])
 
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._reader.feed(data):
-                asked = self._asked.pop(correlation_of(frame), None)
+                correlation = correlation_of(frame)
+                if correlation == proof.CORRELATION and proof.refused(frame):
+                    self._drop("it does not take our proof that we are of the cluster: has it our secret?")
+                    return
+                asked = self._asked.pop(correlation, None)
                 if asked is None:
                     continue
                 asked.timer.cancel()

@@ -20,6 +20,7 @@ from uuid import UUID, uuid4
 
 import uvloop
 
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.events import Boot, StopRequested
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
@@ -35,12 +36,16 @@ from wrackline.broker.storage.descriptors import OPEN
 from wrackline.broker.storage.files import replace_file
 from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import Found, LogDir
+from wrackline.broker.wire.api import Listener
+from wrackline.broker.wire.proof import ClusterSecret
 
 _LOG = logging.getLogger("broker.node")
 
 EXIT_CRASHED = 70
 EXIT_KILLED = 130
 _BACKLOG = 512
+_SHORTEST_SECRET = 16
+_SECRET = f"it must hold the cluster's secret, {_SHORTEST_SECRET} characters or more, the same on every node"
 
 
 class StartError(Exception):
@@ -53,7 +58,8 @@ class _Part:
 
     settings: Settings
     logs: LogDir
-    listener: socket.socket
+    listeners: dict[Listener, socket.socket]
+    secret: ClusterSecret
     metrics: socket.socket | None
     found: Found
     incarnation: UUID
@@ -77,6 +83,7 @@ def run(settings: Settings, rules: Rules) -> int:
 
 def _open(settings: Settings, rules: Rules, opened: ExitStack) -> _Part:
     shell = settings.shell
+    secret = _read_secret(settings)
     logs = LogDir(
         Path(shell.data_dir),
         LogSettings(
@@ -91,11 +98,29 @@ def _open(settings: Settings, rules: Rules, opened: ExitStack) -> _Part:
     )
     opened.callback(logs.close)
     node = settings.node
-    listener = _bind(settings, node.port, opened)
+    listeners = {name: _bind(settings, port, opened) for name, port in _ports(node)}
     metrics = None if node.metrics_port is None else _bind(settings, node.metrics_port, opened)
     found = logs.open()
     incarnation = uuid4()
-    return _Part(settings, logs, listener, metrics, found, incarnation, _open_trace(settings, incarnation))
+    trace = _open_trace(settings, incarnation)
+    return _Part(settings, logs, listeners, secret, metrics, found, incarnation, trace)
+
+
+def _ports(node: BrokerConfig | ControllerConfig) -> list[tuple[Listener, int]]:
+    if isinstance(node, ControllerConfig):
+        return [(Listener.CONTROLLER, node.port)]
+    return [(Listener.CLIENT, node.port), (Listener.REPLICATION, node.replication_port)]
+
+
+def _read_secret(settings: Settings) -> ClusterSecret:
+    path = settings.shell.secret_file
+    try:
+        secret = Path(path).read_bytes().strip()
+    except OSError as failure:
+        raise StartError(f"cannot read secret_file {path}: {failure.strerror}; {_SECRET}") from failure
+    if len(secret) < _SHORTEST_SECRET:
+        raise StartError(f"secret_file {path} has {len(secret)} characters; {_SECRET}")
+    return ClusterSecret(secret, settings.node.cluster_id)
 
 
 def _bind(settings: Settings, port: int, opened: ExitStack) -> socket.socket:
@@ -137,7 +162,7 @@ async def _serve(parts: Sequence[_Part], rules: Rules, most_connections: int) ->
     loop = asyncio.get_running_loop()
     roles = [make_role(part.settings, rules) for part in parts]
     shells = [
-        Shell(role, part.settings, part.logs, part.incarnation, part.trace, most_connections)
+        Shell(role, part.settings, part.logs, part.secret, part.incarnation, part.trace, most_connections)
         for role, part in zip(roles, parts, strict=True)
     ]
     loop.set_exception_handler(lambda _, context: _crashed(shells, context))
@@ -194,12 +219,12 @@ async def _serve_part(part: _Part, shell: Shell) -> None:
     either: set[asyncio.Future[Any]] = {shell.ready, shell.stopped}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if shell.ready.done():
-        await asyncio.get_running_loop().create_server(
-            lambda: Connection(shell, settings.shell.socket_request_max_bytes),
-            sock=part.listener,
-            backlog=_BACKLOG,
-        )
-        _LOG.info("listening on %s:%d", *part.listener.getsockname()[:2])
+        most_bytes = settings.shell.socket_request_max_bytes
+        for name, listener in part.listeners.items():
+            await asyncio.get_running_loop().create_server(
+                partial(Connection, shell, most_bytes, name), sock=listener, backlog=_BACKLOG
+            )
+            _LOG.info("listening on %s:%d (%s)", *listener.getsockname()[:2], name.value)
 
 
 class _Stops:

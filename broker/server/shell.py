@@ -40,6 +40,7 @@ from wrackline.broker.storage.descriptors import out_of_descriptors
 from wrackline.broker.storage.log import PartitionLog
 from wrackline.broker.storage.logdir import LogDir
 from wrackline.broker.wire.codec import Codec
+from wrackline.broker.wire.proof import ClusterSecret
 from wrackline.broker.wire.schema import WireError
 
 _LOG = logging.getLogger("broker.shell")
@@ -58,6 +59,7 @@ class Shell:
         role: Role,
         settings: Settings,
         log_dir: LogDir,
+        secret: ClusterSecret,
         incarnation: UUID,
         trace: TraceWriter,
         most_connections: int,
@@ -72,10 +74,10 @@ class Shell:
         self.stopped: asyncio.Future[int] = self._loop.create_future()
         node = settings.node
         self.codec = Codec(
-            controller=settings.is_controller,
             names=log_dir.topic_name,
             me=Endpoint(node.node_id, node.host, node.port),
             features=role.features,
+            secret=secret,
         )
         self._flusher = Flusher(self._flushed, self._flush_failed)
         self._events: deque[ev.Event] = deque()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from wrackline.broker.model import admin_messages as a
 from wrackline.broker.wire import configs, describe_quorum, features, partitions, reassignments
-from wrackline.broker.wire.api import Api
+from wrackline.broker.wire.api import Api, Listener
+
+CLIENT, _, CONTROLLER = Listener
 
 ADMINISTRATION = (
     Api(
@@ -14,6 +16,7 @@ ADMINISTRATION = (
         configs.decode_describe,
         configs.encode_describe_response,
         clients=(1, 4),
+        open_on=(CLIENT,),
     ),
     Api(
         37,
@@ -22,7 +25,7 @@ ADMINISTRATION = (
         partitions.decode_create,
         partitions.encode_create_response,
         clients=(0, 3),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=3,
         encode_request=partitions.encode_create_request,
         decode_response=partitions.decode_create_response,
@@ -35,7 +38,7 @@ ADMINISTRATION = (
         reassignments.encode_elect_response,
         clients=(0, 2),
         peers=(3, 3),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=3,
         encode_request=reassignments.encode_elect_request,
         decode_response=reassignments.decode_elect_response,
@@ -47,7 +50,7 @@ ADMINISTRATION = (
         configs.decode_replace,
         configs.encode_alter_response,
         clients=(0, 2),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=2,
         encode_request=configs.encode_alter_request,
         decode_response=configs.decode_alter_response,
@@ -59,7 +62,7 @@ ADMINISTRATION = (
         configs.decode_alter,
         configs.encode_alter_response,
         clients=(0, 1),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=1,
         encode_request=configs.encode_alter_request,
         decode_response=configs.decode_alter_response,
@@ -71,7 +74,7 @@ ADMINISTRATION = (
         reassignments.decode_alter,
         reassignments.encode_alter_response,
         clients=(0, 0),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=0,
         encode_request=reassignments.encode_alter_request,
         decode_response=reassignments.decode_alter_response,
@@ -83,7 +86,7 @@ ADMINISTRATION = (
         reassignments.decode_list,
         reassignments.encode_list_response,
         clients=(0, 0),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=0,
         encode_request=reassignments.encode_list_request,
         decode_response=reassignments.decode_list_response,
@@ -95,7 +98,7 @@ ADMINISTRATION = (
         describe_quorum.decode_request,
         describe_quorum.encode_response,
         clients=(0, 2),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=2,
         encode_request=describe_quorum.encode_request,
         decode_response=describe_quorum.decode_response,
@@ -107,7 +110,7 @@ ADMINISTRATION = (
         features.decode_update,
         features.encode_update_response,
         clients=(0, 2),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=2,
         encode_request=features.encode_update_request,
         decode_response=features.decode_update_response,
@@ -119,7 +122,7 @@ ADMINISTRATION = (
         reassignments.decode_unregister,
         reassignments.encode_unregister_response,
         clients=(0, 0),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=0,
         encode_request=reassignments.encode_unregister_request,
         decode_response=reassignments.decode_unregister_response,

@@ -2,12 +2,15 @@
 
 ``clients`` is the range that ApiVersions advertises: the one every client library was seen to work with.
 ``peers`` are versions accepted besides, from other nodes of the cluster, which do not ask; ``sent`` is the
-one version in which a node itself sends the request.
+one version in which a node itself sends the request. Who may ask an API, and on which listener, is said
+beside it (`wrackline.broker.wire.api.Api`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from operator import attrgetter
 
 from wrackline.broker.model import controller_messages, metadata_messages, quorum_messages
 from wrackline.broker.model import messages as m
@@ -27,11 +30,13 @@ from wrackline.broker.wire import (
     topics,
 )
 from wrackline.broker.wire.administration import ADMINISTRATION
-from wrackline.broker.wire.api import Api, Range
+from wrackline.broker.wire.api import Api, Listener, Range
+from wrackline.broker.wire.proof import PROOF
 from wrackline.broker.wire.unserved import UNSERVED
 
 API_VERSIONS = 18
 API_VERSIONS_RANGE: Range = (0, 4)
+CLIENT, REPLICATION, CONTROLLER = Listener
 
 
 _APIS = (
@@ -42,6 +47,7 @@ _APIS = (
         produce.decode_request,
         produce.encode_response,
         clients=(3, 9),
+        open_on=(CLIENT,),
     ),
     Api(
         1,
@@ -51,7 +57,9 @@ _APIS = (
         fetch.encode_response,
         clients=(4, 12),
         peers=(13, 17),
-        on_controller=True,
+        open_on=(CLIENT,),
+        nodes_on=(REPLICATION, CONTROLLER),
+        speaks_for=attrgetter("replica_id"),
         sent=17,
         encode_request=fetch.encode_request,
         decode_response=fetch.decode_response,
@@ -63,6 +71,9 @@ _APIS = (
         offsets.decode_list_offsets,
         offsets.encode_list_offsets,
         clients=(1, 7),
+        open_on=(CLIENT,),
+        nodes_on=(REPLICATION,),
+        speaks_for=attrgetter("replica_id"),
         sent=7,
         encode_request=offsets.encode_list_offsets_request,
         decode_response=offsets.decode_list_offsets_response,
@@ -74,7 +85,7 @@ _APIS = (
         metadata.decode_metadata,
         metadata.encode_metadata,
         clients=(0, 12),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
     ),
     Api(
         19,
@@ -83,7 +94,7 @@ _APIS = (
         topics.decode_create,
         topics.encode_create_response,
         clients=(2, 7),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=7,
         encode_request=topics.encode_create_request,
         decode_response=topics.decode_create_response,
@@ -95,7 +106,7 @@ _APIS = (
         topics.decode_delete,
         topics.encode_delete_response,
         clients=(1, 6),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
         sent=6,
         encode_request=topics.encode_delete_request,
         decode_response=topics.decode_delete_response,
@@ -107,6 +118,7 @@ _APIS = (
         delete_records.decode_request,
         delete_records.encode_response,
         clients=(0, 2),
+        open_on=(CLIENT,),
     ),
     Api(
         22,
@@ -115,6 +127,7 @@ _APIS = (
         producer_ids.decode_init,
         producer_ids.encode_init_response,
         clients=(0, 4),
+        open_on=(CLIENT,),
     ),
     Api(
         23,
@@ -123,6 +136,9 @@ _APIS = (
         offsets.decode_epoch_request,
         offsets.encode_epoch_response,
         clients=(2, 4),
+        open_on=(CLIENT,),
+        nodes_on=(REPLICATION,),
+        speaks_for=attrgetter("replica_id"),
         sent=4,
         encode_request=offsets.encode_epoch_request,
         decode_response=offsets.decode_epoch_response,
@@ -134,8 +150,8 @@ _APIS = (
         quorum.decode_vote,
         quorum.encode_vote_response,
         peers=(2, 2),
-        on_controller=True,
-        on_broker=False,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("candidate_id"),
         sent=2,
         encode_request=quorum.encode_vote_request,
         decode_response=quorum.decode_vote_response,
@@ -147,8 +163,8 @@ _APIS = (
         quorum.decode_begin,
         quorum.encode_begin_response,
         peers=(0, 0),
-        on_controller=True,
-        on_broker=False,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("leader_id"),
         sent=0,
         encode_request=quorum.encode_begin_request,
         decode_response=quorum.decode_answer,
@@ -160,8 +176,8 @@ _APIS = (
         quorum.decode_end,
         quorum.encode_end_response,
         peers=(0, 0),
-        on_controller=True,
-        on_broker=False,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("leader_id"),
         sent=0,
         encode_request=quorum.encode_end_request,
         decode_response=quorum.decode_answer,
@@ -173,8 +189,8 @@ _APIS = (
         lifecycle.decode_alter,
         lifecycle.encode_alter_response,
         peers=(3, 3),
-        on_controller=True,
-        on_broker=False,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("broker_id"),
         sent=3,
         encode_request=lifecycle.encode_alter_request,
         decode_response=lifecycle.decode_alter_response,
@@ -186,8 +202,8 @@ _APIS = (
         snapshots.decode_request,
         snapshots.encode_response,
         peers=(1, 1),
-        on_controller=True,
-        on_broker=False,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("replica_id"),
         sent=1,
         encode_request=snapshots.encode_request,
         decode_response=snapshots.decode_response,
@@ -199,7 +215,7 @@ _APIS = (
         metadata.decode_describe_cluster,
         metadata.encode_describe_cluster,
         clients=(0, 1),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
     ),
     Api(
         62,
@@ -208,8 +224,8 @@ _APIS = (
         lifecycle.decode_registration,
         lifecycle.encode_registration_response,
         peers=(4, 4),
-        on_controller=True,
-        on_broker=False,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("broker_id"),
         sent=4,
         encode_request=lifecycle.encode_registration_request,
         decode_response=lifecycle.decode_registration_response,
@@ -221,8 +237,8 @@ _APIS = (
         lifecycle.decode_heartbeat,
         lifecycle.encode_heartbeat_response,
         peers=(1, 1),
-        on_controller=True,
-        on_broker=False,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("broker_id"),
         sent=1,
         encode_request=lifecycle.encode_heartbeat_request,
         decode_response=lifecycle.decode_heartbeat_response,
@@ -234,8 +250,8 @@ _APIS = (
         producer_ids.decode_allocate,
         producer_ids.encode_allocate_response,
         peers=(0, 0),
-        on_controller=True,
-        on_broker=False,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("broker_id"),
         sent=0,
         encode_request=producer_ids.encode_allocate_request,
         decode_response=producer_ids.decode_allocate_response,
@@ -247,8 +263,8 @@ _APIS = (
         features.decode_registration,
         features.encode_registration_response,
         peers=(0, 0),
-        on_controller=True,
-        on_broker=False,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("controller_id"),
         sent=0,
         encode_request=features.encode_registration_request,
         decode_response=features.decode_registration_response,
@@ -260,7 +276,7 @@ _APIS = (
         metadata.decode_describe_topics,
         metadata.encode_describe_topics,
         clients=(0, 0),
-        on_controller=True,
+        open_on=(CLIENT, CONTROLLER),
     ),
     Api(
         93,
@@ -269,6 +285,7 @@ _APIS = (
         replica_log_info.decode_request,
         replica_log_info.encode_response,
         peers=(0, 0),
+        nodes_on=(REPLICATION,),
         sent=0,
         encode_request=replica_log_info.encode_request,
         decode_response=replica_log_info.decode_response,
@@ -280,17 +297,20 @@ BY_KEY: Mapping[int, Api] = {api.key: api for api in _APIS}
 BY_REQUEST: Mapping[type, Api] = {api.request: api for api in _APIS}
 
 
-def served(*, controller: bool) -> list[Api]:
-    """The APIs a node of this role answers."""
-    return [api for api in _APIS if (api.on_controller if controller else api.on_broker)]
+def served(listener: Listener) -> list[Api]:
+    """The APIs that are known on this listener."""
+    return [api for api in _APIS if api.served_on(listener)]
 
 
-def advertised(*, controller: bool) -> list[tuple[int, int, int]]:
+@cache
+def advertised(listener: Listener) -> tuple[tuple[int, int, int], ...]:
     """(key, lowest, highest version) as ApiVersions tells them."""
+    nodes = listener is not CLIENT
     ranges = [
         (api.key, *span)
-        for api in served(controller=controller)
-        if (span := api.clients or (api.peers if controller else None)) is not None
+        for api in served(listener)
+        if (span := api.clients or (api.peers if nodes else None)) is not None
     ]
-    refused = [] if controller else [(key, *api.versions) for key, api in UNSERVED.items()]
-    return sorted([*ranges, *refused, (API_VERSIONS, *API_VERSIONS_RANGE)])
+    others = PROOF if nodes else {key: api.versions for key, api in UNSERVED.items()}
+    ranges += [(key, *span) for key, span in others.items()]
+    return tuple(sorted([*ranges, (API_VERSIONS, *API_VERSIONS_RANGE)]))

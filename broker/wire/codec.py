@@ -17,15 +17,15 @@ from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
 
 from wrackline.broker.model.messages import Refused, Request, Response
-from wrackline.broker.model.types import Endpoint
-from wrackline.broker.wire.api import Api, within
+from wrackline.broker.model.types import Endpoint, NodeId
+from wrackline.broker.wire import proof
+from wrackline.broker.wire.api import Api, Listener, within
 from wrackline.broker.wire.apis import (
     API_VERSIONS,
     API_VERSIONS_RANGE,
     BY_KEY,
     BY_REQUEST,
     advertised,
-    served,
 )
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames
 from wrackline.broker.wire.fast import REQUESTS, RESPONSES
@@ -57,54 +57,93 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: where the connection came in, and the node that has proved to be at its other end."""
+
+    listener: Listener
+    node: NodeId | None = None
+
+
+_CLIENT = Caller(Listener.CLIENT)
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerNow:
     """The bytes of a frame that answers without asking the core."""
 
     frame: bytes
+    node: NodeId | None = None
+    """Who has just proved to be at the other end."""
+    refusal: str | None = None
+    """Why nothing more is taken from this connection."""
 
 
 class Codec:
-    """Of one node: its role decides what is served, its logs what topic ids mean."""
+    """Of one node: the listener decides what is served, the node's logs what topic ids mean. Without a secret
+    nobody is taken for a node."""
 
     def __init__(
         self,
         *,
-        controller: bool,
         names: TopicNames,
         me: Endpoint = _NOBODY,
         features: AskFeatures = lambda: None,
+        secret: proof.ClusterSecret | None = None,
     ) -> None:
-        self._role = "controller" if controller else "broker"
-        self._served = {api.key for api in served(controller=controller)}
-        self._advertised = advertised(controller=controller)
-        self._unserved = {} if controller else UNSERVED
         self._names = names
         self._me = me
         self._features = features
+        self._secret = secret
 
     # --- as a server -----------------------------------------------------------------------------------
 
-    def decode_request(self, frame: bytes) -> Incoming | AnswerNow:
+    def decode_request(self, frame: bytes, caller: Caller = _CLIENT) -> Incoming | AnswerNow:
         """Raises WireError, saying what is wrong: nothing more can be read from that connection."""
         with _wire_errors("a request"):
-            return self._decode_request(frame)
+            return self._decode_request(frame, caller)
 
-    def _decode_request(self, frame: bytes) -> Incoming | AnswerNow:
+    def _decode_request(self, frame: bytes, caller: Caller) -> Incoming | AnswerNow:
         key, version, correlation, client_id, at = _request_header(frame)
+        listener = caller.listener
         if key == API_VERSIONS:
-            return AnswerNow(self._answer_api_versions(frame, version, correlation, at))
-        if key in self._unserved:
+            return AnswerNow(self._answer_api_versions(frame, version, correlation, at, listener))
+        if key in UNSERVED and listener is Listener.CLIENT:
             return AnswerNow(self._answer_unserved(frame, key, version, correlation, at))
+        if key in proof.PROOF and listener is not Listener.CLIENT:
+            return self._hear_proof(key, version, correlation, frame[at:])
         api = BY_KEY.get(key)
-        if api is None or key not in self._served:
-            raise WireError(f"API key {key} is not served by a {self._role}")
+        if api is None or not api.served_on(listener):
+            name = f"{api.name} (API key {key})" if api else f"API key {key}"
+            raise WireError(f"{name} is not served on the listener {listener.value}")
+        if caller.node is None and listener not in api.open_on:
+            raise WireError(f"{api.name} is for nodes of the cluster, and nobody here has proved to be one")
         if not api.accepts(version):
             raise WireError(f"{api.name} version {version} is not spoken here (clients: {api.clients})")
         schema = request_schema(key, version)
         if schema.flexible:
             at = skip_tags(frame, at)
         request = api.decode_request(schema.read(frame, at), self._names)
-        return Incoming(api, version, correlation, client_id, request)
+        incoming = Incoming(api, version, correlation, client_id, request)
+        speaker = api.speaks_for(request)
+        if speaker < 0 or speaker == caller.node:
+            return incoming
+        who = "a client" if caller.node is None else f"node {caller.node}"
+        why = f"{who} sent {api.name} in the name of node {speaker}"
+        refused = Refused(ErrorCode.cluster_authorization_failed, why)
+        return AnswerNow(self.encode_response(incoming, refused), refusal=why)
+
+    def _hear_proof(self, key: int, version: int, correlation: int, body: bytes) -> AnswerNow:
+        if version != proof.VERSION:
+            raise WireError(f"API key {key} version {version} is not spoken here ({proof.VERSION})")
+        if key == proof.HANDSHAKE:
+            return AnswerNow(_framed(correlation, proof.answer_handshake(body)))
+        node = self._secret.node_of(proof.token_in(body)) if self._secret else None
+        why = (
+            "this is no proof of a node of this cluster: is its secret_file the same?"
+            if node is None
+            else None
+        )
+        return AnswerNow(_framed(correlation, proof.answer_token(why)), node, why)
 
     def encode_response(self, incoming: Incoming, response: Response) -> bytes:
         """The whole frame, size in front. Raises WireError when the version has no room for what is to be
@@ -126,7 +165,9 @@ class Codec:
         head = _CORRELATION.pack(incoming.correlation) + tags
         return b"".join((_SIZE.pack(len(head) + len(body)), head, body))
 
-    def _answer_api_versions(self, frame: bytes, version: int, correlation: int, at: int) -> bytes:
+    def _answer_api_versions(
+        self, frame: bytes, version: int, correlation: int, at: int, listener: Listener
+    ) -> bytes:
         low, high = API_VERSIONS_RANGE
         error = ErrorCode.none if low <= version <= high else ErrorCode.unsupported_version
         if error is ErrorCode.none:
@@ -139,25 +180,27 @@ class Codec:
             error_code=error,
             api_keys=tuple(
                 schema.make("ApiVersion", api_key=key, min_version=lowest, max_version=highest)
-                for key, lowest, highest in self._advertised
+                for key, lowest, highest in advertised(listener)
             ),
             throttle_time=NO_THROTTLE,
             **said_by(self._features(), schema),
         )
-        body = _CORRELATION.pack(correlation) + schema.write(entity)
-        return _SIZE.pack(len(body)) + body
+        return _framed(correlation, schema.write(entity))
 
     def _answer_unserved(self, frame: bytes, key: int, version: int, correlation: int, at: int) -> bytes:
-        api = self._unserved[key]
+        api = UNSERVED[key]
         if not within(api.versions, version):
             raise WireError(f"{api.name} version {version} is not spoken here (clients: {api.versions})")
         asked, schema = request_schema(key, version), response_schema(key, version)
         request = asked.read(frame, skip_tags(frame, at) if asked.flexible else at)
         tags = b"\x00" if schema.flexible else b""
-        body = _CORRELATION.pack(correlation) + tags + schema.write(api.answer(schema, request, self._me))
-        return _SIZE.pack(len(body)) + body
+        return _framed(correlation, tags + schema.write(api.answer(schema, request, self._me)))
 
     # --- as a client -----------------------------------------------------------------------------------
+
+    def greeting(self) -> bytes:
+        """What this node says first on a connection to another one."""
+        return self._secret.greeting(self._me.node_id) if self._secret else b""
 
     def encode_request(self, correlation: int, client_id: str, request: Request) -> bytes:
         """The whole frame, size in front, in the version nodes of the cluster speak among themselves."""
@@ -200,6 +243,11 @@ def _wire_errors(what: str) -> Iterator[None]:
         raise WireError(_one_line(str(wrong))) from wrong
     except Exception as wrong:
         raise WireError(_one_line(f"{what} cannot be read: {type(wrong).__name__}: {wrong}")) from wrong
+
+
+def _framed(correlation: int, rest: bytes) -> bytes:
+    body = _CORRELATION.pack(correlation) + rest
+    return _SIZE.pack(len(body)) + body
 
 
 def _one_line(text: str) -> str:

@@ -16,11 +16,12 @@ from wrackline.broker.model.controller_messages import (
     BrokerRegistrationResponse,
 )
 from wrackline.broker.model.types import TopicPartition
+from wrackline.broker.wire.api import Listener
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
 from wrackline.broker.wire.features import features_of, levels_in
 from wrackline.broker.wire.schema import NO_UUID, Schema, WireError
 
-_PLAINTEXT = 0
+_PLAINTEXT, _SASL_PLAINTEXT = 0, 2
 
 
 def decode_alter(entity: Any, names: TopicNames) -> AlterPartitionRequest:
@@ -123,10 +124,12 @@ def decode_alter_response(entity: Any, request: AlterPartitionRequest) -> AlterP
 
 
 def decode_registration(entity: Any, _: TopicNames) -> BrokerRegistrationRequest:
-    """Raises WireError when the broker names no listener: nobody could reach it."""
-    if not entity.listeners:
-        raise WireError(f"broker {entity.broker_id} registers without a listener")
-    listener = entity.listeners[0]
+    """Raises WireError when the broker lacks a listener: nobody could reach it."""
+    at = {listener.name: listener for listener in entity.listeners}
+    for needed in (Listener.CLIENT, Listener.REPLICATION):
+        if needed.value not in at:
+            raise WireError(f"broker {entity.broker_id} registers without a listener {needed.value}")
+    listener = at[Listener.CLIENT.value]
     return BrokerRegistrationRequest(
         broker_id=entity.broker_id,
         cluster_id=entity.cluster_id,
@@ -136,6 +139,7 @@ def decode_registration(entity: Any, _: TopicNames) -> BrokerRegistrationRequest
         rack=entity.rack,
         previous_broker_epoch=entity.previous_broker_epoch,
         levels=levels_in(entity.features),
+        replication_port=at[Listener.REPLICATION.value].port,
     )
 
 
@@ -146,14 +150,12 @@ def encode_registration_request(schema: Schema, request: BrokerRegistrationReque
         broker_id=request.broker_id,
         cluster_id=request.cluster_id,
         incarnation_id=request.incarnation_id,
-        listeners=(
-            make(
-                "Listener",
-                name="PLAINTEXT",
-                host=request.host,
-                port=request.port,
-                security_protocol=_PLAINTEXT,
-            ),
+        listeners=tuple(
+            make("Listener", name=name.value, host=request.host, port=port, security_protocol=security)
+            for name, port, security in (
+                (Listener.CLIENT, request.port, _PLAINTEXT),
+                (Listener.REPLICATION, request.replication_port, _SASL_PLAINTEXT),
+            )
         ),
         features=features_of(schema, request.levels),
         rack=request.rack,

@@ -29,6 +29,8 @@ LONGEST = 1 << 28
 """A frame that says it is longer is none of Kafka: its connection is handed on as it comes."""
 LAST_S = 0.5
 """What was held goes on its way at the end; so long after that its answers may come."""
+PROOF = (17, 36)
+"""SaslHandshake and SaslAuthenticate."""
 SAY_S = 1.0
 SHOWN = 20
 """So many acts are told one by one."""
@@ -158,6 +160,8 @@ class Connection:
         address, port = writer.get_extra_info("peername")[:2]
         self.peer = f"{address}:{port}"
         self.sent: deque[Frame] = deque(maxlen=10_000)
+        self.proof: list[bytes] = []
+        """By what the peer has proved who it is (SASL): without it the node takes none of its requests."""
         self.silent = False
         """The node was not asked something: no later answer may go out, for they come in order."""
 
@@ -188,6 +192,8 @@ class Connection:
         try:
             while (data := await frame_of(self.reader)) is not None:
                 frame = Frame(data) if len(data) >= 8 else None
+                if frame is not None and frame.api in PROOF:
+                    self.proof.append(data)
                 act = self.rule.of("request", frame, self.peer)
                 if act == "close":
                     raise ConnectionResetError
@@ -215,8 +221,12 @@ class Connection:
         given the answer."""
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.rule.over.wait(), self.rule.delay_s or 0.001)
-        with contextlib.suppress(OSError, ValueError, asyncio.IncompleteReadError):
+        lost = (OSError, ValueError, asyncio.IncompleteReadError, asyncio.TimeoutError)
+        with contextlib.suppress(*lost):
             reader, writer = await self.proxy.connected(self.node)
+            for said in self.proof:
+                await give(writer, said)
+                await asyncio.wait_for(frame_of(reader), 10)
             await give(writer, data)
             self.counts.delivered += 1
             with contextlib.suppress(asyncio.TimeoutError):

@@ -120,7 +120,7 @@ class Partition(Traffic):
         wanted: list[tuple[Target, int]] = []
         for flow in flows:
             if flow.sender == host:
-                every = ports_of(flow.receiver) if self.controllers else (flow.receiver.port,)
+                every = ports_of(flow.receiver, controller=self.controllers)
                 wanted += [(flow.receiver, port) for port in (every if flow.asked is None else flow.asked)]
             elif flow.receiver == host and (host, flow.sender) not in ways:
                 wanted += [(flow.sender, port) for port in flow.answered]

@@ -50,7 +50,7 @@ class Link(StrEnum):
     port tells the two apart, but not who asks: a host that is both asks a controller as both."""
 
     BROKER_BROKER = "broker-broker"
-    """From brokers to the brokers' port: replicas that fetch, markers of transactions."""
+    """From brokers to the brokers' port for other nodes: replicas that fetch, markers of transactions."""
     BROKER_CONTROLLER = "broker-controller"
     """From brokers to the controllers' port: heartbeats, metadata, changes of the ISR."""
     CONTROLLER_CONTROLLER = "controller-controller"
@@ -60,7 +60,7 @@ class Link(StrEnum):
     ZOOKEEPER_ZOOKEEPER = "zookeeper-zookeeper"
     """From one ZooKeeper server to another: votes, and what the leader makes the others write."""
     CLIENT_BROKER = "client-broker"
-    """From everybody outside of the system to the brokers' port."""
+    """From everybody outside of the system to the brokers' port for clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +138,10 @@ def is_controller(host: Target) -> bool:
     return host.controller_port is not None or not (host.is_broker or host.is_zookeeper)
 
 
-def ports_of(host: Target) -> tuple[int, ...]:
-    """Where its broker and its controller listen."""
-    return tuple(port for port in (host.port, host.controller_port) if port is not None)
+def ports_of(host: Target, *, controller: bool = True) -> tuple[int, ...]:
+    """Where its broker and, besides, its controller listen."""
+    ports = (host.port, host.replication_port, host.controller_port if controller else None)
+    return tuple(port for port in ports if port is not None)
 
 
 def asked_ports(asker: Target, server: Target, links: Iterable[Link]) -> tuple[int, ...]:
@@ -152,7 +153,7 @@ def asked_ports(asker: Target, server: Target, links: Iterable[Link]) -> tuple[i
     for link in links:
         match link:
             case Link.BROKER_BROKER if asker.is_broker and server.is_broker:
-                ports.append(server.port)
+                ports.append(server.replication_port or server.port)
             case Link.BROKER_CONTROLLER if asker.is_broker and controller_port is not None:
                 ports.append(controller_port)
             case Link.BROKER_ZOOKEEPER if server.is_zookeeper and not asker.is_zookeeper:

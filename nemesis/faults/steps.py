@@ -55,6 +55,8 @@ class Target:
     hands_on: bool = False
     """It hands on what others send to each other, which no fault of its own traffic means."""
     is_zookeeper: bool = False
+    replication_port: int | None = None
+    """Where other nodes ask its broker; None: at ``port``, as clients do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,9 @@ class Processes(Execution):
                 bridges=self.bridges,
             )
         settings = {**BROKER_DEFAULTS, **options.broker}
-        config = BrokerConfig(node, "simulated", f"n{node}", 9092, self.endpoints, **settings)
+        config = BrokerConfig(
+            node, "simulated", f"n{node}", 9092, self.endpoints, replication_port=9094, **settings
+        )
         if self.bridges and self.is_upgraded(node):
             return BridgingBroker(config, self.rules_of(node))
         if self.zookeeper is not None:

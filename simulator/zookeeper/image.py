@@ -40,17 +40,18 @@ class TreeImage:
             image.features[BROKER_PROTOCOL] = znodes.to_level(level)
         for name in tree.children(znodes.IDS):
             node = tree.nodes[f"{znodes.IDS}/{name}"]
-            host, port = znodes.to_address(node.data)
+            at = znodes.to_address(node.data)
             image.brokers[int(name)] = BrokerImage(
                 int(name),
                 node.created,
                 UUID(int=node.created),
-                host,
-                port,
+                at.host,
+                at.port,
                 None,
                 fenced=False,
                 in_controlled_shutdown=False,
                 registration_offset=node.created,
+                replication_port=at.replication_port,
             )
         for name in tree.children(znodes.TOPICS):
             node = tree.nodes[znodes.topic(name)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wrackline.fleets.base import Fleet, Host
+from wrackline.fleets.base import Fleet
 from wrackline.systems.base import DeployError, Node
 
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
+REPLICATION_PORT = 9094
 FIRST_CONTROLLER = 101
 ZOOKEEPER_PORT = 2181
 FIRST_ZOOKEEPER = 201
@@ -67,12 +68,13 @@ def nodes_on(
     one_id: bool = False,
     zookeepers: Sequence[str] = (),
     controller_port: int = CONTROLLER_PORT,
+    replication_port: int | None = None,
 ) -> Nodes:
     """Brokers get the node ids 1, 2, ... in the order given, controllers 101, 102, ... A host named in both
     runs a broker and a controller in one process: a node with the broker's id and both roles. In the quorum
     such a node has the controller's id or, with ``one_id``, the broker's. ``spares`` are brokers too, with
     the ids after. ``zookeepers`` get 201, 202, ... ``controller_port``: where a controller on a host of its
-    own listens.
+    own listens. ``replication_port``: where brokers listen for other nodes, when that is a port of its own.
 
     Raises DeployError for a host that the fleet does not have, or that is named twice.
     """
@@ -87,7 +89,15 @@ def nodes_on(
     if one_id:
         voters |= {name: number for name, number in broker_ids.items() if name in voters}
     carrying = (
-        _broker(number, known[name], combined=name in voters, spare=name in spares)
+        Node(
+            number,
+            known[name],
+            frozenset({"broker", "controller"} if name in voters else {"broker"}),
+            BROKER_PORT,
+            CONTROLLER_PORT if name in voters else None,
+            spare=name in spares,
+            replication_port=replication_port,
+        )
         for name, number in broker_ids.items()
     )
     alone = (
@@ -100,10 +110,3 @@ def nodes_on(
         for number, name in enumerate(zookeepers, FIRST_ZOOKEEPER)
     )
     return Nodes((*carrying, *alone, *ensemble), voters)
-
-
-def _broker(number: int, host: Host, *, combined: bool, spare: bool) -> Node:
-    if combined:
-        both = frozenset({"broker", "controller"})
-        return Node(number, host, both, BROKER_PORT, CONTROLLER_PORT, spare)
-    return Node(number, host, frozenset({"broker"}), BROKER_PORT, spare=spare)

@@ -75,6 +75,8 @@ OURS: Mapping[str, str] = {
             "host",
             "listen",
             "port",
+            "replication_port",
+            "secret_file",
             "data_dir",
             "controllers",
             "trace_file",

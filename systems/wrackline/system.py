@@ -6,6 +6,7 @@ fleet's network. Hosts are worked on in parallel: a deployment takes as long as 
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import time
 import tomllib
@@ -20,7 +21,7 @@ from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.levels import KafkaLevels
 from wrackline.systems.common.node_log import last_line
-from wrackline.systems.common.nodes import nodes_on
+from wrackline.systems.common.nodes import REPLICATION_PORT, nodes_on
 from wrackline.systems.common.on_hosts import deploy_error, on_each
 from wrackline.systems.wrackline import bundle as bundles
 from wrackline.systems.wrackline import settings
@@ -67,8 +68,15 @@ class WracklineSystem(Deployed):
         self._trace = trace
         self._racks = dict(racks or {})
         self._bundle_cache = bundle_cache
+        self._secret = secrets.token_hex(32)
+        """Of this cluster: by it its nodes know each other."""
         placed = nodes_on(
-            fleet, brokers=brokers, controllers=controllers, spares=spares, zookeepers=zookeepers
+            fleet,
+            brokers=brokers,
+            controllers=controllers,
+            spares=spares,
+            zookeepers=zookeepers,
+            replication_port=REPLICATION_PORT,
         )
         super().__init__(fleet, placed, start_s)
         self._upgraded: dict[int, str] = {}
@@ -109,6 +117,7 @@ class WracklineSystem(Deployed):
                 remote.put(archive.path, f"{home}/{archive.name}.tar.gz")
             self._script.put(node, self._program(node, here if node.host.is_folder else f"{home}/lib"))
             remote.put(self.config_for(node).encode(), _config(node))
+            remote.put(self._secret.encode(), _secret(node), mode=0o600)
         except FleetError as wrong:
             raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
         steps = [
@@ -168,11 +177,14 @@ class WracklineSystem(Deployed):
             "host": node.host.address,
             "listen": node.host.address,
             "port": node.port,
+            "secret_file": _secret(node),
             "data_dir": data_dir(node.host),
             "controllers": self._placed.voter_list(),
             "profile": self._upgraded.get(node.node_id, self._profile),
             "defects": list(self._defects),
         }
+        if node.is_broker:
+            own["replication_port"] = node.replication_port
         if self._trace:
             own["trace_file"] = f"{folders_of(node.host).logs}/{TRACE}"
         if len(node.roles) > 1:
@@ -247,6 +259,11 @@ class WracklineSystem(Deployed):
             return chronicle(files, topic)
         except OSError as wrong:
             raise DeployError(f"{collected}: the traces cannot be read: {wrong}") from wrong
+
+
+def _secret(node: Node) -> str:
+    """The file with the cluster's secret. Nobody collects it."""
+    return f"{folders_of(node.host).configs}/secret"
 
 
 def _config(node: Node) -> str:

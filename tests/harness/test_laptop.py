@@ -83,7 +83,7 @@ def test_a_run_without_root(home: Path) -> None:
     )
     at = set()
     while run.poll() is None:  # while it goes on, from outside
-        at |= {port for port in listening("127.") if port.endswith((":9092", ":9093"))}
+        at |= {port for port in listening("127.") if port.endswith((":9092", ":9093", ":9094"))}
         time.sleep(0.2)
     said(run)
     [run_dir] = (home / "results").iterdir()
@@ -101,7 +101,7 @@ def test_a_run_without_root(home: Path) -> None:
     [kept] = json.loads(said(as_somebody(home, "fleet", "list", "--json")))
     assert (kept["kind"], kept["life"]) == ("process", "detached")
     hosts = {name: one["ansible_host"] for name, one in kept["hosts"].items()}
-    assert at == {f"{address}:{port}" for address in hosts.values() for port in (9092, 9093)}
+    assert at == {f"{address}:{port}" for address in hosts.values() for port in (9092, 9093, 9094)}
     assert set(listening("127.")) >= at  # they live on
     assert (
         said(as_somebody(home, "fleet", "ssh", "n1", "id -u; cat run/wrackline/broker.pid")).split()[0] != "0"

@@ -47,7 +47,16 @@ def cast(needs: Needs) -> dict[int, Node]:
 
 def target(name: str, *, pid: int | None = None) -> Target:
     found = next(one for one in NODES if one.host.name == name)
-    return Target(name, found.host.address, found.node_id, found.port, "/data", found.is_broker, pid)
+    return Target(
+        name,
+        found.host.address,
+        found.node_id,
+        found.port,
+        "/data",
+        found.is_broker,
+        pid,
+        replication_port=found.replication_port,
+    )
 
 
 CLIENTS_SIDE = Target(
@@ -73,6 +82,7 @@ def combined_scene(host: str) -> Scene:
             one.port,
             "/data",
             controller_port=one.controller_port,
+            replication_port=one.replication_port,
         )
 
     return Scene("f1", (aimed(first),), tuple(map(aimed, others)))

@@ -53,7 +53,17 @@ def test_install_asks_once_uploads_and_unpacks(fleet: Listening, tmp_path: Path)
         "/opt/wrackline/node.sh",
         "/opt/wrackline/program",
         "/etc/wrackline/broker.toml",
+        "/etc/wrackline/secret",
     }
+
+
+def test_each_cluster_has_a_secret_of_its_own(fleet: Listening, tmp_path: Path) -> None:
+    found = []
+    for _ in range(2):
+        system_on(fleet, tmp_path).install()
+        found.append({fleet.files[host, "/etc/wrackline/secret"] for host in ("n1", "n2", "c1")})
+    assert [len(secrets) for secrets in found] == [1, 1]
+    assert not found[0] & found[1]
 
 
 @pytest.mark.parametrize(("defects", "allow"), [((), ""), (("trunc_hw",), " --allow-defects")])
@@ -95,6 +105,8 @@ def test_each_role_is_given_the_settings_it_knows(fleet: Listening, tmp_path: Pa
         "host": "198.18.0.12",
         "listen": "198.18.0.12",
         "port": 9092,
+        "replication_port": 9094,
+        "secret_file": "/etc/wrackline/secret",
         "data_dir": "/data/broker",
         "controllers": ["101@198.18.0.21:9093"],
         "profile": "kip966",

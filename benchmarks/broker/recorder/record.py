@@ -26,6 +26,7 @@ from python_clients import aiokafka_client, kafka_python_client, kcat_client, li
 
 from tests.broker.clients.loopback import Cluster
 from wrackline.broker.wire.apis import API_VERSIONS, BY_KEY
+from wrackline.broker.wire.proof import PROOF
 from wrackline.broker.wire.unserved import UNSERVED
 
 HERE = Path(__file__).parent
@@ -54,7 +55,7 @@ def _record(folder: Path) -> list[Exchange]:
     # Small snapshots and lagging followers, so that nodes have something to say in every API of theirs.
     quorum = {"metadata_log_max_records_between_snapshots": 40, "metadata_log_segment_bytes": 16_384}
     cluster = Cluster(folder, controllers=3, broker_keys=listen, controller_keys={**listen, **quorum})
-    with Proxy(node.port for node in cluster.nodes) as proxy, cluster:
+    with Proxy(port for node in cluster.nodes for port in node.ports) as proxy, cluster:
         for topic in ("of-kcat", "of-aiokafka"):
             cluster.create_topic(topic)  # these two cannot
         for name, run in _clients(folder).items():
@@ -112,7 +113,7 @@ def _chosen(exchanges: Iterable[Exchange]) -> dict[str, list[str]]:
     """Lines by client: of every API and version some frames of different lengths, the shortest first."""
     found: dict[tuple[str, int, int], dict[int, Exchange]] = defaultdict(dict)
     for seen in exchanges:
-        if len(seen.request) <= _LONGEST and len(seen.answer) <= _LONGEST:
+        if seen.key not in PROOF and len(seen.request) <= _LONGEST and len(seen.answer) <= _LONGEST:
             found[_client(seen.client_id), seen.key, seen.version].setdefault(len(seen.request), seen)
     chosen = defaultdict(list)
     for (client, key, version), by_length in sorted(found.items()):

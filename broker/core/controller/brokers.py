@@ -107,8 +107,8 @@ class Brokers:
         self, draft: Draft, request: BrokerRegistrationRequest, existing: BrokerImage, now_ms: float
     ) -> BrokerRegistrationResponse:
         self._touch(existing, now_ms, -1)
-        known = (existing.host, existing.port, existing.rack)
-        if (request.host, request.port, request.rack) != known:
+        known = (existing.host, existing.port, existing.replication_port, existing.rack)
+        if (request.host, request.port, request.replication_port, request.rack) != known:
             draft.add(
                 _register_record(
                     request,
@@ -226,4 +226,5 @@ def _register_record(
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
         metadata_versions=tuple(request.levels),
+        replication_port=request.replication_port,
     )

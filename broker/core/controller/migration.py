@@ -193,11 +193,17 @@ class Migration:
 
     def _broker(self, found: _Found, node: NodeId, answer: Answer) -> None:
         if answer.stat is not None:
-            host, port = znodes.to_address(answer.data)
+            at = znodes.to_address(answer.data)
             created = answer.stat.created
             found.brokers.append(
                 RegisterBrokerRecord(
-                    node, UUID(int=created), created, host, port, is_migrating_zk_broker=True
+                    node,
+                    UUID(int=created),
+                    created,
+                    at.host,
+                    at.port,
+                    is_migrating_zk_broker=True,
+                    replication_port=at.replication_port,
                 )
             )
 

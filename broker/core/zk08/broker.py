@@ -245,9 +245,8 @@ class ZookeeperBroker:
         if not session or config.node_id not in self._members:
             return
         self._ctx.broker_epoch = NO_EPOCH
-        create = Create(
-            znodes.broker(config.node_id), znodes.of_address(config.host, config.port), ephemeral=True
-        )
+        address = znodes.of_address(znodes.Address(config.host, config.port, config.replication_port))
+        create = Create(znodes.broker(config.node_id), address, ephemeral=True)
         self.coordination.ask(create, lambda answer: self._registered(session, answer))
 
     def _registered(self, session: int, answer: Answer) -> None:

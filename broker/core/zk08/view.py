@@ -109,10 +109,19 @@ class View:
             self._coordination.drop(znodes.broker(node))
             self._left(node)
             return
-        host, port = znodes.to_address(answer.data)
+        at = znodes.to_address(answer.data)
         created = answer.stat.created
         self._ctx.image.brokers[node] = BrokerImage(
-            node, created, UUID(int=created), host, port, None, False, False, created
+            node,
+            created,
+            UUID(int=created),
+            at.host,
+            at.port,
+            None,
+            False,
+            False,
+            created,
+            replication_port=at.replication_port,
         )
         self._changed(created)
         self._on_brokers()

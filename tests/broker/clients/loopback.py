@@ -21,6 +21,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker.clients import forking
+from wrackline.broker.wire.proof import ClusterSecret
 
 CONTROLLER = 101
 START_S = 120.0
@@ -78,11 +79,16 @@ def wait_for(what: str, check: Callable[[], Any], timeout_s: float = 60.0) -> An
     raise AssertionError(f"{what} did not come in {timeout_s} s; last seen: {last!r}")
 
 
+SECRET = "of-every-test-cluster"
+CLUSTER_ID = "loopback"
+
+
 class Node:
-    """One process."""
+    """One process. A broker's port for other nodes is a free one."""
 
     def __init__(self, node_id: int, role: str, port: int, folder: Path, keys: Mapping[str, object]) -> None:
         self.node_id = node_id
+        self.role = role
         self.port = port
         self.folder = folder
         self.data_dir = folder / "data"
@@ -92,15 +98,21 @@ class Node:
         self.process: forking.Forked | None = None
         self.open_files: int | None = None
         """How many files the process may open; None: as many as this one."""
+        self.replication_port = free_ports(1)[0]
         folder.mkdir(parents=True, exist_ok=True)
+        self.secret = ClusterSecret(SECRET.encode(), CLUSTER_ID)
+        secret = folder / "secret"
+        secret.write_text(SECRET)
         values: dict[str, object] = {
             "role": role,
             "node_id": node_id,
-            "cluster_id": "loopback",
+            "cluster_id": CLUSTER_ID,
             "host": "127.0.0.1",
             "port": port,
             "data_dir": str(self.data_dir),
             "trace_file": str(self.trace),
+            "secret_file": str(secret),
+            **({} if role == "controller" else {"replication_port": self.replication_port}),
             **keys,
         }
         self.config.write_text("".join(f"{key} = {_toml(value)}\n" for key, value in values.items()))
@@ -129,6 +141,11 @@ class Node:
     @property
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """On which its broker or, where it has none, its controller listens."""
+        return (self.port,) if self.role == "controller" else (self.port, self.replication_port)
 
     @property
     def address(self) -> str:

@@ -113,6 +113,8 @@ def test_the_defaults_are_kafkas() -> None:
             "cluster_id": "c",
             "host": "h",
             "port": 1,
+            "replication_port": 3,
+            "secret_file": "s",
             "data_dir": "d",
             "controllers": ["101@h:2"],
         }

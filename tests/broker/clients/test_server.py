@@ -51,9 +51,12 @@ def tls_hello() -> bytes:
 BAD = {
     "a frame too big": (struct.pack(">i", 500_000_000), "frame of 500000000 bytes, the limit is 104857600"),
     "a negative size": (struct.pack(">i", -5), "frame of -5 bytes"),
-    "an unknown API": (frame(header(999, 0)), "API key 999 is not served by a broker"),
+    "an unknown API": (frame(header(999, 0)), "API key 999 is not served on the listener CLIENT"),
     "an unknown version": (frame(header(0, 77)), "Produce version 77 is not spoken here"),
-    "an API between nodes": (frame(header(63, 1, tags=b"\0")), "API key 63 is not served by a broker"),
+    "an API between nodes": (
+        frame(header(63, 1, tags=b"\0")),
+        "BrokerHeartbeat (API key 63) is not served on the listener CLIENT",
+    ),
     "a truncated body": (frame(header(3, 1) + b"\x00\x00\x00\x05"), "MetadataRequest v1"),
     "nothing known": (b"\x7f\xff\xff\xffnone", "frame of 2147483647 bytes, the limit is 104857600 (socket"),
     "a TLS hello": (
@@ -224,8 +227,9 @@ def test_recovery_strategies_have_two_names(tmp_path: Path) -> None:
 
 def test_a_preset_stands_for_settings_that_the_file_may_override() -> None:
     """C4: Kafka's lag of 30 s, or the 10 s of the protocol's text."""
-    own = {"node_id": 1, "cluster_id": "c", "host": "h", "port": 9, "data_dir": "d"}
-    broker = {**own, "role": "broker", "controllers": ["101@h:9"]}
+    own = {"node_id": 1, "cluster_id": "c", "host": "h", "port": 9, "data_dir": "d", "secret_file": "s"}
+    own["controllers"] = ["101@h:9"]
+    broker = {**own, "role": "broker", "replication_port": 10}
 
     def lag(**keys: object) -> int:
         node = parse({**broker, **keys}).node
@@ -237,7 +241,7 @@ def test_a_preset_stands_for_settings_that_the_file_may_override() -> None:
     assert lag(preset="source", replica_lag_time_max_ms=7_000) == 7_000
     with pytest.raises(ConfigError, match="preset = 'mine'; it must be one of: kafka, source"):
         lag(preset="mine")
-    controller = {**broker, "role": "controller", "node_id": 101, "preset": "source"}
+    controller = {**own, "role": "controller", "node_id": 101, "preset": "source"}
     assert parse(controller).is_controller
 
 
@@ -251,6 +255,37 @@ def test_unreadable_files_and_missing_keys(tmp_path: Path, capsys: pytest.Captur
     broken.write_text('role = "broker"\nnode_id = 3\n')
     assert main(["--config", str(broken)]) == EXIT_USAGE
     assert "missing key 'cluster_id'" in capsys.readouterr().err
+    for key in ("replication_port", "secret_file"):
+        lines = valid(tmp_path).read_text().splitlines()
+        broken.write_text("\n".join(line for line in lines if not line.startswith(f"{key} =")))
+        assert main(["--config", str(broken)]) == EXIT_USAGE
+        assert f"missing key '{key}'" in capsys.readouterr().err
+
+
+def test_a_node_does_not_start_without_the_clusters_secret(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = valid(tmp_path)
+    secret = config.parent / "secret"
+    secret.write_text("too short\n")
+    assert main(["--config", str(config)]) == EXIT_USAGE
+    assert (
+        "has 9 characters; it must hold the cluster's secret, 16 characters or more"
+        in capsys.readouterr().err
+    )
+    secret.unlink()
+    assert main(["--config", str(config)]) == EXIT_USAGE
+    said = capsys.readouterr().err
+    assert f"cannot read secret_file {secret}: No such file or directory; it must hold" in said
+    assert said.count("\n") == 1
+
+
+def test_one_port_is_not_for_clients_and_for_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = valid(tmp_path, port=9_092, replication_port=9_092)
+    assert main(["--config", str(config)]) == EXIT_USAGE
+    assert "replication_port = 9092, as port; clients and nodes are served on" in capsys.readouterr().err
 
 
 def test_the_effective_configuration_is_a_configuration(

@@ -14,6 +14,7 @@ import pytest
 from tests.broker.clients.loopback import Cluster, Node, wait_for
 from tests.broker.clients.under_fire import Shot, UnderFire
 from tests.broker.wire.mutations import Readers, cases, mutated
+from wrackline.broker.wire.api import Listener
 
 SEED = 2
 BUDGET_S = 10.0
@@ -56,7 +57,7 @@ def test_a_frame_that_cannot_be_read_ends_its_connection(
     node = small.controller if role == "controller" else small.brokers[1]
     before = len(node.log.read_text())
     assert answer(node, frame) == b""
-    expected = says if role == "broker" or frame == HUGE_COUNT else "is not served by a controller"
+    expected = says if role == "broker" or frame == HUGE_COUNT else "is not served on the listener CONTROLLER"
     wait_for("the line in the log", lambda: expected in node.log.read_text()[before:])
     said = node.log.read_text()[before:].splitlines()
     assert len([line for line in said if "closing the connection" in line]) == 1
@@ -94,8 +95,8 @@ def test_mutations_of_real_requests_end_no_node(tmp_path: Path) -> None:
         while time.monotonic() < deadline:
             number += 1
             case, frame = mutated(every[draw.choice(requests)], frames, SEED, number)
-            for kind in readers.understood(case, frame) or [draw.choice(["broker", "controller"])]:
-                target.fire(Shot(kind, number, frame))
+            for listener in readers.understood(case, frame) or [draw.choice(list(Listener))]:
+                target.fire(Shot(listener, number, frame))
                 sent += 1
             assert target.hits() == []
         assert target.hits(at_last=True) == []

@@ -15,6 +15,11 @@ from pathlib import Path
 from confluent_kafka.admin import NewTopic
 
 from tests.broker.clients.loopback import Cluster, Node
+from tests.broker.wire.samples import AnyNode
+from wrackline.broker.model.types import NodeId
+from wrackline.broker.wire.api import Listener
+from wrackline.broker.wire.codec import Caller, Codec, Incoming
+from wrackline.broker.wire.schema import WireError
 
 _AT_ONCE = 64
 """Connections open at a time: answers come meanwhile, and the oldest goes. Every so many the nodes are looked
@@ -36,12 +41,13 @@ _ALONE_S = 1.0
 """Given to each frame when they are sent again one by one."""
 _RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
 _SIZE = struct.Struct(">i")
+_READER = Codec(names=lambda _: "topic")
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    kind: str
+    listener: Listener
     number: int
     frame: bytes
 
@@ -103,13 +109,21 @@ class UnderFire:
     def fire(self, shot: Shot) -> None:
         self._since.append(shot)
         try:
-            sock = socket.create_connection(("127.0.0.1", self.node(shot.kind).port), _ANSWER_S)
-            sock.sendall(_SIZE.pack(len(shot.frame)) + shot.frame)
+            sock = self._shoot(shot)
         except OSError:
             return  # ``hits`` will see whether the node is there
         self._open.append(sock)
         if len(self._open) > _AT_ONCE:
             self._open.popleft().close()
+
+    def _shoot(self, shot: Shot) -> socket.socket:
+        """Where nodes ask, as the node that the frame speaks for."""
+        node = self.node("controller" if shot.listener is Listener.CONTROLLER else "broker")
+        port = node.replication_port if shot.listener is Listener.REPLICATION else node.port
+        greeting = b"" if shot.listener is Listener.CLIENT else node.secret.greeting(speaker(shot))
+        sock = socket.create_connection(("127.0.0.1", port), _ANSWER_S)
+        sock.sendall(greeting + _SIZE.pack(len(shot.frame)) + shot.frame)
+        return sock
 
     def hits(self, *, at_last: bool = False) -> list[Hit]:
         """Looks at the nodes after every so many frames, and in any case with ``at_last``."""
@@ -132,14 +146,13 @@ class UnderFire:
         found = []
         self.start()
         for shot in suspects:
-            with socket.create_connection(("127.0.0.1", self.node(shot.kind).port), _ANSWER_S) as sock:
-                sock.sendall(_SIZE.pack(len(shot.frame)) + shot.frame)
+            with self._shoot(shot) as sock:
                 sock.settimeout(_ALONE_S)
                 with suppress(OSError):
                     sock.recv(1)
             trouble = self._trouble()
             if trouble is not None:
-                found.append(Hit(shot.number, f"{trouble} ({shot.kind}): {shot.frame.hex()}"))
+                found.append(Hit(shot.number, f"{trouble} ({shot.listener.value}): {shot.frame.hex()}"))
                 self.start()
         return found
 
@@ -169,6 +182,15 @@ class UnderFire:
             sock.settimeout(_ANSWER_S)
             if len(sock.recv(4, socket.MSG_WAITALL)) < 4:
                 raise OSError("the connection was closed")
+
+
+def speaker(shot: Shot) -> NodeId:
+    """1 where the frame says nothing of it, or cannot be read."""
+    with suppress(WireError):
+        decoded = _READER.decode_request(shot.frame, Caller(shot.listener, AnyNode()))
+        if isinstance(decoded, Incoming):
+            return max(1, decoded.api.speaks_for(decoded.request))
+    return 1
 
 
 def _last_line(node: Node) -> str:

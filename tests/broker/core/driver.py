@@ -58,7 +58,10 @@ class Cluster(Machine):
             **changes,
         }
         self.broker_config = {
-            node: BrokerConfig(node, CLUSTER_ID, f"b{node}", 9092, endpoints, **settings) for node in brokers
+            node: BrokerConfig(
+                node, CLUSTER_ID, f"b{node}", 9092, endpoints, replication_port=9094, **settings
+            )
+            for node in brokers
         }
         if start:
             for node in self.nodes:

@@ -119,7 +119,13 @@ class Solo:
         self._metadata_end = 0
         settings = {"replica_lag_time_max_ms": 10_000, "heartbeat_interval_ms": 2_000, **changes}
         self.config = BrokerConfig(
-            node, "cluster", f"b{node}", 9092, (Endpoint(CONTROLLER, "c", 9093),), **settings
+            node,
+            "cluster",
+            f"b{node}",
+            9092,
+            (Endpoint(CONTROLLER, "c", 9093),),
+            replication_port=9094,
+            **settings,
         )
         self.broker = Broker(self.config, apply(profile(self.config.profile), defects))
         if log is not None:

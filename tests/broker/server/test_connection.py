@@ -55,7 +55,7 @@ class Transport:
 
 class Desk:
     def __init__(self) -> None:
-        self.codec = Codec(controller=False, names=lambda _: None)
+        self.codec = Codec(names=lambda _: None)
         self.slots: list[Slot] = []
         self.room = True
         self.takes_s = 0.0

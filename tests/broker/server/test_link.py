@@ -41,7 +41,7 @@ def test_writing_to_a_closed_connection_fails_its_requests_and_the_next_connects
             port = server.sockets[0].getsockname()[1]
             link = Link(
                 "node 2",
-                Codec(controller=False, names=lambda _: None),
+                Codec(names=lambda _: None),
                 "node-1",
                 connect_timeout_s=5,
                 max_frame_bytes=1_000,

@@ -16,6 +16,7 @@ from wrackline.broker.model import events as ev
 from wrackline.broker.model.types import Endpoint, TopicPartition
 from wrackline.broker.server.link import Link
 from wrackline.broker.server.shell import Shell
+from wrackline.broker.wire.proof import ClusterSecret
 
 T = TopicPartition("t", 0)
 
@@ -56,7 +57,7 @@ def shell(core: Core, ends: dict[int, int]) -> Shell:
         endpoints=lambda node: Endpoint(node, "n2", 9092),
     )
     trace: Any = MagicMock()
-    return Shell(role, settings, log_dir, UUID(int=1), trace, 9)
+    return Shell(role, settings, log_dir, ClusterSecret(b"", "c"), UUID(int=1), trace, 9)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import random
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +17,20 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from tests.broker.wire.encoder import filled
+from tests.broker.wire.samples import AnyNode
+from wrackline.broker.model.controller_messages import BrokerRegistrationRequest
 from wrackline.broker.model.messages import Refused, Request
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from wrackline.broker.model.types import Endpoint, SnapshotId
-from wrackline.broker.wire.api import Api
+from wrackline.broker.wire.api import Api, Listener
 from wrackline.broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY
-from wrackline.broker.wire.codec import Codec, Incoming
+from wrackline.broker.wire.codec import Caller, Codec, Incoming
+from wrackline.broker.wire.proof import AUTHENTICATE, HANDSHAKE, PROOF
 from wrackline.broker.wire.schema import Schema, WireError, request_schema, response_schema
 from wrackline.broker.wire.unserved import UNSERVED
 
 _FETCH_SNAPSHOT = 59
+_REGISTRATION = 62
 _OF_METADATA_ALONE = (52, 53, 54)
 """Vote, BeginQuorumEpoch, EndQuorumEpoch: an example of any topic is none of theirs; recorded they are."""
 FRAMES = Path(__file__).parent / "frames"
@@ -73,6 +77,8 @@ def cases() -> dict[str, list[Case]]:
         (api.key, api.name, span) for api in BY_KEY.values() for span in (api.clients, api.peers) if span
     ]
     spoken += [(key, api.name, api.versions) for key, api in UNSERVED.items()]
+    spoken += [(HANDSHAKE, "SaslHandshake", PROOF[HANDSHAKE])]
+    spoken += [(AUTHENTICATE, "SaslAuthenticate", PROOF[AUTHENTICATE])]
     for key, name, (low, high) in [*spoken, (API_VERSIONS, "ApiVersions", API_VERSIONS_RANGE)]:
         for version in range(low, high + 1) if key not in _OF_METADATA_ALONE else ():
             found[name].append(Case(name, "example", _example(key, version)))
@@ -85,12 +91,19 @@ def cases() -> dict[str, list[Case]]:
     return dict(found)
 
 
+_EXACT: Mapping[int, Request] = {
+    # It must be of the metadata log, and recorded it is only when a node has been away for very long.
+    _FETCH_SNAPSHOT: FetchSnapshotRequest("a cluster", 2, SnapshotId(900, 3), 0, 1_000, 4, UUID(int=9)),
+    # It must name its listeners.
+    _REGISTRATION: BrokerRegistrationRequest(
+        2, "a cluster", UUID(int=9), "n2", 9092, "r", 7, replication_port=9094
+    ),
+}
+
+
 def _example(key: int, version: int) -> bytes:
-    if key == _FETCH_SNAPSHOT:
-        # It must be of the metadata log, and recorded it is only when a node has been away for very long.
-        codec = Codec(controller=False, names=lambda _: None)
-        asked = FetchSnapshotRequest("a cluster", 2, SnapshotId(900, 3), 0, 1_000, 4, UUID(int=9))
-        return codec.encode_request(7, "me", asked)[4:]
+    if (asked := _EXACT.get(key)) is not None:
+        return Codec(names=lambda _: None).encode_request(7, "me", asked)[4:]
     schema = request_schema(key, version)
     head = _HEADER.pack(key, version, 7, 2) + b"me" + b"\x00" * schema.flexible
     return head + schema.write(filled(schema.root))
@@ -228,27 +241,26 @@ _MUTATIONS: tuple[Mutation, ...] = (
 
 
 class Readers:
-    """Both kinds of node, as they read frames. Everything but a refusal in one line is raised."""
+    """Each listener, as it reads frames of a client or, where nodes ask, of a node that may speak for all.
+    Everything but a refusal in one line is raised."""
 
     def __init__(self) -> None:
         me = Endpoint(1, "n1", 9092)
-        self.codecs = {
-            kind: Codec(controller=kind == "controller", names=lambda _: "topic", me=me)
-            for kind in ("broker", "controller")
-        }
+        self.codec = Codec(names=lambda _: "topic", me=me)
+        self.callers = {one: Caller(one, None if one is Listener.CLIENT else AnyNode()) for one in Listener}
 
-    def understood(self, case: Case, frame: bytes) -> list[str]:
-        """The kinds of node that take it for a message. Whoever takes a request must be able to refuse it."""
-        takers = []
-        for kind, codec in self.codecs.items():
+    def understood(self, case: Case, frame: bytes) -> list[Listener]:
+        """Where it is taken for a message. Whoever takes a request must be able to refuse it."""
+        takers, codec = [], self.codec
+        for listener, caller in self.callers.items():
             try:
                 if case.request is None:
-                    incoming = codec.decode_request(frame)
+                    incoming = codec.decode_request(frame, caller)
                     if isinstance(incoming, Incoming):
                         codec.encode_response(incoming, Refused(ErrorCode.kafka_storage_error, _WHY))
                 else:
                     codec.decode_response(frame, self._asked(case.request))
-                takers.append(kind)
+                takers.append(listener)
             except WireError as refused:
                 said = str(refused)
                 if "\n" in said or "MemoryError" in said:
@@ -256,9 +268,9 @@ class Readers:
         return takers
 
     def _asked(self, request: bytes) -> Request:
-        for codec in self.codecs.values():
+        for caller in self.callers.values():
             with suppress(WireError):
-                incoming = codec.decode_request(request)
-                assert isinstance(incoming, Incoming)
-                return incoming.request
+                incoming = self.codec.decode_request(request, caller)
+                if isinstance(incoming, Incoming):
+                    return incoming.request
         raise AssertionError(f"no request: {request.hex()}")

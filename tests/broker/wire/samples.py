@@ -17,7 +17,7 @@ from wrackline.broker.model.features import METADATA_VERSION, Levels
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from wrackline.broker.model.types import Endpoint, SnapshotId, TopicPartition
 from wrackline.broker.wire.apis import BY_KEY
-from wrackline.broker.wire.codec import Codec, Incoming
+from wrackline.broker.wire.codec import Caller, Codec, Incoming
 from wrackline.broker.wire.schema import Schema, request_schema
 
 TOPIC_ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -26,8 +26,23 @@ SNAPSHOT = SnapshotId(900, 3)
 RECORDS = b"\x01opaque\x00records"
 
 
-def codec(*, controller: bool = False) -> Codec:
-    return Codec(controller=controller, names=lambda topic_id: "t" if topic_id == TOPIC_ID else None)
+class AnyNode(int):
+    """An id that is the same as every other: of a node that may speak for all of them."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int)
+
+    __hash__ = int.__hash__
+
+
+def caller(key: int) -> Caller:
+    """Who may ask everything of this API, where that is."""
+    api = BY_KEY[key]
+    return Caller((*api.nodes_on, *api.open_on)[0], AnyNode())
+
+
+def codec() -> Codec:
+    return Codec(names=lambda topic_id: "t" if topic_id == TOPIC_ID else None)
 
 
 def every_version() -> list[tuple[int, int]]:
@@ -140,13 +155,16 @@ def asked(key: int, s: Schema) -> Any:
         case 60:
             return make("DescribeClusterRequest", include_cluster_authorized_operations=False)
         case 62:
-            listener = make("Listener", name="PLAINTEXT", host="h", port=9_092, security_protocol=0)
+            listeners = tuple(
+                make("Listener", name=name, host="h", port=port, security_protocol=protocol)
+                for name, port, protocol in (("CLIENT", 9_092, 0), ("REPLICATION", 9_094, 2))
+            )
             return make(
                 "BrokerRegistrationRequest",
                 broker_id=1,
                 cluster_id="c",
                 incarnation_id=TOPIC_ID,
-                listeners=(listener,),
+                listeners=listeners,
                 features=(_supported(make),),
                 rack="r",
                 previous_broker_epoch=7,
@@ -295,7 +313,9 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
     ),
     60: (metadata_messages.DescribeClusterRequest(), META),
     62: (
-        controller_messages.BrokerRegistrationRequest(1, "c", TOPIC_ID, "h", 9_092, "r", 7, Levels(11, 15)),
+        controller_messages.BrokerRegistrationRequest(
+            1, "c", TOPIC_ID, "h", 9_092, "r", 7, Levels(11, 15), 9_094
+        ),
         controller_messages.BrokerRegistrationResponse(ErrorCode.none, 99),
     ),
     63: (
@@ -375,6 +395,6 @@ def lacking(request: Any, key: int, version: int) -> Any:
 def incoming(key: int, version: int) -> Incoming:
     schema = request_schema(key, version)
     frame = request_frame(key, version, schema.write(asked(key, schema)), flexible=schema.flexible)
-    decoded = codec(controller=not BY_KEY[key].on_broker).decode_request(frame)
+    decoded = codec().decode_request(frame, caller(key))
     assert isinstance(decoded, Incoming)
     return decoded

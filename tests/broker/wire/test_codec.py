@@ -19,6 +19,7 @@ from tests.broker.wire.samples import (
     SNAPSHOT,
     TOPIC_ID,
     asked,
+    caller,
     codec,
     every_version,
     incoming,
@@ -30,6 +31,7 @@ from wrackline.broker.model import messages as m
 from wrackline.broker.model import metadata_messages, quorum_messages
 from wrackline.broker.model.admin_messages import ForwardedRequest
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID
+from wrackline.broker.wire.api import Listener
 from wrackline.broker.wire.apis import BY_KEY, BY_REQUEST, advertised
 from wrackline.broker.wire.codec import AnswerNow, Incoming
 from wrackline.broker.wire.framing import FrameReader
@@ -100,9 +102,9 @@ def test_nodes_understand_each_other(kind: type) -> None:
                 m.FetchResult(METADATA, high_watermark=7, topic_id=METADATA_TOPIC_ID, snapshot=SNAPSHOT),
             ),
         )
-    side = codec(controller=not BY_KEY[key].on_broker)
+    side = codec()
     frame = side.encode_request(5, "node-1", request)
-    decoded = side.decode_request(frame[4:])
+    decoded = side.decode_request(frame[4:], caller(key))
     assert isinstance(decoded, Incoming)
     assert decoded.request == request
     answer = side.encode_response(decoded, response)
@@ -136,7 +138,7 @@ def test_api_versions_always_has_the_old_header(version: int) -> None:
     entity, size = response_schema(18, version)._read(answer.frame, 8)
     assert size + 8 == len(answer.frame)
     told = [(api.api_key, api.min_version, api.max_version) for api in entity.api_keys]
-    assert told == advertised(controller=False)
+    assert tuple(told) == advertised(Listener.CLIENT)
     assert (1, 4, 12) in told
     assert not any(key in (56, 62, 63, 67, 93) for key, _, _ in told), "inter-broker APIs are not for clients"
 
@@ -144,12 +146,12 @@ def test_api_versions_always_has_the_old_header(version: int) -> None:
 def test_the_bytes_of_get_replica_log_info() -> None:
     """Our own schema, so nothing else says whether it is right: compact arrays, an empty tag section each."""
     request, response = EXPECTED[93]
-    asker, answerer = codec(controller=True), codec()
+    asker, answerer = codec(), codec()
     frame = asker.encode_request(5, "n", request)
     head = "005d 0000 00000005 0001 6e 00"
     body = f"02 {TOPIC_ID.hex} 03 00000003 00000004 00 00"
     assert frame[4:] == bytes.fromhex(head + body)
-    decoded = answerer.decode_request(frame[4:])
+    decoded = answerer.decode_request(frame[4:], caller(93))
     assert isinstance(decoded, Incoming)
     first = "00000003 00000002 00000004 0000000000000028 0000 00"
     second = "00000004 ffffffff ffffffff ffffffffffffffff 0006 00"
@@ -169,8 +171,11 @@ def test_an_unknown_version_of_api_versions_gets_error_35_and_the_list() -> None
     ("frame", "says"),
     [
         (b"", "shorter than its header"),
-        (request_frame(999, 0, b"", flexible=False), "API key 999 is not served by a broker"),
-        (request_frame(56, 3, b"", flexible=True), "API key 56 is not served by a broker"),
+        (request_frame(999, 0, b"", flexible=False), "API key 999 is not served on the listener CLIENT"),
+        (
+            request_frame(56, 3, b"", flexible=True),
+            r"AlterPartition \(API key 56\) is not served on the listener CLIENT",
+        ),
         (request_frame(0, 2, b"", flexible=False), "Produce version 2 is not spoken here"),
         (request_frame(1, 18, b"", flexible=True), "Fetch version 18 is not spoken here"),
         (struct.pack(">hhih", 3, 1, 1, 500) + b"x", "client id of 500 bytes"),
@@ -201,7 +206,7 @@ def test_a_cut_request_never_raises_anything_else(cut: int, case: tuple[int, int
     schema = request_schema(key, version)
     frame = request_frame(key, version, schema.write(asked(key, schema)), flexible=schema.flexible)
     try:
-        codec(controller=not BY_KEY[key].on_broker).decode_request(frame[: cut % len(frame)])
+        codec().decode_request(frame[: cut % len(frame)], caller(key))
     except WireError:
         return
 
@@ -230,7 +235,7 @@ def test_a_refusal_that_quotes_a_very_long_name_fits_into_every_version(key: int
     """A topic's name of 32,767 letters, quoted in a message of an old version, once ended broker and
     controller."""
     asked_for = incoming(key, version)
-    frame = codec(controller=not asked_for.api.on_broker).encode_response(
+    frame = codec().encode_response(
         asked_for, m.Refused(ErrorCode.invalid_topic_exception, f"topic {'x' * 32_767} has an illegal name")
     )
     schema = response_schema(key, version)
@@ -241,7 +246,7 @@ def test_a_refusal_that_quotes_a_very_long_name_fits_into_every_version(key: int
 
 def test_an_epoch_that_leaves_no_room_for_the_next_election_is_refused() -> None:
     """A controller that took 2^31 - 1 over ended at its own election, and again at each start."""
-    controller, last = codec(controller=True), 2**31 - 1
+    controller, last = codec(), 2**31 - 1
     for request in (
         quorum_messages.VoteRequest("c", 1, last, 2, UUID(int=9), 0, 0, pre_vote=False),
         quorum_messages.BeginQuorumEpochRequest("c", 2, last),
@@ -249,9 +254,9 @@ def test_an_epoch_that_leaves_no_room_for_the_next_election_is_refused() -> None
     ):
         frame = controller.encode_request(1, "n2", request)[4:]
         with pytest.raises(WireError, match="of epoch 2147483647; the highest taken over is 2130706431"):
-            controller.decode_request(frame)
+            controller.decode_request(frame, caller(52))
     asked = quorum_messages.VoteRequest("c", 1, 5, 2, UUID(int=9), 0, 0, pre_vote=False)
-    incoming_vote = controller.decode_request(controller.encode_request(1, "n2", asked)[4:])
+    incoming_vote = controller.decode_request(controller.encode_request(1, "n2", asked)[4:], caller(52))
     assert isinstance(incoming_vote, Incoming)
     answer = controller.encode_response(
         incoming_vote, quorum_messages.VoteResponse(ErrorCode.none, last, -1, granted=False)

@@ -14,7 +14,8 @@ from wrackline.broker.model.messages import (
     ForgottenPartition,
 )
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.wire.codec import Codec, Incoming
+from wrackline.broker.wire.api import Listener
+from wrackline.broker.wire.codec import Caller, Codec, Incoming
 
 ID, GONE = UUID(int=7), UUID(int=8)
 REQUEST = FetchRequest(
@@ -30,10 +31,12 @@ REQUEST = FetchRequest(
     session_topics=((ID, "a"),),
 )
 
+NODE = Caller(Listener.REPLICATION, 2)
+
 
 def test_session_and_forgotten_partitions_travel() -> None:
-    codec = Codec(controller=False, names={ID: "a", GONE: "b"}.get)
-    incoming = codec.decode_request(codec.encode_request(5, "n2", REQUEST)[4:])
+    codec = Codec(names={ID: "a", GONE: "b"}.get)
+    incoming = codec.decode_request(codec.encode_request(5, "n2", REQUEST)[4:], NODE)
     assert isinstance(incoming, Incoming)
     got = incoming.request
     assert isinstance(got, FetchRequest)
@@ -42,8 +45,8 @@ def test_session_and_forgotten_partitions_travel() -> None:
 
 
 def test_an_answer_may_name_partitions_that_the_request_does_not() -> None:
-    codec = Codec(controller=False, names={ID: "a", GONE: "b"}.get)
-    incoming = codec.decode_request(codec.encode_request(5, "n2", REQUEST)[4:])
+    codec = Codec(names={ID: "a", GONE: "b"}.get)
+    incoming = codec.decode_request(codec.encode_request(5, "n2", REQUEST)[4:], NODE)
     assert isinstance(incoming, Incoming)
     told = FetchResult(TopicPartition("a", 9), high_watermark=3, records=b"", topic_id=ID)
     frame = codec.encode_response(incoming, FetchResponse((told,), session_id=77))

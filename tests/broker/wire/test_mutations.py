@@ -28,6 +28,8 @@ def test_real_clients_and_nodes_are_what_is_mutated() -> None:
         "FetchSnapshot",
         "Heartbeat",
         "LeaveGroup",
+        "SaslAuthenticate",
+        "SaslHandshake",
         "SyncGroup",
         "UpdateFeatures",
     }

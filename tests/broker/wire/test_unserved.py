@@ -11,8 +11,9 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.wire.encoder import filled
 from wrackline.broker.model.types import Endpoint
+from wrackline.broker.wire.api import Listener
 from wrackline.broker.wire.apis import advertised
-from wrackline.broker.wire.codec import AnswerNow, Codec
+from wrackline.broker.wire.codec import AnswerNow, Caller, Codec
 from wrackline.broker.wire.schema import WireError, request_schema, response_schema
 from wrackline.broker.wire.unserved import NO_GROUPS, NO_TRANSACTIONS, NONE_COMMITTED, UNSERVED
 
@@ -26,7 +27,7 @@ def answered(key: int, version: int, request: object = None) -> object:
     schema = request_schema(key, version)
     body = schema.write(filled(schema.root) if request is None else request)
     tags = b"\x00" if schema.flexible else b""
-    codec = Codec(controller=False, names=lambda _: None, me=Endpoint(3, "n3", 9092))
+    codec = Codec(names=lambda _: None, me=Endpoint(3, "n3", 9092))
     answer = codec.decode_request(struct.pack(">hhih", key, version, 7, 2) + b"me" + tags + body)
     assert isinstance(answer, AnswerNow)
     size, correlation = struct.unpack(">ii", answer.frame[:8])
@@ -105,9 +106,11 @@ def test_a_coordinator_is_found_for_a_group_only(version: int) -> None:
 
 
 def test_brokers_advertise_them_and_controllers_do_not() -> None:
-    assert UNSERVED.keys() <= {key for key, _, _ in advertised(controller=False)}
-    assert not UNSERVED.keys() & {key for key, _, _ in advertised(controller=True)}
-    with pytest.raises(WireError, match="API key 11 is not served by a controller"):
-        Codec(controller=True, names=lambda _: None).decode_request(struct.pack(">hhih", 11, 5, 7, -1))
+    assert UNSERVED.keys() <= {key for key, _, _ in advertised(Listener.CLIENT)}
+    assert not UNSERVED.keys() & {key for key, _, _ in advertised(Listener.CONTROLLER)}
+    with pytest.raises(WireError, match="API key 11 is not served on the listener CONTROLLER"):
+        Codec(names=lambda _: None).decode_request(
+            struct.pack(">hhih", 11, 5, 7, -1), Caller(Listener.CONTROLLER)
+        )
     with pytest.raises(WireError, match="JoinGroup version 99 is not spoken here"):
-        Codec(controller=False, names=lambda _: None).decode_request(struct.pack(">hhih", 11, 99, 7, -1))
+        Codec(names=lambda _: None).decode_request(struct.pack(">hhih", 11, 99, 7, -1))

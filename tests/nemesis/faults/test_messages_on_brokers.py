@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 
 from tests.nemesis.doubles import Recorded
 from tests.systems.kafka.conftest import cluster as kafka_cluster
+from wrackline.fleets.folders import folders_of
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
@@ -90,6 +91,20 @@ def the_follower_falls_behind(system: WracklineSystem | KafkaSystem) -> None:
     wait_until(lambda: len(partition(system).isr) == 2, "both replicas in the ISR again")
 
 
+def a_repeated_fetch_counts_as_the_followers(system: WracklineSystem, producer: Producer) -> None:
+    """It comes on a connection of its own, where the proxy says again by what the follower proved its id."""
+    leader = partition(system).leader
+    [follower] = [one for one in partition(system).replicas if one != leader]
+    at = next(node.host for node in system.nodes if node.node_id == leader)
+    fault = {"target": at.name, "apis": ["Fetch"], "do": "repeat", "peers": [host_of(system, follower)]}
+    with in_force(system, fault) as recorded:
+        sent(producer)
+    assert "Fetch requests repeated" in str(recorded.ended("f1")["proof"])
+    log = system.fleet.remote(at).run(f"cat {folders_of(at).log}").stdout
+    assert "listening on" in log
+    assert "is for nodes of the cluster" not in log
+
+
 def the_answer_is_late(system: WracklineSystem | KafkaSystem, api: str, act: Callable[[], None]) -> None:
     """Once, and by as much as was asked for."""
     brokers = ",".join(node.host.name for node in system.nodes if node.is_broker)
@@ -128,6 +143,7 @@ def test_messages_of_our_broker(bundle_cache: Path, tmp_path: Path) -> None:
             producer = Producer({"bootstrap.servers": system.bootstrap()})
         sent(producer)
         the_answer_is_late(system, "Produce", lambda: sent(producer))
+        a_repeated_fetch_counts_as_the_followers(system, producer)
         fenced = {"target": "c1", "apis": ["BrokerHeartbeat"], "do": "drop", "peers": ["n2"]}
         with in_force(system, fenced):
             wait_until(lambda: system.describe().brokers == (1,), "a broker without heartbeats is fenced")

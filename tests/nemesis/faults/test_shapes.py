@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.nemesis.doubles import combined_scene, scene
 from wrackline.nemesis.faults.network import Partition, PartitionSpec
-from wrackline.nemesis.faults.shapes import Flow, Link, Shape, Traffic, asked_ports, cut_flows
-from wrackline.nemesis.faults.steps import FaultError, Scene, Target
+from wrackline.nemesis.faults.shapes import Flow, Link, Shape, Traffic, asked_ports, cut_flows, ports_of
+from wrackline.nemesis.faults.steps import FaultError, KnockFrom, Scene, Shell, Target
 from wrackline.nemesis.spec import FAULT
 
 
@@ -86,6 +87,49 @@ def test_a_kind_of_link_is_known_by_its_port_and_by_who_asks() -> None:
     assert asked_ports(alone, controller, list(Link)) == (9093,)
     assert asked_ports(controller, alone, list(Link)) == (), "controllers ask no broker"
     assert asked_ports(alone, controller, [Link.CONTROLLER_CONTROLLER]) == ()
+
+
+def apart(found: Scene) -> Scene:
+    """The same cluster, its brokers with a port of their own for other nodes."""
+
+    def both(one: Target) -> Target:
+        return replace(one, replication_port=9094) if one.is_broker else one
+
+    return replace(found, targets=tuple(map(both, found.targets)), others=tuple(map(both, found.others)))
+
+
+def test_brokers_with_a_port_for_nodes_are_cut_off_from_each_other_there() -> None:
+    [n1], (n2, *_) = apart(combined_scene("n1")).targets, apart(combined_scene("n1")).others
+    assert ports_of(n1) == (9092, 9094, 9093)
+    assert asked_ports(n1, n2, [Link.BROKER_BROKER]) == (9094,)
+    assert asked_ports(n1, n2, [Link.BROKER_CONTROLLER]) == (9093,)
+    rules = [
+        line
+        for step in Partition(links=(Link.BROKER_BROKER,)).commands(apart(scene("n1"))).do
+        for line in _rules(step)
+    ]
+    assert {rule.split(" -m comment")[0].split("/32 ")[1] for rule in rules} == {
+        "-p tcp --dport 9094",
+        "-p tcp --sport 9094",
+    }
+
+
+def test_clients_are_cut_off_where_clients_ask() -> None:
+    """Nodes that share a machine with them, as the port for nodes, are not meant."""
+    [step] = Partition(Shape.CLIENTS).commands(apart(scene("n1"))).do
+    assert {word for rule in _rules(step) for word in rule.split() if word.isdigit()} == {"9092"}
+
+
+def test_a_cut_is_knocked_at_on_every_port() -> None:
+    for controllers in (True, False):
+        probe = Partition(controllers=controllers).commands(apart(combined_scene("n1"))).probe
+        ways = {way.port for step in probe if isinstance(step, KnockFrom) for way in step.ways}
+        assert ways == {9092, 9094} | ({9093} if controllers else set())
+
+
+def _rules(step: object) -> list[str]:
+    assert isinstance(step, Shell)
+    return [line for line in step.command.split("\n") if line.startswith("-A")]
 
 
 def test_what_shares_a_host_is_cut_by_port() -> None:

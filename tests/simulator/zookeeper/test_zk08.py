@@ -44,7 +44,7 @@ def s() -> Stage:
 
 def test_z33_to_z37_the_paths_are_there_and_say_who_is_who(s: Stage) -> None:
     tree = zookeeper(s).tree
-    assert node_data(s, znodes.broker(2)) == b"n2:9092"
+    assert node_data(s, znodes.broker(2)) == b"n2:9092,9094"
     assert tree.nodes[znodes.broker(2)].owner != 0, "ephemeral"
     assert ids_at(s, znodes.replicas(T)) == (1, 2, 3)
     assert node_data(s, znodes.leader(T)) == b"1"

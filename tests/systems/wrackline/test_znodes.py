@@ -117,8 +117,8 @@ def test_the_state_is_what_the_nodes_say() -> None:
     tree.nodes |= made_by(administration.create_topic("log", {0: (1, 2, 3), 10: (2, 3, 1), 2: (3, 1, 2)}, {}))
     led, yielded = TopicPartition("log", 0), TopicPartition("log", 2)
     tree.nodes |= {
-        znodes.broker(1): b"198.18.0.1:9092",
-        znodes.broker(3): b"198.18.0.3:9092",
+        znodes.broker(1): b"198.18.0.1:9092,9094",
+        znodes.broker(3): b"198.18.0.3:9092,9094",
         znodes.leader(led): b"3",
         znodes.isr(led): znodes.of_ids((1, 3)),
         znodes.epoch(led): znodes.of_epoch(znodes.LeaderEpoch(7, 3, 70)),

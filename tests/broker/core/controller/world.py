@@ -161,7 +161,7 @@ class World:
             "request_timeout_ms": 2_000,
             "high_watermark_checkpoint_interval_ms": 500,
         }
-        return Broker(BrokerConfig(**common, **given), self.rules)  # type: ignore[arg-type]
+        return Broker(BrokerConfig(replication_port=9094, **common, **given), self.rules)  # type: ignore[arg-type]
 
     def kill(self, node_id: int) -> None:
         node = self.nodes[node_id]

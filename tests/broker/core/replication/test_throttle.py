@@ -15,7 +15,7 @@ from wrackline.broker.model.types import Endpoint, TopicPartition
 from wrackline.broker.rules.topics import REPLICATION_RATE
 
 ADDED, OTHER_ADDED, MEMBER = T, TopicPartition("t", 1), TopicPartition("t", 2)
-CONFIG = BrokerConfig(4, "cluster", "b4", 9092, (Endpoint(CONTROLLER, "c", 9093),))
+CONFIG = BrokerConfig(4, "cluster", "b4", 9092, (Endpoint(CONTROLLER, "c", 9093),), replication_port=9094)
 
 
 def image(rate: int | None) -> ClusterImage:
