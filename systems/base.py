@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from wrackline.fleets.base import Host
-from wrackline.history.offsets import Offsets
 from wrackline.systems.chronicle import Chronicle
+
+if TYPE_CHECKING:  # a command that needs no history does not wait for what reads one
+    from wrackline.history.offsets import Offsets
 
 
 class DeployError(Exception):

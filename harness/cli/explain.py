@@ -52,7 +52,7 @@ def explain_command(name: str, wanted: str | None, results: Path, as_json: bool,
       wrackline explain last i-44cfb0cad5                   the evidence of an incident
       wrackline explain last lost-write                     all of an anomaly that are in the report
       wrackline explain last f-lost-write-0f3a9c1b22        one: what a link of the report ends with
-      wrackline explain last --bug-report > bug.md          versions, settings, steps, what the nodes said
+      wrackline explain last --bug-report                   versions, settings, steps, what the nodes said
 
     Findings stand below the incident that they are evidence of. The report draws the same. Of many findings
     the first ones are explained (docs/report.md, Limits).

@@ -56,6 +56,8 @@ BOTH_KEYS = frozenset(
         "fetch_max_bytes",
         "connect_timeout_ms",
         "rack",
+        "damaged_max_entries",
+        "damaged_max_bytes",
         "zookeeper_session_timeout_ms",
         "metadata_log_max_record_bytes_between_snapshots",
         "metadata_log_max_records_between_snapshots",

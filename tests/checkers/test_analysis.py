@@ -41,6 +41,7 @@ def lossy_run(test_id: str, **changes: Any) -> History:
         "lost": {"n1": {"log-0/00000000000000000000.log": 190}},
         "proved": True,
         "proof": "190 bytes",
+        "restored": True,
     }
     h.fault("f1", "power-cut", "undo").fault("f1", "power-cut", "ended", **lost).wait(1)
     h.cluster([1, 2, 3], leader=2, epoch=1).wait(6).send(5, (D := 240, 2)).poll(2, (1, C), (2, D)).end(3, 3)

@@ -22,6 +22,7 @@ from wrackline.broker.server.shell import Shell
 from wrackline.broker.storage import backlog, checkpoint
 from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.wire.proof import ClusterSecret
 
 PARTS = [TopicPartition("t", number) for number in range(100)]
 TOPIC = UUID(int=7)
@@ -67,7 +68,7 @@ def shell(core: Core, logs: LogDir, trace: Trace) -> Shell:
     )
     role: Any = SimpleNamespace(core=core, ready=lambda: False, features=lambda: None)
     written: Any = trace
-    return Shell(role, settings, logs, UUID(int=1), written, 9)
+    return Shell(role, settings, logs, ClusterSecret(b"", "c"), UUID(int=1), written, 9)
 
 
 async def until(met: Callable[[], bool]) -> None:
