@@ -62,6 +62,8 @@ class Link(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._reader = FrameReader(max_frame_bytes)
         self._waiting: list[bytes] = []
+        self._proved = False
+        """Our proof went ahead on this connection, also where nobody waited for it any more."""
         self._asked: dict[int, _Asked] = {}
         self._correlation = 0
         self._last_failure: str | None = None
@@ -83,7 +85,8 @@ class Link(asyncio.Protocol):
         frame = self._codec.encode_request(correlation, self._client_id, request.request)
         if self._transport is not None:
             try:
-                self._transport.write(frame)
+                self._transport.write(frame if self._proved else self._codec.greeting() + frame)
+                self._proved = True
             except RuntimeError as closed:
                 # uvloop: an attempt to connect that is cancelled in the moment it comes about leaves one
                 # behind that is closed, and neither says so nor tells its protocol.
@@ -120,6 +123,7 @@ class Link(asyncio.Protocol):
         self._transport = transport
         self._reader = FrameReader(self._max_frame_bytes)
         waiting, self._waiting = self._waiting, []
+        self._proved = bool(waiting)
         if waiting:
             transport.writelines([self._codec.greeting(), *waiting])
 

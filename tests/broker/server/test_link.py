@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+
+import pytest
 
 from wrackline.broker.model.effects import Send
 from wrackline.broker.model.metadata_messages import DeleteTopicsRequest
 from wrackline.broker.model.types import Endpoint
 from wrackline.broker.server.link import Link
 from wrackline.broker.wire.codec import Codec
+from wrackline.broker.wire.proof import ClusterSecret
 
 
 class Closed(asyncio.Transport):
@@ -61,3 +65,47 @@ def test_writing_to_a_closed_connection_fails_its_requests_and_the_next_connects
             return bytes(head)
 
     assert len(asyncio.run(send_on_a_closed_one())) == 4
+
+
+class Open(Closed):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        self.written += b"".join(map(bytes, list_of_data))
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["somebody waits", "nobody waits any more"])
+def test_the_proof_goes_ahead_of_the_first_request_of_every_connection_once(waits: bool) -> None:
+    async def written() -> tuple[bytes, bytes]:
+        codec = Codec(names=lambda _: None, secret=ClusterSecret(b"secret", "c"))
+        link = Link(
+            "node 2",
+            codec,
+            "node-1",
+            connect_timeout_s=5,
+            max_frame_bytes=1_000,
+            on_response=lambda _send, _response: None,
+            on_failure=lambda _send, _reason: None,
+        )
+        request, there = DeleteTopicsRequest(("t",), 1), Endpoint(2, "127.0.0.1", 1)
+        link._connecting = asyncio.create_task(asyncio.sleep(60))
+        if waits:
+            link.send(Send(1, 2, "forward", request, 5_000), there)
+        transport = Open()
+        link.connection_made(transport)
+        for number in (2, 3):
+            link.send(Send(number, 2, "forward", request, 5_000), there)
+        link.close()
+        return codec.greeting(), transport.written
+
+    greeting, sent = asyncio.run(written())
+    assert greeting
+    assert sent.startswith(greeting)
+    assert sent.count(greeting) == 1
