@@ -101,6 +101,7 @@ def test_a_run_without_root(home: Path) -> None:
     [kept] = json.loads(said(as_somebody(home, "fleet", "list", "--json")))
     assert (kept["kind"], kept["life"]) == ("process", "detached")
     hosts = {name: one["ansible_host"] for name, one in kept["hosts"].items()}
+    at = {one for one in at if one.partition(":")[0] in hosts.values()}  # other tests have nodes here, too
     assert at == {f"{address}:{port}" for address in hosts.values() for port in (9092, 9093, 9094)}
     assert set(listening("127.")) >= at  # they live on
     assert (
