@@ -1,8 +1,8 @@
-"""Findings of one run come together: what Spark left becomes the file in the run's directory, and counts."""
+"""Findings of one run come together: they become the file in the run's directory, and counts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,17 +11,9 @@ from wrackline.checkers.anomalies.registry import names
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.verdict import Found
-from wrackline.history.addresses import matching, parquet
 from wrackline.history.files import whole_file
 
 FINDINGS_FILE = "findings.parquet"
-
-
-def parts(folder: str) -> Iterator[pa.RecordBatch]:
-    """Of Spark's part files."""
-    for address in matching(f"{folder}/*.parquet"):
-        with parquet(address) as file:
-            yield from file.iter_batches(columns=FINDINGS.names, use_threads=False)
 
 
 def gather(batches: Iterable[pa.RecordBatch], run: Run) -> Found:
@@ -32,7 +24,7 @@ def gather(batches: Iterable[pa.RecordBatch], run: Run) -> Found:
         pq.ParquetWriter(part, FINDINGS, compression="zstd") as writer,
     ):
         for batch in batches:
-            table = pa.Table.from_batches([batch]).cast(FINDINGS)
+            table = pa.Table.from_batches([batch]).select(FINDINGS.names).cast(FINDINGS)
             writer.write_table(table)
             _count(found, table)
     return found

@@ -1,64 +1,76 @@
-"""The plan of an analysis: which Spark jobs there are, and what goes from one to the next (docs/checkers.md).
+"""The plan of an analysis: which tasks there are, and what goes from one to the next (docs/checkers.md).
 
-Spark cuts, shuffles, sorts and spills; what the facts say is decided by numpy in the tasks
-(wrackline.checkers.engine.tasks). Only what is small comes back to the driver: what runner, nemesis and
-final reads wrote down, one short row per range of a log, and counts.
+The executor cuts, brings together and sorts, in this process or in Spark
+(wrackline.checkers.engine.executor); what the facts say is decided by numpy in the tasks
+(wrackline.checkers.engine.tasks, wrackline.checkers.anomalies.tasks). Only what is small comes back to the
+driver: what runner, nemesis and final reads wrote down, one short row per range of a log, and counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import orjson
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+import pyarrow as pa
 
-from wrackline.checkers.anomalies.cycles import TRANSACTIONS
-from wrackline.checkers.anomalies.registry import Evidence, marks
+from wrackline.checkers.anomalies import tasks as finding
+from wrackline.checkers.anomalies.about import about
+from wrackline.checkers.anomalies.keys import KINDS_WITH_OFFSETS
+from wrackline.checkers.anomalies.places import Words
+from wrackline.checkers.anomalies.registry import checks, marks, walks
+from wrackline.checkers.anomalies.walks import Figure, Walk
 from wrackline.checkers.engine import tasks as stages
-from wrackline.checkers.engine.candidates import Candidate
-from wrackline.checkers.engine.context import PARTITION_BITS, Context, context_of, places_of
+from wrackline.checkers.engine.context import Context, context_of, places_of, topics_of
+from wrackline.checkers.engine.executor import Executor, Rows, Task
 from wrackline.checkers.engine.facts import Kind, Summary
-from wrackline.checkers.engine.frames import Frame, frame
 from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, beyond_of
 from wrackline.checkers.engine.packed import SCHEMA, Packed, read
 from wrackline.checkers.engine.range_bounds import below_of, bounds, row_of
-from wrackline.checkers.engine.tables import CandidateOfRun, Tables, keep
 from wrackline.checkers.inputs.first_look import Partners, Survey
 from wrackline.checkers.inputs.row_groups import Split
 from wrackline.checkers.inputs.runs import AnalysisError, Place, Run, surveyed, surveyed_split
-from wrackline.checkers.verdict.metrics import Figures, take_counts, take_gaps, take_written
+from wrackline.checkers.verdict.metrics import Figures, TransactionEnds, take_counts, take_gaps, take_written
 
 FACTS_PER_TASK = 1_500_000
 """So many records make a task of the shuffles: some 100 MiB."""
 FACTS_PER_SPLIT = 1_000_000
 """... and so many a task that reads."""
+MOST_WORDS = 200_000
+"""Events of a run whose words sentences use, at most: the first ones."""
 
 
 @dataclass
 class Judged:
     """What the plan leaves."""
 
-    evidence: Evidence
     figures: list[Figures]
     unproven: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Run -> sends of unknown outcome that were read, and that never were."""
     problems: dict[int, str] = field(default_factory=dict)
     """Run -> why it could not be read to its end."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Mark -> how many rows have it."""
+    transactional: set[int] = field(default_factory=set)
+    """Runs with transactions."""
+    source: Rows | None = None
+    """The splits of all runs."""
+    rows: Rows | None = None
+    """Those among which the candidates with marks are, and the contradictions of objects."""
 
 
-def survey_all(spark: SparkSession | None, runs: Sequence[Run]) -> Iterator[tuple[Run, AnalysisError | None]]:
-    """Completes runs that were opened, here or in Spark; each with what is wrong with it, if something is."""
+def survey_all(executor: Executor | None, runs: Sequence[Run]) -> Iterator[tuple[Run, AnalysisError | None]]:
+    """Completes runs that were opened; each with what is wrong with it, if something is. ``executor``: None
+    to read them here."""
     splits = [replace(split, run=number) for number, run in enumerate(runs) for split in run.splits]
     found: dict[int, list[Survey]] = {number: [] for number in range(len(runs))}
-    if spark is None:
+    if executor is None:
         local: Iterable[Survey] = map(surveyed_split, splits)
     else:
-        rows = _table_of_splits(spark, splits, {}, sum(run.facts for run in runs)).mapInArrow(
-            stages.surveys, SCHEMA
-        )
+        table = _table_of_splits(executor, splits, {}, sum(run.facts for run in runs))
+        rows = table.mapped(stages.surveys, SCHEMA)
         local = (Survey.from_json(packed.data) for packed in _collected(rows))
     for one in local:
         found[one.run].append(one)
@@ -69,30 +81,26 @@ def survey_all(spark: SparkSession | None, runs: Sequence[Run]) -> Iterator[tupl
             yield run, wrong
 
 
-def judge(tables: Tables, **cuts: int) -> Judged:
+def judge(executor: Executor, runs: Sequence[Run], **cuts: int) -> Judged:
     """Looks at everything once, and at what must be looked at again. ``cuts``: ``width`` and ``span`` of the
     context."""
-    runs, spark = tables.runs, tables.spark
     tasks = tasks_of(runs)
     context = context_of(runs, marks(), buckets=tasks, **cuts)
     splits = [replace(split, run=number) for number, run in enumerate(runs) for split in run.splits]
     source = _table_of_splits(
-        spark,
+        executor,
         splits,
         {number: run.partners for number, run in enumerate(runs)},
         sum(run.facts for run in runs),
     )
-    first = keep(
-        _judged(
-            source.mapInArrow(_ingested(spark, context, stages.EVERYTHING), SCHEMA), spark, context, tasks
-        )
-    )
+    first = _judged(
+        source.mapped(_ingested(executor, context, stages.EVERYTHING), SCHEMA), executor, context, tasks
+    ).kept()
     few = (Kind.NOTE, Kind.SUMMARY, Kind.JUMP, Kind.SESSION, *SUMMARIES)
-    small = first.filter(F.col("kind").isin(*map(int, few)))
-    found = Judged(Evidence(tables), [Figures() for _ in runs])
-    said = _take(found, _collected(small), tables)
+    found = Judged([Figures() for _ in runs], source=source)
+    said = _take(found, _collected(first.having("kind", few)), runs)
     if context.objects:
-        _objects(found, first, replace(context, beyond=beyond_of(said.intervals)), tasks)
+        _objects(found, first, replace(context, beyond=beyond_of(said.intervals)), tasks, executor)
     above, again, gaps = bounds(said.summaries, context)
     again |= said.late
     if not (again or said.by_value):
@@ -104,30 +112,25 @@ def judge(tables: Tables, **cuts: int) -> Judged:
         again=frozenset(again),
         unfilled=frozenset(gaps),
     )
-    values = first.filter(F.col("kind").isin(int(Kind.CANDIDATE), int(Kind.UNPLACED)))
+    values = first.having("kind", (Kind.CANDIDATE, Kind.UNPLACED))
     if again:
         affected = sorted({log >> 32 for log, _ in again})
-        facts = source.filter(F.col("run").isin(affected)).mapInArrow(
-            _ingested(spark, context, stages.RANGES), SCHEMA
-        )
-        late = first.filter(F.col("kind").isin(int(Kind.JUMP), int(Kind.SESSION)))
-        second = _judged(facts.union(late) if said.late else facts, spark, context, tasks)
-        values = keep(values.union(second.filter(F.col("kind") == int(Kind.CANDIDATE))))
-    in_final = first.filter(F.col("kind") == int(Kind.IN_FINAL))
-    _by_value(found, source, values, in_final, context, tasks)
+        facts = source.having("run", affected).mapped(_ingested(executor, context, stages.RANGES), SCHEMA)
+        late = first.having("kind", (Kind.JUMP, Kind.SESSION))
+        second = _judged(facts.union(late) if said.late else facts, executor, context, tasks)
+        values = values.union(second.having("kind", (Kind.CANDIDATE,))).kept()
+    in_final = first.having("kind", (Kind.IN_FINAL,))
+    _by_value(found, values, in_final, context, tasks, executor)
     return found
 
 
-def _objects(found: Judged, first: DataFrame, context: Context, tasks: int) -> None:
+def _objects(found: Judged, first: Rows, context: Context, tasks: int, executor: Executor) -> None:
     """Registers and queues: intervals of their time, each with what it must know of the others."""
-    spark = found.evidence.tables.spark
-    decided = first.filter(F.col("kind").isin(*map(int, DECIDED)))
-    second = keep(
-        _sorted(decided, tasks, "owner", "part").mapInArrow(stages.intervals(_given(spark, context)), SCHEMA)
-    )
+    decided = _sorted(first.having("kind", DECIDED), tasks, "owner", "part")
+    second = decided.mapped(stages.intervals(executor.given(context)), SCHEMA).kept()
     for note in _notes(second):
         _count(found, note["contradictions"])
-    found.evidence.contradictions = first.union(second).filter(F.col("kind") == int(Kind.CONTRADICTION))
+    found.rows = first.union(second).having("kind", (Kind.CONTRADICTION,))
 
 
 def tasks_of(runs: Sequence[Run]) -> int:
@@ -136,17 +139,18 @@ def tasks_of(runs: Sequence[Run]) -> int:
 
 
 def _by_value(
-    found: Judged, source: DataFrame, values: DataFrame, in_final: DataFrame, context: Context, tasks: int
+    found: Judged, values: Rows, in_final: Rows, context: Context, tasks: int, executor: Executor
 ) -> None:
     """Values with all their places. Where some place's value was sent with another place acked, all sends are
     looked at, which few histories need."""
-    spark = found.evidence.tables.spark
-    wanted = keep(_sorted(values, tasks, "part").mapInArrow(stages.by_value(_given(spark, context)), SCHEMA))
+    given = executor.given(context)
+    wanted = _sorted(values, tasks, "part").mapped(stages.by_value(given), SCHEMA).kept()
     said = _notes(wanted)
     if sum(one["unmatched"] for one in said):
-        sends = source.mapInArrow(_ingested(spark, context, stages.SENDS), SCHEMA)
+        assert found.source is not None
+        sends = found.source.mapped(_ingested(executor, context, stages.SENDS), SCHEMA)
         both = _sorted(values.union(sends), tasks, "part")
-        wanted = keep(both.mapInArrow(stages.by_value(_given(spark, context)), SCHEMA))
+        wanted = both.mapped(stages.by_value(given), SCHEMA).kept()
         said = _notes(wanted)
     for one in said:
         for run, seen, unseen in one["unproven"]:
@@ -154,83 +158,157 @@ def _by_value(
             found.unproven[run] = (before[0] + seen, before[1] + unseen)
         _count(found, one["marks"])
     if any(one["unplaced"] for one in said):
-        records = wanted.filter(F.col("kind") == int(Kind.IN_FINAL)).union(in_final)
-        by_owner = records.repartition(tasks, "owner").sortWithinPartitions("owner", "part")
-        order = keep(by_owner.mapInArrow(stages.in_order(_given(spark, context)), SCHEMA))
+        records = wanted.having("kind", (Kind.IN_FINAL,)).union(in_final)
+        by_owner = records.placed(tasks, ("owner",), ("owner", "part"))
+        order = by_owner.mapped(stages.in_order(given), SCHEMA).kept()
         for note in _notes(order):
             _count(found, note["marks"])
         wanted = wanted.union(order)
-    found.evidence.found = _named(wanted, found.evidence.tables)
+    candidates = wanted.having("kind", (Kind.CANDIDATE,))
+    found.rows = candidates if found.rows is None else found.rows.union(candidates)
 
 
 def _count(found: Judged, marks: Mapping[str, int]) -> None:
-    counts = found.evidence.counts
     for mark, count in marks.items():
-        counts[mark] = counts.get(mark, 0) + count
+        found.counts[mark] = found.counts.get(mark, 0) + count
 
 
-def _named(wanted: DataFrame, tables: Tables) -> Frame[CandidateOfRun]:
-    """Candidates as rows, with what their logs are."""
-    rows = wanted.mapInArrow(stages.candidates, stages.schema_of(Candidate))
-    rows = rows.join(tables.logs.small().rows, "log", "left")
-    number = F.col("log").bitwiseAND((1 << PARTITION_BITS) - 1).cast("int")
-    changed = {
-        "acked": F.col("acked") == 1,
-        "partition": F.coalesce("partition", number),
-        "run": F.col("run").cast("int"),
-    }
-    return frame(rows.withColumns(changed), CandidateOfRun)
+# --- findings
 
 
-def _judged(facts: DataFrame, spark: SparkSession, context: Context, tasks: int) -> DataFrame:
-    return _sorted(facts, tasks, "owner", "part").mapInArrow(stages.judged(_given(spark, context)), SCHEMA)
+def find(executor: Executor, runs: Sequence[Run], judged: Judged) -> Rows | None:
+    """What checks and walks find, as rows of ``wrackline.checkers.anomalies.tasks.FOUND``; None: nothing had
+    to be looked at. Figures go to their runs."""
+    topics, tasks = topics_of(runs), tasks_of(runs)
+    asked = finding.Asked(
+        runs=[about(number, run, topics) for number, run in enumerate(runs)],
+        marks=marks(),
+        checks=[one for one in checks() if one.applies(judged.counts)],
+        ranks={one.name: rank for rank, one in enumerate(checks())},
+    )
+    parts = [_walked(executor, runs, judged, asked, walk, tasks) for walk in walks()]
+    found = [part for part in parts if part is not None]
+    if asked.checks and judged.rows is not None:
+        by_log = judged.rows.mapped(finding.by_log, SCHEMA).placed(tasks, ("owner",), ("owner", "kind"))
+        asked = _with_words(executor, judged, asked, by_log, tasks)
+        found.append(by_log.mapped(finding.found_at_places(executor.given(asked)), finding.FOUND))
+    if not found:
+        return None
+    every = found[0]
+    for one in found[1:]:
+        every = every.union(one)
+    return every
 
 
-def _sorted(rows: DataFrame, tasks: int, *by: str) -> DataFrame:
+def _walked(
+    executor: Executor, runs: Sequence[Run], judged: Judged, asked: finding.Asked, walk: Walk, tasks: int
+) -> Rows | None:
+    """The findings of a walk. Its figures are taken."""
+    these = [
+        number
+        for number, run in enumerate(runs)
+        if walk.needs & run.kinds and (number in judged.transactional or not walk.transactional)
+    ]
+    if not these:
+        return None
+    assert judged.source is not None
+    given = executor.given(asked)
+    events = _events(
+        judged.source.having("run", these), finding.events_for(given, walk.reads, walk.parts), tasks
+    )
+    found = events.mapped(finding.walked(given, walk), finding.FOUND).kept()
+    for batch in found.having("rank", (finding.FIGURE,)).batches():
+        for row in batch.select(["run", "explanation"]).to_pylist():
+            _take_figure(judged.figures[row["run"]], finding.figure_in(row["explanation"]))
+    return found.having("rank", asked.ranks.values())
+
+
+def _events(source: Rows, task: Task, tasks: int) -> Rows:
+    order = ("owner", "part", "size")
+    return source.mapped(task, SCHEMA).placed(tasks, ("owner", "part"), order)
+
+
+def _with_words(
+    executor: Executor, judged: Judged, asked: finding.Asked, by_log: Rows, tasks: int
+) -> finding.Asked:
+    """... and with what checks want to read besides their rows."""
+    compacted = any(log.compacted for run in asked.runs for log in run.logs.values())
+    if judged.source is None or not (compacted or any(one.words_of for one in asked.checks)):
+        return asked
+    indexes: dict[int, set[int]] = {}
+    values: dict[int, list[int]] = {}
+    for packed in _collected(by_log.mapped(finding.words_wanted(executor.given(asked)), SCHEMA)):
+        said = packed.note()
+        indexes.setdefault(packed.owner >> 32, set()).update(said["index"])
+        if said["values"]:
+            values[packed.owner] = said["values"]
+    wanted = {run: np.array(sorted(some)[:MOST_WORDS]) for run, some in indexes.items() if some}
+    words: dict[tuple[int, int], Words] = {}
+    if wanted:
+        some = judged.source.having("run", wanted.keys())
+        for packed in _collected(some.mapped(finding.words_of(executor.given(wanted)), SCHEMA)):
+            row = packed.note()
+            words[-1 - packed.owner, row["index"]] = Words(row["node"], row["error"], row["extra"])
+    last: dict[int, dict[int, int]] = {}
+    if values:
+        given = executor.given(asked)
+        some = judged.source.having("run", {log >> 32 for log in values})
+        events = _events(some, finding.events_for(given, KINDS_WITH_OFFSETS), tasks)
+        keys = events.mapped(finding.last_of_keys(given, executor.given(values)), SCHEMA)
+        last = {packed.owner: dict(packed.note()["last"]) for packed in _collected(keys)}
+    return replace(asked, words=words, last_of_keys=last)
+
+
+def _take_figure(figures: Figures, figure: Figure) -> None:
+    if figure.kind == "group":
+        given, different = figure.counts
+        figures.groups[figure.name] = (given, different)
+    else:
+        figures.transactions[figure.name] = TransactionEnds(*figure.counts)
+
+
+# --- rows
+
+
+def _judged(facts: Rows, executor: Executor, context: Context, tasks: int) -> Rows:
+    return _sorted(facts, tasks, "owner", "part").mapped(stages.judged(executor.given(context)), SCHEMA)
+
+
+def _sorted(rows: Rows, tasks: int, *by: str) -> Rows:
     """Each task gets whole places, one after another, and within one kind after kind."""
-    return rows.repartition(tasks, *by).sortWithinPartitions(*by, "kind")
+    return rows.placed(tasks, by, (*by, "kind"))
 
 
-def _given(spark: SparkSession, context: Context) -> Callable[[], Context]:
-    given = spark.sparkContext.broadcast(context)
-    return lambda: given.value
-
-
-def _ingested(spark: SparkSession, context: Context, what: str) -> Any:
-    return stages.ingested(_given(spark, context), what)
+def _ingested(executor: Executor, context: Context, what: str) -> Task:
+    return stages.ingested(executor.given(context), what)
 
 
 def _table_of_splits(
-    spark: SparkSession, splits: Sequence[Split], partners: Mapping[int, Mapping[int, Partners]], facts: int
-) -> DataFrame:
+    executor: Executor,
+    splits: Sequence[Split],
+    partners: Mapping[int, Mapping[int, Partners]],
+    facts: int,
+) -> Rows:
     """One row per split, in as many tasks as keep all cores busy to the end; small ones share a task."""
-    rows = [
-        (
-            s.run,
-            s.number,
-            s.path,
-            s.first,
-            s.last,
-            orjson.dumps(partners.get(s.run, {}).get(s.number, NOBODY)),
-        )
-        for s in splits
-    ]
-    at_once = spark.sparkContext.defaultParallelism
-    parallel = max(1, min(len(rows), max(at_once, facts // FACTS_PER_SPLIT)))
-    table = spark.createDataFrame(rows, stages.SPLIT_SCHEMA, verifySchema=False)
-    return table if parallel <= at_once else table.repartition(parallel)
+    columns: dict[str, list[Any]] = {
+        name: [getattr(split, name) for split in splits]
+        for name in ("run", "number", "path", "first", "last")
+    }
+    columns["partners"] = [orjson.dumps(partners.get(s.run, {}).get(s.number, NOBODY)) for s in splits]
+    parallel = max(1, min(len(splits), max(executor.parallel, facts // FACTS_PER_SPLIT)))
+    return executor.table(pa.table(columns, schema=stages.SPLITS), parallel)
 
 
 NOBODY: Partners = {"invoked": [], "completed": []}
 
 
-def _collected(rows: DataFrame) -> Iterable[Packed]:
-    return read(rows.toArrow().to_batches())
+def _collected(rows: Rows) -> Iterable[Packed]:
+    return read(rows.batches())
 
 
-def _notes(rows: DataFrame) -> list[dict[str, Any]]:
+def _notes(rows: Rows) -> list[dict[str, Any]]:
     """What the notes among these rows say."""
-    return [packed.note() for packed in _collected(rows.filter(F.col("kind") == int(Kind.NOTE)))]
+    return [packed.note() for packed in _collected(rows.having("kind", (Kind.NOTE,)))]
 
 
 @dataclass
@@ -247,11 +325,12 @@ class _Said:
     """How many rows are to be looked at by value."""
 
 
-def _take(found: Judged, rows: Iterable[Packed], tables: Tables) -> _Said:
+def _take(found: Judged, rows: Iterable[Packed], runs: Sequence[Run]) -> _Said:
     """Counts to their runs; returns what the plan goes on from."""
+    topics = topics_of(runs)
     places = [
-        {tables.log(number, place): place for place in places_of(run)}
-        for number, run in enumerate(tables.runs)
+        {topics[number, place[0]] + place[1]: place for place in places_of(run)}
+        for number, run in enumerate(runs)
     ]
     said = _Said()
     for packed in rows:
@@ -263,7 +342,7 @@ def _take(found: Judged, rows: Iterable[Packed], tables: Tables) -> _Said:
                 said.by_value += note.get("by_value", 0)
                 _count(found, note.get("contradictions", {}))
                 if "run" in note:
-                    _take_counts(found, note, tables, places[note["run"]])
+                    _take_counts(found, note, runs, places[note["run"]])
             case Kind.JUMP | Kind.SESSION:
                 said.late.add((packed.owner, packed.part))
             case _:
@@ -273,13 +352,14 @@ def _take(found: Judged, rows: Iterable[Packed], tables: Tables) -> _Said:
     return said
 
 
-def _take_counts(found: Judged, said: Mapping[str, Any], tables: Tables, places: Mapping[int, Place]) -> None:
+def _take_counts(
+    found: Judged, said: Mapping[str, Any], runs: Sequence[Run], places: Mapping[int, Place]
+) -> None:
     run = said["run"]
     if "problem" in said:
         found.problems[run] = said["problem"]
     take_counts(found.figures[run], said)
-    _count(found, said.get("marks", {}))
-    if TRANSACTIONS in said.get("marks", {}):
-        tables.transactional.add(run)
+    if said.get("transactional"):
+        found.transactional.add(run)
     take_written(found.figures[run], said.get("written", ()), places)
-    take_gaps(tables.runs[run], found.figures[run], said.get("gaps", ()), places)
+    take_gaps(runs[run], found.figures[run], said.get("gaps", ()), places)

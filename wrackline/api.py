@@ -23,20 +23,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is asked for
-    from wrackline.checkers.anomalies.evidence import (
-        Window,
-        apart,
-        earliest,
-        findings,
-        having,
-        place,
-        process_label,
-        say,
-        seconds,
-        value_label,
-    )
     from wrackline.checkers.anomalies.explained_by import By, ExplainedBy, FurtherRows, Spelt
-    from wrackline.checkers.anomalies.registry import Check, Evidence, Findings, check, mark
+    from wrackline.checkers.anomalies.finding import apart, seconds
+    from wrackline.checkers.anomalies.registry import Check, check, mark
     from wrackline.checkers.engine.candidates import Candidate, Rows, SendOutcome, Step, is_place, least, lt
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
     from wrackline.checkers.exact.judgement import End, Judgement, Part
@@ -132,12 +121,12 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
 # A name's home is imported when the name is: a fault need not wait for Spark, and the marks of a check run in
 # Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
 _HOMES = {
-    "wrackline.checkers.anomalies.evidence": (
-        "Window apart earliest findings having place process_label say seconds value_label"
-    ),
+    "wrackline.checkers.anomalies.finding": "Finding apart known seconds",
+    "wrackline.checkers.anomalies.places": "Places Row",
+    "wrackline.checkers.anomalies.walks": "Figure Walk",
     "wrackline.checkers.inputs.arrays": "Bools Ints NONE bools",
     "wrackline.checkers.anomalies.explained_by": "By ExplainedBy FurtherRows Spelt",
-    "wrackline.checkers.anomalies.registry": "Check Evidence Findings check mark",
+    "wrackline.checkers.anomalies.registry": "Check check found_by mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",
     "wrackline.checkers.exact.judgement": "End Judgement Part",
     "wrackline.checkers.exact.search": "linearizable=search",

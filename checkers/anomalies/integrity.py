@@ -3,45 +3,22 @@ nobody sent."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterator
 
 import numpy as np
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import orjson
 
-from wrackline.checkers.anomalies.cycles import TRANSACTIONS
-from wrackline.checkers.anomalies.evidence import (
-    Window,
-    details_of,
-    findings,
-    having,
-    place,
-    say,
-    seconds,
-    value_label,
-)
 from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, FurtherRows, Spelt
-from wrackline.checkers.anomalies.group_tables import readers
-from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
-from wrackline.checkers.anomalies.transactions import READ_UNCOMMITTED, visible_though_aborted
+from wrackline.checkers.anomalies.finding import Finding, known, least, seconds
+from wrackline.checkers.anomalies.places import Places, Row
+from wrackline.checkers.anomalies.registry import check, mark
 from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_held, is_place
-from wrackline.checkers.engine.frames import Frame, Int, Long, Text, struct_type, unpacked
 from wrackline.checkers.engine.marks import Unfilled
-from wrackline.checkers.engine.tables import CandidateOfRun
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import Table
 from wrackline.checkers.verdict.anomaly import Family, Promise
 from wrackline.history.model import CORRUPT
 
-
-@dataclass(frozen=True, slots=True)
-class _Detail(Table[Column]):
-    """What is wrong with one record that was read (``extra.corrupt``)."""
-
-    partition: Int
-    offset: Long
-    detail: Text
+READ_UNCOMMITTED = "read_uncommitted"
 
 
 def two_values(rows: Candidate[Ints]) -> Bools:
@@ -96,18 +73,19 @@ SPOILED = mark("spoiled", by_value=_spoiled)
 DISORDERED_EPOCHS = mark("disordered epochs")
 
 
-def _seen_ns(c: CandidateOfRun) -> Column:
-    return F.least(c.poll_ns, F.when(c.acked, c.complete_ns))
+def _seen_ns(c: Row) -> int | None:
+    return least(c.poll_ns, c.complete_ns if c.acked == 1 else None)
 
 
-def _seen_by(c: CandidateOfRun) -> Column:
+def _seen_by(c: Row) -> str:
     """``the final read`` and so on: the strongest witness of a place."""
-    return (
-        F.when(c.final_index.isNotNull(), F.lit("the final read"))
-        .when(c.poll_index.isNotNull(), say("a consumer at %s", seconds(c.poll_ns)))
-        .when(c.acked, say("the acknowledgement of its send at %s", seconds(c.complete_ns)))
-        .otherwise(F.lit("a replica's own log"))
-    )
+    if c.final_index is not None:
+        return "the final read"
+    if c.poll_index is not None:
+        return f"a consumer at {seconds(c.poll_ns)}"
+    if c.acked == 1:
+        return f"the acknowledgement of its send at {seconds(c.complete_ns)}"
+    return "a replica's own log"
 
 
 @check(
@@ -120,23 +98,20 @@ def _seen_by(c: CandidateOfRun) -> Column:
     marks=[TWO_VALUES],
     explained_by=IN_ANY_ORDER,
 )
-def inconsistent_offset(evidence: Evidence) -> Findings:
+def inconsistent_offset(at: Places) -> Iterator[Finding]:
     """Once for each value that is there."""
-    rows = having(evidence, TWO_VALUES)
-    c = rows.c
-    return findings(
-        rows,
-        "inconsistent-offset",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.index, c.rival.index],
-        sentence=say(
-            "Offset %,d of %s holds value %s according to %s, but value %s according to another operation",
-            *(c.offset, place(c), value_label(c.value), _seen_by(c), value_label(c.rival.value)),
-        ),
-        around=Window(F.lit(0), _seen_ns(c)),
-    )
+    for c in at.each(TWO_VALUES):
+        yield Finding(
+            anomaly="inconsistent-offset",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.index, c.rival.index],
+            sentence=f"Offset {c.offset:,} of {at.log} holds value {at.run.value(c.value)} according to "
+            f"{_seen_by(c)}, but value {at.run.value(c.rival.value)} according to another operation",
+            since_ns=0,
+            until_ns=_seen_ns(c),
+        )
 
 
 @check(
@@ -149,32 +124,30 @@ def inconsistent_offset(evidence: Evidence) -> Findings:
     marks=[DIVERGING],
     explained_by=ExplainedBy(By.FACTS, further_rows=FurtherRows.HOLDERS, until_fault=True),
 )
-def replica_divergence(evidence: Evidence) -> Findings:
-    rows = having(evidence, DIVERGING)
-    c = rows.c
-    twice = c.committed.offset == c.offset
-    values = say(
-        "At offset %,d of %s, which is below the high watermarks of both, one replica holds value %s (leader "
-        "epoch %d) and another holds value %s (leader epoch %d)",
-        *(c.offset, place(c), value_label(c.value), c.epoch_high),
-        *(value_label(c.committed.value), c.committed_epoch),
-    )
-    epochs = say(
-        "At offset %,d of %s, which is below the high watermarks of both, one replica holds value %s under "
-        "leader epoch %d and another holds it under leader epoch %d",
-        *(c.offset, place(c), value_label(c.value), c.epoch_low, c.epoch_high),
-    )
-    return findings(
-        rows,
-        "replica-divergence",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.hw_index, c.committed.index],
-        where=F.when(twice, "value").otherwise("leader epoch"),
-        sentence=F.when(twice, values).otherwise(epochs),
-        around=Window(F.lit(0)),
-    )
+def replica_divergence(at: Places) -> Iterator[Finding]:
+    for c in at.each(DIVERGING):
+        twice = c.committed.offset == c.offset
+        there = (
+            f"At offset {c.offset:,} of {at.log}, which is below the high watermarks of both, one replica "
+            f"holds value {at.run.value(c.value)}"
+        )
+        values = (
+            f"{there} (leader epoch {c.epoch_high}) and another holds value "
+            f"{at.run.value(c.committed.value)} (leader epoch {c.committed_epoch})"
+        )
+        epochs = (
+            f"{there} under leader epoch {c.epoch_low} and another holds it under leader epoch {c.epoch_high}"
+        )
+        yield Finding(
+            anomaly="replica-divergence",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.hw_index, c.committed.index],
+            where="value" if twice else "leader epoch",
+            sentence=values if twice else epochs,
+            since_ns=0,
+        )
 
 
 @check(
@@ -186,26 +159,26 @@ def replica_divergence(evidence: Evidence) -> Findings:
     marks=[SECOND_COPY],
     explained_by=IN_ANY_ORDER,
 )
-def duplicate(evidence: Evidence) -> Findings:
+def duplicate(at: Places) -> Iterator[Finding]:
     """One finding for each copy besides the original. A copy in another partition is misrouted, not counted
     here."""
-    rows = having(evidence, SECOND_COPY)
-    c = rows.c
-    original = F.coalesce(c.sent_offset, c.original_offset)
-    return findings(
-        rows,
-        "duplicate",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index, c.index, c.original_index],
-        sentence=say(
-            "Value %s was sent once, at %s, but it is at offset %,d of %s and again at offset %,d (seen by "
-            "%s)",
-            *(value_label(c.value), seconds(c.invoke_ns), original, place(c), c.offset, _seen_by(c)),
-        ),
-        around=Window(c.invoke_ns, _seen_ns(c)),
-    )
+    for c in at.each(SECOND_COPY):
+        original = known(c.sent_offset, c.original_offset)
+        yield Finding(
+            anomaly="duplicate",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index, c.index, c.original_index],
+            sentence=f"Value {at.run.value(c.value)} was sent once, at {seconds(c.invoke_ns)}, but it is at "
+            f"offset {original:,} of {at.log} and again at offset {c.offset:,} (seen by {_seen_by(c)})",
+            since_ns=c.invoke_ns,
+            until_ns=_seen_ns(c),
+        )
+
+
+def _refused(rows: Candidate[Ints]) -> Ints:
+    return rows.complete_index
 
 
 @check(
@@ -214,47 +187,34 @@ def duplicate(evidence: Evidence) -> Findings:
     "G1a",
     "a value was read whose send had certainly failed, or whose transaction was never asked to commit",
     breaks=Promise.NO_ABORTED_READS,
-    marks=[ABORTED, TRANSACTIONS],
+    marks=[ABORTED],
+    words_of=_refused,
     explained_by=IN_ANY_ORDER,
 )
-def aborted_read(evidence: Evidence) -> Findings:
+def aborted_read(at: Places) -> Iterator[Finding]:
     """``where``: ``transaction`` (its abort succeeded), ``abort failed`` (nobody knows its end, but its
-    commit was never asked for); nothing for a plain send. At read_uncommitted consumers are given what is
-    aborted later."""
-    found = []
-    if evidence.counts.get(ABORTED):
-        found.append(_refused(evidence))
-    if evidence.counts.get(TRANSACTIONS):
-        found.append(visible_though_aborted(evidence))
-    return reduce(Frame.union, found)
-
-
-def _refused(evidence: Evidence) -> Findings:
-    marked, asked = having(evidence, ABORTED), readers(evidence.tables)
-    joined = details_of(marked, marked.c.run, marked.c.complete_index, evidence.tables).join(
-        asked, marked.c.run == asked.c.run
-    )
-    (c, details), reader = joined.c
-    txn = F.get_json_object(details.extra, "$.txn").cast("bigint")
-    rows = joined.filter(txn.isNull() | (reader.isolation != READ_UNCOMMITTED))
-    value, at = value_label(c.value), seconds(c.complete_ns)
-    why = F.coalesce(details.error, F.lit("failed"))
-    refused = say("The send of value %s was refused at %s (%s)", value, at, why)
-    aborted = say("Value %s is of transaction %d, which was aborted at %s (%s)", value, txn, at, why)
-    return findings(
-        rows,
-        "aborted-read",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index, c.poll_index, c.final_index],
-        where=F.when(txn.isNotNull(), "transaction"),
-        sentence=F.concat(
-            F.when(txn.isNull(), refused).otherwise(aborted),
-            say(", but the value was read at offset %,d of %s by %s", c.offset, place(c), _seen_by(c)),
-        ),
-        around=Window(c.invoke_ns, _seen_ns(c)),
-    )
+    commit was never asked for: the walk of transactions finds that); nothing for a plain send. At
+    read_uncommitted consumers are given what is aborted later."""
+    for c in at.each(ABORTED):
+        words = at.words(c.complete_index)
+        txn = orjson.loads(words.extra or b"{}").get("txn")
+        if txn is not None and at.run.info.isolation == READ_UNCOMMITTED:
+            continue
+        value, when, why = at.run.value(c.value), seconds(c.complete_ns), words.error or "failed"
+        refused = f"The send of value {value} was refused at {when} ({why})"
+        aborted = f"Value {value} is of transaction {txn}, which was aborted at {when} ({why})"
+        yield Finding(
+            anomaly="aborted-read",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index, c.poll_index, c.final_index],
+            where=None if txn is None else "transaction",
+            sentence=f"{refused if txn is None else aborted}, but the value was read at offset {c.offset:,} "
+            f"of {at.log} by {_seen_by(c)}",
+            since_ns=c.invoke_ns,
+            until_ns=_seen_ns(c),
+        )
 
 
 @check(
@@ -266,26 +226,20 @@ def _refused(evidence: Evidence) -> Findings:
     marks=[NOBODYS],
     explained_by=IN_ANY_ORDER,
 )
-def phantom(evidence: Evidence) -> Findings:
-    rows = having(evidence, NOBODYS)
-    c = rows.c
-    ours = say(
-        "Nobody sent value %s, but it is at offset %,d of %s (seen by %s)",
-        *(value_label(c.value), c.offset, place(c), _seen_by(c)),
-    )
-    foreign = say(
-        "Offset %,d of %s holds a record of another run (seen by %s)", c.offset, place(c), _seen_by(c)
-    )
-    return findings(
-        rows,
-        "phantom",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.poll_index, c.final_index, c.replica_index],
-        sentence=F.when(c.value >= 0, ours).otherwise(foreign),
-        around=Window(F.lit(0), _seen_ns(c)),
-    )
+def phantom(at: Places) -> Iterator[Finding]:
+    for c in at.each(NOBODYS):
+        ours = f"Nobody sent value {at.run.value(c.value)}, but it is at offset {c.offset:,} of {at.log}"
+        foreign = f"Offset {c.offset:,} of {at.log} holds a record of another run"
+        yield Finding(
+            anomaly="phantom",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.poll_index, c.final_index, c.replica_index],
+            sentence=f"{ours if c.value >= 0 else foreign} (seen by {_seen_by(c)})",
+            since_ns=0,
+            until_ns=_seen_ns(c),
+        )
 
 
 @check(
@@ -297,23 +251,28 @@ def phantom(evidence: Evidence) -> Findings:
     marks=[ELSEWHERE],
     explained_by=IN_ANY_ORDER,
 )
-def misrouted(evidence: Evidence) -> Findings:
-    marked, logs = having(evidence, ELSEWHERE), evidence.tables.logs
-    rows = marked.join(logs.small(), marked.c.sent_log == logs.c.log)
-    c, home = rows.c
-    return findings(
-        rows,
-        "misrouted",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.invoke_index, c.poll_index, c.final_index, c.replica_index],
-        sentence=say(
-            "Value %s was sent to %s at %s, but it is at offset %,d of %s (seen by %s)",
-            *(value_label(c.value), place(home), seconds(c.invoke_ns), c.offset, place(c), _seen_by(c)),
-        ),
-        around=Window(c.invoke_ns, _seen_ns(c)),
-    )
+def misrouted(at: Places) -> Iterator[Finding]:
+    for c in at.each(ELSEWHERE):
+        home = at.run.of_number.get(c.sent_log)
+        if home is None:
+            continue
+        yield Finding(
+            anomaly="misrouted",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.poll_index, c.final_index, c.replica_index],
+            sentence=f"Value {at.run.value(c.value)} was sent to {home} at {seconds(c.invoke_ns)}, but it is "
+            f"at offset {c.offset:,} of {at.log} (seen by {_seen_by(c)})",
+            since_ns=c.invoke_ns,
+            until_ns=_seen_ns(c),
+        )
+
+
+def _witness(rows: Candidate[Ints]) -> Ints:
+    """The event that read the record."""
+    found = np.where(rows.final_index != NONE, rows.final_index, rows.poll_index)
+    return np.where(found != NONE, found, rows.replica_index)
 
 
 @check(
@@ -323,35 +282,31 @@ def misrouted(evidence: Evidence) -> Findings:
     "payload, key, headers or timestamp differ from what was sent",
     breaks=Promise.INTACT_FILES,
     marks=[SPOILED],
+    words_of=_witness,
     explained_by=IN_ANY_ORDER,
 )
-def corrupt(evidence: Evidence) -> Findings:
+def corrupt(at: Places) -> Iterator[Finding]:
     """What is wrong with each is in ``extra.corrupt`` of the event that read it."""
-    marked = having(evidence, SPOILED)
-    c = marked.c
-    witness = F.coalesce(c.final_index, c.poll_index, c.replica_index)
-    rows = details_of(marked, c.run, witness, evidence.tables)
-    _, details = rows.c
-
-    def is_here(column: Column) -> Column:
-        one = unpacked(_Detail, column)
-        return (one.partition == c.partition) & (one.offset == c.offset)
-
-    every = F.from_json(F.get_json_object(details.extra, "$.corrupt"), f"array<{struct_type(_Detail)}>")
-    detail = unpacked(_Detail, F.get(F.filter(every, is_here), F.lit(0))).detail
-    return findings(
-        rows,
-        "corrupt",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.poll_index, c.final_index, c.replica_index],
-        sentence=say(
-            "The record at offset %,d of %s differs from the one that was sent: %s (seen by %s)",
-            *(c.offset, place(c), F.coalesce(detail, F.lit("its checksum is wrong")), _seen_by(c)),
-        ),
-        around=Window(F.lit(0), _seen_ns(c)),
-    )
+    for c in at.each(SPOILED):
+        words = at.words(known(c.final_index, c.poll_index, c.replica_index))
+        details = orjson.loads(words.extra or b"{}").get("corrupt") or ()
+        here = [
+            one.get("detail")
+            for one in details
+            if one.get("partition") == at.log.partition and one.get("offset") == c.offset
+        ]
+        detail = here[0] if here and here[0] is not None else "its checksum is wrong"
+        yield Finding(
+            anomaly="corrupt",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.poll_index, c.final_index, c.replica_index],
+            sentence=f"The record at offset {c.offset:,} of {at.log} differs from the one that was sent: "
+            f"{detail} (seen by {_seen_by(c)})",
+            since_ns=0,
+            until_ns=_seen_ns(c),
+        )
 
 
 @check(
@@ -363,26 +318,20 @@ def corrupt(evidence: Evidence) -> Findings:
     marks=[DISORDERED_EPOCHS],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.SMALLER_EPOCHS),
 )
-def epoch_order(evidence: Evidence) -> Findings:
+def epoch_order(at: Places) -> Iterator[Finding]:
     """In the final read, and in each replica's own log: an epoch that begins (at ``offset``) before a smaller
     one ends (at ``other_offset``) is out of order."""
-    marked, replicas = having(evidence, DISORDERED_EPOCHS), evidence.tables.replicas
-    c, r = marked.c, replicas.c
-    rows = marked.join(replicas.small(), (c.log == r.log) & (c.process == r.process), "left")
-    whose = F.coalesce(F.concat(F.lit("the log of "), r.host), F.lit("the final read"))
-    subject = F.coalesce(F.concat(F.lit("The log of "), r.host), F.lit("The final read"))
-    return findings(
-        rows,
-        "epoch-order",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.index, c.rival.index],
-        where=whose,
-        sentence=say(
-            "%s of %s has leader epoch %d at offset %,d, but the smaller leader epoch %d at offset %,d, "
-            "which is later in the log",
-            *(subject, place(c), c.epoch_high, c.offset, c.epoch_low, c.other_offset),
-        ),
-        around=Window(F.lit(0)),
-    )
+    for c in at.each(DISORDERED_EPOCHS):
+        hosts = at.log.hosts
+        whose = f"log of {hosts[c.process]}" if 0 <= c.process < len(hosts) else "final read"
+        yield Finding(
+            anomaly="epoch-order",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.index, c.rival.index],
+            where=f"the {whose}",
+            sentence=f"The {whose} of {at.log} has leader epoch {c.epoch_high} at offset {c.offset:,}, but "
+            f"the smaller leader epoch {c.epoch_low} at offset {c.other_offset:,}, which is later in the log",
+            since_ns=0,
+        )

@@ -6,27 +6,14 @@ for ``complete``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import numpy as np
 
-from wrackline.checkers.anomalies.evidence import (
-    LEADER,
-    Details,
-    Window,
-    details_of,
-    findings,
-    having,
-    place,
-    process_label,
-    say,
-    seconds,
-    value_label,
-)
 from wrackline.checkers.anomalies.explained_by import ExplainedBy, FurtherRows
-from wrackline.checkers.anomalies.keys import lasting
-from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
+from wrackline.checkers.anomalies.finding import Finding, known, seconds
+from wrackline.checkers.anomalies.places import Places, Row
+from wrackline.checkers.anomalies.registry import check, mark
 from wrackline.checkers.engine.candidates import (
     Candidate,
     SendOutcome,
@@ -35,36 +22,28 @@ from wrackline.checkers.engine.candidates import (
     is_beyond_reading,
     is_place,
 )
-from wrackline.checkers.engine.frames import packed, unpacked
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.inputs.table import rows_of
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
-def _by_whom(details: Details) -> Column:
-    """ " by n2", where the client knows who answered; else who led according to metadata."""
-    return F.coalesce(F.concat(F.lit(" by "), details.node), F.lit(LEADER))
-
-
-def _final_there(c: CandidateOfRun) -> Column:
+def _final_there(at: Places, c: Row) -> str:
     """What the final read has at an offset where it should have something else."""
-    there, value = c.stored.offset == c.offset, c.stored.value
-    return (
-        F.when(c.offset >= c.log_end, say("; the final read of %s ends at offset %,d", place(c), c.log_end))
-        .when(
-            c.offset < c.log_start, say("; the final read of %s begins at offset %,d", place(c), c.log_start)
-        )
-        .when(there & (value >= 0), say("; the final read has value %s there", value_label(value)))
-        .when(there, F.lit("; the final read has a record there that nobody sent in this run"))
-        .otherwise(F.lit("; the final read has nothing there"))
-    )
+    if c.offset >= c.log_end:
+        return f"; the final read of {at.log} ends at offset {c.log_end:,}"
+    if c.offset < at.log.start:
+        return f"; the final read of {at.log} begins at offset {at.log.start:,}"
+    if c.stored.offset != c.offset:
+        return "; the final read has nothing there"
+    if c.stored.value is not None and c.stored.value >= 0:
+        return f"; the final read has value {at.run.value(c.stored.value)} there"
+    return "; the final read has a record there that nobody sent in this run"
 
 
-def _there(c: CandidateOfRun) -> Column:
+def _there(c: Row) -> int | None:
     """The event of the final read that shows what is there instead."""
-    return F.when(c.stored.offset == c.offset, c.stored.index)
+    return c.stored.index if c.stored.offset == c.offset else None
 
 
 def _maybe_lost(rows: Candidate[Ints]) -> Bools:
@@ -97,17 +76,8 @@ def _missing(rows: Candidate[Ints]) -> Bools:
     return bools((rows.step == Step.IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown(Table[Column]):
-    """An answer that shows the end of the log at ``end``."""
-
-    offset: Column
-    end: Column
-    process: Column
-    invoke_index: Column
-    complete_index: Column
-    complete_ns: Column
-    log_end: Column
+def _acknowledged(rows: Candidate[Ints]) -> Ints:
+    return rows.complete_index
 
 
 LOST = mark("lost", _maybe_lost, _lost)
@@ -124,39 +94,37 @@ BEYOND = mark("beyond")
     breaks=Promise.NO_LOSS,
     rests_on_final_read=True,
     marks=[LOST],
+    words_of=_acknowledged,
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, until_fault=True),
 )
-def lost_write(evidence: Evidence) -> Findings:
+def lost_write(at: Places) -> Iterator[Finding]:
     """``where``: ``tail`` (its offset is at or past the final end), ``middle`` (another value or nothing is
     at its offset), ``unknown offset`` (the acknowledgement had none)."""
-    rows = lasting(having(evidence, LOST), evidence)
-    joined = details_of(rows, rows.c.run, rows.c.complete_index, evidence.tables)
-    c, details = joined.c
-    named = c.sent_offset.isNotNull()
-    where = F.when(~named, "unknown offset").when(c.offset >= c.log_end, "tail").otherwise("middle")
-    value, at = value_label(c.value), seconds(c.complete_ns)
-    acked = F.concat(
-        say("Value %s was acknowledged at offset %,d of %s at %s", value, c.offset, place(c), at),
-        _by_whom(details),
-        _final_there(c),
-    )
-    acked_somewhere = F.concat(
-        say("Value %s was acknowledged without an offset in %s at %s", value, place(c), at),
-        _by_whom(details),
-        say("; the final read of %s, which ends at offset %,d, does not have it", place(c), c.log_end),
-    )
-    return findings(
-        joined,
-        "lost-write",
-        at=c,
-        offset=F.when(named, c.offset),
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
-        where=where,
-        sentence=F.when(named, acked).otherwise(acked_somewhere),
-        around=Window(c.complete_ns),
-        leader_at=c.complete_ns,
-    )
+    for c in filter(at.is_lasting, at.each(LOST)):
+        value, node = at.run.value(c.value), at.words(c.complete_index).node
+        by_whom = f" by {node}" if node else at.log.led_by(c.complete_ns)
+        if c.sent_offset is not None:
+            where = "tail" if c.offset >= c.log_end else "middle"
+            sentence = (
+                f"Value {value} was acknowledged at offset {c.offset:,} of {at.log} at "
+                f"{seconds(c.complete_ns)}{by_whom}{_final_there(at, c)}"
+            )
+        else:
+            where = "unknown offset"
+            sentence = (
+                f"Value {value} was acknowledged without an offset in {at.log} at {seconds(c.complete_ns)}"
+                f"{by_whom}; the final read of {at.log}, which ends at offset {c.log_end:,}, does not have it"
+            )
+        yield Finding(
+            anomaly="lost-write",
+            log=at.log,
+            offset=c.offset if c.sent_offset is not None else None,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
+            where=where,
+            sentence=sentence,
+            since_ns=c.complete_ns,
+        )
 
 
 @check(
@@ -169,25 +137,19 @@ def lost_write(evidence: Evidence) -> Findings:
     marks=[VANISHED],
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, sends=False, until_fault=True),
 )
-def vanished_read(evidence: Evidence) -> Findings:
-    rows = lasting(having(evidence, VANISHED), evidence)
-    c = rows.c
-    read = say(
-        "A consumer read value %s at offset %,d of %s at %s",
-        *(value_label(c.value), c.offset, place(c), seconds(c.poll_ns)),
-    )
-    return findings(
-        rows,
-        "vanished-read",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
-        where=F.when(c.offset >= c.log_end, "tail").otherwise("middle"),
-        sentence=F.concat(read, F.lit(LEADER), _final_there(c)),
-        around=Window(c.poll_ns),
-        leader_at=c.poll_ns,
-    )
+def vanished_read(at: Places) -> Iterator[Finding]:
+    for c in filter(at.is_lasting, at.each(VANISHED)):
+        yield Finding(
+            anomaly="vanished-read",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
+            where="tail" if c.offset >= c.log_end else "middle",
+            sentence=f"A consumer read value {at.run.value(c.value)} at offset {c.offset:,} of {at.log} at "
+            f"{seconds(c.poll_ns)}{at.log.led_by(c.poll_ns)}{_final_there(at, c)}",
+            since_ns=c.poll_ns,
+        )
 
 
 @check(
@@ -200,44 +162,23 @@ def vanished_read(evidence: Evidence) -> Findings:
     marks=[BEYOND],
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, ends=True, until_fault=True),
 )
-def lost_committed(evidence: Evidence) -> Findings:
+def lost_committed(at: Places) -> Iterator[Finding]:
     """Reported once per partition, with the largest offset: what a client is shown as the log's end is
     committed, whoever sent the records."""
-    marked = having(evidence, BEYOND)
-    c = marked.c
-    about = _Shown(
-        offset=c.offset,
-        end=c.other_offset,
-        process=c.process,
-        invoke_index=c.invoke_index,
-        complete_index=c.complete_index,
-        complete_ns=c.complete_ns,
-        log_end=c.log_end,
-    )
-    largest = F.max_by(packed(about), F.struct(c.other_offset, -c.complete_index))
-    rows = marked.grouped(Partition(c.run, c.log, c.topic, c.partition), unpacked(_Shown, largest))
-    at, shown = rows.c
-    sentence = F.concat(
-        say(
-            "Process %s got an answer at %s that shows the end of %s at offset %,d",
-            *(process_label(shown.process), seconds(shown.complete_ns), place(at), shown.end),
-        ),
-        F.lit(LEADER),
-        say(
-            "; the final read of %s ends at offset %,d, so the committed offsets from %,d to %,d are gone",
-            *(place(at), shown.log_end, shown.log_end, shown.end - 1),
-        ),
-    )
-    return findings(
-        rows,
-        "lost-committed",
-        at=at,
-        offset=shown.offset,
-        operations=[shown.invoke_index, shown.complete_index],
-        sentence=sentence,
-        around=Window(shown.complete_ns),
-        leader_at=shown.complete_ns,
-    )
+    marked = at.having(BEYOND)
+    largest = np.lexsort((-marked.complete_index, marked.other_offset))[-1:]
+    for c in rows_of(marked.take(largest)):
+        process, end, last = at.run.process(c.process), c.log_end, c.other_offset - 1
+        yield Finding(
+            anomaly="lost-committed",
+            log=at.log,
+            offset=c.offset,
+            operations=[c.invoke_index, c.complete_index],
+            sentence=f"Process {process} got an answer at {seconds(c.complete_ns)} that shows the end of "
+            f"{at.log} at offset {c.other_offset:,}{at.log.led_by(c.complete_ns)}; the final read of "
+            f"{at.log} ends at offset {end:,}, so the committed offsets from {end:,} to {last:,} are gone",
+            since_ns=c.complete_ns,
+        )
 
 
 @check(
@@ -252,24 +193,19 @@ def lost_committed(evidence: Evidence) -> Findings:
     marks=[MISSING],
     explained_by=ExplainedBy(further_rows=FurtherRows.NAMED_LOGS, until_fault=True),
 )
-def lost_on_replica(evidence: Evidence) -> Findings:
-    rows = lasting(having(evidence, MISSING), evidence)
-    c = rows.c
-    held = F.coalesce(c.held, F.lit(0))
-    missing = F.array_join(F.filter(c.replicas, lambda _, bit: F.getbit(held, bit) == 0), " and ")
-    acked = F.when(c.outcome == SendOutcome.ACKED, say(" (acknowledged at %s)", seconds(c.complete_ns)))
-    return findings(
-        rows,
-        "lost-on-replica",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index, c.final_index, c.replica_index],
-        where=missing,
-        sentence=say(
-            "Value %s%s is in the final read at offset %,d of %s, but it is missing from the log of %s, "
-            "which is in the ISR",
-            *(value_label(c.value), F.coalesce(acked, F.lit("")), c.offset, place(c), missing),
-        ),
-        around=Window(F.coalesce(c.complete_ns, c.invoke_ns, F.lit(0))),
-    )
+def lost_on_replica(at: Places) -> Iterator[Finding]:
+    for c in filter(at.is_lasting, at.each(MISSING)):
+        held = c.held or 0
+        missing = " and ".join(host for bit, host in enumerate(at.log.replicas) if not held >> bit & 1)
+        acked = f" (acknowledged at {seconds(c.complete_ns)})" if c.outcome == SendOutcome.ACKED else ""
+        yield Finding(
+            anomaly="lost-on-replica",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index, c.final_index, c.replica_index],
+            where=missing,
+            sentence=f"Value {at.run.value(c.value)}{acked} is in the final read at offset {c.offset:,} of "
+            f"{at.log}, but it is missing from the log of {missing}, which is in the ISR",
+            since_ns=known(c.complete_ns, c.invoke_ns, 0),
+        )

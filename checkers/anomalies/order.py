@@ -7,30 +7,18 @@ that, and its offset is used again by records sent later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import numpy as np
 
-from wrackline.checkers.anomalies.evidence import (
-    Window,
-    findings,
-    having,
-    place,
-    process_label,
-    say,
-    seconds,
-    value_label,
-)
 from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
-from wrackline.checkers.anomalies.keys import uncompacted_only
-from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
-from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, is_astray, is_kept, lt
-from wrackline.checkers.engine.frames import packed, unpacked
+from wrackline.checkers.anomalies.finding import Finding, known, seconds
+from wrackline.checkers.anomalies.places import Places, Row
+from wrackline.checkers.anomalies.registry import check, mark
+from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_astray, is_kept, lt
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import Bools, Ints, bools
-from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.inputs.table import rows_of
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
@@ -55,30 +43,12 @@ JUMPED = mark("jumped")
 REWOUND = mark("rewound")
 
 
-def _acked_at(c: CandidateOfRun) -> Column:
+def _acked_at(c: Row) -> str:
     """ ", which was acknowledged at 1.234 s", where it was."""
-    acked = say(", which was acknowledged at %s", seconds(c.complete_ns))
-    unsure = c.outcome.isNotNull() & (c.outcome != SendOutcome.ACKED)
-    return F.when(unsure | c.complete_ns.isNull(), ", whose outcome is unknown").otherwise(acked)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent(Table[Column]):
-    """A send, and the earliest acknowledgement that names a larger offset."""
-
-    invoke_index: Column
-    invoke_ns: Column
-    complete_index: Column
-    complete_ns: Column
-    final_index: Column
-    kept_index: Column
-    acked: Proof[Column]
-
-
-@dataclass(frozen=True, slots=True)
-class _Place(Partition):
-    offset: Column
-    value: Column
+    unsure = c.outcome is not None and c.outcome != SendOutcome.ACKED
+    if unsure or c.complete_ns is None:
+        return ", whose outcome is unknown"
+    return f", which was acknowledged at {seconds(c.complete_ns)}"
 
 
 @check(
@@ -89,45 +59,28 @@ class _Place(Partition):
     breaks=Promise.ALWAYS,
     marks=[OUT_OF_ORDER],
 )
-def append_order(evidence: Evidence) -> Findings:
-    """Once for each place."""
-    marked = having(evidence, OUT_OF_ORDER)
-    c = marked.c
-    about = _Sent(
-        invoke_index=c.invoke_index,
-        invoke_ns=c.invoke_ns,
-        complete_index=c.complete_index,
-        complete_ns=c.complete_ns,
-        final_index=c.final_index,
-        kept_index=c.kept_index,
-        acked=c.by_settled_ack,
+def append_order(at: Places) -> Iterator[Finding]:
+    """Once for each place, against the earliest acknowledgement that names a larger offset."""
+    marked = at.having(OUT_OF_ORDER)
+    proof = marked.by_settled_ack
+    marked = marked.take(
+        np.lexsort((marked.invoke_index, proof.offset, proof.index, marked.value, marked.offset))
     )
-    first = F.min_by(packed(about), F.struct(c.by_settled_ack.index, c.by_settled_ack.offset))
-    rows = marked.grouped(
-        _Place(c.run, c.log, c.topic, c.partition, c.offset, c.value), unpacked(_Sent, first)
-    )
-    at, sent = rows.c
-    return findings(
-        rows,
-        "append-order",
-        at=at,
-        offset=at.offset,
-        value=at.value,
-        operations=[
-            sent.invoke_index,
-            sent.complete_index,
-            sent.final_index,
-            sent.kept_index,
-            sent.acked.index,
-        ],
-        sentence=say(
-            "Value %s had been acknowledged at %s, and it is at offset %,d of %s; value %s was sent after "
-            "that, at %s, but it lies before the other, at offset %,d",
-            *(value_label(sent.acked.value), seconds(sent.acked.ns), sent.acked.offset, place(at)),
-            *(value_label(at.value), seconds(sent.invoke_ns), at.offset),
-        ),
-        around=Window(sent.acked.ns, F.coalesce(sent.complete_ns, sent.invoke_ns)),
-    )
+    _, first = np.unique(np.stack([marked.offset, marked.value]), axis=1, return_index=True)
+    for c in rows_of(marked.take(first)):
+        acked = c.by_settled_ack
+        yield Finding(
+            anomaly="append-order",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index, c.final_index, c.kept_index, acked.index],
+            sentence=f"Value {at.run.value(acked.value)} had been acknowledged at {seconds(acked.ns)}, and "
+            f"it is at offset {acked.offset:,} of {at.log}; value {at.run.value(c.value)} was sent after "
+            f"that, at {seconds(c.invoke_ns)}, but it lies before the other, at offset {c.offset:,}",
+            since_ns=acked.ns,
+            until_ns=known(c.complete_ns, c.invoke_ns),
+        )
 
 
 @check(
@@ -138,26 +91,23 @@ def append_order(evidence: Evidence) -> Findings:
     breaks=Promise.IDEMPOTENCE,
     marks=[OUT_OF_SESSION],
 )
-def session_order(evidence: Evidence) -> Findings:
+def session_order(at: Places) -> Iterator[Finding]:
     """A process that goes on has its earlier sends acknowledged, so this is a part of append-order."""
-    rows = having(evidence, OUT_OF_SESSION)
-    c = rows.c
-    sent_at = F.when(c.invoke_ns.isNotNull(), say(", at %s", seconds(c.invoke_ns))).otherwise("")
-    return findings(
-        rows,
-        "session-order",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.earlier.index, c.invoke_index, c.complete_index, c.final_index, c.kept_index],
-        sentence=say(
-            "Process %s had value %s acknowledged, which is at offset %,d of %s; it sent value %s after "
-            "that%s, but this value lies before the other, at offset %,d",
-            *(process_label(c.process), value_label(c.earlier.value), c.earlier.offset, place(c)),
-            *(value_label(c.value), sent_at, c.offset),
-        ),
-        around=Window(F.coalesce(c.invoke_ns, c.complete_ns), F.coalesce(c.complete_ns, c.invoke_ns)),
-    )
+    for c in at.each(OUT_OF_SESSION):
+        sent_at = "" if c.invoke_ns is None else f", at {seconds(c.invoke_ns)}"
+        yield Finding(
+            anomaly="session-order",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.earlier.index, c.invoke_index, c.complete_index, c.final_index, c.kept_index],
+            sentence=f"Process {at.run.process(c.process)} had value {at.run.value(c.earlier.value)} "
+            f"acknowledged, which is at offset {c.earlier.offset:,} of {at.log}; it sent value "
+            f"{at.run.value(c.value)} after that{sent_at}, but this value lies before the other, at offset "
+            f"{c.offset:,}",
+            since_ns=known(c.invoke_ns, c.complete_ns),
+            until_ns=known(c.complete_ns, c.invoke_ns),
+        )
 
 
 @check(
@@ -169,35 +119,27 @@ def session_order(evidence: Evidence) -> Findings:
     marks=[ASTRAY],
     explained_by=IN_ANY_ORDER,
 )
-def wrong_offset(evidence: Evidence) -> Findings:
+def wrong_offset(at: Places) -> Iterator[Finding]:
     """One finding for each place that was named. Of a compacted topic a copy may be all that is left."""
-    rows = uncompacted_only(having(evidence, ASTRAY), evidence.tables)
-    c = rows.c
-    value = value_label(c.value)
-    by_ack = say(
-        "Value %s was acknowledged at offset %,d of %s at %s",
-        value,
-        c.offset,
-        place(c),
-        seconds(c.complete_ns),
-    )
-    by_poll = say(
-        "A consumer read value %s at offset %,d of %s at %s", value, c.offset, place(c), seconds(c.poll_ns)
-    )
-    return findings(
-        rows,
-        "wrong-offset",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index, c.poll_index, c.kept_index],
-        where=F.when(c.acked, "ack").otherwise("poll"),
-        sentence=F.concat(
-            F.when(c.acked, by_ack).otherwise(by_poll),
-            say("; the final read has the value at offset %,d instead", c.kept_offset),
-        ),
-        around=Window(F.coalesce(F.when(c.acked, c.complete_ns), c.poll_ns)),
-    )
+    if at.log.compacted:
+        return
+    for c in at.each(ASTRAY):
+        value, acked = at.run.value(c.value), c.acked == 1
+        by_ack = (
+            f"Value {value} was acknowledged at offset {c.offset:,} of {at.log} at {seconds(c.complete_ns)}"
+        )
+        by_poll = f"A consumer read value {value} at offset {c.offset:,} of {at.log} at {seconds(c.poll_ns)}"
+        yield Finding(
+            anomaly="wrong-offset",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index, c.poll_index, c.kept_index],
+            where="ack" if acked else "poll",
+            sentence=f"{by_ack if acked else by_poll}; the final read has the value at offset "
+            f"{c.kept_offset:,} instead",
+            since_ns=known(c.complete_ns if acked else None, c.poll_ns),
+        )
 
 
 @check(
@@ -209,24 +151,20 @@ def wrong_offset(evidence: Evidence) -> Findings:
     marks=[SHUFFLED],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.ALL_SENT),
 )
-def batch_order(evidence: Evidence) -> Findings:
-    rows = having(evidence, SHUFFLED)
-    c = rows.c
-    return findings(
-        rows,
-        "batch-order",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index, c.final_index, c.kept_index],
-        sentence=say(
-            "Process %s sent value %s after value %s in one operation%s, but in %s it lies before the other: "
-            "it is at offset %,d, and the other at offset %,d",
-            *(process_label(c.process), value_label(c.value), value_label(c.earlier.value), _acked_at(c)),
-            *(place(c), c.offset, c.earlier.offset),
-        ),
-        around=Window(F.coalesce(c.complete_ns, c.invoke_ns), F.coalesce(c.complete_ns, c.invoke_ns)),
-    )
+def batch_order(at: Places) -> Iterator[Finding]:
+    for c in at.each(SHUFFLED):
+        yield Finding(
+            anomaly="batch-order",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index, c.final_index, c.kept_index],
+            sentence=f"Process {at.run.process(c.process)} sent value {at.run.value(c.value)} after value "
+            f"{at.run.value(c.earlier.value)} in one operation{_acked_at(c)}, but in {at.log} it lies before "
+            f"the other: it is at offset {c.offset:,}, and the other at offset {c.earlier.offset:,}",
+            since_ns=known(c.complete_ns, c.invoke_ns),
+            until_ns=known(c.complete_ns, c.invoke_ns),
+        )
 
 
 @check(
@@ -238,25 +176,23 @@ def batch_order(evidence: Evidence) -> Findings:
     marks=[JUMPED],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN),
 )
-def poll_skip(evidence: Evidence) -> Findings:
+def poll_skip(at: Places) -> Iterator[Finding]:
     """Not of a compacted topic: what the consumer passed over may have been gone by then."""
-    rows = uncompacted_only(having(evidence, JUMPED), evidence.tables)
-    c = rows.c
-    return findings(
-        rows,
-        "poll-skip",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index],
-        sentence=say(
-            "Process %s stood at offset %,d of %s and read offset %,d next, at %s, so it passed over the "
-            "record at offset %,d",
-            *(process_label(c.process), c.offset, place(c), c.other_offset, seconds(c.complete_ns)),
-            c.known_offset,
-        ),
-        around=Window(c.complete_ns, c.complete_ns),
-    )
+    if at.log.compacted:
+        return
+    for c in at.each(JUMPED):
+        yield Finding(
+            anomaly="poll-skip",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index],
+            sentence=f"Process {at.run.process(c.process)} stood at offset {c.offset:,} of {at.log} and read "
+            f"offset {c.other_offset:,} next, at {seconds(c.complete_ns)}, so it passed over the record at "
+            f"offset {c.known_offset:,}",
+            since_ns=c.complete_ns,
+            until_ns=c.complete_ns,
+        )
 
 
 @check(
@@ -268,20 +204,17 @@ def poll_skip(evidence: Evidence) -> Findings:
     marks=[REWOUND],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN),
 )
-def poll_rewind(evidence: Evidence) -> Findings:
-    rows = having(evidence, REWOUND)
-    c = rows.c
-    return findings(
-        rows,
-        "poll-rewind",
-        at=c,
-        offset=c.other_offset,
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index],
-        sentence=say(
-            "Process %s stood at offset %,d of %s and read offset %,d next, at %s, though it was neither "
-            "given partitions nor told to seek in between",
-            *(process_label(c.process), c.offset, place(c), c.other_offset, seconds(c.complete_ns)),
-        ),
-        around=Window(c.complete_ns, c.complete_ns),
-    )
+def poll_rewind(at: Places) -> Iterator[Finding]:
+    for c in at.each(REWOUND):
+        yield Finding(
+            anomaly="poll-rewind",
+            log=at.log,
+            offset=c.other_offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index],
+            sentence=f"Process {at.run.process(c.process)} stood at offset {c.offset:,} of {at.log} and read "
+            f"offset {c.other_offset:,} next, at {seconds(c.complete_ns)}, though it was neither given "
+            f"partitions nor told to seek in between",
+            since_ns=c.complete_ns,
+            until_ns=c.complete_ns,
+        )

@@ -3,13 +3,15 @@ decides, in pieces (wrackline.checkers.engine.object_values, wrackline.checkers.
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from collections.abc import Iterator
+from typing import Any
 
-from wrackline.checkers.anomalies.evidence import findings, place, process_label, say, value_label
+from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.anomalies.explained_by import By, ExplainedBy
-from wrackline.checkers.anomalies.object_evidence import around, at, by_rule, culprits, indexes
-from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
+from wrackline.checkers.anomalies.finding import Finding
+from wrackline.checkers.anomalies.object_evidence import Culprit, culprits, when
+from wrackline.checkers.anomalies.places import Places
+from wrackline.checkers.anomalies.registry import check, mark
 from wrackline.checkers.engine.object_facts import Call
 from wrackline.checkers.engine.object_values import QUEUE
 from wrackline.checkers.exact.queue import Rule
@@ -27,57 +29,56 @@ mark(QUEUE)  # set where they are found (wrackline.checkers.engine.object_values
     marks=[QUEUE],
     explained_by=ExplainedBy(By.QUEUE),
 )
-def queue_not_linearizable(evidence: Evidence) -> Findings:
+def queue_not_linearizable(at: Places) -> Iterator[Finding]:
     """One per culprit: a value that came out wrongly or never, or an empty answer that was not true."""
-    rows = culprits(evidence, QUEUE)
-    c, found = rows.c, rows.c.found
+    for culprit in culprits(at, QUEUE):
+        yield Finding(
+            anomaly="queue-not-linearizable",
+            log=at.log,
+            value=culprit.found.value,
+            operations=culprit.indexes,
+            where=str(culprit.rule),
+            sentence=f"{at.log} is not a linearizable queue: {_why(culprit, at.run)}",
+            since_ns=culprit.begin_ns,
+            until_ns=culprit.end_ns,
+        )
+
+
+def _why(culprit: Culprit, run: AboutRun) -> str:
+    found, others = culprit.found, culprit.contradicted - 1
     # Slots: enqueue and dequeue of one value, and those of another; the answer "empty" first.
     put, got, other_put, other_got, *_ = found.calls
-    value, other = value_label(found.value), value_label(found.other)
+    value, other = run.value(found.value), run.value(found.other)
 
-    def dequeued(call: Call[Column]) -> Column:
-        return say("process %s dequeued value %s at %s", process_label(call.process), value, at(call.ret_ns))
+    def dequeued(call: Call[Any]) -> str:
+        return f"process {run.process(call.process)} dequeued value {value} at {when(call.ret_ns)}"
 
-    again = say("process %s dequeued it again at %s", process_label(other_got.process), at(other_got.ret_ns))
-    several = F.when(c.contradicted > 1, say(" (and before those of %,d other values)", c.contradicted - 1))
-    sentences = {
-        Rule.GARBAGE: F.concat(dequeued(got), F.lit(", but nobody had enqueued it")),
-        Rule.TWICE: F.concat(dequeued(got), F.lit(", and "), again),
-        Rule.ABORTED: F.concat(dequeued(got), F.lit(", but its enqueue had failed")),
-        Rule.FUTURE: F.concat(dequeued(got), say(", but its enqueue was only invoked at %s", at(put.inv_ns))),
-        Rule.LOST: say(
-            "value %s had been enqueued by %s and was never dequeued, but value %s, which was enqueued "
-            "later, was dequeued at %s",
-            *(value, at(put.ret_ns), other, at(other_got.ret_ns)),
-        ),
-        Rule.OVERTAKEN: F.concat(
-            say(
-                "value %s had been dequeued by %s, before the dequeue of value %s began at %s",
-                *(value, at(other_got.ret_ns), other, at(got.inv_ns)),
-            ),
-            F.coalesce(several, F.lit("")),
-            say(
-                ", but value %s had been enqueued by %s, before the enqueue of value %s began at %s",
-                *(other, at(put.ret_ns), value, at(other_put.inv_ns)),
-            ),
-        ),
-        Rule.NOT_EMPTY: F.concat(
-            say(
-                "process %s found the queue empty at %s, but value %s had been in it since %s",
-                *(process_label(put.process), at(put.ret_ns), other, at(got.ret_ns)),
-            ),
-            F.when(
-                c.contradicted > 1, ", and other values were in it before that one was dequeued"
-            ).otherwise(""),
-        ),
-    }
-    return findings(
-        rows,
-        "queue-not-linearizable",
-        at=c,
-        value=found.value,
-        operations=indexes(c.calls),
-        sentence=F.concat(place(c), F.lit(" is not a linearizable queue: "), by_rule(c.rule, sentences)),
-        around=around(c.calls),
-        where=c.rule,
-    )
+    match culprit.rule:
+        case Rule.GARBAGE:
+            return f"{dequeued(got)}, but nobody had enqueued it"
+        case Rule.TWICE:
+            again = f"process {run.process(other_got.process)} dequeued it again at {when(other_got.ret_ns)}"
+            return f"{dequeued(got)}, and {again}"
+        case Rule.ABORTED:
+            return f"{dequeued(got)}, but its enqueue had failed"
+        case Rule.FUTURE:
+            return f"{dequeued(got)}, but its enqueue was only invoked at {when(put.inv_ns)}"
+        case Rule.LOST:
+            return (
+                f"value {value} had been enqueued by {when(put.ret_ns)} and was never dequeued, but value "
+                f"{other}, which was enqueued later, was dequeued at {when(other_got.ret_ns)}"
+            )
+        case Rule.OVERTAKEN:
+            several = f" (and before those of {others:,} other values)" if others else ""
+            return (
+                f"value {value} had been dequeued by {when(other_got.ret_ns)}, before the dequeue of value "
+                f"{other} began at {when(got.inv_ns)}{several}, but value {other} had been enqueued by "
+                f"{when(put.ret_ns)}, before the enqueue of value {value} began at {when(other_put.inv_ns)}"
+            )
+        case Rule.NOT_EMPTY:
+            several = ", and other values were in it before that one was dequeued" if others else ""
+            return (
+                f"process {run.process(put.process)} found the queue empty at {when(put.ret_ns)}, but value "
+                f"{other} had been in it since {when(got.ret_ns)}{several}"
+            )
+    raise ValueError(f"no sentence for {culprit.rule}")

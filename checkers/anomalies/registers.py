@@ -4,31 +4,20 @@ wrackline.checkers.engine.object_times)."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from collections.abc import Iterator
 
-from wrackline.checkers.anomalies.evidence import (
-    findings,
-    place,
-    process_label,
-    say,
-    seconds,
-    value_label,
-)
+from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.anomalies.explained_by import By, ExplainedBy
-from wrackline.checkers.anomalies.object_evidence import around, at, by_rule, culprits, indexes
-from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
-from wrackline.checkers.engine.object_facts import Call
+from wrackline.checkers.anomalies.finding import Finding, least, seconds
+from wrackline.checkers.anomalies.object_evidence import Culprit, culprits, when
+from wrackline.checkers.anomalies.places import Places
+from wrackline.checkers.anomalies.registry import check, mark
 from wrackline.checkers.engine.object_values import REGISTER
 from wrackline.checkers.exact.operations import NOTHING
 from wrackline.checkers.exact.register import Rule
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 mark(REGISTER)  # set where they are found (wrackline.checkers.engine.object_values.put_contradictions)
-
-
-def _value(value: Column) -> Column:
-    return F.when(value == NOTHING, "nothing").otherwise(say("value %s", value_label(value)))
 
 
 @check(
@@ -40,60 +29,47 @@ def _value(value: Column) -> Column:
     marks=[REGISTER],
     explained_by=ExplainedBy(By.REGISTER),
 )
-def register_not_linearizable(evidence: Evidence) -> Findings:
+def register_not_linearizable(at: Places) -> Iterator[Finding]:
     """One per culprit: a value that was read and should not have been, or was held when another must have
     been."""
-    rows = culprits(evidence, REGISTER)
-    c, found = rows.c, rows.c.found
+    for culprit in culprits(at, REGISTER):
+        others = culprit.contradicted - 1
+        like_it = f" ({others:,} other values contradict it too)" if others > 0 else ""
+        yield Finding(
+            anomaly="register-not-linearizable",
+            log=at.log,
+            value=culprit.found.value,
+            operations=culprit.indexes,
+            where=str(culprit.rule),
+            sentence=f"{at.log} is not a linearizable register: {_why(culprit, at.run)}{like_it}",
+            since_ns=culprit.begin_ns,
+            until_ns=culprit.end_ns,
+        )
+
+
+def _why(culprit: Culprit, run: AboutRun) -> str:
     # Slots: write, first to return and last to start of one zone, and those of another.
-    one, other = _value(found.value), _value(found.other)
+    found = culprit.found
     _, first, last, _, other_first, other_last, *_ = found.calls
-    read = say("process %s read %s at %s", process_label(first.process), one, at(first.ret_ns))
-    sentences = {
-        Rule.GARBAGE: F.concat(read, F.lit(", but nobody wrote it")),
-        Rule.ABORTED: F.concat(
-            read, say(", but its write by process %s had failed", process_label(other_first.process))
-        ),
-        Rule.FUTURE: F.concat(read, say(", but its write was only invoked at %s", at(other_first.inv_ns))),
-        Rule.TWO_AT_ONCE: _held(
-            *(one, first, last, other, other_first, other_last),
-            "it must also have held %s from %s to %s",
-        ),
-        Rule.INSIDE: _held(
-            *(one, first, last, other, other_first, other_last),
-            "%s was written and read between %s and %s",
-        ),
-    }
-    like_it = say(" (%,d other values contradict it too)", c.contradicted - 1)
-    return findings(
-        rows,
-        "register-not-linearizable",
-        at=c,
-        value=found.value,
-        operations=indexes(c.calls),
-        sentence=F.concat(
-            place(c),
-            F.lit(" is not a linearizable register: "),
-            by_rule(c.rule, sentences),
-            F.when(c.contradicted > 1, like_it).otherwise(""),
-        ),
-        around=around(c.calls),
-        where=c.rule,
-    )
-
-
-def _held(
-    one: Column,
-    first: Call[Column],
-    last: Call[Column],
-    other: Column,
-    other_first: Call[Column],
-    other_last: Call[Column],
-    how: str,
-) -> Column:
+    one, other = _value(run, found.value), _value(run, found.other)
+    read = f"process {run.process(first.process)} read {one} at {when(first.ret_ns)}"
     ends = other_first.ret_ns, other_last.inv_ns
-    return say(
-        "it held %s at least from %s until %s, but " + how,
-        *(one, at(first.ret_ns), at(last.inv_ns)),
-        *(other, seconds(F.least(*ends)), seconds(F.greatest(*ends))),
-    )
+    known = [end for end in ends if end is not None]
+    begin, end = seconds(least(*ends)), seconds(max(known, default=None))
+    held = f"it held {one} at least from {when(first.ret_ns)} until {when(last.inv_ns)}, but "
+    match culprit.rule:
+        case Rule.GARBAGE:
+            return f"{read}, but nobody wrote it"
+        case Rule.ABORTED:
+            return f"{read}, but its write by process {run.process(other_first.process)} had failed"
+        case Rule.FUTURE:
+            return f"{read}, but its write was only invoked at {when(other_first.inv_ns)}"
+        case Rule.TWO_AT_ONCE:
+            return f"{held}it must also have held {other} from {begin} to {end}"
+        case Rule.INSIDE:
+            return f"{held}{other} was written and read between {begin} and {end}"
+    raise ValueError(f"no sentence for {culprit.rule}")
+
+
+def _value(run: AboutRun, value: int | None) -> str:
+    return "nothing" if value == NOTHING else f"value {run.value(value)}"

@@ -8,36 +8,21 @@ rule is one comparison.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
-from pyspark.sql import Column
-from pyspark.sql import Window as SqlWindow
-from pyspark.sql import functions as F
 
-from wrackline.checkers.anomalies.evidence import (
-    Window,
-    apart,
-    earliest,
-    findings,
-    having,
-    place,
-    process_label,
-    say,
-    seconds,
-    value_label,
-)
 from wrackline.checkers.anomalies.explained_by import ExplainedBy
+from wrackline.checkers.anomalies.finding import Finding, apart, known, least, seconds
 from wrackline.checkers.anomalies.integrity import TWO_VALUES
-from wrackline.checkers.anomalies.registry import Evidence, Findings, check, mark
-from wrackline.checkers.engine.candidates import Candidate, SendOutcome, Step, is_place, least, lt
-from wrackline.checkers.engine.frames import Frame, Long, packed, unpacked
+from wrackline.checkers.anomalies.places import Places
+from wrackline.checkers.anomalies.registry import check, mark
+from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, Step, is_place, lt
+from wrackline.checkers.engine.candidates import least as least_of
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.engine.tables import CandidateOfRun, Partition
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import Table
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
@@ -47,23 +32,23 @@ def _stale(rows: Candidate[Ints]) -> Bools:
 
 def _stale_end(rows: Candidate[Ints]) -> Bools:
     """The record of the proof is in the final read, so it is the end that is wrong."""
-    there = least(rows.by_settled_ack.index, rows.by_final.index)
+    there = least_of(rows.by_settled_ack.index, rows.by_final.index)
     return bools((rows.step == Step.END_TOLD) & lt(there, rows.invoke_index))
 
 
 def _future(rows: Candidate[Ints]) -> Bools:
-    return bools(is_place(rows) & lt(least(rows.poll_index, rows.final_index), rows.invoke_index))
+    return bools(is_place(rows) & lt(least_of(rows.poll_index, rows.final_index), rows.invoke_index))
 
 
 def _regressed(rows: Candidate[Ints]) -> Bools:
     return bools(
-        (rows.step == Step.END_ASKED) & lt(least(rows.by_end.index, rows.by_poll.index), rows.invoke_index)
+        (rows.step == Step.END_ASKED) & lt(least_of(rows.by_end.index, rows.by_poll.index), rows.invoke_index)
     )
 
 
 def too_late(rows: Candidate[Ints]) -> Bools:
     """Invoked after the log was known to have grown past here (rule 3)."""
-    proof = least(rows.by_ack.index, rows.by_poll.index, rows.by_final.index, rows.by_end.index)
+    proof = least_of(rows.by_ack.index, rows.by_poll.index, rows.by_final.index, rows.by_end.index)
     return bools((is_place(rows) | (rows.step == Step.END_ASKED)) & lt(proof, rows.invoke_index))
 
 
@@ -88,6 +73,12 @@ GAP = mark("gap")
 PLACELESS = mark("placeless", by_value=_placeless)
 
 
+def _earliest(*proofs: Proof[int]) -> Proof[int]:
+    """The earliest of these, of which some is known."""
+    some = [proof for proof in proofs if proof.index is not None]
+    return min(some, key=lambda proof: proof.index)
+
+
 @check(
     "stale-read",
     Family.VISIBILITY,
@@ -97,41 +88,22 @@ PLACELESS = mark("placeless", by_value=_placeless)
     right_then_wrong=True,
     marks=[STALE],
 )
-def stale_read(evidence: Evidence) -> Findings:
-    rows = having(evidence, STALE)
-    c, ack = rows.c, rows.c.by_ack
-    acked, asked = apart(ack.ns, c.invoke_ns)
-    return findings(
-        rows,
-        "stale-read",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[ack.index, c.invoke_index, c.complete_index],
-        sentence=say(
-            "Process %s asked for the end offset of %s at %s and got %,d, though value %s had been "
-            "acknowledged at offset %,d at %s",
-            *(process_label(c.process), place(c), asked, c.other_offset),
-            *(value_label(ack.value), ack.offset, acked),
-        ),
-        around=Window(ack.ns, c.complete_ns),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Told(Table[Column]):
-    """An answer to the final read that names ``end``, though a record is known at ``offset``."""
-
-    end: Column
-    offset: Column
-    index: Column
-    """Of the event that shows the record."""
-    ns: Column
-    process: Column
-    invoke_index: Column
-    complete_index: Column
-    invoke_ns: Column
-    complete_ns: Column
+def stale_read(at: Places) -> Iterator[Finding]:
+    for c in at.each(STALE):
+        ack = c.by_ack
+        acked, asked = apart(ack.ns, c.invoke_ns)
+        yield Finding(
+            anomaly="stale-read",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[ack.index, c.invoke_index, c.complete_index],
+            sentence=f"Process {at.run.process(c.process)} asked for the end offset of {at.log} at "
+            f"{asked} and got {c.other_offset:,}, though value {at.run.value(ack.value)} had been "
+            f"acknowledged at offset {ack.offset:,} at {acked}",
+            since_ns=ack.ns,
+            until_ns=c.complete_ns,
+        )
 
 
 @check(
@@ -145,38 +117,23 @@ class _Told(Table[Column]):
     marks=[STALE_END],
     explained_by=ExplainedBy(ends=True),
 )
-def stale_end(evidence: Evidence) -> Findings:
+def stale_end(at: Places) -> Iterator[Finding]:
     """Once per partition, with the smallest end."""
-    marked = having(evidence, STALE_END)
-    c = marked.c
-    shown = earliest(c.by_settled_ack, c.by_final)
-    told = _Told(
-        end=c.other_offset,
-        offset=shown.offset,
-        index=shown.index,
-        ns=shown.ns,
-        process=c.process,
-        invoke_index=c.invoke_index,
-        complete_index=c.complete_index,
-        invoke_ns=c.invoke_ns,
-        complete_ns=c.complete_ns,
-    )
-    smallest = F.min_by(packed(told), F.struct(c.other_offset, c.complete_index))
-    rows = marked.grouped(Partition(c.run, c.log, c.topic, c.partition), unpacked(_Told, smallest))
-    at, told = rows.c
-    known, asked = apart(told.ns, told.invoke_ns)
-    return findings(
-        rows,
-        "stale-end",
-        at=at,
-        offset=told.end,
-        operations=[told.index, told.invoke_index, told.complete_index],
-        sentence=say(
-            "The final read asked for the end offset of %s at %s and got %,d, though a record at offset %,d "
-            "was known at %s, and the final read has it",
-            *(place(at), asked, told.end, told.offset, known),
-        ),
-        around=Window(told.ns, told.complete_ns),
+    c = min(at.each(STALE_END), key=lambda c: (c.other_offset, c.complete_index), default=None)
+    if c is None:
+        return
+    shown = _earliest(c.by_settled_ack, c.by_final)
+    there, asked = apart(shown.ns, c.invoke_ns)
+    yield Finding(
+        anomaly="stale-end",
+        log=at.log,
+        offset=c.other_offset,
+        operations=[shown.index, c.invoke_index, c.complete_index],
+        sentence=f"The final read asked for the end offset of {at.log} at {asked} and got "
+        f"{c.other_offset:,}, though a record at offset {shown.offset:,} was known at {there}, and the "
+        f"final read has it",
+        since_ns=shown.ns,
+        until_ns=c.complete_ns,
     )
 
 
@@ -188,24 +145,20 @@ def stale_end(evidence: Evidence) -> Findings:
     breaks=Promise.ALWAYS,
     marks=[FUTURE],
 )
-def future_read(evidence: Evidence) -> Findings:
-    rows = having(evidence, FUTURE)
-    c = rows.c
-    polled, sent = apart(c.poll_ns, c.invoke_ns)
-    return findings(
-        rows,
-        "future-read",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.poll_index, c.final_index, c.invoke_index],
-        sentence=say(
-            "Value %s had been read at offset %,d of %s by %s, before its send was invoked at %s",
-            *(value_label(c.value), c.offset, place(c)),
-            *(F.coalesce(polled, F.lit("the time of the final read")), sent),
-        ),
-        around=Window(F.coalesce(c.poll_ns, c.invoke_ns), c.invoke_ns),
-    )
+def future_read(at: Places) -> Iterator[Finding]:
+    for c in at.each(FUTURE):
+        polled, sent = apart(c.poll_ns, c.invoke_ns)
+        yield Finding(
+            anomaly="future-read",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.poll_index, c.final_index, c.invoke_index],
+            sentence=f"Value {at.run.value(c.value)} had been read at offset {c.offset:,} of {at.log} by "
+            f"{polled or 'the time of the final read'}, before its send was invoked at {sent}",
+            since_ns=known(c.poll_ns, c.invoke_ns),
+            until_ns=c.invoke_ns,
+        )
 
 
 @check(
@@ -217,29 +170,44 @@ def future_read(evidence: Evidence) -> Findings:
     right_then_wrong=True,
     marks=[REGRESSED],
 )
-def watermark_regression(evidence: Evidence) -> Findings:
+def watermark_regression(at: Places) -> Iterator[Finding]:
     """A record that a consumer read shows a high watermark above its offset."""
-    rows = having(evidence, REGRESSED)
-    c, first = rows.c, earliest(rows.c.by_end, rows.c.by_poll)
-    before, asked = apart(first.ns, c.invoke_ns)
-    end = say("A client got %,d as the end offset of %s", first.offset + 1, place(c))
-    polled = say("A consumer read offset %,d of %s", first.offset, place(c))
-    return findings(
-        rows,
-        "watermark-regression",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[first.index, c.invoke_index, c.complete_index],
-        sentence=F.concat(
-            F.when(first.index == c.by_end.index, end).otherwise(polled),
-            say(
-                " at %s; process %s asked for the end offset after that, at %s, and got %,d",
-                *(before, process_label(c.process), asked, c.other_offset),
-            ),
-        ),
-        around=Window(first.ns, c.complete_ns),
-    )
+    for c in at.each(REGRESSED):
+        first = _earliest(c.by_end, c.by_poll)
+        before, asked = apart(first.ns, c.invoke_ns)
+        end = f"A client got {first.offset + 1:,} as the end offset of {at.log}"
+        polled = f"A consumer read offset {first.offset:,} of {at.log}"
+        yield Finding(
+            anomaly="watermark-regression",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[first.index, c.invoke_index, c.complete_index],
+            sentence=f"{end if first.index == c.by_end.index else polled} at {before}; process "
+            f"{at.run.process(c.process)} asked for the end offset after that, at {asked}, and got "
+            f"{c.other_offset:,}",
+            since_ns=first.ns,
+            until_ns=c.complete_ns,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Witness:
+    """Operations of a partition that no order explains."""
+
+    offset: int | None
+    value: int | None
+    rule: str
+    operations: Sequence[int | None]
+    why: str
+    since_ns: int | None
+    until_ns: int | None
+
+    @property
+    def first_when(self) -> tuple[int, str, int]:
+        """The last of its operations, from which on the history is wrong; the rule; the offset."""
+        indexes = [one for one in self.operations if one is not None]
+        return max(indexes, default=-1), self.rule, -1 if self.offset is None else self.offset
 
 
 @check(
@@ -252,195 +220,94 @@ def watermark_regression(evidence: Evidence) -> Findings:
     marks=[LATE, TWO_VALUES, HOLE, GAP],
     explained_by=ExplainedBy(in_any_order=frozenset(("two values",))),
 )
-def not_linearizable(evidence: Evidence) -> Findings:
+def not_linearizable(at: Places) -> Iterator[Finding]:
     """Reported once per partition, with the witness that is complete first: the shortest beginning of the
     history that is already wrong. ``where`` names the rule that it breaks."""
-    rules = [(LATE, _late), (TWO_VALUES, _two_values), (HOLE, _holes), (GAP, _unfilled)]
-    found = [witnesses(evidence) for seen, witnesses in rules if evidence.counts.get(seen)]
-    witnesses = reduce(Frame.union, found)
-    w = witnesses.c
-    first = F.min_by(packed(w), F.struct(w.whole_index, w.rule, w.offset))
-    rows = witnesses.grouped(Partition(w.run, w.log, w.topic, w.partition), unpacked(_Witness, first))
-    _, c = rows.c
-    return findings(
-        rows,
-        "not-linearizable",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[F.get(c.operations, F.lit(n)) for n in range(4)],
-        where=c.rule,
-        sentence=F.concat(place(c), F.lit(" has no valid order: "), c.why),
-        around=Window(F.coalesce(c.from_ns, F.lit(0)), c.to_ns),
-    )
+    every = chain(_late(at), _two_values(at), _holes(at), _unfilled(at))
+    first = min(every, key=lambda one: one.first_when, default=None)
+    if first is not None:
+        yield Finding(
+            anomaly="not-linearizable",
+            log=at.log,
+            offset=first.offset,
+            value=first.value,
+            operations=first.operations,
+            where=first.rule,
+            sentence=f"{at.log} has no valid order: {first.why}",
+            since_ns=first.since_ns or 0,
+            until_ns=first.until_ns,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Witness(Partition):
-    """Operations of a partition that no order explains."""
-
-    offset: Column
-    value: Column
-    rule: Column
-    operations: Column
-    whole_index: Column
-    """The last of their indexes: from then on the history is wrong."""
-    why: Column
-    from_ns: Column
-    to_ns: Column
-
-
-def _witness(
-    at: CandidateOfRun | _Unfilled,
-    *,
-    rule: Column,
-    operations: Sequence[Column],
-    why: Column,
-    since: Column,
-    until: Column,
-    offset: Column,
-    value: Column,
-) -> _Witness:
-    indexes = F.array(*(one.cast("bigint") for one in operations))
-    return _Witness(
-        run=at.run,
-        log=at.log,
-        topic=at.topic,
-        partition=at.partition,
-        offset=offset.cast("bigint"),
-        value=value.cast("bigint"),
-        rule=rule,
-        operations=F.array_compact(indexes),
-        whole_index=F.array_max(indexes),
-        why=why,
-        from_ns=since.cast("bigint"),
-        to_ns=until.cast("bigint"),
-    )
-
-
-def _late(evidence: Evidence) -> Frame[_Witness]:
-    rows = having(evidence, LATE)
-    c = rows.c
-    first = earliest(c.by_ack, c.by_poll, c.by_final, c.by_end)
-    asked = c.step == Step.END_ASKED
-    before, after = apart(first.ns, c.invoke_ns)
-    known = say("offset %,d was known to be taken at %s; after that, ", first.offset, before)
-    end = say("a client that asked for the end offset at %s got %,d", after, c.other_offset)
-    sent = say("value %s was sent at %s, and got offset %,d", value_label(c.value), after, c.offset)
-    return rows.select(
-        _witness(
-            c,
-            rule=F.when(asked, "stale end").otherwise("late append"),
+def _late(at: Places) -> Iterator[_Witness]:
+    for c in at.each(LATE):
+        first, asked = _earliest(c.by_ack, c.by_poll, c.by_final, c.by_end), c.step == Step.END_ASKED
+        before, after = apart(first.ns, c.invoke_ns)
+        end = f"a client that asked for the end offset at {after} got {c.other_offset or 0:,}"
+        sent = f"value {at.run.value(c.value)} was sent at {after}, and got offset {c.offset:,}"
+        yield _Witness(
+            offset=c.offset,
+            value=c.value,
+            rule="stale end" if asked else "late append",
             operations=[
                 *(first.index, c.invoke_index, c.complete_index),
-                F.when(~asked, F.least(c.poll_index, c.final_index)),
+                *(() if asked else (least(c.poll_index, c.final_index),)),
             ],
-            why=F.concat(known, F.when(asked, end).otherwise(sent)),
-            since=first.ns,
-            until=F.coalesce(c.complete_ns, c.invoke_ns),
+            why=f"offset {first.offset:,} was known to be taken at {before}; after that, "
+            f"{end if asked else sent}",
+            since_ns=first.ns,
+            until_ns=known(c.complete_ns, c.invoke_ns),
+        )
+
+
+def _two_values(at: Places) -> Iterator[_Witness]:
+    for c in at.each(TWO_VALUES):
+        yield _Witness(
             offset=c.offset,
             value=c.value,
-        )
-    )
-
-
-def _two_values(evidence: Evidence) -> Frame[_Witness]:
-    rows = having(evidence, TWO_VALUES)
-    c = rows.c
-    return rows.select(
-        _witness(
-            c,
-            rule=F.lit("two values"),
+            rule="two values",
             operations=[c.index, c.rival.index],
-            why=say(
-                "offset %,d has value %s and value %s",
-                *(c.offset, value_label(c.value), value_label(c.rival.value)),
-            ),
-            since=c.invoke_ns,
-            until=F.least(c.poll_ns, c.complete_ns),
-            offset=c.offset,
-            value=c.value,
+            why=f"offset {c.offset:,} has value {at.run.value(c.value)} and value "
+            f"{at.run.value(c.rival.value)}",
+            since_ns=c.invoke_ns,
+            until_ns=least(c.poll_ns, c.complete_ns),
         )
-    )
 
 
-def _holes(evidence: Evidence) -> Frame[_Witness]:
-    rows = having(evidence, HOLE)
-    c = rows.c
-    hole = c.offset + 1
-    return rows.select(
-        _witness(
-            c,
-            rule=F.lit("hole"),
+def _holes(at: Places) -> Iterator[_Witness]:
+    for c in at.each(HOLE):
+        yield _Witness(
+            offset=c.offset + 1,
+            value=None,
+            rule="hole",
             operations=[c.final_index, c.stored.index],
-            why=say(
-                "the final read has nothing at offset %,d, though the log goes on to offset %,d",
-                *(hole, c.other_offset),
-            ),
-            since=F.lit(0),
-            until=F.lit(None),
-            offset=hole,
-            value=F.lit(None),
+            why=f"the final read has nothing at offset {c.offset + 1:,}, though the log goes on to offset "
+            f"{c.other_offset:,}",
+            since_ns=0,
+            until_ns=None,
         )
-    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Unfilled(Partition):
-    """Offsets that were taken and that nobody read, or a send that may have filled one, by time."""
-
-    offset: Long
-    at: Long
-    """Index of the event that showed that the offsets were taken, or of the send's invocation."""
-    ns: Long
-    needed: Long
-    """How many offsets; 0 for a send."""
-    there: Long
-    """1 for a send, 0 for offsets."""
-
-
-def _unfilled(evidence: Evidence) -> Frame[_Witness]:
+def _unfilled(at: Places) -> Iterator[_Witness]:
     """Offsets below a known end that nobody saw the content of, where the final read cannot tell: each must
     hold a send of its own whose outcome is unknown, invoked before the offset was known to be taken. In order
     of time there must never be more such offsets than such sends. Without idempotence a retry may fill them
     too, and nothing follows."""
-    null, none, one = F.lit(None).cast("bigint"), F.lit(0).cast("bigint"), F.lit(1).cast("bigint")
-    gaps, sends = having(evidence, GAP), having(evidence, PLACELESS)
-    c = gaps.c
-    gap = _Unfilled(
-        run=c.run,
-        log=c.log,
-        topic=c.topic,
-        partition=c.partition,
-        offset=c.offset + 1,
-        at=c.above.index,
-        ns=c.above.ns,
-        needed=c.unseen,
-        there=none,
-    )
-    send = replace(gap, offset=null, at=c.invoke_index, ns=null, needed=none, there=one)
-    both = gaps.select(gap).union(sends.select(send))
-    u = both.c
-    by_time = (
-        SqlWindow.partitionBy(u.run, u.log)
-        .orderBy(u.at, u.offset)
-        .rowsBetween(SqlWindow.unboundedPreceding, SqlWindow.currentRow)
-    )
-    both, needed = both.plus(F.sum(u.needed).over(by_time))
-    both, there = both.plus(F.sum(u.there).over(by_time))
-    return both.filter((u.needed > 0) & (needed > there)).select(
-        _witness(
-            u,
-            rule=F.lit("unfilled"),
-            operations=[u.at],
-            why=say(
-                "at %s it held offsets that nobody ever read (%,d of them), but fewer sends of unknown "
-                "outcome that may have filled them had been invoked (%,d of them)",
-                *(seconds(u.ns), needed, there),
-            ),
-            since=F.lit(0),
-            until=u.ns,
-            offset=u.offset,
-            value=F.lit(None),
+    gaps, sends = at.having(GAP), np.sort(at.having(PLACELESS).invoke_index)
+    order = np.lexsort((gaps.offset, gaps.above.index))
+    gaps = gaps.take(order)
+    needed = np.cumsum(gaps.unseen)
+    there = np.searchsorted(sends, gaps.above.index, side="right")
+    for number in np.flatnonzero((gaps.unseen > 0) & (needed > there)).tolist():
+        index, ns = int(gaps.above.index[number]), int(gaps.above.ns[number])
+        yield _Witness(
+            offset=int(gaps.offset[number]) + 1,
+            value=None,
+            rule="unfilled",
+            operations=[index],
+            why=f"at {seconds(ns)} it held offsets that nobody ever read ({int(needed[number]):,} of them), "
+            f"but fewer sends of unknown outcome that may have filled them had been invoked "
+            f"({int(there[number]):,} of them)",
+            since_ns=0,
+            until_ns=ns,
         )
-    )

@@ -141,7 +141,7 @@ class Counts:
             errors[names["error"].names[error] if error != NONE else SendOutcome(outcome).word] += count
         said: dict[str, Any] = {"run": self.run, "errors": errors, "acked": self._acked, "read": self._read}
         said["written"] = [[*key, count] for key, count in self._written.items()]
-        said["marks"] = {"transactions": self.transactional} if self.transactional else {}
+        said["transactional"] = self.transactional
         owner = owner_of_run(self.run)
         writer.note(owner, 0, said)
         if self._counted:

@@ -330,6 +330,8 @@ class Kind(IntEnum):
     CONTRADICTION = 28
     PLACED = 29
     IN_FINAL = 30
+    EVENTS = 31
+    """Not a table: events as Arrow's bytes; ``size`` is the index of the first."""
 
 
 ROWS: Mapping[Kind, type[Table[Ints]]] = {

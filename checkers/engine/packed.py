@@ -25,10 +25,7 @@ SENDERS = -(1 << 59)
 AS_A_WHOLE = -1
 """The part of what concerns a log as a whole."""
 
-SCHEMA = "owner bigint, part bigint, kind int, size bigint, data binary"
-"""``owner``: the log that the rows are of; for what is of a run ``owner_of_run``, for what is looked at by
-value VALUES. ``part``: the range of the log, the interval of an object's time, or the bucket of values."""
-ARROW = pa.schema(
+SCHEMA = pa.schema(
     [
         ("owner", pa.int64()),
         ("part", pa.int64()),
@@ -37,6 +34,8 @@ ARROW = pa.schema(
         ("data", pa.binary()),
     ]
 )
+"""``owner``: the log that the rows are of; for what is of a run ``owner_of_run``, for what is looked at by
+value VALUES. ``part``: the range of the log, the interval of an object's time, or the bucket of values."""
 
 
 class Packed(NamedTuple):
@@ -109,8 +108,8 @@ class Writer:
             for rows in _portions(self._rows, self._limit):
                 columns = list(zip(*rows, strict=True))
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)],
-                    schema=ARROW,
+                    [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)],
+                    schema=SCHEMA,
                 )
             self._rows, self._bytes = [], 0
 

@@ -1,4 +1,4 @@
-"""The functions that Spark's tasks run: facts in, facts out, one place of a shuffle after another.
+"""The tasks of the plan: facts in, facts out, one place after another.
 
 A task gets its rows sorted by place (owner and part), so that only one is in memory at a time, whatever the
 size of the partition; Spark's sort spills what does not fit.
@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from wrackline.checkers.engine.by_value import Bucket
 from wrackline.checkers.engine.candidates import Candidate, Entry, Step
-from wrackline.checkers.engine.context import Context, owner_of_run, run_of
+from wrackline.checkers.engine.context import Context, owner_of_run
 from wrackline.checkers.engine.counts import figures_of, longest_gaps
+from wrackline.checkers.engine.executor import Batches
 from wrackline.checkers.engine.facts import (
-    KIND_OF,
     Count,
     Edge,
     Epoch,
@@ -30,7 +30,6 @@ from wrackline.checkers.engine.facts import (
     grouped,
 )
 from wrackline.checkers.engine.ingest import Ingest
-from wrackline.checkers.engine.object_facts import Contradiction
 from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, Interval
 from wrackline.checkers.engine.object_values import Values
 from wrackline.checkers.engine.offset_ranges import Range
@@ -45,19 +44,27 @@ from wrackline.checkers.engine.per_process import (
 )
 from wrackline.checkers.engine.routing import put_candidates, put_found
 from wrackline.checkers.engine.unacknowledged import LogOrder, of_senders, put_to_senders, put_unplaced
-from wrackline.checkers.inputs.arrays import NONE, Ints
+from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.row_groups import Split
 from wrackline.checkers.inputs.runs import BROKEN, surveyed_split, unreadable
 from wrackline.checkers.inputs.table import Table, concatenated, constant
 
-Batches = Iterator[pa.RecordBatch]
 GivesContext = Callable[[], Context]
 """Gives the context of an analysis, out of a broadcast."""
-SPLIT_SCHEMA = "run bigint, number bigint, path string, first bigint, last bigint, partners binary"
+SPLITS = pa.schema(
+    [
+        ("run", pa.int64()),
+        ("number", pa.int64()),
+        ("path", pa.string()),
+        ("first", pa.int64()),
+        ("last", pa.int64()),
+        ("partners", pa.binary()),
+    ]
+)
 EVERYTHING, SENDS, RANGES = "everything", "sends", "ranges"
 
 
-def _splits(batches: Batches) -> Iterator[tuple[Split, bytes]]:
+def splits_in(batches: Batches) -> Iterator[tuple[Split, bytes]]:
     for batch in batches:
         for row in batch.to_pylist():
             split = Split(row["run"], row["number"], row["path"], row["first"], row["last"])
@@ -67,7 +74,7 @@ def _splits(batches: Batches) -> Iterator[tuple[Split, bytes]]:
 def surveys(batches: Batches) -> Batches:
     """Splits to notes of one ``Survey`` each."""
     writer = Writer()
-    for split, _ in _splits(batches):
+    for split, _ in splits_in(batches):
         writer.put(Packed(split.run, split.number, Kind.NOTE, 1, surveyed_split(split).to_json()))
         yield from writer.batches()
     yield from writer.batches(everything=True)
@@ -78,7 +85,7 @@ def ingested(context_of: GivesContext, what: str) -> Callable[[Batches], Batches
 
     def run(batches: Batches) -> Batches:
         context = context_of()
-        for split, partners in _splits(batches):
+        for split, partners in splits_in(batches):
             ingest = Ingest(split, orjson.loads(partners), context, sends_only=what == SENDS)
             try:
                 yield from ingest.facts() if what != RANGES else _of_ranges(ingest.facts(), context)
@@ -338,30 +345,3 @@ def _leave_order(owner: int, parts: list[InFinal], log: LogOrder, writer: Writer
     if len(found):
         writer.note(VALUES, 0, {"marks": context.marks.counted(found)})
         writer.rows(VALUES, 0, found)
-
-
-def candidates(batches: Batches) -> Batches:
-    """Candidates to rows that Spark can read."""
-    return _for_spark(batches, Candidate)
-
-
-def contradictions(batches: Batches) -> Batches:
-    """Contradictions to rows that Spark can read."""
-    return _for_spark(batches, Contradiction)
-
-
-def _for_spark(batches: Batches, kind: type[Candidate[Ints]] | type[Contradiction[Ints]]) -> Batches:
-    """``run`` and the columns of the table; NONE becomes null."""
-    names = ["run", *kind.names()]
-    for packed in read(batches):
-        if packed.kind is KIND_OF[kind]:
-            rows = packed.rows_of(kind)
-            columns = [run_of(rows.log), *rows.columns()]
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(column, pa.int64(), mask=column == NONE) for column in columns], names
-            )
-
-
-def schema_of(kind: type[Candidate[Ints]] | type[Contradiction[Ints]]) -> str:
-    """Of these rows in Spark."""
-    return ", ".join(f"{name} bigint" for name in ("run", *kind.names()))

@@ -95,6 +95,16 @@ master_option = click.option(
 )
 
 
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["auto", "spark", "local"]),
+    default="auto",
+    show_default=True,
+    help="What judges: Spark, or this process without Java; auto: this process for one run of up to 200,000 "
+    "records and events, and where there is no Java.",
+)
+
+
 def _pairs(_context: click.Context, _option: click.Parameter, given: Sequence[str]) -> dict[str, str]:
     wrong = next((one for one in given if not re.fullmatch(r"spark\.[^=]+=.*", one)), None)
     if wrong is not None:

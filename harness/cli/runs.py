@@ -17,6 +17,7 @@ from wrackline.harness.cli.options import (
     WrongInput,
     conf_option,
     contract_option,
+    engine_option,
     fleet_option,
     master_option,
     need_verdict,
@@ -48,6 +49,7 @@ from wrackline.history.addresses import is_elsewhere
     "--keep-fleet", is_flag=True, help="Leave the hosts up for a look; `wrackline fleet clean` removes them."
 )
 @click.option("--no-analysis", is_flag=True, help="Record only; `wrackline analyze` judges later.")
+@engine_option
 @master_option
 def run_command(
     specs: tuple[Path, ...],
@@ -57,6 +59,7 @@ def run_command(
     results: Path,
     keep_fleet: bool,
     no_analysis: bool,
+    engine: str,
     master: str,
 ) -> int:
     """Make a run: bring up hosts, deploy, drive, break, heal, read everything back, judge.
@@ -90,7 +93,7 @@ def run_command(
         for made in outcomes:
             click.echo(f"recorded in {made.run_dir}; `wrackline analyze {made.run_dir.name}` judges it")
         return EXIT_HOSTS if any(made.troubles for made in outcomes) else 0
-    judged = judge_outcomes(outcomes, master=master)
+    judged = judge_outcomes(outcomes, engine=engine, master=master)
     codehost.tell("wrackline run", [_summary(*each) for each in zip(judged, specs, strict=False)], click.echo)
     return show_verdicts(judged)
 
@@ -101,10 +104,10 @@ def _summary(judged: Judged, spec: Path) -> RunSummary:
     return RunSummary(made.name, judged.word, made.headline, file=file, record=made, report=judged.report)
 
 
-def judge_outcomes(outcomes: Sequence[Outcome], *, master: str) -> list[Judged]:
-    """Judge runs that were just made, in one Spark session."""
+def judge_outcomes(outcomes: Sequence[Outcome], *, engine: str = "auto", master: str) -> list[Judged]:
+    """Judge runs that were just made, together."""
     driven = [each.run_dir for each in outcomes if each.driven]
-    judged = judge_shown(driven, master=master) if driven else []
+    judged = judge_shown(driven, engine=engine, master=master) if driven else []
     found = {each.run_dir: each for each in judged}
     return [found.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]
 
@@ -113,6 +116,7 @@ def judge_shown(
     runs: Sequence[Path],
     *,
     contract: str | None = None,
+    engine: str = "auto",
     master: str,
     properties: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Judged]:
@@ -121,6 +125,7 @@ def judge_shown(
         return judge(
             runs,
             contract=contract,
+            engine=engine,
             master=master,
             properties=properties,
             progress=progress.say,
@@ -177,10 +182,16 @@ def runs_command(results: Path, as_json: bool) -> int:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @results_option
 @contract_option
+@engine_option
 @master_option
 @conf_option
 def analyze_command(
-    runs: tuple[str, ...], results: Path, contract: str | None, master: str, properties: dict[str, str]
+    runs: tuple[str, ...],
+    results: Path,
+    contract: str | None,
+    engine: str,
+    master: str,
+    properties: dict[str, str],
 ) -> int:
     """Judge recorded runs again. RUN is a run's directory, its id, the beginning of its id, or `last`; or
     the address of runs that lie elsewhere, to which verdicts and reports are written back.
@@ -188,6 +199,7 @@ def analyze_command(
     \b
       wrackline analyze last
       wrackline analyze last --contract acks-all        what if acks=all had been promised?
+      wrackline analyze last --engine spark             by Spark, however small the run is
       wrackline analyze results/*/                      a whole night in one Spark session
       wrackline analyze 's3a://bucket/night/*' --master spark://host:7077
       wrackline analyze hdfs://host:8020/night --master yarn
@@ -210,7 +222,7 @@ def analyze_command(
             )
     else:
         found = [stored.find(name, results) for name in runs]
-        judged = judge_shown(found, contract=contract, master=master, properties=properties)
+        judged = judge_shown(found, contract=contract, engine=engine, master=master, properties=properties)
     return show_verdicts(judged)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -74,8 +74,8 @@ class Judge:
     """The fixture ``judged``: call it for the verdict. A test that has it fails unless its run passes,
     whether it was called or not."""
 
-    def __init__(self, scenario: Scenario, spark: _Spark) -> None:
-        self._scenario, self._spark = scenario, spark
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
         self.called = False
 
     def __call__(self, *, must_pass: bool = True) -> Judged:
@@ -85,31 +85,10 @@ class Judge:
         from wrackline.harness.run.judge import exit_code
 
         self.called = True
-        _refusing(self._spark.start)  # first: without Java there is nothing to wait for
         found = _refusing(self._scenario.judge)
         if must_pass and exit_code([found.word]) != 0:
             pytest.fail(in_words(found), pytrace=False)
         return found
-
-
-class _Spark:
-    """One session for all tests of a process: to start it takes seconds."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack, self._started = stack, False
-
-    def start(self) -> None:
-        from wrackline.checkers.engine.spark.session import session
-
-        if not self._started:
-            self._stack.enter_context(session(brief=True))
-            self._started = True
-
-
-@pytest.fixture(scope="session")
-def wrackline_spark() -> Iterator[_Spark]:
-    with ExitStack() as stack:
-        yield _Spark(stack)
 
 
 @pytest.fixture
@@ -171,9 +150,9 @@ def history(wrackline_scenario: Scenario, cluster: Cluster) -> History:  # noqa:
 
 
 @pytest.fixture
-def judged(wrackline_scenario: Scenario, history: History, wrackline_spark: _Spark) -> Judge:  # noqa: ARG001
+def judged(wrackline_scenario: Scenario, history: History) -> Judge:  # noqa: ARG001 - it is judged
     """The verdict on the run, when it is called."""
-    return Judge(wrackline_scenario, wrackline_spark)
+    return Judge(wrackline_scenario)
 
 
 def _refusing(make: Callable[[], T]) -> T:

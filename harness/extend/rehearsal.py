@@ -96,9 +96,9 @@ def _mock_cluster() -> Iterator[str]:
 
 def anomalies_in(*histories: str, step_s: float = 0.001) -> list[dict[str, int]]:
     """Judge histories in the language of wrackline.checkers.proving.cases.language, where ``p: (a`` is an
-    invocation and ``p: a@0)`` its completion, all in one Spark session. ``step_s``: from one event to the
+    invocation and ``p: a@0)`` its completion, in this process. ``step_s``: from one event to the
     next. Returns for each the anomalies found, with how many times. Raises ValueError for a history that
-    cannot be read; SparkUnavailable."""
+    cannot be read."""
     with tempfile.TemporaryDirectory(prefix="wrackline-rehearsal-") as folder:
         runs = [Path(folder) / f"case-{number}" for number in range(len(histories))]
         for run_dir, text in zip(runs, histories, strict=True):
@@ -108,5 +108,5 @@ def anomalies_in(*histories: str, step_s: float = 0.001) -> list[dict[str, int]]
             write_events(run_dir, case.info, events)
         return [
             {one["anomaly"]: one["count"] for one in verdict["anomalies"] if one["count"]}
-            for verdict in analyze(runs)
+            for verdict in analyze(runs, engine="local")
         ]

@@ -201,7 +201,8 @@ class Driver(ABC):
         self._say(f"{self.account()}; judging {len(runs)}")
         folders = [self.folder / "runs" / run for run in runs]
         child = Child.start(
-            ("analyze", *folders, "--master", self._master), self.folder / "logs" / "judge.log"
+            ("analyze", *folders, "--engine", "spark", "--master", self._master),
+            self.folder / "logs" / "judge.log",
         )
         try:
             while not child.ended:

@@ -332,11 +332,14 @@ def errors_of(verdict: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...] 
     return tuple(sorted(found, key=lambda item: -item[1])[:20])
 
 
+_ENGINES = {"local": "one process, without Spark"}
+
+
 def versions_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
     engine = mapping(files.verdict, "engine")
     found = [
         ("wrackline", files.info.harness_version if files.info else ""),
-        ("Spark", str(engine.get("spark") or "")),
+        ("judged by", _ENGINES.get(str(engine.get("name")), str(engine.get("name") or ""))),
     ]
     spent = numeric(engine, "seconds")
     found.append(("analysis", f"{spent:,.1f} s" if spent is not None else ""))

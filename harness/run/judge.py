@@ -74,6 +74,7 @@ def judge(
     run_dirs: Sequence[Path],
     *,
     contract: str | None = None,
+    engine: str = "auto",
     master: str = "local[*]",
     properties: Mapping[str, str] = MappingProxyType({}),
     elsewhere: Elsewhere | None = None,
@@ -81,8 +82,9 @@ def judge(
     progress: Callable[[str], None] = _silent,
     status: Callable[[str], None] = _silent,
 ) -> list[Judged]:
-    """Analyse runs in one Spark session and write their reports. With a ``contract`` they are judged by that
-    one for once: their own verdicts and reports stay as they are. ``properties``: Spark's own. ``elsewhere``:
+    """Analyse runs together and write their reports. With a ``contract`` they are judged by that one for once:
+    their own verdicts and reports stay as they are. ``engine``: a wrackline.checkers.analysis.Engine.
+    ``properties``: Spark's own. ``elsewhere``:
     what is not in the runs' directories. ``around`` is entered with each run that was judged, while what
     others say of its findings is added and its report is written. ``status`` is told what is being judged and
     how far it is, ``progress`` what stays worth knowing.
@@ -103,6 +105,7 @@ def judge(
         verdicts = analyze(
             list(run_dirs),
             contract=contract,
+            engine=engine,
             master=master,
             properties=properties,
             elsewhere=elsewhere or NOTHING_ELSEWHERE,
@@ -201,7 +204,7 @@ def broken_down(run_dir: Path, troubles: Sequence[str]) -> Judged:
             "read_records": 0,
             "sends_by_error": {},
         },
-        "engine": {"spark": "", "seconds": 0.0},
+        "engine": {"name": "", "seconds": 0.0},
     }
     metrics: dict[str, Any] = {
         "seconds": [],

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from wrackline.checkers.engine.frames import Int, Long, Text, small
 
 from wrackline.checkers.anomalies import evidence
-from wrackline.checkers.engine.frames import Int, Long, Text, small
 from wrackline.checkers.inputs.table import Table
 from wrackline.history.labels import CONSUMERS, NUMBERED_FROM, process_label, value_label
 from wrackline.history.model import CORRUPT, FOREIGN, value_of

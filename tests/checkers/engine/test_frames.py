@@ -9,8 +9,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-
 from wrackline.checkers.engine.frames import Frame, Int, Long, Text, frame, packed, schema, small, unpacked
+
 from wrackline.checkers.inputs.table import Table
 
 if TYPE_CHECKING:

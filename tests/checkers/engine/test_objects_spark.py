@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from wrackline.checkers.engine.tables import Tables
 
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
 from wrackline.checkers.anomalies.object_evidence import culprits
-from wrackline.checkers.engine.tables import Tables
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.jvm.classpath import available

@@ -1,29 +1,15 @@
 """A check: writes that were acknowledged late.
 
-The mark is a test of candidates in numpy that runs wherever the rows are, in Spark's workers too, so it is a
-function of a module. The check says what the marked rows mean, and is planned only where there are any.
+The mark is a test of candidates in numpy, and the check a generator of findings. Both run wherever the rows
+are, in Spark's workers too, so they are functions of a module. The check is called only where there are
+marked rows.
 """
 
 from __future__ import annotations
 
-from wrackline.api import (
-    Bools,
-    Evidence,
-    Findings,
-    Promise,
-    Rows,
-    Window,
-    apart,
-    bools,
-    check,
-    findings,
-    having,
-    is_place,
-    mark,
-    place,
-    say,
-    value_label,
-)
+from collections.abc import Iterator
+
+from wrackline.api import Bools, Finding, Places, Promise, Rows, apart, bools, check, is_place, mark
 
 SLOW_NS = 500_000_000
 
@@ -44,22 +30,19 @@ SLOW = mark("slow-write", _slow)
     breaks=Promise.LINEARIZABLE_READS,
     marks=[SLOW],
 )
-def slow_write(evidence: Evidence) -> Findings:
+def slow_write(at: Places) -> Iterator[Finding]:
     """``breaks``: contracts judge it as they do a stale read: reported, and forbidden with
     +linearizable-reads."""
-    rows = having(evidence, SLOW)
-    c = rows.c
-    sent, acked = apart(c.invoke_ns, c.complete_ns)
-    return findings(
-        rows,
-        "slow-write",
-        at=c,
-        offset=c.offset,
-        value=c.value,
-        operations=[c.invoke_index, c.complete_index],
-        sentence=say(
-            "Value %s, which is at offset %,d of %s, was sent at %s and acknowledged only at %s",
-            *(value_label(c.value), c.offset, place(c), sent, acked),
-        ),
-        around=Window(c.invoke_ns, c.complete_ns),
-    )
+    for c in at.each(SLOW):
+        sent, acked = apart(c.invoke_ns, c.complete_ns)
+        yield Finding(
+            anomaly="slow-write",
+            log=at.log,
+            offset=c.offset,
+            value=c.value,
+            operations=[c.invoke_index, c.complete_index],
+            sentence=f"Value {at.run.value(c.value)}, which is at offset {c.offset:,} of {at.log}, was sent "
+            f"at {sent} and acknowledged only at {acked}",
+            since_ns=c.invoke_ns,
+            until_ns=c.complete_ns,
+        )
