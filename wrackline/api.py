@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is asked for
     from wrackline.checkers.anomalies.explained_by import By, ExplainedBy, FurtherRows, Spelt
-    from wrackline.checkers.anomalies.finding import apart, seconds
-    from wrackline.checkers.anomalies.registry import Check, check, mark
+    from wrackline.checkers.anomalies.finding import Finding, apart, known, seconds
+    from wrackline.checkers.anomalies.places import Places, Row
+    from wrackline.checkers.anomalies.registry import Check, check, found_by, mark
+    from wrackline.checkers.anomalies.walks import Figure, Walk
     from wrackline.checkers.engine.candidates import Candidate, Rows, SendOutcome, Step, is_place, least, lt
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
     from wrackline.checkers.exact.judgement import End, Judgement, Part
@@ -239,15 +241,15 @@ __all__ = [
     "End",
     "Ender",
     "Event",
-    "Evidence",
     "ExplainedBy",
     "ExternalSpec",
     "Fault",
     "FaultError",
     "FaultSpec",
     "Featured",
+    "Figure",
     "FileLoss",
-    "Findings",
+    "Finding",
     "Fleet",
     "FleetError",
     "FleetSpec",
@@ -287,6 +289,7 @@ __all__ = [
     "PartitionState",
     "PauseSpec",
     "Place",
+    "Places",
     "PluginError",
     "Poller",
     "PowerCut",
@@ -309,6 +312,7 @@ __all__ = [
     "ReplicaLog",
     "RestartSpec",
     "Result",
+    "Row",
     "Rows",
     "ScenarioFailed",
     "Scene",
@@ -336,9 +340,9 @@ __all__ = [
     "Trail",
     "Type",
     "Waits",
+    "Walk",
     "WantedTopic",
     "Way",
-    "Window",
     "Workload",
     "WracklineSpec",
     "WracklineSystem",
@@ -346,10 +350,9 @@ __all__ = [
     "apart",
     "bools",
     "check",
-    "earliest",
-    "findings",
-    "having",
+    "found_by",
     "is_place",
+    "known",
     "least",
     "linearizable",
     "load",
@@ -357,11 +360,7 @@ __all__ = [
     "lt",
     "mark",
     "parse",
-    "place",
-    "process_label",
     "rehearse",
     "run",
-    "say",
     "seconds",
-    "value_label",
 ]

@@ -82,8 +82,8 @@ def judge(
     progress: Callable[[str], None] = _silent,
     status: Callable[[str], None] = _silent,
 ) -> list[Judged]:
-    """Analyse runs together and write their reports. With a ``contract`` they are judged by that one for once:
-    their own verdicts and reports stay as they are. ``engine``: a wrackline.checkers.analysis.Engine.
+    """Analyse runs together and write their reports. With a ``contract`` they are judged by that one for
+    once: their own verdicts and reports stay as they are. ``engine``: a wrackline.checkers.analysis.Engine.
     ``properties``: Spark's own. ``elsewhere``:
     what is not in the runs' directories. ``around`` is entered with each run that was judged, while what
     others say of its findings is added and its report is written. ``status`` is told what is being judged and
