@@ -20,8 +20,8 @@ import click
 from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.harness.known_answers import tables
 from wrackline.harness.known_answers.driving import drive
-from wrackline.harness.run import Judged, run
-from wrackline.harness.run.judge import judge
+from wrackline.harness.run.judge import Judged, judge
+from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.harness.specification.suites import suites_dir

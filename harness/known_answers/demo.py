@@ -18,8 +18,9 @@ import click
 from wrackline.checkers.engine.spark.session import session as judging_session
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.known_answers.driving import judge_telling
-from wrackline.harness.run import Judged, Options, Outcome, run
-from wrackline.harness.run.judge import broken_down, judge
+from wrackline.harness.run.judge import Judged, broken_down, judge
+from wrackline.harness.run.outcome import Options, Outcome
+from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.suites import suites_dir
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from wrackline.harness.run import Judged, Options, Outcome
 from wrackline.harness.run.forecast import forecast
-from wrackline.harness.run.judge import broken_down
+from wrackline.harness.run.judge import Judged, broken_down
+from wrackline.harness.run.outcome import Options, Outcome
 from wrackline.harness.run.progress import on_stderr
 from wrackline.harness.specification.spec import Spec
 

@@ -18,8 +18,8 @@ from wrackline.checkers.findings import Verdict
 from wrackline.harness.known_answers import tables
 from wrackline.harness.known_answers.driving import drive
 from wrackline.harness.known_answers.known import Known, account, complaints
-from wrackline.harness.run import Judged, run
-from wrackline.harness.run.judge import judge
+from wrackline.harness.run.judge import Judged, judge
+from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import ask_clients, ask_system
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.harness.specification.suites import suites_dir

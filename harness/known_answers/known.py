@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.checkers.findings import Meaning, Verdict
-from wrackline.harness.run import Judged
+from wrackline.harness.run.judge import Judged
 
 _SHOWN_REASONS = 4
 

@@ -6,15 +6,20 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from wrackline.harness.run.account import MISSING
 from wrackline.harness.run.clocks import Clocks
-from wrackline.harness.run.written import judged_of_history
-from wrackline.history import HistoryError, packed
-from wrackline.history.model import RunInfo
-from wrackline.simulator.traced.judged import ON_ZOOKEEPER, Judged, judge
-from wrackline.simulator.traced.lines import Trace
+from wrackline.history import HistoryError, history_files, packed
+from wrackline.history.model import CHRONICLE, RunInfo
+
+if TYPE_CHECKING:
+    from wrackline.simulator.traced.judged import Judged
+
+# The simulator takes half a second to import, which only a run with traces should wait for.
 
 TRACES = "nodes/*/trace.jsonl"
 TRANSACTIONS = "nodes/*/transactions.jsonl"
@@ -34,6 +39,9 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     files = packed.found(run_dir, TRACES)
     if not files:
         return _of_history(run_dir, info)
+    from wrackline.simulator.traced.judged import ON_ZOOKEEPER, judge
+    from wrackline.simulator.traced.lines import Trace
+
     if info.profile.startswith(ON_ZOOKEEPER):
         transactions = packed.found(run_dir, TRANSACTIONS)
         if not transactions:
@@ -71,12 +79,26 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
 
 def _of_history(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     try:
+        if not _has_chronicle(run_dir):
+            return None
+        from wrackline.harness.run.written import judged_of_history
+
         found = judged_of_history(run_dir, info)
     except HistoryError:
         return None
     except (KeyError, ValueError, TypeError) as wrong:
         return {"checked": [], "why": f"the history makes no sense ({type(wrong).__name__}: {wrong})"}
     return None if found is None else _section(found, info.nodes, None)
+
+
+def _has_chronicle(run_dir: Path) -> bool:
+    """Raises HistoryError."""
+    for file in history_files(run_dir):
+        with pq.ParquetFile(file, read_dictionary=["f"]) as opened:
+            for batch in opened.iter_batches(columns=["f"]):
+                if pc.any(pc.equal(batch["f"], CHRONICLE)).as_py():
+                    return True
+    return False
 
 
 def _missing(run_dir: Path, nodes: Mapping[str, str], traced: Collection[str]) -> dict[int, str]:

@@ -10,8 +10,10 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from wrackline.harness.cli import analyze
 from wrackline.harness.cli import runs as commands
-from wrackline.harness.run import Judged, Options, Outcome
+from wrackline.harness.run.judge import Judged
+from wrackline.harness.run.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec
 
 SAMPLE = Path(__file__).parents[3] / "results" / "sample"
@@ -32,7 +34,7 @@ def test_runs_as_json_are_those_of_nights_too(tmp_path: Path) -> None:
     (night / "runs" / "r3").mkdir()
     (night / "runs" / "r3" / "history.wal").write_bytes(b"")
     asked = ["--json", "--results", str(tmp_path)]
-    told = json.loads(CliRunner().invoke(commands.runs_command, asked, standalone_mode=False).output)
+    told = json.loads(CliRunner().invoke(analyze.runs_command, asked, standalone_mode=False).output)
     found = {one["run"]: one for one in told}
     assert list(found) == ["r1", "r2", "r3"]
     assert found["r1"]["verdict"] == "violation"
@@ -49,7 +51,7 @@ def test_runs_as_json_are_those_of_nights_too(tmp_path: Path) -> None:
 
 def test_no_runs_are_an_empty_list(tmp_path: Path) -> None:
     asked = ["--json", "--results", str(tmp_path / "none")]
-    assert json.loads(CliRunner().invoke(commands.runs_command, asked, standalone_mode=False).output) == []
+    assert json.loads(CliRunner().invoke(analyze.runs_command, asked, standalone_mode=False).output) == []
 
 
 def test_a_run_in_a_job_of_github_is_annotated_at_its_specification(

@@ -12,7 +12,8 @@ import pytest
 
 from wrackline.harness.known_answers import demo
 from wrackline.harness.known_answers.demo import _canary_caught, _loss_allowed, _promise_kept
-from wrackline.harness.run import Judged, Outcome
+from wrackline.harness.run.judge import Judged
+from wrackline.harness.run.outcome import Outcome
 
 Verdict = dict[str, Any]
 FAULTS = [

@@ -17,7 +17,8 @@ from wrackline.checkers.findings import Verdict
 from wrackline.harness.cli.known_answers import findings_command
 from wrackline.harness.known_answers import findings as known
 from wrackline.harness.known_answers.findings import FINDINGS, Finding, Tally, findings
-from wrackline.harness.run import Judged, Options, Outcome
+from wrackline.harness.run.judge import Judged
+from wrackline.harness.run.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.systems.kafka.spec import KafkaSpec
 

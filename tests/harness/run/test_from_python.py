@@ -12,8 +12,9 @@ import pytest
 
 from tests.harness.doubles import PARTITIONS, Stage, rows
 from wrackline import api
-from wrackline.harness.run import Options, judge
-from wrackline.harness.run import run as make
+from wrackline.harness.run.judge import judge
+from wrackline.harness.run.outcome import Options
+from wrackline.harness.run.runner import run as make
 from wrackline.harness.specification.spec import parse
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "from_python.py"

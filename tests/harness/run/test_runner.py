@@ -11,8 +11,8 @@ import pytest
 
 from tests.harness.doubles import PARTITIONS, Stage, interrupt_when, phases, rows
 from wrackline.fleets.base import FleetError
-from wrackline.harness.run import Interrupted
 from wrackline.harness.run.judge import broken_down, exit_code
+from wrackline.harness.run.outcome import Interrupted
 from wrackline.history import read_info
 
 
