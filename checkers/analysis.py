@@ -289,7 +289,9 @@ def _judge(executor: Executor, runs: Sequence[Run], job: _Job) -> dict[Path, _Ou
     and it is known which it is. Raises AnalysisError where it is Spark that breaks, whatever it is given."""
     try:
         return _judged(executor, runs, job)
-    except (JudgeBroken, AnalysisError):
+    except JudgeBroken as wrong:
+        raise JudgeBroken(_of_check(str(wrong))) from wrong
+    except AnalysisError:
         raise
     except NO_HISTORY as wrong:
         why = str(wrong) or type(wrong).__name__

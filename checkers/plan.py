@@ -53,6 +53,8 @@ class Judged:
     """Run -> why it could not be read to its end."""
     counts: dict[str, int] = field(default_factory=dict)
     """Mark -> how many rows have it."""
+    again: int = 0
+    """How many ranges of offsets were judged twice."""
     transactional: set[int] = field(default_factory=set)
     """Runs with transactions."""
     source: Rows | None = None
@@ -103,6 +105,7 @@ def judge(executor: Executor, runs: Sequence[Run], **cuts: int) -> Judged:
         _objects(found, first, replace(context, beyond=beyond_of(said.intervals)), tasks, executor)
     above, again, gaps = bounds(said.summaries, context)
     again |= said.late
+    found.again = len(again)
     if not (again or said.by_value):
         return found
     context = replace(

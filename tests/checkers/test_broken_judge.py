@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.checkers.histories import History
 from wrackline.checkers.anomalies import registry
+from wrackline.checkers.anomalies.finding import Finding
+from wrackline.checkers.anomalies.places import Places
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Mark, Marks
 from wrackline.checkers.inputs.arrays import Bools, Ints
 from wrackline.checkers.inputs.broken import JudgeBroken, part_of_the_judge
 from wrackline.harness.cli.main import main
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 A, B = 160, 176
 
@@ -33,16 +32,12 @@ def raising(*_: Any, **__: Any) -> Any:
     raise AttributeError("nobody is called that")
 
 
-def while_spark_looks(evidence: Any) -> Any:
-    """Plans well, and raises in a worker."""
-    found = registry._CHECKS["vanished-read"].find(evidence)
-
-    def each(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            raise ValueError(f"no sense in {batch.num_rows} rows")
-        yield from ()
-
-    return replace(found, rows=found.rows.mapInArrow(each, found.rows.schema))
+def among_findings(at: Places) -> Iterator[Finding]:
+    """Raises when the second finding is asked for."""
+    find = registry._CHECKS["vanished-read"].find
+    assert find is not None
+    yield from find(at)
+    raise ValueError(f"no sense in {len(at.rows)} rows")
 
 
 def mark_that_raises(rows: Candidate[Ints]) -> Bools:
@@ -86,8 +81,8 @@ HERE = __name__
 ANALYSIS = "wrackline.checkers.analysis"
 BROKEN: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str, str]] = {
     "a check": (with_check("lost-write", raising), f"check lost-write ({HERE})", "AttributeError"),
-    "a check in Spark": (
-        with_check("lost-write", while_spark_looks),
+    "a check among its findings": (
+        with_check("lost-write", among_findings),
         f"check lost-write ({HERE})",
         "no sense",
     ),
@@ -112,23 +107,25 @@ BROKEN: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str, str]] = {
 }
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("what", BROKEN)
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 def test_what_raises_is_named_and_the_history_is_not_blamed(
+    engine: str,
     what: str,
-    spark: SparkSession,
+    request: pytest.FixtureRequest,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert spark.version
+    if engine == "spark":
+        request.getfixturevalue("spark")
     assert "lost-write" in registry.names()
     spoil, named, raised = BROKEN[what]
     run_dir = losing(tmp_path / "run")
     with monkeypatch.context() as patch:
         spoil(patch)
         with pytest.raises(SystemExit) as ended:
-            main(["analyze", str(run_dir)])
+            main(["analyze", str(run_dir), "--engine", engine])
     registry.marks.cache_clear()
     error = capsys.readouterr().err
     told = [line for line in error.splitlines() if "is broken" in line]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.checkers.histories import History
+from wrackline.checkers.analysis import analyze
 from wrackline.checkers.anomalies import installed as sources
 from wrackline.checkers.anomalies import registry
 from wrackline.checkers.anomalies.installed import installed
 from wrackline.checkers.anomalies.registry import names, not_looked_for
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "wrackline-example"
 A, B = 160, 176
@@ -49,13 +46,7 @@ def test_the_checks_of_packages_of_others_are_read_like_ours() -> None:
     assert declared == ["slow-write"]
 
 
-@pytest.mark.spark
-def test_with_checks_taken_out_a_run_does_not_pass(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from wrackline.checkers.analysis import analyze
-
-    assert spark.version
+def test_with_checks_taken_out_a_run_does_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [whole] = analyze([losing("whole").write(tmp_path / "whole")])
     assert whole["verdict"] == "violation"
     assert whole["checks"] == {"looked_for": list(names()), "not_looked_for": []}

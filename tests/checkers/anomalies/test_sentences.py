@@ -1,75 +1,87 @@
-"""Names in the judge's sentences, and the frames that checks are written with."""
+"""What findings say: names, times, and the faults that were in force."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-from wrackline.checkers.engine.frames import Int, Long, Text, small
 
-from wrackline.checkers.anomalies import evidence
-from wrackline.checkers.inputs.table import Table
-from wrackline.history.labels import CONSUMERS, NUMBERED_FROM, process_label, value_label
-from wrackline.history.model import CORRUPT, FOREIGN, value_of
-from wrackline.history.wording import number, seconds
+from tests.checkers.histories import info
+from wrackline.checkers.anomalies.about import AboutFault, AboutLog, AboutRun
+from wrackline.checkers.anomalies.finding import Finding, apart, finished, known, least, seconds
+from wrackline.history.labels import IMPORTED
+from wrackline.history.model import CORRUPT, value_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
-VALUES = (0, value_of(3, 607), value_of(3, 607, 2), 5 << 32 | 77, NUMBERED_FROM + 4, CORRUPT, FOREIGN, -9)
-PROCESSES = (0, 17, CONSUMERS, CONSUMERS + 3)
+LOG = AboutLog(7, "log", 0, leaders=[(1_000, "n1", 3), (5_000, "n2", 4)])
+S = 1_000_000_000
+FAULTS = [AboutFault(n * S, (n + 1) * S, f"kill of n{n} at {n}.0 s") for n in range(1, 7)]
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence(Table[Column]):
-    text: Text
-    value: Long
-    process: Int
+def run(**changes: Any) -> AboutRun:
+    return AboutRun(0, info(**changes), {("log", 0): LOG}, FAULTS)
 
 
-@pytest.mark.parametrize("imported", [False, True])
-def test_sentences_name_values_and_processes_as_the_report_does(spark: SparkSession, imported: bool) -> None:
-    rows = small(spark, Sentence, [("", value, process) for value in VALUES for process in PROCESSES])
-    c = rows.c
-    sentence = evidence.say(
-        "Process %s read %s", evidence.process_label(c.process), evidence.value_label(c.value)
-    )
-    named = evidence._with_names(sentence, F.lit(imported))
-    expected = {
-        f"Process {process_label(process, imported=imported)} read {value_label(value, imported=imported)}"
-        for value in VALUES
-        for process in PROCESSES
-    }
-    assert {text for (text,) in rows.rows.select(named).collect()} == expected
+def finding(**changes: Any) -> Finding:
+    whole = Finding(anomaly="lost-write", log=LOG, operations=[], sentence="It is gone", since_ns=0)
+    return replace(whole, **changes)
+
+
+def said(found: Finding) -> str:
+    return str(finished(found, run())["explanation"])
+
+
+def test_values_and_processes_are_called_as_in_the_report() -> None:
+    ours, theirs = run(), run(system=IMPORTED)
+    assert ours.value(value_of(3, 607)) == "p3·607"
+    assert theirs.value(5 << 32 | 77) == "77"
+    assert ours.value(CORRUPT) == "corrupt"
+    assert (ours.process(17), theirs.process((1 << 24) + 3)) == ("17", "3 (consumer)")
+    assert str(LOG) == "log-0"
 
 
 @pytest.mark.parametrize(
-    "text", ["no mark", "{", "a {b} c", "{value}", "{value 5", "x {value 99e9} {leader} y\nz"]
+    ("ns", "led"),
+    [
+        (999, ""),
+        (1_000, " while n1 led (leader epoch 3)"),
+        (4_999, " while n1 led (leader epoch 3)"),
+        (5_000, " while n2 led (leader epoch 4)"),
+        (None, ""),
+    ],
 )
-def test_what_only_looks_like_a_name_stays(spark: SparkSession, text: str) -> None:
-    rows = small(spark, Sentence, [(text, 0, 0)])
-    [(found,)] = rows.rows.select(evidence._with_names(rows.c.text, F.lit(False))).collect()
-    assert found == text
+def test_who_led_is_named_as_far_as_metadata_tells(ns: int | None, led: str) -> None:
+    assert LOG.led_by(ns) == led
 
 
-def test_times_that_look_the_same_get_more_digits(spark: SparkSession) -> None:
-    rows = small(spark, Sentence, [("", 1_000_000_001, 0), ("", 2_000_000_000, 0)])
-    one = F.lit(1_000_000_002)
-    found = rows.rows.select(*evidence.apart(rows.c.value, one), evidence.seconds(F.lit(None))).collect()
-    assert [tuple(row) for row in found] == [
-        ("1.000000001 s", "1.000000002 s", None),
-        ("2.000 s", "1.000 s", None),
-    ]
+def test_times_that_look_the_same_get_more_digits() -> None:
+    assert apart(1_000_000_001, 1_000_000_002) == ("1.000000001 s", "1.000000002 s")
+    assert apart(2 * S, 1 * S) == ("2.000 s", "1.000 s")
+    assert apart(None, S) == (None, "1.000 s")
+    assert seconds(1_204_006_000_000) == "1,204.006 s"
 
 
-def test_offsets_and_times_are_written_as_the_report_writes_them(spark: SparkSession) -> None:
-    numbers = (0, 999, 3_309, 12_345_678_901)
-    rows = small(spark, Sentence, [("", one, 0) for one in numbers])
-    value = rows.c.value
-    found = rows.rows.select(evidence.say("%,d", value), evidence.seconds(value * 1_000_000)).collect()
-    assert [tuple(row) for row in found] == [(number(one), seconds(one * 1_000_000)) for one in numbers]
-    assert found[2][0] == "3,309"
+def test_the_first_and_the_smallest_that_is_known() -> None:
+    assert (known(None, 0, 3), known(None), known()) == (0, None, None)
+    assert (least(5, None, 3), least(None)) == (3, None)
+
+
+def test_faults_follow_the_sentence() -> None:
+    assert said(finding()) == (
+        "It is gone. These faults were in force at that time or later: kill of n1 at 1.0 s, kill of n2 at "
+        "2.0 s, kill of n3 at 3.0 s, kill of n4 at 4.0 s and 2 more."
+    )
+    assert said(finding(since_ns=9 * S)) == "It is gone. No fault was in force at that time or later."
+    assert (
+        said(finding(since_ns=S // 2, until_ns=S - 1))
+        == "It is gone. No fault was in force around that time."
+    )
+    assert said(finding(since_ns=3 * S, until_ns=3 * S)).endswith(
+        "around that time: kill of n1 at 1.0 s, kill of n2 at 2.0 s, kill of n3 at 3.0 s."
+    ), "one that ended within a second before is named too"
+
+
+def test_the_smallest_eight_operations_are_kept_and_a_value_below_zero_is_none() -> None:
+    row = finished(finding(operations=[*range(20, 8, -1), None, 9], value=CORRUPT), run())
+    assert row["operations"] == list(range(9, 17))
+    assert row["value"] is None

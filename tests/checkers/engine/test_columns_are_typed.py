@@ -1,4 +1,4 @@
-"""A misspelt column of a fact, or of a candidate in numpy or in Spark, is an error in mypy."""
+"""A misspelt column of a fact, or of a candidate in numpy or alone, is an error in mypy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ RIGHT = """
 from dataclasses import replace
 
 import numpy as np
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
+from wrackline.checkers.anomalies.places import Places
 from wrackline.checkers.engine.candidates import Candidate, Step
 from wrackline.checkers.engine.facts import Final
 from wrackline.checkers.inputs.table import constant
@@ -29,9 +28,8 @@ def in_numpy(rows: Candidate[Ints]) -> Candidate[Ints]:
     return replace(found, step=constant(Step.GAP, len(found)))
 
 
-def in_spark() -> Column:
-    row = Candidate.of_names(F.col)
-    return row.by_ack.ns - row.invoke_ns
+def alone(at: Places) -> list[int]:
+    return [row.by_ack.ns - row.invoke_ns for row in at.each("lost")]
 """
 MISSPELT = {
     "final.offset > 7": ("final.ofset > 7", '"Final" has no attribute "ofset"'),
@@ -39,8 +37,8 @@ MISSPELT = {
     "rows.invoke_index": ("rows.invoke_indx", 'has no attribute "invoke_indx"'),
     "replace(found, step=": ("replace(found, stp=", 'Unexpected keyword argument "stp"'),
     "Step.GAP": ("Step.GAPS", '"type[Step]" has no attribute "GAPS"'),
-    "row.by_ack.ns": ("row.by_ack.n", '"Proof[Column]" has no attribute "n"'),
-    "row.invoke_ns": ("row.invoke_nss", '"Candidate[Column]" has no attribute "invoke_nss"'),
+    "row.by_ack.ns": ("row.by_ack.n", '"Proof[Any]" has no attribute "n"'),
+    "row.invoke_ns": ("row.invoke_nss", '"Candidate[Any]" has no attribute "invoke_nss"'),
 }
 """Part of RIGHT -> (the same with a letter too many or too few, what mypy says of it)."""
 

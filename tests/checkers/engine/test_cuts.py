@@ -1,4 +1,4 @@
-"""However a history is cut, by rows or by offsets, the same is found. The stages run alone, without Spark."""
+"""However a history is cut, by rows or by offsets, the same is found."""
 
 from __future__ import annotations
 

@@ -56,4 +56,4 @@ def test_a_mark_that_no_worker_could_be_given_is_refused() -> None:
     with pytest.raises(ValueError, match="mark nested: its tests must be functions at the top of a module"):
         registry.mark("nested", lambda rows: small(rows))
     with pytest.raises(KeyError):
-        registry.bit_of("nested")
+        registry.marks().bit("nested")

@@ -72,8 +72,8 @@ def test_other_values_are_put_into_a_copy() -> None:
         nothing[0] = 1
 
 
-def test_each_kind_of_fact_but_notes_has_a_table_of_its_own() -> None:
-    assert set(ROWS) == set(Kind) - {Kind.NOTE}
+def test_each_kind_but_notes_and_events_has_a_table_of_its_own() -> None:
+    assert set(ROWS) == set(Kind) - {Kind.NOTE, Kind.EVENTS}
     assert len(KIND_OF) == len(ROWS)
     assert Proof[Ints].unknown(2).index.tolist() == [NONE, NONE]
     assert all(kind.__doc__ for kind in KIND_OF)

@@ -8,16 +8,12 @@ import pytest
 
 from tests.checkers.good_runs import good_figures, good_run, missing, outcomes
 from tests.checkers.histories import TOPIC, History
-from tests.checkers.without_spark import ingested
-from wrackline.checkers.anomalies.registry import marks
-from wrackline.checkers.engine import tasks as stages
-from wrackline.checkers.engine.context import context_of
-from wrackline.checkers.engine.counts import figures_of
-from wrackline.checkers.engine.facts import Count, Kind
+from wrackline.checkers.engine.executor import LocalExecutor
 from wrackline.checkers.inputs.phases import boundaries
 from wrackline.checkers.inputs.runs import load_run
+from wrackline.checkers.plan import judge
 from wrackline.checkers.verdict.load import load_of_main
-from wrackline.checkers.verdict.metrics import Figures, Outcomes, take_counts
+from wrackline.checkers.verdict.metrics import Outcomes
 from wrackline.history.model import ABORTED_AS_MEANT, FAILED, Type
 
 RATE = "asked rate reached before the first fault"
@@ -53,14 +49,7 @@ def counted(history: History, tmp_path: Path) -> dict[str, Outcomes]:
     """By kind of operation, of a history that has one segment."""
     history.write(tmp_path)
     run = load_run(tmp_path)
-    context = context_of([run], marks())
-    rows = [
-        packed.rows_of(Count)
-        for packed in ingested([run], context, stages.EVERYTHING)
-        if packed.kind is Kind.COUNT
-    ]
-    figures = Figures()
-    take_counts(figures, figures_of(0, rows, context))
+    figures = judge(LocalExecutor(), [run]).figures[0]
     return {f: found for (_, f), found in figures.segments.items()}
 
 
