@@ -1,0 +1,157 @@
+"""Both executors find the same, and a run that is too large for one process goes to Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from tests.checkers.cases import all_cases
+from tests.checkers.histories import History
+from wrackline.checkers import analysis
+from wrackline.checkers.analysis import analyze
+from wrackline.checkers.engine.executor import LocalExecutor, LocalRows, TooLarge
+from wrackline.checkers.engine.spark.session import JavaMissing
+from wrackline.checkers.inputs.runs import AnalysisError
+from wrackline.checkers.proving.model.knobs import TO_MUTATE, drawn
+from wrackline.checkers.proving.model.made import make, write_events
+from wrackline.checkers.proving.model.object_events import make_objects
+from wrackline.checkers.proving.model.objects import drawn_objects
+from wrackline.checkers.proving.mutations.catalogue import mutate, mutations
+from wrackline.checkers.proving.mutations.objects import KNOBS, mutate_objects, object_mutations
+from wrackline.history.model import Event, RunInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+SEED = 7
+FILES = ("findings.parquet", "explanations.json", "verdict.json", "metrics.json")
+DRAWN = int(os.environ.get("WRACKLINE_SAME_HISTORIES", "60"))
+"""Drawn histories; 10,000 of them take an hour."""
+
+
+def write_runs(folder: Path) -> list[Path]:
+    """Every case by hand, one history with each mutation, and drawn histories."""
+    runs: list[Path | None] = []
+    runs += [one.write(folder / f"case-{number:03}") for number, one in enumerate(all_cases())]
+    for one in mutations():
+        made = make(f"mutant-{one.name}", SEED, one.suited(TO_MUTATE))
+        runs.append(_written(folder, made.info, mutate(one, made)))
+    for other in object_mutations():
+        of = make_objects(f"mutant-{other.name}", SEED, KNOBS[other.workload])
+        runs.append(_written(folder, of.info, mutate_objects(other, of)))
+    for seed in range(DRAWN):
+        name = f"drawn-{seed}"
+        if seed % 4:
+            runs.append(make(name, seed, drawn(seed, 60)).write(folder / name))
+        else:
+            runs.append(make_objects(name, seed, drawn_objects(seed, 60)).write(folder / name))
+    return [run for run in runs if run is not None]
+
+
+def _written(folder: Path, info: RunInfo, events: list[Event] | None) -> Path | None:
+    """None where the mutation has no place in the history."""
+    return None if events is None else write_events(folder / info.test_id, info, events)
+
+
+def contents(run: Path) -> Mapping[str, Any]:
+    """What a judge writes, without who judged and for how long."""
+    found: dict[str, Any] = {name: (run / name).read_bytes() for name in FILES if (run / name).exists()}
+    verdict = orjson.loads(found["verdict.json"])
+    verdict.pop("engine")
+    verdict.pop("seal", None)
+    found["verdict.json"] = verdict
+    return found
+
+
+def test_both_executors_write_the_same(
+    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]], tmp_path: Path
+) -> None:
+    by_spark = judged_together[__name__]
+    assert len(by_spark) > 100
+    found = 0
+    for run, verdict in by_spark.items():
+        here = tmp_path / run.name
+        here.mkdir()
+        shutil.copy(run / "history.parquet", here)
+        [again] = analyze([here], engine="local")
+        assert verdict["engine"]["name"].startswith("spark ")
+        assert again["engine"]["name"] == "local"
+        assert contents(here) == contents(run), run.name
+        found += sum(one["count"] for one in again["anomalies"])
+    assert found > 300
+
+
+def losing(folder: Path, name: str = "run") -> Path:
+    h = History(name).phase("main").send(1, (160, 0)).send(1, (176, 1)).end(3, 2)
+    return h.phase("drain").drain((0, 160, 0)).write(folder / name)
+
+
+def engine_of(runs: list[Path], **asked: Any) -> tuple[str, list[str]]:
+    told: list[str] = []
+    verdicts = analyze(runs, progress=told.append, **asked)
+    assert {one["verdict"] for one in verdicts} == {"violation"}
+    return verdicts[0]["engine"]["name"], told
+
+
+def test_one_small_run_is_judged_in_this_process_and_everything_else_by_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = f"spark {spark.version}"
+    one, other = losing(tmp_path, "one"), losing(tmp_path, "other")
+    assert engine_of([one])[0] == "local"
+    assert engine_of([one], engine="spark")[0] == version
+    assert engine_of([one, other])[0] == version
+    assert engine_of([one, other], engine="local")[0] == "local"
+    monkeypatch.setattr(analysis, "LOCAL_FACTS", 3)
+    assert engine_of([one])[0] == version
+
+
+def test_a_run_that_grows_past_the_bound_changes_over(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analysis, "LOCAL_BYTES", 200)
+    run = losing(tmp_path)
+    name, told = engine_of([run])
+    assert name == f"spark {spark.version}"
+    assert any("more memory than one process may take: Spark judges it" in line for line in told)
+    with pytest.raises(AnalysisError, match="judge without --engine local"):
+        analyze([run], engine="local")
+
+
+def test_without_java_this_process_judges_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_java(*_: Any, **__: Any) -> Any:
+        raise JavaMissing("no Java found")
+
+    monkeypatch.setattr(analysis, "session", no_java)
+    runs = [losing(tmp_path, "one"), losing(tmp_path, "other")]
+    name, told = engine_of(runs)
+    assert name == "local"
+    assert any(line.startswith("no Java found") for line in told)
+    with pytest.raises(JavaMissing):
+        analyze(runs, engine="spark")
+
+
+def test_a_step_that_needs_more_than_it_may_ends_at_once() -> None:
+    schema = pa.schema([("x", pa.int64())])
+    read: list[int] = []
+
+    def endless(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        while True:
+            read.append(1)
+            yield pa.record_batch({"x": list(range(100))}, schema=schema)
+
+    with pytest.raises(TooLarge):
+        LocalExecutor(10_000).table(pa.table({"x": [1]}), 1).mapped(endless, schema)
+    assert len(read) == 13
+    with pytest.raises(TooLarge):
+        LocalRows([pa.record_batch({"x": [1, 2]}, schema=schema)], schema, 8)
