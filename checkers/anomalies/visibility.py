@@ -204,10 +204,11 @@ class _Witness:
     until_ns: int | None
 
     @property
-    def first_when(self) -> tuple[int, str, int]:
-        """The last of its operations, from which on the history is wrong; the rule; the offset."""
+    def order(self) -> tuple[int, str, int, list[int]]:
+        """The last of its operations, from which on the history is wrong; the rule; the offset; all
+        operations."""
         indexes = [one for one in self.operations if one is not None]
-        return max(indexes, default=-1), self.rule, -1 if self.offset is None else self.offset
+        return max(indexes, default=-1), self.rule, -1 if self.offset is None else self.offset, indexes
 
 
 @check(
@@ -224,7 +225,7 @@ def not_linearizable(at: Places) -> Iterator[Finding]:
     """Reported once per partition, with the witness that is complete first: the shortest beginning of the
     history that is already wrong. ``where`` names the rule that it breaks."""
     every = chain(_late(at), _two_values(at), _holes(at), _unfilled(at))
-    first = min(every, key=lambda one: one.first_when, default=None)
+    first = min(every, key=lambda one: one.order, default=None)
     if first is not None:
         yield Finding(
             anomaly="not-linearizable",
