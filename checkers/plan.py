@@ -162,6 +162,9 @@ def _by_value(
         _count(found, one["marks"])
     if any(one["unplaced"] for one in said):
         records = wanted.having("kind", (Kind.IN_FINAL,)).union(in_final)
+        if any(one["untold"] for one in said):
+            assert found.source is not None
+            records = records.union(found.source.mapped(_ingested(executor, context, stages.ENDS), SCHEMA))
         by_owner = records.placed(tasks, ("owner",), ("owner", "part"))
         order = by_owner.mapped(stages.in_order(given), SCHEMA).kept()
         for note in _notes(order):

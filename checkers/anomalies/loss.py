@@ -7,6 +7,7 @@ for ``complete``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -84,6 +85,8 @@ LOST = mark("lost", _maybe_lost, _lost)
 VANISHED = mark("vanished", _maybe_vanished, _vanished)
 MISSING = mark("missing", _missing, Alone(_missing))
 BEYOND = mark("beyond")
+HOLE = mark("hole")
+"""Nothing is at an offset of the final read, though it goes on."""
 
 
 @check(
@@ -156,16 +159,20 @@ def vanished_read(at: Places) -> Iterator[Finding]:
     "lost-committed",
     Family.LOSS,
     "–",
-    "an end offset or high watermark that a client was shown lies past the end of the final read",
+    "an end offset or high watermark that a client was shown lies past the end of the final read, or past an "
+    "offset where it has nothing",
     breaks=Promise.NO_LOSS,
     rests_on_final_read=True,
-    marks=[BEYOND],
+    marks=[BEYOND, HOLE],
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, ends=True, until_fault=True),
 )
 def lost_committed(at: Places) -> Iterator[Finding]:
-    """Reported once per partition, with the largest offset: what a client is shown as the log's end is
-    committed, whoever sent the records."""
+    """Reported once per partition, with the largest offset, or else with the first that is missing in the
+    middle of a topic with contiguous offsets: what a client is shown as the log's end is committed, whoever
+    sent the records."""
     marked = at.having(BEYOND)
+    if not len(marked):
+        yield from islice(_middle(at), 1)
     largest = np.lexsort((-marked.complete_index, marked.other_offset))[-1:]
     for c in rows_of(marked.take(largest)):
         process, end, last = at.run.process(c.process), c.log_end, c.other_offset - 1
@@ -179,6 +186,23 @@ def lost_committed(at: Places) -> Iterator[Finding]:
             f"{at.log} ends at offset {end:,}, so the committed offsets from {end:,} to {last:,} are gone",
             since_ns=c.complete_ns,
         )
+
+
+def _middle(at: Places) -> Iterator[Finding]:
+    for c in at.each(HOLE):
+        shown, gone = c.by_end, c.offset + 1
+        if shown.index is not None:
+            yield Finding(
+                anomaly="lost-committed",
+                log=at.log,
+                offset=gone,
+                operations=[shown.index, c.final_index, c.stored.index],
+                where="middle",
+                sentence=f"An answer at {seconds(shown.ns)} showed the end of {at.log} at offset "
+                f"{shown.offset + 1:,}{at.log.led_by(shown.ns)}; the final read has nothing at offset "
+                f"{gone:,} and goes on at offset {c.other_offset:,}, so committed records are gone",
+                since_ns=shown.ns,
+            )
 
 
 @check(

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 
 import numpy as np
 
 from wrackline.checkers.anomalies.explained_by import ExplainedBy
 from wrackline.checkers.anomalies.finding import Finding, apart, known, least, seconds
 from wrackline.checkers.anomalies.integrity import TWO_VALUES
+from wrackline.checkers.anomalies.loss import HOLE
 from wrackline.checkers.anomalies.places import Places
 from wrackline.checkers.anomalies.registry import check, mark
 from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, Step, is_place, lt
@@ -68,7 +69,6 @@ STALE_END = mark("stale end", _stale_end)
 FUTURE = mark("future", _future, Alone(_future))
 REGRESSED = mark("regressed", _regressed)
 LATE = mark("late", too_late, Alone(too_late))
-HOLE = mark("hole")
 GAP = mark("gap")
 PLACELESS = mark("placeless", by_value=_placeless)
 
@@ -89,7 +89,10 @@ def _earliest(*proofs: Proof[int]) -> Proof[int]:
     marks=[STALE],
 )
 def stale_read(at: Places) -> Iterator[Finding]:
-    for c in at.each(STALE):
+    """Once for each answer. An ack with an offset is found where that offset is; one without where the final
+    read has its record."""
+    answers = sorted(at.each(STALE), key=lambda c: (c.offset, c.complete_index, c.by_ack.index))
+    for _, (c, *_) in groupby(answers, key=lambda c: c.complete_index):
         ack = c.by_ack
         acked, asked = apart(ack.ns, c.invoke_ns)
         yield Finding(

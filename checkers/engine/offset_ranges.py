@@ -99,7 +99,7 @@ class Range:
         candidates = replace(candidates, below=last_sent.below(candidates.offset, strays))
         jumps, need = self._jumps(places)
         gaps = self._gaps(places, series)
-        found = concatenated(Rows, [candidates, jumps, gaps, self._holes(places)])
+        found = concatenated(Rows, [candidates, jumps, gaps, self._holes(places, series)])
         summary = self._summary(places, self._last_claim(claims), series)
         return found, replace(summary, jump_need=need, gaps=len(gaps), below=last_sent.of_all())
 
@@ -300,9 +300,10 @@ class Range:
         )
         return rows, need
 
-    def _holes(self, places: Rows) -> Rows:
+    def _holes(self, places: Rows, series: OfEach[Series]) -> Rows:
         """Where the complete final read has nothing right above a record of it (or above the log's start),
-        though the log goes on (rules 4 and 5). The highest is decided in the second round only."""
+        though the log goes on (rules 4 and 5), and what had shown that there was something. The highest is
+        decided in the second round only."""
         if not (self.about.complete and self.about.contiguous):
             return Rows.unknown(0)
         final = np.flatnonzero(places.step == Step.IN_FINAL)
@@ -318,7 +319,7 @@ class Range:
         at = np.append(index[1:], next_up.index)[:size]
         hole = (above != NONE) & (above > offset + 1)
         size = int(hole.sum())
-        return replace(
+        rows = replace(
             self._of_log(size),
             step=constant(Step.HOLE, size),
             marks=constant(self.context.marks.bit("hole"), size),
@@ -327,6 +328,7 @@ class Range:
             final_index=index[hole],
             stored=replace(Entry[Ints].unknown(size), index=at[hole]),
         )
+        return with_proofs(rows, Known(offset[hole] + 1, series, self._above).at(np.arange(size)))
 
     def _points(self, places: Rows) -> tuple[Ints, Ints]:
         """(offsets that were told to be taken, by a place or an end; whether by a place), ascending."""

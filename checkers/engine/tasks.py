@@ -12,15 +12,17 @@ from dataclasses import replace
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wrackline.checkers.engine.by_value import Bucket
-from wrackline.checkers.engine.candidates import Candidate, Entry, Step
+from wrackline.checkers.engine.candidates import Candidate, Entry, SendOutcome, Step
 from wrackline.checkers.engine.context import Context, owner_of_run
 from wrackline.checkers.engine.counts import figures_of, longest_gaps
 from wrackline.checkers.engine.executor import Batches
 from wrackline.checkers.engine.facts import (
     Count,
     Edge,
+    EndAsked,
     Epoch,
     Facts,
     Gap,
@@ -47,7 +49,7 @@ from wrackline.checkers.engine.unacknowledged import LogOrder, of_senders, put_t
 from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.row_groups import Split
 from wrackline.checkers.inputs.runs import BROKEN, surveyed_split, unreadable
-from wrackline.checkers.inputs.table import Table, concatenated, constant
+from wrackline.checkers.inputs.table import Table, constant
 
 GivesContext = Callable[[], Context]
 """Gives the context of an analysis, out of a broadcast."""
@@ -61,7 +63,7 @@ SPLITS = pa.schema(
         ("partners", pa.binary()),
     ]
 )
-EVERYTHING, SENDS, RANGES = "everything", "sends", "ranges"
+EVERYTHING, SENDS, RANGES, ENDS = "everything", "sends", "ranges", "ends"
 
 
 def splits_in(batches: Batches) -> Iterator[tuple[Split, bytes]]:
@@ -81,14 +83,18 @@ def surveys(batches: Batches) -> Batches:
 
 
 def ingested(context_of: GivesContext, what: str) -> Callable[[Batches], Batches]:
-    """Splits to facts. ``what``: everything, sends alone, or what concerns ranges that are judged again."""
+    """Splits to facts. ``what``: everything, sends alone, what concerns ranges that are judged again, or the
+    end offsets that were asked for, by ranges from the log's end down (``in_order``)."""
 
     def run(batches: Batches) -> Batches:
         context = context_of()
         for split, partners in splits_in(batches):
             ingest = Ingest(split, orjson.loads(partners), context, sends_only=what == SENDS)
             try:
-                yield from ingest.facts() if what != RANGES else _of_ranges(ingest.facts(), context)
+                facts = ingest.facts()
+                if what == RANGES:
+                    facts = _of_ranges(facts, context)
+                yield from facts if what != ENDS else _ends_down(facts)
             except BROKEN as wrong:
                 yield from _problem(split, wrong)
 
@@ -100,6 +106,13 @@ def _of_ranges(batches: Batches, context: Context) -> Batches:
         keys = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
         mask = pa.array([key in context.again for key in keys], pa.bool_())
         yield batch.filter(mask)
+
+
+def _ends_down(batches: Batches) -> Batches:
+    for batch in batches:
+        asked = batch.filter(pc.equal(batch.column("kind"), int(Kind.END_ASKED)))
+        down = pc.negate(asked.column("part"))
+        yield asked.set_column(1, batch.schema.field("part"), down)
 
 
 def _problem(split: Split, wrong: Exception) -> Batches:
@@ -308,6 +321,7 @@ def _leave_values(bucket: Bucket, writer: Writer) -> None:
         "unproven": [[run, *both] for run, both in unproven.items()],
         "unmatched": unmatched,
         "unplaced": len(bucket.unplaced),
+        "untold": int((bucket.unplaced.outcome == SendOutcome.ACKED).sum()),
         "marks": bucket.context.marks.counted(rows),
     }
     writer.note(VALUES, 0, said)
@@ -316,32 +330,33 @@ def _leave_values(bucket: Bucket, writer: Writer) -> None:
 
 
 def in_order(context_of: GivesContext) -> Callable[[Batches], Batches]:
-    """Records in the final read, sorted by (owner, part), to the candidates among them, and counts."""
+    """Records in the final read and end offsets that were asked for, sorted by (owner, part), to the
+    candidates among them, and counts."""
 
     def run(batches: Batches) -> Batches:
         context = context_of()
         writer = Writer()
         here: tuple[int, int] | None = None
-        parts: list[InFinal] = []
-        log = LogOrder(context.marks)
+        facts = Facts()
+        log = LogOrder(context)
         for packed in read(batches):
             if here is not None and (packed.owner, packed.part) != here:
-                _leave_order(here[0], parts, log, writer, context)
+                _leave_order(here[0], facts, log, writer, context)
                 yield from writer.batches()
-                log = log if packed.owner == here[0] else LogOrder(context.marks)
-                parts = []
+                log = log if packed.owner == here[0] else LogOrder(context)
+                facts = Facts()
             here = packed.owner, packed.part
-            parts.append(packed.rows_of(InFinal))
+            facts.take(packed.rows())
         if here is not None:
-            _leave_order(here[0], parts, log, writer, context)
+            _leave_order(here[0], facts, log, writer, context)
         yield from writer.batches(everything=True)
 
     return run
 
 
-def _leave_order(owner: int, parts: list[InFinal], log: LogOrder, writer: Writer, context: Context) -> None:
-    rows = concatenated(InFinal, parts)
-    found = log.judged(rows) if owner >= 0 else of_senders(rows, context.marks)
+def _leave_order(owner: int, facts: Facts, log: LogOrder, writer: Writer, context: Context) -> None:
+    rows = facts.of(InFinal)
+    found = of_senders(rows, context.marks) if owner < 0 else log.judged(owner, rows, facts.of(EndAsked))
     if len(found):
         writer.note(VALUES, 0, {"marks": context.marks.counted(found)})
         writer.rows(VALUES, 0, found)

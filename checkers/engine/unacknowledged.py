@@ -32,9 +32,9 @@ from wrackline.checkers.engine.candidates import (
     is_stray,
     lt,
 )
-from wrackline.checkers.engine.context import Context, run_of
+from wrackline.checkers.engine.context import Context, LogInfo, run_of
 from wrackline.checkers.engine.earliest_proof import Series, at_rows
-from wrackline.checkers.engine.facts import InFinal, Placed, Send
+from wrackline.checkers.engine.facts import EndAsked, InFinal, Placed, Send
 from wrackline.checkers.engine.marks import Marks
 from wrackline.checkers.engine.packed import SENDERS, Writer
 from wrackline.checkers.engine.per_process import Sequence
@@ -226,13 +226,15 @@ def _pairs(earlier: InFinal, later: InFinal, where: Bools, mark: int) -> Candida
 class LogOrder:
     """Looks at one log, from its highest range down."""
 
-    def __init__(self, marks: Marks) -> None:
-        self._marks = marks.bit("out of order") | marks.bit("late")
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._marks = context.marks.bit("out of order") | context.marks.bit("late")
         self._above = InFinal.unknown(0)
         """Of the records above, acknowledged without an offset, that which was so first; or none."""
 
-    def judged(self, rows: InFinal) -> Candidate[Ints]:
-        """Records sent after one above them had been acknowledged."""
+    def judged(self, log: int, rows: InFinal, asked: EndAsked) -> Candidate[Ints]:
+        """Records sent, and end offsets at or below them asked for, after one above them had been
+        acknowledged without an offset."""
         rows = rows.take(np.argsort(rows.offset, kind="stable"))
         acked = rows.take(rows.outcome == SendOutcome.ACKED)
         known = concatenated(InFinal, [acked, self._above])
@@ -242,8 +244,34 @@ class LogOrder:
         over = _disordered(rows.take(late), known.take(who[late]), self._marks)
         first = acked.take(lt(acked.complete_index, acked.below.invoke_index))
         under = _disordered(_below(first), first, self._marks)
-        self._above = known.take(series.rows(rows.offset[:1])[:1]) if len(known) else self._above
-        return concatenated(Candidate[Ints], [over, under])
+        stale = self._stale(log, asked, known, series)
+        self._above = known.take(series.rows(rows.offset[:1])[:1]) if len(known) and len(rows) else known
+        return concatenated(Candidate[Ints], [over, under, stale])
+
+    def _stale(self, log: int, asked: EndAsked, known: InFinal, series: Series) -> Candidate[Ints]:
+        """Answers that do not reach past a record that had been acknowledged."""
+        who = series.rows(asked.offset)
+        late = lt(at_rows(known.complete_index, who), asked.invoke_index)
+        found, above = asked.take(late), known.take(who[late])
+        marks, about = self._context.marks, self._context.logs.get(log, LogInfo())
+        size = len(found)
+        return replace(
+            Candidate[Ints].unknown(size),
+            log=constant(log, size),
+            step=constant(Step.END_ASKED, size),
+            marks=constant(marks.bit("stale") | marks.bit("late"), size),
+            offset=found.offset,
+            other_offset=found.offset,
+            acked=constant(0, size),
+            process=found.process,
+            invoke_index=found.invoke_index,
+            invoke_ns=found.invoke_ns,
+            complete_index=found.complete_index,
+            complete_ns=found.complete_ns,
+            by_ack=Proof(above.complete_index, above.complete_ns, above.offset, above.value),
+            log_end=constant(about.end, size),
+            complete=constant(int(about.complete), size),
+        )
 
 
 def _below(rows: InFinal) -> InFinal:
