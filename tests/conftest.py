@@ -34,8 +34,6 @@ STATE_ROOT = Path(f"/var/tmp/wl-test-{os.getpid()}")
 RUNS_ROOT = Path(f"/var/tmp/wl-test-runs-{os.getpid()}")
 LONG = ("spark", "fleet", "slow")
 """Markers of tests that take long: they begin first, so that no worker is left alone with them at the end."""
-TOGETHER = "judged together"
-"""The files whose runs one analysis judges (``judged_together``): one worker takes them all."""
 
 
 def pytest_sessionstart() -> None:
@@ -86,16 +84,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return (config.rootpath / file).read_text()
 
     def asks_spark(scope: str) -> bool:
-        if scope == TOGETHER:
-            return True
         words = text(scope.partition("::")[0])
         return "pytest.mark.spark" in words and "pytest.mark.fleet" not in words
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            if "def write_runs(" in text(file):
-                return TOGETHER
             return nodeid if "pytest.mark.apart" in text(file) else file
 
         def _assign_work_unit(self, node: Any) -> None:
@@ -119,29 +113,16 @@ def spark() -> Iterator[SparkSession]:
         yield spark
 
 
-@pytest.fixture(scope="session")
-def judged_together(
-    spark: SparkSession,  # noqa: ARG001 - the analysis takes the session that runs
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Mapping[str, Mapping[Path, dict[str, Any]]]:
-    """Name of a test file -> run directory -> verdict, of every file among the tests of this process that has
-    a function ``write_runs(folder)``. All of their runs go through one analysis: what an analysis costs is
-    its plan, whatever the number of small histories."""
-    from wrackline.checkers.analysis import analyze  # late, as above
+@pytest.fixture(scope="module")
+def judged_runs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[Path, Any]:
+    """Run directory -> verdict, of the runs that the test's file writes by its function
+    ``write_runs(folder)``. They are judged in this process, all in one analysis."""
+    from wrackline.checkers.analysis import analyze  # late: most workers have no use for it
 
-    modules = {module.__name__: module for item in request.session.items if (module := _module_of(item))}
-    written: dict[str, list[Path]] = {
-        name: module.write_runs(tmp_path_factory.mktemp("judged")) for name, module in modules.items()
-    }
-    verdicts = iter(analyze([run for runs in written.values() for run in runs]))
-    return {name: {run: next(verdicts) for run in runs} for name, runs in written.items()}
-
-
-def _module_of(item: pytest.Item) -> Any:
-    """The file of a test whose runs are judged with those of others, else None."""
-    module = getattr(item, "module", None)
-    return module if hasattr(module, "write_runs") else None
+    runs = request.module.write_runs(tmp_path_factory.mktemp("judged"))
+    return dict(zip(runs, analyze(runs, engine="local"), strict=True))
 
 
 @pytest.fixture(scope="session")

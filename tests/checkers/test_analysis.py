@@ -5,22 +5,20 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pyarrow.parquet as pq
 import pytest
 
 from tests.checkers.histories import TOPIC, History
+from wrackline.checkers.engine.executor import LocalExecutor
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.runs import AnalysisError, load_run
 from wrackline.checkers.verdict.contracts import UnknownContract
 from wrackline.checkers.verdict.metrics import isr_under
 from wrackline.history.labels import value_label
 from wrackline.history.model import UNKNOWN, TopicInfo, Type
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 S = 1_000_000_000
 A, B, C = 160, 176, 192
@@ -66,7 +64,7 @@ def hasty_run(test_id: str) -> History:
 
 
 @pytest.fixture(scope="module")
-def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Four good directories, one broken, judged together; then one of them under another contract."""
     from wrackline.checkers.analysis import analyze
 
@@ -87,17 +85,16 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     (infrastructure / "infrastructure.json").write_bytes(orjson.dumps({"error": "n2: no route to host"}))
     twin = shutil.copytree(runs["good"], folder / "twin")
     told: list[str] = []
-    assert spark.version
     with pytest.raises(
         AnalysisError, match=r"corrupt or truncated.* \(and 1 more of 7 runs cannot be judged, see above\)"
     ) as raised:
-        analyze([*runs.values(), broken, infrastructure, twin], progress=told.append)
+        analyze([*runs.values(), broken, infrastructure, twin], engine="local", progress=told.append)
     assert "\n" not in str(raised.value)
     assert {path.name for path in raised.value.judged} == {"acks-1", "expected", "good", "hasty", "no-hosts"}
     assert sum("corrupt or truncated" in line for line in told) == 0, "the error says it, once"
     assert sum("twin: same test id as" in line for line in told) == 1
     shutil.rmtree(twin)
-    twice = analyze([runs["acks-1"], runs["acks-1"]], contract="acks-all")
+    twice = analyze([runs["acks-1"], runs["acks-1"]], contract="acks-all", engine="local")
     assert [one["verdict"] for one in twice] == ["violation", "violation"]
     return runs | {"broken": broken, "no-hosts": infrastructure}
 
@@ -107,7 +104,6 @@ def read(path: Path) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.spark
 def test_acks_1_may_lose_what_only_the_leader_had(judged: dict[str, Path]) -> None:
     verdict = read(judged["acks-1"] / "verdict.json")
     assert (verdict["verdict"], verdict["exit_code"]) == ("pass", 0), verdict["reasons"]
@@ -125,7 +121,6 @@ def test_acks_1_may_lose_what_only_the_leader_had(judged: dict[str, Path]) -> No
     assert verdict["counts"]["unproven_unseen"] == 1
 
 
-@pytest.mark.spark
 def test_the_evidence_of_a_lost_write(judged: dict[str, Path]) -> None:
     table = pq.read_table(judged["acks-1"] / "findings.parquet")
     assert table.schema.equals(FINDINGS)
@@ -141,7 +136,6 @@ def test_the_evidence_of_a_lost_write(judged: dict[str, Path]) -> None:
     assert [events[index].f for index in finding["operations"]] == ["send", "send", "drain"]
 
 
-@pytest.mark.spark
 def test_a_forced_contract_has_a_verdict_of_its_own(judged: dict[str, Path]) -> None:
     verdict = read(judged["acks-1"] / "verdict.acks-all.json")
     assert (verdict["verdict"], verdict["exit_code"]) == ("violation", 1)
@@ -149,13 +143,11 @@ def test_a_forced_contract_has_a_verdict_of_its_own(judged: dict[str, Path]) -> 
     assert read(judged["acks-1"] / "verdict.json")["verdict"] == "pass"
 
 
-@pytest.mark.spark
 def test_an_expected_anomaly_is_reproduced(judged: dict[str, Path]) -> None:
     verdict = read(judged["expected"] / "verdict.json")
     assert (verdict["verdict"], verdict["exit_code"]) == ("reproduced", 0)
 
 
-@pytest.mark.spark
 def test_a_good_run_passes_beside_the_others(judged: dict[str, Path]) -> None:
     verdict = read(judged["good"] / "verdict.json")
     assert verdict["verdict"] == "pass", verdict["reasons"]
@@ -163,7 +155,6 @@ def test_a_good_run_passes_beside_the_others(judged: dict[str, Path]) -> None:
     assert pq.read_table(judged["good"] / "findings.parquet").num_rows == 0
 
 
-@pytest.mark.spark
 def test_an_acknowledgement_behind_the_final_read_is_no_loss(judged: dict[str, Path]) -> None:
     """It was: `violation`, lost-write, exit code 1."""
     verdict = read(judged["hasty"] / "verdict.json")
@@ -173,7 +164,6 @@ def test_an_acknowledgement_behind_the_final_read_is_no_loss(judged: dict[str, P
     assert missing == ["clients had stopped before the final read"]
 
 
-@pytest.mark.spark
 def test_thresholds_are_held_against_what_was_measured(judged: dict[str, Path]) -> None:
     conditions = {one["name"]: one for one in read(judged["hasty"] / "verdict.json")["conditions"]}
     assert conditions["threshold latency_ms.healthy.p99"]["detail"] == (
@@ -184,7 +174,6 @@ def test_thresholds_are_held_against_what_was_measured(judged: dict[str, Path]) 
     )
 
 
-@pytest.mark.spark
 def test_broken_runs_leave_no_verdict_and_infrastructure_has_one(judged: dict[str, Path]) -> None:
     assert not (judged["broken"] / "verdict.json").exists()
     verdict = read(judged["no-hosts"] / "verdict.json")
@@ -192,7 +181,6 @@ def test_broken_runs_leave_no_verdict_and_infrastructure_has_one(judged: dict[st
     assert "no route to host" in verdict["headline"]
 
 
-@pytest.mark.spark
 def test_nothing_else_is_left_behind(judged: dict[str, Path]) -> None:
     folder = judged["good"].parent
     assert sorted(one.name for one in folder.iterdir()) == [
@@ -213,7 +201,6 @@ def test_nothing_else_is_left_behind(judged: dict[str, Path]) -> None:
     assert not Path("spark-warehouse").exists()
 
 
-@pytest.mark.spark
 def test_metrics(judged: dict[str, Path]) -> None:
     metrics = read(judged["acks-1"] / "metrics.json")
     [row] = metrics["availability"]
@@ -328,38 +315,23 @@ def test_a_killed_run_is_judged_from_its_write_ahead_file(tmp_path: Path) -> Non
     assert run.final == {}
 
 
-def test_what_spark_says_when_it_fails_becomes_one_line() -> None:
-    from wrackline.checkers.analysis import _cause
-
-    trace = "An error occurred while calling o1.x.\n"
-    trace += ": org.apache.spark.SparkException: Job aborted\n\tat a.b(C.scala)\n"
-    trace += "Caused by: org.apache.spark.memory.SparkOutOfMemoryError: "
-    trace += "There is not enough memory to build.\n\t... 1 more"
-    said = _cause(RuntimeError(trace))
-    assert said.startswith("org.apache.spark.memory.SparkOutOfMemoryError: There is not enough memory")
-    assert "WRACKLINE_SPARK_MEMORY" in said
-    assert "\n" not in said
-    assert _cause(RuntimeError("no such thing\nmore")) == "no such thing"
-    trace = "An exception was thrown from the Python worker:\n"
-    trace += "Traceback (most recent call last):\n  File x, line 1\n    y()\n"
-    assert (
-        _cause(RuntimeError(trace + "ValueError: not a number\n\tat a.b(C.scala)"))
-        == "ValueError: not a number"
-    )
-
-
-@pytest.mark.spark
-def test_a_history_that_breaks_under_the_analysis(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_history_that_breaks_under_the_analysis(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     """The runs judged beside it have their verdicts; this one has a problem, in one line."""
     from wrackline.checkers.analysis import _Job, _judge
+    from wrackline.checkers.engine.spark.executor import SparkExecutor
 
+    local = engine == "local"
+    executor = LocalExecutor() if local else SparkExecutor(request.getfixturevalue("spark"))
     runs = [
         load_run(good_run("brittle").write(tmp_path / "brittle")),
         load_run(good_run("whole").write(tmp_path / "whole")),
     ]
     content = Path(runs[0].files[0]).read_bytes()
     Path(runs[0].files[0]).write_bytes(content[:20] + bytes(200) + content[220:])
-    brittle, whole = _judge(spark, runs, _Job(str(tmp_path / "scratch"))).values()
+    brittle, whole = _judge(executor, runs, _Job("")).values()
     assert "corrupt or truncated" in brittle.problem
     assert "\n" not in brittle.problem
     assert whole.problem == ""

@@ -44,6 +44,10 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: (a | q: (b | final a@0 to 2 short | final a@0",
         "p: (a | q: (b | final a@0 | e: end 2",
     ),
+    "lost-committed from the middle": (
+        "p: a? | e: end 1 | q: b@1 | final b@1",
+        "p: a? | e: end 0 | q: b@0 | final b@0",
+    ),
     "lost-on-replica of a record of unknown outcome": (
         "p: z@0 | p: a? | final z@0 a@1 | n1 holds z@0 a@1 hw 2 | n2 holds z@0 hw 1",
         "p: z@0 | p: a? | final z@0 a@1 | n1 holds z@0 a@1 hw 2 | n2 holds z@0 hw 1 out",
@@ -120,6 +124,10 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: a@1 | p: b@0 | final b@0 a@1",
         "p: b@0 | p: a@1 | final b@0 a@1",
     ),
+    "wrong-offset of a compacted topic": (
+        "p: a@1 of k | final a@0",
+        "p: a@1 of k | p: b@2 of k | final b@2",
+    ),
     "wrong-offset": (
         "p: a@5 | final a@0",
         "p: a@0 | final a@0",
@@ -163,6 +171,10 @@ PAIRS: dict[str, tuple[str, str]] = {
     "poll-rewind": (
         "p: a@0 b@1 | c: from 0 | c: got a@0 b@1 | c: got b@1",
         "p: a@0 b@1 | c: from 0 | c: got a@0 b@1 | c: from 1 | c: got b@1",
+    ),
+    "stale-read of a record acknowledged without an offset": (
+        "p: a+ | e: end 0 | final a@0",
+        "p: a+ | e: end 1 | final a@0",
     ),
     "stale-read": (
         "p: a@0 | p: b@1 | e: end 1 | final a@0 b@1",

@@ -1,6 +1,6 @@
 """Every anomaly on a tiny history of its own: how many findings it gives, and what is said of them.
 
-All histories go through Spark in one batch, with those of other files, told apart by their test ids.
+All histories are judged together, told apart by their test ids.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wrackline.checkers.proving.model.made import Made, make
 from wrackline.checkers.proving.rules import violations
 from wrackline.checkers.verdict.anomaly import Family
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_800)]
+pytestmark = pytest.mark.timeout(1_800)
 """All histories are judged at once, in the first test that asks for it."""
 
 CASES = all_cases()
@@ -60,8 +60,8 @@ def write_runs(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def folder(judged_together: Mapping[str, Mapping[Path, Any]]) -> Path:
-    return next(iter(judged_together[__name__])).parent
+def folder(judged_runs: Mapping[Path, Any]) -> Path:
+    return next(iter(judged_runs)).parent
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_every_check_says_what_it_means() -> None:
         assert one.jepsen
 
 
-def test_spark_and_numpy_agree_on_linearizability(findings: dict[str, list[dict[str, Any]]]) -> None:
+def test_the_judge_and_numpy_agree_on_linearizability(findings: dict[str, list[dict[str, Any]]]) -> None:
     """Per partition of every case."""
     verdicts: Counter[bool] = Counter()
     for history in CASES:

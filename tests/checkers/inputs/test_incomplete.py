@@ -17,7 +17,7 @@ from wrackline.history.model import RunInfo
 from wrackline.history.tally import TALLY_KEY
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 Rows = list[dict[str, Any]]
 
@@ -124,15 +124,11 @@ def test_a_history_of_an_earlier_version_is_judged_unless_its_indexes_have_a_hol
         load_run(tmp_path / "run")
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("row_group", [None, 16])
-def test_answers_that_the_recorder_never_got_are_missed(
-    spark: SparkSession, row_group: int | None, tmp_path: Path
-) -> None:
+def test_answers_that_the_recorder_never_got_are_missed(row_group: int | None, tmp_path: Path) -> None:
     """Nothing in the file says so but the processes: each does one thing at a time."""
     from wrackline.checkers.analysis import analyze
 
-    assert spark.version
     run_dir = whole(tmp_path / "run", row_group)
     file = run_dir / "history.parquet"
     info, table = RunInfo.from_json(pq.read_metadata(file).metadata[b"wrackline"]), pq.read_table(file)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.checkers.histories import History
+from wrackline.checkers.engine.executor import LocalExecutor
 from wrackline.checkers.inputs.runs import AnalysisError, load_run
 from wrackline.harness.cli.main import main
 from wrackline.history.files import open_writer, put_info
@@ -152,19 +153,17 @@ def test_a_history_that_cannot_be_loaded_is_refused_in_one_line(name: str, tmp_p
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.spark
 def test_bad_histories_do_not_stop_the_others_from_being_judged(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Through the command line: exit code 2, one line for each of those that are none, and nothing of a
     stack."""
-    assert spark.version
     every = {**FOOTER, **EVENTS}
     bad = {name: spoiled(tmp_path, name, spoil) for name, (spoil, _) in every.items()}
     whole = [good(f"whole-{n}").write(tmp_path / f"whole-{n}") for n in range(2)]
     directories = [whole[0], *bad.values(), whole[1]]
     with pytest.raises(SystemExit) as ended:
-        main(["analyze", *map(str, directories)])
+        main(["analyze", *map(str, directories), "--engine", "local"])
     told = capsys.readouterr().err
     assert ended.value.code == 2
     assert "Traceback" not in told
@@ -178,11 +177,7 @@ def test_bad_histories_do_not_stop_the_others_from_being_judged(
         assert not [row for row in verdict["anomalies"] if row["count"]]
 
 
-@pytest.mark.spark
-def test_a_single_bad_history_is_reported_once(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert spark.version
+def test_a_single_bad_history_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = spoiled(tmp_path, "alone", EVENTS["an index twice"][0])
     with pytest.raises(SystemExit) as ended:
         main(["analyze", str(directory)])
@@ -191,8 +186,7 @@ def test_a_single_bad_history_is_reported_once(
     assert told.count("makes no sense") == 1, told
 
 
-@pytest.mark.spark
-def test_a_run_that_becomes_unreadable_does_not_stop_the_others(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_that_becomes_unreadable_does_not_stop_the_others(tmp_path: Path) -> None:
     """A second look at a history that cannot be read is no news (a phantom makes it look at all sends
     again)."""
     from wrackline.checkers.analysis import _Job, _judge
@@ -201,14 +195,13 @@ def test_a_run_that_becomes_unreadable_does_not_stop_the_others(spark: SparkSess
     runs = [load_run(good("gone").write(tmp_path / "gone")), load_run(phantom.write(tmp_path / "phantom"))]
     content = Path(runs[0].files[0]).read_bytes()
     Path(runs[0].files[0]).write_bytes(content[:20] + bytes(200) + content[220:])
-    gone, found = _judge(spark, runs, _Job(str(tmp_path / "scratch"))).values()
+    gone, found = _judge(LocalExecutor(), runs, _Job("")).values()
     assert "corrupt or truncated" in gone.problem
     assert (found.problem, found.found.total("phantom")) == ("", 1)
 
 
-@pytest.mark.spark
 def test_an_unexpected_exception_fails_only_the_run_that_raised_it(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a history makes the analysis raise: by halves it is found out which it is."""
     from wrackline.checkers import analysis
@@ -216,14 +209,14 @@ def test_an_unexpected_exception_fails_only_the_run_that_raised_it(
     runs = [load_run(good(f"run-{n}").write(tmp_path / f"run-{n}")) for n in range(5)]
     real = analysis.judge
 
-    def judge(tables: Any) -> Any:
-        if any(run.info.test_id == "run-3" for run in tables.runs):
+    def judge(executor: Any, some: Any) -> Any:
+        if any(run.info.test_id == "run-3" for run in some):
             raise KeyError("nobody thought of it")
-        return real(tables)
+        return real(executor, some)
 
     monkeypatch.setattr(analysis, "judge", judge)
     told: list[str] = []
-    outcomes = analysis._judge(spark, runs, analysis._Job(str(tmp_path / "scratch"), told.append))
+    outcomes = analysis._judge(LocalExecutor(), runs, analysis._Job("", told.append))
     problems = {path.name: outcome.problem for path, outcome in outcomes.items() if outcome.problem}
     assert list(problems) == ["run-3"]
     assert "nobody thought of it" in problems["run-3"]
@@ -235,14 +228,16 @@ def test_a_worker_that_lacks_a_library_is_no_fault_of_the_history(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from wrackline.checkers import analysis
+    from wrackline.checkers.engine.spark.executor import SparkExecutor
 
-    def judge(tables: Any) -> Any:
+    def judge(executor: Any, _runs: Any) -> Any:
         def lacking(_batches: Any) -> Any:
             __import__("a_library_that_no_worker_has")
 
-        tables.spark.range(1).mapInArrow(lacking, "id bigint").collect()
+        table = pa.table({"id": [1]})
+        list(executor.table(table, 1).mapped(lacking, table.schema).batches())
 
     monkeypatch.setattr(analysis, "judge", judge)
     run = load_run(good("run").write(tmp_path / "run"))
     with pytest.raises(AnalysisError, match="has no Python module a_library_that_no_worker_has: install"):
-        analysis._judge(spark, [run], analysis._Job(str(tmp_path / "scratch")))
+        analysis._judge(SparkExecutor(spark), [run], analysis._Job(""))

@@ -81,15 +81,14 @@ def write_runs(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def anomalies(judged_together: Mapping[str, Mapping[Path, dict[str, Any]]]) -> dict[str, Counter[str]]:
+def anomalies(judged_runs: Mapping[Path, dict[str, Any]]) -> dict[str, Counter[str]]:
     """Test id -> anomalies found."""
     return {
         run.name: Counter({row["anomaly"]: row["count"] for row in verdict["anomalies"] if row["count"]})
-        for run, verdict in judged_together[__name__].items()
+        for run, verdict in judged_runs.items()
     }
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("number", range(OF_EACH))
 @pytest.mark.parametrize("one", MUTATIONS, ids=lambda one: one.name)
 def test_a_mutation_is_found_and_nothing_else(
@@ -99,21 +98,19 @@ def test_a_mutation_is_found_and_nothing_else(
     assert set(found) - {"unproven-write"} == one.findings
 
 
-@pytest.mark.spark
 def test_what_one_change_brought_about_is_one_incident(
-    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+    judged_runs: Mapping[Path, dict[str, Any]],
 ) -> None:
     """Of each mutation, and of each case."""
     wrong = {
         run.name: [one["sentence"] for one in verdict["incidents"]]
-        for run, verdict in judged_together[__name__].items()
+        for run, verdict in judged_runs.items()
         if not run.name.startswith("correct")
         and sum(verdict["incident_counts"].values()) != (" good " not in f" {run.name} ".replace(",", " "))
     }
     assert not wrong
 
 
-@pytest.mark.spark
 def test_correct_histories_have_no_findings(anomalies: dict[str, Counter[str]]) -> None:
     alarms = {}
     for seed in CORRECT:
@@ -122,7 +119,6 @@ def test_correct_histories_have_no_findings(anomalies: dict[str, Counter[str]]) 
     assert not alarms
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("anomaly", PAIRS)
 def test_the_bad_case_of_an_anomaly_shows_it_and_the_good_case_does_not(
     anomaly: str, anomalies: dict[str, Counter[str]]
@@ -131,7 +127,6 @@ def test_the_bad_case_of_an_anomaly_shows_it_and_the_good_case_does_not(
     assert set(anomalies[f"good {anomaly}"]) - {"unproven-write"} == set()
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("anomaly", PAIRS)
 def test_a_case_among_the_events_of_others_shows_what_it_shows_alone(
     anomaly: str, anomalies: dict[str, Counter[str]]

@@ -72,8 +72,8 @@ def write_runs(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def findings(judged_together: Mapping[str, Mapping[Path, Any]]) -> dict[str, Found]:
-    return {run.name: found_in(run) for run in judged_together[__name__]}
+def findings(judged_runs: Mapping[Path, Any]) -> dict[str, Found]:
+    return {run.name: found_in(run) for run in judged_runs}
 
 
 def found_in(run: Path) -> Found:
@@ -82,7 +82,6 @@ def found_in(run: Path) -> Found:
     return Counter((row["anomaly"], row["where"]) for row in rows if row["anomaly"] != "unproven-write")
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("number", range(OF_EACH))
 @pytest.mark.parametrize("one", MUTATIONS, ids=lambda one: one.name)
 def test_a_mutation_is_found_once_and_nothing_else(
@@ -91,12 +90,10 @@ def test_a_mutation_is_found_once_and_nothing_else(
     assert findings[f"{one.name}-{number}"] == {(one.anomaly, str(one.rule)): 1}
 
 
-@pytest.mark.spark
 def test_correct_histories_have_no_findings(findings: dict[str, Found]) -> None:
     assert {seed: found for seed in CORRECT if (found := findings[str(seed)])} == {}
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("name", OBJECT_PAIRS)
 def test_one_case_breaks_the_rule_and_its_neighbour_does_not(name: str, findings: dict[str, Found]) -> None:
     rule, anomaly = OBJECT_PAIRS[name][0], f"{name.split()[0]}-not-linearizable"

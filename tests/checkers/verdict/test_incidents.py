@@ -16,7 +16,7 @@ from wrackline.checkers.proving.cases.language import TOPIC, parse
 from wrackline.checkers.proving.model.made import write_events
 from wrackline.history.model import CONTROL, NEMESIS, PARTITION, Event, Type
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_800)]
+pytestmark = pytest.mark.timeout(1_800)
 
 SECOND = 1_000_000_000
 BEFORE = (0.5, 1, 0)
@@ -100,9 +100,9 @@ def write_runs(folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def verdicts(
-    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+    judged_runs: Mapping[Path, dict[str, Any]],
 ) -> dict[str, dict[str, Any]]:
-    return {run.name: verdict for run, verdict in judged_together[__name__].items()}
+    return {run.name: verdict for run, verdict in judged_runs.items()}
 
 
 def sentences(verdict: Mapping[str, Any]) -> list[str]:
@@ -149,9 +149,9 @@ def test_what_is_allowed_by_itself_is_evidence_of_the_violation(verdicts: dict[s
 
 
 def test_an_incident_names_the_rows_of_its_findings(
-    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+    judged_runs: Mapping[Path, dict[str, Any]],
 ) -> None:
-    for run, verdict in judged_together[__name__].items():
+    for run, verdict in judged_runs.items():
         rows = pq.read_table(run / "findings.parquet", columns=["anomaly", "topic", "partition"]).to_pylist()
         named: list[int] = []
         for incident in verdict["incidents"]:
@@ -164,9 +164,9 @@ def test_an_incident_names_the_rows_of_its_findings(
 
 
 def test_what_is_explained_is_evidence_of_an_incident(
-    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+    judged_runs: Mapping[Path, dict[str, Any]],
 ) -> None:
-    for run, verdict in judged_together[__name__].items():
+    for run, verdict in judged_runs.items():
         told = {
             (one["id"], seen["anomaly"]): seen["count"]
             for one in verdict["incidents"]

@@ -15,7 +15,7 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import run
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_800)]
+pytestmark = pytest.mark.timeout(1_800)
 
 DEFECT = Setup(
     seed=3,
@@ -37,9 +37,9 @@ def write_runs(folder: Path) -> list[Path]:
 
 
 def test_what_was_cut_in_virtual_time_is_told_with_its_lines(
-    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+    judged_runs: Mapping[Path, dict[str, Any]],
 ) -> None:
-    [(folder, judged)] = judged_together[__name__].items()
+    [(folder, judged)] = judged_runs.items()
     verdict = orjson.loads(orjson.dumps(judged))
     assert add_lines(folder, verdict, read_info(folder).started_at)
     [one] = verdict["incidents"]

@@ -112,9 +112,8 @@ def write_runs(folder: Path) -> list[Path]:
     return cases + [run for pair in travelled(folder) for run in pair]
 
 
-@pytest.mark.spark
-def test_what_jepsen_calls_an_error(judged_together: Judged) -> None:
-    verdicts = list(judged_together[__name__].values())[: len(CASES)]
+def test_what_jepsen_calls_an_error(judged_runs: Judged) -> None:
+    verdicts = list(judged_runs.values())[: len(CASES)]
     found = {
         name: {
             said["anomaly"]: said["count"]
@@ -165,10 +164,9 @@ def travelled(folder: Path) -> list[tuple[Path, Path]]:
     return runs
 
 
-@pytest.mark.spark
-def test_what_is_exported_and_imported_is_judged_alike(judged_together: Judged) -> None:
+def test_what_is_exported_and_imported_is_judged_alike(judged_runs: Judged) -> None:
     """Groups, seeks, faults and final reads included: no finding is lost on the way and none comes up."""
-    verdicts = list(judged_together[__name__].values())[len(CASES) :]
+    verdicts = list(judged_runs.values())[len(CASES) :]
     before, after = verdicts[::2], verdicts[1::2]
     assert [_counts(verdict) for verdict in after] == [_counts(verdict) for verdict in before]
     assert len(before) == len(TRAVELS)

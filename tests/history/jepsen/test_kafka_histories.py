@@ -97,17 +97,16 @@ def write_runs(folder: Path) -> list[Path]:
     return runs
 
 
-@pytest.mark.spark
 def test_what_jepsen_finds_in_its_own_histories(
-    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+    judged_runs: Mapping[Path, dict[str, Any]],
 ) -> None:
     """And the same again when each is exported and imported once more."""
-    verdicts = list(judged_together[__name__].values())
+    verdicts = list(judged_runs.values())
     expected = {one.name: dict(one.ours) for one in DRAWN}
     for some in (verdicts[::2], verdicts[1::2]):
         assert {one.name: said(verdict) for one, verdict in zip(DRAWN, some, strict=True)} == expected
     assert not any(verdict["verdict"] == "pass" for verdict in verdicts)
-    runs = list(judged_together[__name__])
+    runs = list(judged_runs)
     ends = {one.name: transaction_ends(run) for one, run in zip(DRAWN, runs[::2], strict=True)}
     nobodys = {"transactions": 2, "ends_asked": 0, "committed": 2, "aborted": 0, "unknown": 0}
     assert ends["G1c: by reads"] == {"": nobodys}, "Jepsen does not tell whose they are"

@@ -1,56 +1,59 @@
-"""Registers and queues in Spark: the same findings as the exact checks, and verdicts of whole runs."""
+"""Registers and queues in the plan: the same findings as the exact checks, and verdicts of whole runs."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from wrackline.checkers.engine.tables import Tables
 
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
+from tests.checkers.without_spark import contradictions
+from wrackline.checkers.anomalies.about import about
 from wrackline.checkers.anomalies.object_evidence import culprits
+from wrackline.checkers.anomalies.places import Places
+from wrackline.checkers.anomalies.registry import marks
+from wrackline.checkers.engine.candidates import Candidate
+from wrackline.checkers.engine.context import topics_of
 from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import MODELS, referee
 from wrackline.history.model import MARKER, UNKNOWN, Record, Type, value_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 """All histories are judged at once, in the first test that asks for it."""
 
 
 @pytest.mark.parametrize("span", [150, 1 << 20])
-def test_spark_finds_what_the_exact_checks_find(spark: SparkSession, span: int, tmp_path: Path) -> None:
-    from wrackline.checkers.plan import judge  # late: most workers have no use for Spark
-
+def test_the_plan_finds_what_the_exact_checks_find(span: int, tmp_path: Path) -> None:
     made = [(model, *objects(model, seed)) for model in WORKLOADS for seed in (10, 11)]
     runs = [loaded(run, tmp_path / str(n), 200) for n, (_, run, _) in enumerate(made)]
-    found = judge(Tables(spark, runs), span=span)
+    found = contradictions(runs, span)
+    topics = topics_of(runs)
     said: dict[int, set[Any]] = {number: set() for number in range(len(runs))}
-    for workload in WORKLOADS.values():
-        wrong = culprits(found.evidence, workload)
-        c = wrong.c
-        columns = (c.run, c.partition, c.rule, c.found.value, c.found.other, c.contradicted)
-        for run, *about, calls in wrong.rows.select(*columns, c.calls).collect():
-            witness = frozenset(call["inv"] for call in calls)
-            said[run].add((*about, witness))
-            partition, rule, _, _, contradicted = about
-            if rule != "not empty" or contradicted == 1:
-                model, _, tables = made[run]
-                table = tables[partition]
-                rows = np.flatnonzero(np.isin(table.inv, list(witness)))
-                brute = is_register if model is Model.REGISTER else is_queue
-                assert not brute(table.rows(rows)), (run, about)
+    for number, run in enumerate(runs):
+        known = about(number, run, topics)
+        for log in known.logs.values():
+            mine = found.take(found.log == log.number)
+            at = Places(known, log, Candidate[Ints].unknown(0), mine, marks())
+            for one in (wrong for workload in WORKLOADS.values() for wrong in culprits(at, workload)):
+                witness = frozenset(call.inv for call in one.calls)
+                what = (log.partition, str(one.rule), one.found.value, one.found.other, one.contradicted)
+                said[number].add((*what, witness))
+                if one.rule != "not empty" or one.contradicted == 1:
+                    model, _, tables = made[number]
+                    table = tables[log.partition]
+                    rows = np.flatnonzero(np.isin(table.inv, list(witness)))
+                    brute = is_register if model is Model.REGISTER else is_queue
+                    assert not brute(table.rows(rows)), (number, what)
     kinds: dict[Model, set[str]] = {model: set() for model in WORKLOADS}
     for number, (model, _, tables) in enumerate(made):
         assert rough(said[number]) == rough(expected(model, tables))
@@ -139,10 +142,10 @@ def write_runs(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def judged(judged_together: Mapping[str, Mapping[Path, dict[str, Any]]]) -> dict[str, Any]:
+def judged(judged_runs: Mapping[Path, dict[str, Any]]) -> dict[str, Any]:
     """Verdict, findings and directory of every run."""
     found: dict[str, Any] = {}
-    for run, verdict in judged_together[__name__].items():
+    for run, verdict in judged_runs.items():
         rows = pq.read_table(run / "findings.parquet", schema=FINDINGS).to_pylist()
         found[run.name] = (verdict, [row for row in rows if row["anomaly"] in MODELS], run)
     return found
