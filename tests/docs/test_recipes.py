@@ -112,7 +112,7 @@ from tests.checkers.without_spark import candidates
 
 from wrackline.checkers.proving.cases.language import parse
 from wrackline.checkers.proving.model.made import write_events
-from wrackline.checkers.anomalies.registry import bit_of, names
+from wrackline.checkers.anomalies.registry import marks, names
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.anomalies.late_ack import LATE_ACK
 
@@ -122,7 +122,7 @@ def test_the_mark_is_on_the_case_and_not_on_its_neighbour(tmp_path, case, there)
     history = parse(PAIRS["late-ack"][case])
     write_events(tmp_path, history.info, history.events)
     found, _ = candidates([load_run(tmp_path)], 1000)
-    marked = [int(marks) & bit_of(LATE_ACK) for marks in found.marks] if len(found) else []
+    marked = [int(bits) & marks().bit(LATE_ACK) for bits in found.marks] if len(found) else []
     assert any(marked) is there
 
 
@@ -178,7 +178,7 @@ OF_EVERY_ANOMALY = (
     "tests/docs/test_references.py::test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is",
 )
 """Tests that go through all anomalies: the recipe leaves nothing out."""
-BY_SPARK = ("tests/checkers/proving/test_proving.py", "tests/checkers/anomalies/test_anomalies.py")
+JUDGED = ("tests/checkers/proving/test_proving.py", "tests/checkers/anomalies/test_anomalies.py")
 
 RECIPES = {
     "A fault": ("tests/nemesis/faults", "test_priority.py", FAULT_TEST, 3),
@@ -254,12 +254,11 @@ def test_an_anomaly_is_one_file_one_pair_of_cases_and_one_row(tree: Path) -> Non
     passes(tree, *OF_EVERY_ANOMALY)
 
 
-@pytest.mark.spark
 @pytest.mark.nightly
 @pytest.mark.timeout(SPARK_PATIENCE_S)
-def test_spark_finds_the_anomaly_of_the_recipe_and_the_report_explains_it(tree: Path) -> None:
+def test_the_judge_finds_the_anomaly_of_the_recipe_and_the_report_explains_it(tree: Path) -> None:
     apply(tree, section("An anomaly"))
-    told = passes(tree, "-rp", *BY_SPARK, patience_s=SPARK_PATIENCE_S)
+    told = passes(tree, "-rp", *JUDGED, patience_s=SPARK_PATIENCE_S)
     assert "::test_the_bad_case_of_an_anomaly_shows_it_and_the_good_case_does_not[late-ack]" in told
 
 
