@@ -1,0 +1,133 @@
+"""What the coordinator of transactions and the coordinators of groups were asked, as a state machine for each
+transactional id: which of its transactions are open, which ended, and which may still take effect.
+
+A transaction begins when its producer is ready (wrackline.history.model). To be ready the producer has asked
+the coordinator to end whatever its transactional id had open, and has waited for that (KIP-98,
+InitProducerId): so whatever began before it is *settled* by it. What was open then and nobody had asked to
+commit is aborted; its producer is fenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from wrackline.checkers.verdict.metrics import TransactionEnds
+
+COMMIT, COMMITTED = "commit", "committed"
+InGroup = tuple[str, int]
+"""A group, and the log that it has committed an offset of."""
+
+
+@dataclass(slots=True)
+class Transaction:
+    """Fields of its end are None while that is not on record."""
+
+    number: int
+    transactional_id: str | None = None
+    """None: it is not on record."""
+    process: int = -1
+    invoke_index: int | None = None
+    invoke_ns: int | None = None
+    complete_index: int | None = None
+    complete_ns: int | None = None
+    type: str | None = None
+    asked: str | None = None
+    """``commit`` or ``abort``."""
+    end_ns: int | None = None
+    """When that was asked for."""
+    paired: bool = False
+    """Its completion follows its invocation in its process."""
+    settled_by: Transaction | None = None
+    """The next one of its transactional id: since that began it takes effect no more."""
+    records: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(log, value) -> offset of the acknowledgement, or a code (wrackline.history.model)."""
+
+    @property
+    def never_asked(self) -> bool:
+        """It ended without success, and nobody ever asked for its commit. Where the transactional id is on
+        record, so is whatever was asked for."""
+        silent = self.asked is None and self.transactional_id is not None
+        return self.type == "info" and (self.asked == "abort" or silent)
+
+    @property
+    def may_be_committed(self) -> bool:
+        return self.type != "fail" and not self.never_asked
+
+    @property
+    def fenced_by(self) -> Transaction | None:
+        """The transaction whose producer had fenced this one's before anybody asked for its commit."""
+        newer = self.settled_by
+        if newer is None or newer.invoke_ns is None or self.end_ns is None or self.asked != "commit":
+            return None
+        return newer if self.end_ns > newer.invoke_ns else None
+
+
+@dataclass(slots=True)
+class Offsets:
+    """Offsets that a group committed, or was told that it had (-1: none), each with its log."""
+
+    f: str
+    """``commit`` or ``committed``."""
+    group: str
+    offsets: dict[int, int]
+    txn: int | None
+    process: int
+    invoke_index: int
+    type: str = "info"
+    """``info`` where it never completed."""
+    complete_index: int | None = None
+    complete_ns: int | None = None
+
+    @property
+    def last_index(self) -> int:
+        """Of its completion, else of its invocation."""
+        return self.invoke_index if self.complete_index is None else self.complete_index
+
+
+@dataclass(slots=True)
+class Coordinator:
+    transactions: dict[int, Transaction] = field(default_factory=dict)
+    """By number, in the order in which they began."""
+    offsets: list[Offsets] = field(default_factory=list)
+    """Commits and answers, in the order in which they began."""
+    _newest: dict[str, Transaction] = field(default_factory=dict)
+    """By transactional id."""
+
+    def begin(self, one: Transaction) -> None:
+        self.transactions[one.number] = one
+        if one.transactional_id is not None:
+            if before := self._newest.get(one.transactional_id):
+                before.settled_by = one
+            self._newest[one.transactional_id] = one
+
+    def ends(self) -> dict[str, TransactionEnds]:
+        """The metric ``transaction-ends``, by transactional id (empty where it is not on record)."""
+        counts: dict[str, list[int]] = {}
+        for one in self.transactions.values():
+            of_id = counts.setdefault(one.transactional_id or "", [0] * 5)
+            kind = {"ok": 2, "fail": 3}.get(one.type or "info", 4)
+            for at in (0, 1, kind) if one.end_ns is not None else (0, kind):
+                of_id[at] += 1
+        return {name: TransactionEnds(*numbers) for name, numbers in counts.items()}
+
+    @property
+    def commits(self) -> Iterator[Offsets]:
+        """Those that may have taken effect."""
+        return (one for one in self.offsets if one.f == COMMIT and one.type != "fail")
+
+    def commits_of(self) -> dict[InGroup, list[Offsets]]:
+        """The same, by what they are of."""
+        return _by_group(self.commits)
+
+    def answers_of(self) -> dict[InGroup, list[Offsets]]:
+        """Answers, by what they are of."""
+        return _by_group(one for one in self.offsets if one.f == COMMITTED and one.type == "ok")
+
+
+def _by_group(some: Iterable[Offsets]) -> dict[InGroup, list[Offsets]]:
+    found: dict[InGroup, list[Offsets]] = {}
+    for one in some:
+        for log in one.offsets:
+            found.setdefault((one.group, log), []).append(one)
+    return found
