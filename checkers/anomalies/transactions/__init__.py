@@ -24,7 +24,12 @@ from wrackline.checkers.anomalies.transactions.cycles import cycles
 from wrackline.checkers.anomalies.transactions.events import KINDS, decoded
 from wrackline.checkers.anomalies.transactions.inputs import unprocessed_inputs
 from wrackline.checkers.anomalies.transactions.join import joined
-from wrackline.checkers.anomalies.transactions.reads import aborted_reads, precommitted_reads, unstable_reads
+from wrackline.checkers.anomalies.transactions.reads import (
+    aborted_reads,
+    precommitted_offsets,
+    precommitted_reads,
+    unstable_reads,
+)
 from wrackline.checkers.anomalies.transactions.wholeness import torn_transactions, zombie_transactions
 from wrackline.checkers.anomalies.walks import Figure, Walk
 from wrackline.checkers.verdict.anomaly import Family, Promise
@@ -33,6 +38,7 @@ __all__ = ["TRANSACTIONS", "find"]
 
 _CHECKS = (
     precommitted_reads,
+    precommitted_offsets,
     aborted_reads,
     unstable_reads,
     torn_transactions,

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from wrackline.checkers.verdict.metrics import TransactionEnds
 
 COMMIT, COMMITTED = "commit", "committed"
-InGroup = tuple[str, int]
-"""A group, and the log that it has committed an offset of."""
 
 
 @dataclass(slots=True)
@@ -85,6 +83,40 @@ class Offsets:
         return self.invoke_index if self.complete_index is None else self.complete_index
 
 
+@dataclass(frozen=True, slots=True)
+class SentOffset:
+    """An offset that a transaction sends to a group."""
+
+    transaction: Transaction
+    commit: Offsets
+    log: int
+    offset: int
+    commits: list[Offsets]
+    """All of its group in that log that may have taken effect."""
+    answers: list[Offsets]
+    """All that the group was told of that log."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else committed it."""
+        return sum(one.offsets[self.log] == self.offset for one in self.commits) == 1
+
+    @property
+    def shown_by(self) -> Iterator[Offsets]:
+        """Answers that can only be of this commit."""
+        some = self.answers if self.alone else ()
+        return (one for one in some if one.offsets[self.log] == self.offset)
+
+    def accounted(self, told: int) -> bool:
+        """Whether another commit, of what was told, may have taken effect after this one."""
+        return any(
+            other is not self.commit
+            and other.offsets[self.log] == told
+            and (other.type != "ok" or other.last_index > self.commit.invoke_index)
+            for other in self.commits
+        )
+
+
 @dataclass(slots=True)
 class Coordinator:
     transactions: dict[int, Transaction] = field(default_factory=dict)
@@ -116,17 +148,21 @@ class Coordinator:
         """Those that may have taken effect."""
         return (one for one in self.offsets if one.f == COMMIT and one.type != "fail")
 
-    def commits_of(self) -> dict[InGroup, list[Offsets]]:
-        """The same, by what they are of."""
-        return _by_group(self.commits)
+    def sent(self) -> Iterator[SentOffset]:
+        """The offsets of transactions whose commits may have taken effect."""
+        commits = _by_group(self.commits)
+        answers = _by_group(one for one in self.offsets if one.f == COMMITTED and one.type == "ok")
+        for one in self.commits:
+            whose = None if one.txn is None else self.transactions.get(one.txn)
+            for log, offset in one.offsets.items() if whose is not None else ():
+                assert whose is not None
+                place = one.group, log
+                yield SentOffset(whose, one, log, offset, commits[place], answers.get(place, []))
 
-    def answers_of(self) -> dict[InGroup, list[Offsets]]:
-        """Answers, by what they are of."""
-        return _by_group(one for one in self.offsets if one.f == COMMITTED and one.type == "ok")
 
-
-def _by_group(some: Iterable[Offsets]) -> dict[InGroup, list[Offsets]]:
-    found: dict[InGroup, list[Offsets]] = {}
+def _by_group(some: Iterable[Offsets]) -> dict[tuple[str, int], list[Offsets]]:
+    """By their groups and logs."""
+    found: dict[tuple[str, int], list[Offsets]] = {}
     for one in some:
         for log in one.offsets:
             found.setdefault((one.group, log), []).append(one)

@@ -37,9 +37,9 @@ from wrackline.checkers.inputs.table import Table, concatenated, constant
 
 
 def cycles(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
-    """Of each component of writes and real time the shortest cycle through its first node, edge by edge, and so
-    of each component of reads alone; of each component of all with a read that does not lie within one of those,
-    the shortest cycle through that read."""
+    """Of each component of writes and real time the shortest cycle through its first node, edge by edge, and
+    so of each component of reads alone; of each component of all with a read that does not lie within one of
+    those, the shortest cycle through that read."""
     graph = graph_of(events, joined, about)
     nodes, edges = graph.nodes, graph.edges
     for circle in circles(graph):
@@ -82,7 +82,7 @@ def graph_of(events: Events, joined: Joined, about: AboutRun) -> Graph:
     records = records.take(_counts(records, events.final, about))
     nodes, node_of = _nodes(operations, np.unique(records.of))
     node, complete, is_sent = (c[records.of] for c in (node_of, operations.complete, operations.sends == 1))
-    logs, log = np.unique(records.log, return_inverse=True)
+    log = np.unique(records.log, return_inverse=True)[1]
     at = log * (1 + records.offset.max(initial=0)) + records.offset
     sent = np.lexsort((records.value, complete, at))
     sent = sent[is_sent[sent]]
@@ -143,8 +143,8 @@ def _operations(events: Events, joined: Joined) -> tuple[_Operations, Records]:
 
 
 def _nodes(operations: _Operations, some: Ints) -> tuple[Nodes, Ints]:
-    """The transactions of these operations, in the order in which they began, and the place of each operation's
-    among them."""
+    """The transactions of these operations, in the order in which they began, and the place of each
+    operation's among them."""
     every = operations.take(some)
     txns, which = np.unique(every.txn, return_inverse=True)
 
@@ -183,6 +183,7 @@ def _said(step: Step, graph: Graph, about: AboutRun) -> str:
     if edges.reads[row]:
         return f"{source} sent value {value}, which {target} read {at}"
     return (
-        f"{source} wrote value {value} {at}, before value {about.value(int(edges.next_value[row]))} that {target} "
+        f"{source} wrote value {value} {at}, before value {about.value(int(edges.next_value[row]))} that "
+        f"{target} "
         f"wrote at offset {int(edges.next_offset[row]):,}"
     )

@@ -34,8 +34,8 @@ _OK = "ok"
 
 @dataclass(frozen=True, slots=True)
 class Records(Table[Ints]):
-    """Records, each with what it is ``of``: a place in ``Events.polls``, or the index of an event of the final
-    read."""
+    """Records, each with what it is ``of``: a place in ``Events.polls``, or the index of an event of the
+    final read."""
 
     log: Ints
     value: Ints

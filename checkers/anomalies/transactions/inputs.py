@@ -14,13 +14,13 @@ from wrackline.checkers.anomalies.transactions.join import Joined
 
 
 def unprocessed_inputs(events: Events, _: Joined, about: AboutRun) -> Iterator[Finding]:
-    """Of records that are in the final read. A transaction of unknown end may have processed what it was given.
-    Of a compacted topic nothing is said: a record that was to be given again may be gone by then."""
+    """Of records that are in the final read. A transaction of unknown end may have processed what it was
+    given. Of a compacted topic nothing is said: a record that was to be given again may be gone by then."""
     reached: dict[tuple[str, int], Offsets] = {}
     for one in events.coordinator.commits:
-        for log in one.offsets if one.type == "ok" else ():
-            before = reached.get((one.group, log), one)
-            reached[one.group, log] = max(before, one, key=lambda c: (c.offsets[log], c.last_index))
+        for number in one.offsets if one.type == "ok" else ():
+            before = reached.get((one.group, number), one)
+            reached[one.group, number] = max(before, one, key=lambda c: (c.offsets[number], c.last_index))
     for (group, number), last in reached.items():
         log = about.of_number[number]
         if log.compacted:
@@ -50,9 +50,11 @@ def unprocessed_inputs(events: Events, _: Joined, about: AboutRun) -> Iterator[F
                 value=value,
                 operations=[int(events.polls.index[poll]), last.complete_index, int(events.final.of[row])],
                 sentence=(
-                    f"Value {about.value(value)} is at offset {offset:,} of {log}, and group {group} committed "
+                    f"Value {about.value(value)} is at offset {offset:,} of {log}, and group {group} "
+                    "committed "
                     f"offset {last.offsets[number]:,} (process {about.process(last.process)} did, at "
-                    f"{seconds(last.complete_ns)}), but the group was given that record in aborted transactions "
+                    f"{seconds(last.complete_ns)}), but the group was given that record in aborted "
+                    "transactions "
                     f"alone, last to process {about.process(int(events.polls.process[poll]))} at "
                     f"{seconds(poll_ns)}"
                 ),

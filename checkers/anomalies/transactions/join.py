@@ -1,4 +1,5 @@
-"""Which records of transactions were given to whom, and which are in the final read: by partition and value."""
+"""Which records of transactions were given to whom, and which are in the final read: by partition and
+value."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ def precommitted_reads(events: Events, joined: Joined, about: AboutRun) -> Itera
             )
         else:
             sentence = (
-                f"Transaction {one.number} sent value {value} at {seconds(one.invoke_ns)} and read it itself, "
+                f"Transaction {one.number} sent value {value} at {seconds(one.invoke_ns)} and read it "
+                "itself, "
                 f"{at}, when it cannot have been committed yet"
             )
         yield Finding(
@@ -50,6 +51,33 @@ def precommitted_reads(events: Events, joined: Joined, about: AboutRun) -> Itera
             sentence=sentence,
             since_ns=one.invoke_ns,
             until_ns=poll_ns,
+        )
+
+
+def precommitted_offsets(events: Events, _: Joined, about: AboutRun) -> Iterator[Finding]:
+    """``precommitted-read`` of offsets: a group was told that it has those of a transaction, which nobody
+    else committed, before the commit of the transaction was asked for. ``where``: ``offsets``."""
+    for sent in events.coordinator.sent():
+        one = sent.transaction
+        early = (a for a in sent.shown_by if _none(a.complete_ns) < _none(one.end_ns))
+        answer = min(early, key=lambda a: a.last_index, default=None)
+        if answer is None or one.asked != "commit":
+            continue
+        log = about.of_number[sent.log]
+        yield Finding(
+            anomaly="precommitted-read",
+            log=log,
+            offset=sent.offset,
+            operations=[sent.commit.invoke_index, answer.complete_index],
+            where="offsets",
+            sentence=(
+                f"Group {answer.group} was told at {seconds(answer.complete_ns)} that its committed offset "
+                f"of {log} "
+                f"is {sent.offset:,}, which transaction {one.number} alone commits, before the commit of the "
+                f"transaction was asked for at {seconds(one.end_ns)}"
+            ),
+            since_ns=one.invoke_ns,
+            until_ns=answer.complete_ns,
         )
 
 
@@ -80,8 +108,10 @@ def aborted_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[F
             operations=[one.invoke_index, one.complete_index, poll_index, final_index],
             where="abort failed",
             sentence=(
-                f"Value {about.value(int(sent.value[row]))} is of transaction {one.number}, whose commit nobody "
-                f"asked for (it ended without success at {seconds(one.complete_ns)}), but the value was read at "
+                f"Value {about.value(int(sent.value[row]))} is of transaction {one.number}, whose commit "
+                "nobody "
+                f"asked for (it ended without success at {seconds(one.complete_ns)}), but the value was "
+                "read at "
                 f"offset {offset:,} of {log} by {by}"
             ),
             since_ns=one.invoke_ns,
@@ -139,8 +169,10 @@ def _unstable(events: Events, about: AboutRun, one: Transaction, before: int, gi
             int(final.of[before]),
         ],
         sentence=(
-            f"Process {about.process(int(events.polls.process[poll]))} read value {about.value(value)} at offset "
-            f"{offset:,} of {log} at {seconds(poll_ns)}, behind value {about.value(int(final.value[before]))} of "
+            f"Process {about.process(int(events.polls.process[poll]))} read value {about.value(value)} at "
+            "offset "
+            f"{offset:,} of {log} at {seconds(poll_ns)}, behind value "
+            f"{about.value(int(final.value[before]))} of "
             f"transaction {one.number} at offset {int(final.offset[before]):,}, before the commit of the "
             f"transaction was asked for at {seconds(one.end_ns)}"
         ),

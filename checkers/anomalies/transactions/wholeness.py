@@ -13,7 +13,7 @@ from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, O
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.join import Joined
 from wrackline.checkers.anomalies.transactions.reads import READ_UNCOMMITTED, first_polls
-from wrackline.checkers.inputs.arrays import NONE, Bools
+from wrackline.checkers.inputs.arrays import NONE, Bools, bools
 
 READ_COMMITTED = "read_committed"
 """Consumers that ask for it are told a committed offset only once the ends of the transactions are known that
@@ -34,9 +34,9 @@ class _Told:
 
 def torn_transactions(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
     """Once per transaction that was committed, or may have been. ``where``: ``committed`` or ``end unknown``
-    (some of its records are in the final read and some are not), ``offsets`` (a group has its offsets, and the
-    final read has none of its records), ``records`` (its end is unknown, the final read has its records, and
-    its group does not have its offsets)."""
+    (some of its records are in the final read and some are not), ``offsets`` (a group has its offsets, and
+    the final read has none of its records), ``records`` (its end is unknown, the final read has its records,
+    and its group does not have its offsets)."""
     size, missing = len(joined.transactions), _missing(joined, about)
     every, seen, gone = (
         np.bincount(joined.sent.of[some], minlength=size)
@@ -62,8 +62,8 @@ def torn_transactions(events: Events, joined: Joined, about: AboutRun) -> Iterat
 
 
 def _missing(joined: Joined, about: AboutRun) -> Bools:
-    """Which records the final read lacks though it would have them. Of a compacted topic, where polls stand for
-    the final read, and below the beginning of a log, none is."""
+    """Which records the final read lacks though it would have them. Of a compacted topic, where polls stand
+    for the final read, and below the beginning of a log, none is."""
     whole = [
         n
         for n, log in about.of_number.items()
@@ -74,7 +74,7 @@ def _missing(joined: Joined, about: AboutRun) -> Bools:
         log, one = about.of_number[int(joined.sent.log[row])], joined.transactions[joined.sent.of[row]]
         offset = int(joined.sent.offset[row]) if one.complete_index is not None else -1
         missing[row] = not (log.start > 0 and offset < log.start)
-    return missing
+    return bools(missing)
 
 
 def _torn(
@@ -112,7 +112,8 @@ def _torn(
         )
     if where == "offsets" and told is not None:
         sentence += (
-            f"group {told.answer.group} has its offsets, and the final read has none of its records (it lacks "
+            f"group {told.answer.group} has its offsets, and the final read has none of its records (it "
+            "lacks "
             f"value {about.value(value)} of {about.of_number[log]}, for example)"
         )
     elif where == "records" and told is not None:
@@ -146,56 +147,38 @@ def _answered(told: _Told, about: AboutRun, answer: Offsets | None = None) -> st
 
 
 def _offsets_told(coordinator: Coordinator, about: AboutRun) -> tuple[dict[int, _Told], dict[int, _Told]]:
-    """By the number of a transaction the first answer, after its commit, that its group has its offsets: no less
-    than theirs, where the commit had succeeded; where its end is unknown theirs exactly, which nobody else
-    committed. And the first that it has not, though they were committed if anything of it was: another one, of
-    no commit that may have come later."""
-    answers, commits = coordinator.answers_of(), coordinator.commits_of()
+    """By the number of a transaction the first answer, after its commit, that its group has its offsets: no
+    less than theirs, where the commit had succeeded; where its end is unknown theirs exactly, which nobody
+    else committed. And the first that it has not: another one, that no later commit accounts for."""
     has: dict[int, _Told] = {}
     lacks: dict[int, _Told] = {}
-    for one in coordinator.commits:
-        if one.txn is None:
-            continue
-        whose = coordinator.transactions.get(one.txn)
-        waits = about.info.isolation == READ_COMMITTED and one.complete_index is not None
-        waits = waits and whose is not None and whose.type == "info" and whose.asked == "commit"
-        for log, offset in one.offsets.items():
-            later = [a for a in answers.get((one.group, log), ()) if a.invoke_index > one.last_index]
-            others = commits[one.group, log]
-            alone = sum(other.offsets[log] == offset for other in others) == 1
-            for answer in later:
-                told = answer.offsets[log]
-                if (one.type == "ok" and told >= offset) or (alone and told == offset):
-                    _keep_first(has, one.txn, _Told(log, offset, answer))
-                elif waits and told != offset and not _accounted(told, log, one, others):
-                    _keep_first(lacks, one.txn, _Told(log, offset, answer))
+    waits = about.info.isolation == READ_COMMITTED
+    for sent in coordinator.sent():
+        one, commit = sent.transaction, sent.commit
+        unknown = waits and commit.complete_index is not None and one.type == "info" and one.asked == "commit"
+        for answer in (a for a in sent.answers if a.invoke_index > commit.last_index):
+            told = answer.offsets[sent.log]
+            if (commit.type == "ok" and told >= sent.offset) or (told == sent.offset and sent.alone):
+                _keep_first(has, one.number, _Told(sent.log, sent.offset, answer))
+            elif unknown and told != sent.offset and not sent.accounted(told):
+                _keep_first(lacks, one.number, _Told(sent.log, sent.offset, answer))
     return has, lacks
 
 
-def _accounted(told: int, log: int, one: Offsets, others: list[Offsets]) -> bool:
-    """Whether some commit of what was told may have taken effect after this one."""
-    return any(
-        other is not one
-        and other.offsets[log] == told
-        and (other.type != "ok" or other.last_index > one.invoke_index)
-        for other in others
-    )
-
-
 def _keep_first(found: dict[int, _Told], number: int, told: _Told) -> None:
-    def order(one: _Told) -> tuple[str, int | None]:
-        return one.answer.group, one.answer.complete_index
+    def order(one: _Told) -> tuple[str, int]:
+        return one.answer.group, one.answer.last_index
 
     before = found.get(number)
     found[number] = told if before is None else min(before, told, key=order)
 
 
 def zombie_transactions(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
-    """Once per transaction. Its producer was fenced when the next transaction of its transactional id began; its
-    commit was asked for later, and it took effect. ``where``: ``committed`` (the call succeeded), ``visible``
-    (its end is unknown, and a record was read), ``offsets`` (a group has its offsets, which nobody else
-    committed), ``late`` (its commit had been asked for in time, and its group was told something else when the
-    next one had begun, and its offsets only later)."""
+    """Once per transaction. Its producer was fenced when the next transaction of its transactional id began;
+    its commit was asked for later, and it took effect. ``where``: ``committed`` (the call succeeded),
+    ``visible`` (its end is unknown, and a record was read), ``offsets`` (a group has its offsets, which
+    nobody else committed), ``late`` (its commit had been asked for in time, and its group was told something
+    else when the next one had begun, and its offsets only later)."""
     told = _fenced_offsets(events.coordinator, about)
     polled = first_polls(events, joined)
     first = np.searchsorted(joined.sent.of, np.arange(len(joined.transactions) + 1))
@@ -260,7 +243,8 @@ def _zombie(
     else:
         did = f"was committed at {seconds(one.complete_ns)}" if rest is None else "took effect"
         sentence = (
-            f"Transaction {one.number} {did}, though its producer was fenced: {begun}, before its own commit was "
+            f"Transaction {one.number} {did}, though its producer was fenced: {begun}, before its own "
+            "commit was "
             f"asked for at {seconds(one.end_ns)}" + ("" if rest is None else f"; {rest}")
         )
     return Finding(
@@ -277,27 +261,21 @@ def _zombie(
 
 
 def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _Told]:
-    """By the number of a transaction of unknown end: the answer that shows that its group has its offsets, which
-    nobody else committed; of one that was not fenced, but settled, with an answer of something else after the
-    next one had begun."""
-    answers, commits = coordinator.answers_of(), coordinator.commits_of()
+    """By the number of a transaction of unknown end: the answer that shows that its group has its offsets; of
+    one that was not fenced, but settled, with an answer of something else after the next one had begun."""
     found: dict[int, _Told] = {}
-    for one in coordinator.commits:
-        whose = coordinator.transactions.get(-1 if one.txn is None else one.txn)
-        if whose is None or whose.type != "info" or whose.asked != "commit" or whose.settled_by is None:
+    for sent in coordinator.sent():
+        one, newer = sent.transaction, sent.transaction.settled_by
+        if one.type != "info" or one.asked != "commit" or newer is None or newer.invoke_index is None:
             continue
-        began = whose.settled_by.invoke_index
-        for log, offset in one.offsets.items():
-            if sum(other.offsets[log] == offset for other in commits[one.group, log]) != 1:
-                continue
-            before = None
-            for answer in answers.get((one.group, log), ()):
-                if answer.offsets[log] != offset:
-                    if began is not None and answer.invoke_index > began and before is None:
-                        before = answer
-                elif whose.fenced_by:
-                    _keep_first(found, whose.number, _Told(log, offset, answer))
-                elif before is not None and answer.invoke_index > before.last_index:
-                    if about.info.isolation == READ_COMMITTED:
-                        _keep_first(found, whose.number, _Told(log, offset, answer, before))
+        began = newer.invoke_index
+        others = (a for a in sent.answers if a.invoke_index > began and a.offsets[sent.log] != sent.offset)
+        before = min(others, key=lambda answer: answer.last_index, default=None)
+        for answer in sent.shown_by:
+            if one.fenced_by:
+                _keep_first(found, one.number, _Told(sent.log, sent.offset, answer))
+            elif (
+                about.info.isolation == READ_COMMITTED and before and answer.invoke_index > before.last_index
+            ):
+                _keep_first(found, one.number, _Told(sent.log, sent.offset, answer, before))
     return found
