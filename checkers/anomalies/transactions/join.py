@@ -9,7 +9,7 @@ import numpy as np
 
 from wrackline.checkers.anomalies.transactions.coordinator import Transaction
 from wrackline.checkers.anomalies.transactions.events import Events, Records
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,19 @@ class Keys:
 
 def stored(records: Records, final: Records) -> Bools:
     """Which of these records the final read has at their offsets."""
-    keys = Keys(final)
+    logs = np.unique(final.log)
     size = 1 + max((int(one.offset.max()) for one in (records, final) if len(one)), default=0)
-    there = np.unique(keys.rows(final) * size + final.offset)
-    at = keys.rows(records)
-    return bools(
-        (at != NONE) & (place(there, np.where(at == NONE, NONE, at * size + records.offset)) != NONE)
-    )
+    at = place(logs, final.log) * size + final.offset
+    order = np.lexsort((final.value, at))
+    at, value = at[order], final.value[order]
+    log = place(logs, records.log)
+    wanted = np.where((log == NONE) | (records.offset < 0), NONE, log * size + records.offset)
+    found = np.zeros(len(records), bool)
+    for side in ("left", "right"):  # of two values at one offset, which no log has, either
+        near = np.clip(np.searchsorted(at, wanted, side) - (side == "right"), 0, max(len(at) - 1, 0))
+        if len(at):
+            found |= (at[near] == wanted) & (value[near] == records.value)
+    return found
 
 
 def place(ascending: Ints, values: Ints) -> Ints:

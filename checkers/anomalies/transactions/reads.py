@@ -20,12 +20,14 @@ READ_UNCOMMITTED = "read_uncommitted"
 def precommitted_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
     """Whatever became of the transaction, and once per record. ``where``: ``its own`` (a transaction's polls
     come before its end), ``before its end`` (by the clock, of any consumer)."""
-    sent, given = joined.sent.take(joined.given_to), events.given.take(joined.given)
-    polls = events.polls.take(given.of)
+    whose, poll = joined.sent.of[joined.given_to], events.given.of[joined.given]
     number = np.array([one.number for one in joined.transactions], np.int64)
-    other = polls.said.txn != number[sent.of]
-    early = polls.ns < _ends(joined)[sent.of]
-    for row in _first(joined.given_to, ~other | early, (other, polls.index, given.offset)):
+    other = events.polls.said.txn[poll] != number[whose]
+    early = np.flatnonzero(~other | (events.polls.ns[poll] < _ends(joined)[whose]))
+    other, rows = other[early], joined.given_to[early]
+    sent, given = joined.sent.take(rows), events.given.take(joined.given[early])
+    polls = events.polls.take(given.of)
+    for row in _first(rows, (other, polls.index, given.offset)):
         one, poll_ns = joined.transactions[sent.of[row]], int(polls.ns[row])
         log, offset = about.of_number[int(sent.log[row])], int(given.offset[row])
         value, at = about.value(int(sent.value[row])), f"at offset {offset:,} of {log} at {seconds(poll_ns)}"
@@ -88,7 +90,7 @@ def aborted_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[F
     if about.info.isolation == READ_UNCOMMITTED:
         return
     sent, unwanted = joined.sent, np.array([one.never_asked for one in joined.transactions], bool)
-    first = first_polls(events, joined)
+    first = first_polls(events, joined, unwanted.tolist())
     visible = unwanted[sent.of] & ((first != NONE) | (joined.final != NONE))
     for row in np.flatnonzero(visible).tolist():
         one, log = joined.transactions[sent.of[row]], about.of_number[int(sent.log[row])]
@@ -146,8 +148,9 @@ def unstable_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[
         given, at = given[there], at[there]
         polls = events.given.of[given]
         behind = events.polls.ns[polls] < latest[at - 1]
+        given, at, polls = given[behind], at[behind], polls[behind]
         whose = of[culprit[at - 1]]
-        for row in _first(whose, behind, (events.polls.index[polls], events.given.offset[given])):
+        for row in _first(whose, (events.polls.index[polls], events.given.offset[given])):
             before, one = rows[culprit[at[row] - 1]], joined.transactions[whose[row]]
             yield _unstable(events, about, one, int(before), int(given[row]))
 
@@ -181,21 +184,21 @@ def _unstable(events: Events, about: AboutRun, one: Transaction, before: int, gi
     )
 
 
-def first_polls(events: Events, joined: Joined) -> Ints:
-    """The row of ``Events.given`` that gave each of ``Joined.sent`` first; NONE where nobody was given it."""
+def first_polls(events: Events, joined: Joined, wanted: Sequence[bool]) -> Ints:
+    """The row of ``Events.given`` that gave each of ``Joined.sent`` first, of the transactions that are
+    wanted; NONE where nobody was given it."""
     found = np.full(len(joined.sent), NONE)
-    index = events.polls.index[events.given.of[joined.given]]
-    first = _first(joined.given_to, np.ones(len(index), bool), (index, events.given.offset[joined.given]))
-    found[joined.given_to[first]] = joined.given[first]
+    some = np.flatnonzero(np.array(wanted, bool)[joined.sent.of[joined.given_to]])
+    rows, given = joined.given_to[some], joined.given[some]
+    first = _first(rows, (events.polls.index[events.given.of[given]], events.given.offset[given]))
+    found[rows[first]] = given[first]
     return found
 
 
-def _first(group: Ints, mask: Bools, by: Sequence[Ints | Bools]) -> list[int]:
-    """Of each group the row that is the first by these columns, among those where the mask is true."""
-    rows = np.flatnonzero(mask)
-    order = np.lexsort((*(column[rows] for column in reversed(by)), group[rows]))
-    first = np.unique(group[rows][order], return_index=True)[1]
-    found: list[int] = rows[order][first].tolist()
+def _first(group: Ints, by: Sequence[Ints | Bools]) -> list[int]:
+    """Of each group the row that is the first by these columns."""
+    order = np.lexsort((*reversed(by), group))
+    found: list[int] = order[np.unique(group[order], return_index=True)[1]].tolist()
     return found
 
 

@@ -180,7 +180,7 @@ def zombie_transactions(events: Events, joined: Joined, about: AboutRun) -> Iter
     nobody else committed), ``late`` (its commit had been asked for in time, and its group was told something
     else when the next one had begun, and its offsets only later)."""
     told = _fenced_offsets(events.coordinator, about)
-    polled = first_polls(events, joined)
+    polled = first_polls(events, joined, [one.fenced_by is not None for one in joined.transactions])
     first = np.searchsorted(joined.sent.of, np.arange(len(joined.transactions) + 1))
     for at, one in enumerate(joined.transactions):
         newer = one.settled_by
