@@ -48,7 +48,8 @@ to it. What it sends and how often it polls is drawn before it begins.
 
 - Its sends are one operation ``send``: on the invocation all records it will send, of several partitions, and
   ``extra.transactional_id``. Its polls are one operation ``poll`` of the worker's consumer, which is a
-  process of its own. Both are open for as long as the transaction is.
+  process of its own. Both are open for as long as the transaction is. With an id it is invoked when its
+  producer is ready (``initTransactions`` has returned), so whatever that id had open has ended by then.
 - The completions say what was asked for: ``extra.asked`` = "commit" | "abort", and when: ``extra.end_ns``, on
   the clock of ``time_ns`` (absent when neither was asked for). A record of the transaction that a consumer of
   committed records was given before that is a precommitted read.

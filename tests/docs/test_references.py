@@ -194,12 +194,14 @@ def rows(page: str) -> Iterator[list[str]]:
 
 
 def registered() -> set[str]:
-    """First arguments of the decorator ``check``: read, not imported, since Spark takes seconds to import."""
+    """What ``check`` and ``found_by`` register: read, not imported, since Spark takes seconds to import."""
     found = set()
     for module in (ROOT / "checkers").rglob("*.py"):
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(func=ast.Name(id="check"), args=[ast.Constant(value=str(name)), *_]):
+                    found.add(name)
+                case ast.Call(func=ast.Name(id="found_by"), args=[_, ast.Constant(value=str(name)), *_]):
                     found.add(name)
                 case _:
                     pass

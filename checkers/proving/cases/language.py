@@ -27,12 +27,14 @@ parts steps.
                             under another; ``commit 3 !``: refused; ``commit 3 ?``: outcome unknown;
                             ``(commit 3`` and ``commit 3)``
 ``o: committed 3 1/none``   somebody asks what is committed, and is told that; ``(committed`` and
-                            ``committed 3)``
+                            ``committed 3)``; ``committed 3 stable``: consumers of the case read at
+                            ``read_committed``, so the answer waits for the ends of transactions
 ``p: txn 1 a@0 got b@1/0``  transaction 1: p sends a, its consumer is given b; ``(txn 1 a got`` and
                             ``txn 1 a@0 got b@1/0)``; without ``got`` it does not poll; where all outcomes are
                             ``!`` it aborted. ``txn 1 commit a@0``: its commit was asked for, right before
                             this event; ``abort``: its abort; ``c: commit 3 txn 1``: its offsets (``abort``
                             where that was asked for)
+``p: txn 1 by x a@0``       its transactional id is x
 ``p: a@0 of x``             a has the key x. The topic is then a compacted one
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached;
                             ``final 1/``; ``from 3``: the log begins there
@@ -79,6 +81,7 @@ class Case(Words):
     _ends: dict[int, dict[str, object]] = field(default_factory=dict)
     """Transaction -> what was asked for, and when."""
     _compacted: bool = False
+    _isolation: str = ""
 
     @property
     def info(self) -> RunInfo:
@@ -92,6 +95,7 @@ class Case(Words):
             acks="all",
             idempotence=self.idempotence,
             reads="" if self.workload == "log" else "marker",
+            isolation=self._isolation,
             topics=(
                 TopicInfo(
                     TOPIC, self._partitions, 3, 2, contiguous=not self._compacted, compacted=self._compacted
@@ -176,6 +180,11 @@ class Case(Words):
     def _transaction(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
         words, flags = self._flags(words, ("txn",), ("commit", "abort"), step)
         extra: dict[str, object] = {"txn": flags["txn"]}
+        named: dict[str, object] = {}
+        if "by" in words[:-1]:
+            at = words.index("by")
+            named = {"transactional_id": words[at + 1]}
+            words = words[:at] + words[at + 2 :]
         for asked in flags.keys() - {"txn"}:
             self._ends[flags["txn"]] = {"asked": asked, "end_ns": (len(self.events) + 1) * STEP_NS}
         at = words.index("got") if "got" in words else len(words)
@@ -184,7 +193,7 @@ class Case(Words):
             raise CaseError(f"{step!r}: a transaction sends something (txn 1 a@0 got b@1/0)")
         consumer = process + CONSUMERS
         if invoke:
-            self._send(process, sent, True, False, step, extra)
+            self._send(process, sent, True, False, step, extra | named)
             if at < len(words):
                 self._event(consumer, Type.INVOKE, "poll", extra=extra)
         if complete:
@@ -234,6 +243,9 @@ class Case(Words):
 
     def _committed(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
         words, extra = self._in_group(words, step)
+        words, flags = self._flags(words, (), ("stable",), step)
+        if flags:
+            self._isolation = "read_committed"
         if invoke:
             self._event(process, Type.INVOKE, "committed", extra=extra)
         if complete:

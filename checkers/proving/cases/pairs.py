@@ -242,6 +242,42 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: (txn 1 a | q: txn 2 b@1 got a@0 | p: txn 1 a@0 commit) | final a@0 b@1",
         "p: (txn 1 a | q: (txn 2 b commit got | p: txn 1 a@0 commit) | q: txn 2 b@1 got a@0) | final a@0 b@1",
     ),
+    "precommitted-read of offsets": (
+        "q: z@0 | p: (txn 1 a | c: (commit 1 txn 1 | o: committed 1 | p: txn 1 a@1 commit) "
+        "| c: commit 1 txn 1) | final z@0 a@1",
+        "q: z@0 | p: (txn 1 a commit | c: (commit 1 txn 1 | o: committed 1 | p: txn 1 a@1) "
+        "| c: commit 1 txn 1) | final z@0 a@1",
+    ),
+    "unstable-read": (
+        "p: (txn 1 a | q: b@1 | c: from 1 | c: got b@1 | p: txn 1 a@0 commit) | final a@0 b@1",
+        "p: (txn 1 a commit | q: b@1 | c: from 1 | c: got b@1 | p: txn 1 a@0) | final a@0 b@1",
+    ),
+    "unstable-read behind a transaction of unknown end": (
+        "p: (txn 1 a | q: b@1 | c: from 1 | c: got b@1 | p: txn 1 a? commit) | final a@0 b@1",
+        "p: (txn 1 a | q: b@0 | c: from 0 | c: got b@0 | p: txn 1 a? commit) | final b@0 a@1",
+    ),
+    "zombie-transaction": (
+        "p: (txn 1 by x a | q: (txn 2 by x b | p: txn 1 a@0 commit) | q: txn 2 b@1 commit) | final a@0 b@1",
+        "p: (txn 1 by x a commit | q: (txn 2 by x b | p: txn 1 a@0) | q: txn 2 b@1 commit) | final a@0 b@1",
+    ),
+    "zombie-transaction, seen in the final read": (
+        "p: (txn 1 by x a | q: txn 2 by x b@1 commit | p: txn 1 a? commit) | final a@0 b@1",
+        "p: (txn 1 by x a | q: txn 2 by y b@1 commit | p: txn 1 a? commit) | final a@0 b@1",
+    ),
+    "zombie-transaction, seen by its group": (
+        "q: z@0 | p: (txn 1 by x a | c: (commit 1 txn 1 | q: txn 2 by x b@2 commit | p: txn 1 a? commit) "
+        "| c: commit 1 txn 1 ?) | o: committed 1 | final z@0 b@2 short",
+        "q: z@0 | p: (txn 1 by x a | c: (commit 1 txn 1 | q: txn 2 by y b@2 commit | p: txn 1 a? commit) "
+        "| c: commit 1 txn 1 ?) | o: committed 1 | final z@0 b@2 short",
+    ),
+    "zombie-transaction whose commit came late": (
+        "q: z@0 | p: txn 1 by x a? commit | c: commit 1 txn 1 ? | q: (txn 2 by x b | o: committed none "
+        "stable "
+        "| o: committed 1 | q: txn 2 b@1 commit) | final z@0 b@1 short",
+        "q: z@0 | p: txn 1 by x a? commit | c: commit 1 txn 1 ? | o: committed none stable | q: (txn 2 by "
+        "x b "
+        "| o: committed 1 | q: txn 2 b@1 commit) | final z@0 b@1 short",
+    ),
     "aborted-read of a transaction": (
         "p: txn 1 a! abort | final a@0",
         "p: txn 1 a? commit | final a@0",
@@ -270,6 +306,12 @@ PAIRS: dict[str, tuple[str, str]] = {
         "q: z@0 | p: txn 1 a? commit | c: commit 1 txn 1 ? | o: committed 1 | final z@0",
         "q: z@0 | p: txn 1 a? commit | c: commit 1 txn 1 ? | d: gen 1 from 0 | d: got z@0 | d: commit 1 "
         "| o: committed 1 | final z@0",
+    ),
+    "torn-transaction whose records are all that is left": (
+        "q: z@0 | p: txn 1 a? commit | c: commit 1 txn 1 ? | o: committed none stable | final z@0 a@1",
+        "q: z@0 | p: (txn 1 a | c: (commit 1 txn 1 | o: (committed | p: txn 1 a? commit) | c: commit 1 txn "
+        "1 ?) "
+        "| o: committed none stable) | final z@0 a@1",
     ),
     "commit-regression": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | c: commit 1",

@@ -35,7 +35,8 @@ def spliced(case: Case, made: Made, seed: int) -> tuple[RunInfo, list[Event]]:
             times[event.time_ns] = now
         events.append(replace(event if of_made else _moved(event), index=index, time_ns=now))
     topics = (*made.info.topics, *(replace(topic, name=TOPIC) for topic in case.info.topics))
-    return replace(made.info, topics=topics), [_timed(event, times) for event in events]
+    isolation = case.info.isolation or made.info.isolation
+    return replace(made.info, topics=topics, isolation=isolation), [_timed(event, times) for event in events]
 
 
 def _moved(event: Event) -> Event:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wrackline.checkers.proving.model.columns import TOPIC
 from wrackline.checkers.proving.mutations.edit import Edit
 from wrackline.checkers.proving.mutations.edit_groups import end_of_clients, operation
@@ -29,6 +31,46 @@ def give_before_the_commit(edit: Edit) -> bool:
     asked = Event(reader, Type.INVOKE, "poll", topic=TOPIC, time_ns=one.now)
     given = Event(reader, Type.OK, "poll", topic=TOPIC, records=(mine,), time_ns=one.now)
     append(edit, *one.begins(), asked, given, one.ends(Type.OK, "commit", 1_000))
+    return True
+
+
+@mutation(
+    "unstable-read",
+    "a consumer is given what lies behind a record of a transaction whose commit is asked for only then",
+    transactions=True,
+)
+def give_behind_an_open_transaction(edit: Edit) -> bool:
+    one, other, reader = Fresh(edit), Fresh(edit, 1), edit.process()
+    one.sends(edit, (0, 0))
+    [theirs] = other.sends(edit, (0, 1))
+    done = one.ends(Type.OK, "commit", 1_000)
+    land(edit, *done.records, theirs)
+    put = {"positions": {"0": theirs.offset}}
+    asked = Event(reader, Type.INVOKE, "poll", topic=TOPIC, time_ns=one.now)
+    given = Event(reader, Type.OK, "poll", topic=TOPIC, records=(theirs,), time_ns=one.now)
+    placed = operation(reader, "assign", put, one.now)
+    edit.insert(
+        end_of_clients(edit),
+        *(*one.begins(), *other.begins(), other.ends(Type.OK, "commit"), *placed, asked, given, done),
+    )
+    return True
+
+
+@mutation(
+    "zombie-transaction",
+    "a transaction is committed after the next one of its transactional id has begun",
+    transactions=True,
+)
+def commit_of_a_fenced_producer(edit: Edit) -> bool:
+    one, other = Fresh(edit), Fresh(edit, 1)
+    one.sends(edit, (0, 0))
+    other.sends(edit, (0, 1))
+    done = one.ends(Type.OK, "commit", 1_000), other.ends(Type.OK, "commit", 1_000)
+    begun = [
+        replace(event, extra={**one.extra, "txn": (event.extra or {})["txn"], "transactional_id": "zombie"})
+        for event in (*one.begins(), *other.begins())
+    ]
+    append(edit, *begun, *done)
     return True
 
 

@@ -92,6 +92,7 @@ ALWAYS = (
     "epoch-order",
     "commit-regression",
     "zombie-commit",
+    "zombie-transaction",
     "phantom-commit",
     "double-owner",
 )
@@ -102,7 +103,7 @@ CONSUMERS = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "for
 IDEMPOTENCE = ("duplicate", "session-order", "batch-order")
 READS = ("stale-read", "watermark-regression", "not-linearizable")
 ISOLATION = ("write-cycle", "write-read-cycle")
-COMMITTED = ("precommitted-read", "read-cycle")
+COMMITTED = ("precommitted-read", "unstable-read", "read-cycle")
 
 
 def these(names: Sequence[str], of: Meaning) -> dict[str, Meaning]:

@@ -1,0 +1,93 @@
+"""Which records of transactions were given to whom, and which are in the final read: by partition and
+value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wrackline.checkers.anomalies.transactions.coordinator import Transaction
+from wrackline.checkers.anomalies.transactions.events import Events, Records
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Records that transactions sent, in the order of their transactions, and where else they are."""
+
+    transactions: list[Transaction]
+    sent: Records
+    """``of``: a place in ``transactions``. ``offset``: as acknowledged, or a code."""
+    given: Ints
+    """Rows of ``Events.given`` that gave one of them, in order ..."""
+    given_to: Ints
+    """... and which of ``sent`` each is."""
+    final: Ints
+    """The row of ``Events.final`` of each of ``sent`` with the lowest offset; NONE where it has none."""
+
+
+def joined(events: Events) -> Joined:
+    transactions = list(events.coordinator.transactions.values())
+    rows = [(*place, o, n) for n, one in enumerate(transactions) for place, o in one.records.items()]
+    columns = np.array(rows, np.int64).reshape(-1, 4).T
+    sent = Records(*columns)
+    keys = Keys(sent)
+    given_to = keys.rows(events.given)
+    given = np.flatnonzero(given_to != NONE)
+    of_final = keys.rows(events.final)
+    found = np.flatnonzero(of_final != NONE)
+    order = np.lexsort((events.final.of[found], events.final.offset[found], of_final[found]))
+    rows_of, first = np.unique(of_final[found][order], return_index=True)
+    final = np.full(len(sent), NONE)
+    final[rows_of] = found[order][first]
+    return Joined(transactions, sent, given, given_to[given], final)
+
+
+class Keys:
+    """Rows of records by partition and value. Values are unique in a run, nearly always."""
+
+    def __init__(self, records: Records) -> None:
+        self._logs, log = np.unique(records.log, return_inverse=True)
+        self._values, value = np.unique(records.value, return_inverse=True)
+        self._keys, self._rows = np.unique(value * len(self._logs) + log, return_index=True)
+
+    def rows(self, others: Records) -> Ints:
+        """The row of the same record; NONE where there is none."""
+        log, value = place(self._logs, others.log), place(self._values, others.value)
+        key = np.where((log == NONE) | (value == NONE), NONE, value * len(self._logs) + log)
+        at = place(self._keys, key)
+        return looked_up(self._rows, at)
+
+
+def stored(records: Records, final: Records) -> Bools:
+    """Which of these records the final read has at their offsets."""
+    logs = np.unique(final.log)
+    size = 1 + max((int(one.offset.max()) for one in (records, final) if len(one)), default=0)
+    at = place(logs, final.log) * size + final.offset
+    order = np.lexsort((final.value, at))
+    at, value = at[order], final.value[order]
+    log = place(logs, records.log)
+    wanted = np.where((log == NONE) | (records.offset < 0), NONE, log * size + records.offset)
+    found = np.zeros(len(records), bool)
+    for side in ("left", "right"):  # of two values at one offset, which no log has, either
+        near = np.clip(np.searchsorted(at, wanted, side) - (side == "right"), 0, max(len(at) - 1, 0))
+        if len(at):
+            found |= (at[near] == wanted) & (value[near] == records.value)
+    return found
+
+
+def place(ascending: Ints, values: Ints) -> Ints:
+    """The place of each value; NONE where it is not there."""
+    if not len(ascending):
+        return np.full(len(values), NONE)
+    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.where(ascending[at] == values, at, NONE)
+
+
+def looked_up(column: Ints, rows: Ints) -> Ints:
+    """What a column has in these rows; NONE where the row is."""
+    found = np.full(len(rows), NONE)
+    known = rows != NONE
+    found[known] = column[rows[known]]
+    return found

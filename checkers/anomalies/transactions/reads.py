@@ -1,0 +1,211 @@
+"""What consumers were given of transactions that were open, or that nobody wanted to be visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.anomalies.finding import Finding, seconds
+from wrackline.checkers.anomalies.transactions.coordinator import Transaction
+from wrackline.checkers.anomalies.transactions.events import Events
+from wrackline.checkers.anomalies.transactions.join import Joined, looked_up
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.inputs.table import assigned, constant
+
+READ_UNCOMMITTED = "read_uncommitted"
+
+
+def precommitted_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+    """Whatever became of the transaction, and once per record. ``where``: ``its own`` (a transaction's polls
+    come before its end), ``before its end`` (by the clock, of any consumer)."""
+    whose, poll = joined.sent.of[joined.given_to], events.given.of[joined.given]
+    number = np.array([one.number for one in joined.transactions], np.int64)
+    other = events.polls.said.txn[poll] != number[whose]
+    early = np.flatnonzero(~other | (events.polls.ns[poll] < _ends(joined)[whose]))
+    other, rows = other[early], joined.given_to[early]
+    sent, given = joined.sent.take(rows), events.given.take(joined.given[early])
+    polls = events.polls.take(given.of)
+    for row in _first(rows, (other, polls.index, given.offset)):
+        one, poll_ns = joined.transactions[sent.of[row]], int(polls.ns[row])
+        log, offset = about.of_number[int(sent.log[row])], int(given.offset[row])
+        value, at = about.value(int(sent.value[row])), f"at offset {offset:,} of {log} at {seconds(poll_ns)}"
+        if other[row]:
+            sentence = (
+                f"Process {about.process(int(polls.process[row]))} read value {value} of transaction "
+                f"{one.number}, {at}, before the {one.asked or 'end'} of the transaction was asked for at "
+                f"{seconds(one.end_ns)}"
+            )
+        else:
+            sentence = (
+                f"Transaction {one.number} sent value {value} at {seconds(one.invoke_ns)} and read it "
+                "itself, "
+                f"{at}, when it cannot have been committed yet"
+            )
+        yield Finding(
+            anomaly="precommitted-read",
+            log=log,
+            offset=offset,
+            value=int(sent.value[row]),
+            operations=[one.invoke_index, int(polls.index[row])],
+            where="before its end" if other[row] else "its own",
+            sentence=sentence,
+            since_ns=one.invoke_ns,
+            until_ns=poll_ns,
+        )
+
+
+def precommitted_offsets(events: Events, _: Joined, about: AboutRun) -> Iterator[Finding]:
+    """``precommitted-read`` of offsets: a group was told that it has those of a transaction, which nobody
+    else committed, before the commit of the transaction was asked for. ``where``: ``offsets``."""
+    for sent in events.coordinator.sent():
+        one = sent.transaction
+        early = (a for a in sent.shown_by if _none(a.complete_ns) < _none(one.end_ns))
+        answer = min(early, key=lambda a: a.last_index, default=None)
+        if answer is None or one.asked != "commit":
+            continue
+        log = about.of_number[sent.log]
+        yield Finding(
+            anomaly="precommitted-read",
+            log=log,
+            offset=sent.offset,
+            operations=[sent.commit.invoke_index, answer.complete_index],
+            where="offsets",
+            sentence=(
+                f"Group {answer.group} was told at {seconds(answer.complete_ns)} that its committed offset "
+                f"of {log} "
+                f"is {sent.offset:,}, which transaction {one.number} alone commits, before the commit of the "
+                f"transaction was asked for at {seconds(one.end_ns)}"
+            ),
+            since_ns=one.invoke_ns,
+            until_ns=answer.complete_ns,
+        )
+
+
+def aborted_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+    """``aborted-read`` of transactions whose end is unknown and whose commit nobody asked for: whatever the
+    calls returned, nobody wanted these records to be visible. Once per record. At read_uncommitted consumers
+    are given what is aborted later."""
+    if about.info.isolation == READ_UNCOMMITTED:
+        return
+    sent, unwanted = joined.sent, np.array([one.never_asked for one in joined.transactions], bool)
+    first = first_polls(events, joined, unwanted.tolist())
+    visible = unwanted[sent.of] & ((first != NONE) | (joined.final != NONE))
+    for row in np.flatnonzero(visible).tolist():
+        one, log = joined.transactions[sent.of[row]], about.of_number[int(sent.log[row])]
+        poll_index, poll_ns, offset, final_index = None, None, NONE, None
+        if first[row] != NONE:
+            poll = events.given.of[first[row]]
+            poll_index, poll_ns = int(events.polls.index[poll]), int(events.polls.ns[poll])
+            offset = int(events.given.offset[first[row]])
+        if joined.final[row] != NONE:
+            offset, final_index = (int(c[joined.final[row]]) for c in (events.final.offset, events.final.of))
+        by = f"a consumer at {seconds(poll_ns)}" if final_index is None else "the final read"
+        yield Finding(
+            anomaly="aborted-read",
+            log=log,
+            offset=offset,
+            value=int(sent.value[row]),
+            operations=[one.invoke_index, one.complete_index, poll_index, final_index],
+            where="abort failed",
+            sentence=(
+                f"Value {about.value(int(sent.value[row]))} is of transaction {one.number}, whose commit "
+                "nobody "
+                f"asked for (it ended without success at {seconds(one.complete_ns)}), but the value was "
+                "read at "
+                f"offset {offset:,} of {log} by {by}"
+            ),
+            since_ns=one.invoke_ns,
+            until_ns=poll_ns,
+        )
+
+
+def unstable_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+    """Consumers of committed records are given nothing at or behind the last stable offset, that of the first
+    record of an open transaction (KIP-98). A record that is in the final read was there before what is behind
+    it; its transaction was committed, so it was open until that was asked for. Once per transaction and
+    partition. A transaction of which a record itself was given too early is a precommitted read."""
+    if about.info.isolation == READ_UNCOMMITTED:
+        return
+    ends = np.array([_none(one.end_ns if one.asked == "commit" else None) for one in joined.transactions])
+    early = events.polls.ns[events.given.of[joined.given]] < _ends(joined)[joined.sent.of[joined.given_to]]
+    ends[joined.sent.of[joined.given_to[early]]] = NONE
+    final = events.final
+    committed = np.flatnonzero(joined.final != NONE)
+    sent_row = assigned(constant(NONE, len(final)), joined.final[committed], committed)
+    for number in np.unique(joined.sent.log[committed]).tolist():
+        rows = np.flatnonzero(final.log == number)
+        rows = rows[np.argsort(final.offset[rows], kind="stable")]
+        of = looked_up(joined.sent.of, sent_row[rows])
+        open_until = looked_up(ends, of)
+        latest = np.maximum.accumulate(open_until)
+        culprit = np.maximum.accumulate(np.where(open_until == latest, np.arange(len(rows)), 0))
+        given = np.flatnonzero(events.given.log == number)
+        at = np.minimum(np.searchsorted(final.offset[rows], events.given.offset[given]), len(rows) - 1)
+        there = final.offset[rows[at]] == events.given.offset[given]
+        there &= (final.value[rows[at]] == events.given.value[given]) & (at > 0)
+        given, at = given[there], at[there]
+        polls = events.given.of[given]
+        behind = events.polls.ns[polls] < latest[at - 1]
+        given, at, polls = given[behind], at[behind], polls[behind]
+        whose = of[culprit[at - 1]]
+        for row in _first(whose, (events.polls.index[polls], events.given.offset[given])):
+            before, one = rows[culprit[at[row] - 1]], joined.transactions[whose[row]]
+            yield _unstable(events, about, one, int(before), int(given[row]))
+
+
+def _unstable(events: Events, about: AboutRun, one: Transaction, before: int, given: int) -> Finding:
+    """``before``: the row of the transaction's record in the final read; ``given``: of what a poll gave."""
+    final, poll = events.final, events.given.of[given]
+    log, poll_ns = about.of_number[int(final.log[before])], int(events.polls.ns[poll])
+    value, offset = int(events.given.value[given]), int(events.given.offset[given])
+    return Finding(
+        anomaly="unstable-read",
+        log=log,
+        offset=offset,
+        value=value,
+        operations=[
+            one.invoke_index,
+            one.complete_index,
+            int(events.polls.index[poll]),
+            int(final.of[before]),
+        ],
+        sentence=(
+            f"Process {about.process(int(events.polls.process[poll]))} read value {about.value(value)} at "
+            "offset "
+            f"{offset:,} of {log} at {seconds(poll_ns)}, behind value "
+            f"{about.value(int(final.value[before]))} of "
+            f"transaction {one.number} at offset {int(final.offset[before]):,}, before the commit of the "
+            f"transaction was asked for at {seconds(one.end_ns)}"
+        ),
+        since_ns=one.invoke_ns,
+        until_ns=poll_ns,
+    )
+
+
+def first_polls(events: Events, joined: Joined, wanted: Sequence[bool]) -> Ints:
+    """The row of ``Events.given`` that gave each of ``Joined.sent`` first, of the transactions that are
+    wanted; NONE where nobody was given it."""
+    found = np.full(len(joined.sent), NONE)
+    some = np.flatnonzero(np.array(wanted, bool)[joined.sent.of[joined.given_to]])
+    rows, given = joined.given_to[some], joined.given[some]
+    first = _first(rows, (events.polls.index[events.given.of[given]], events.given.offset[given]))
+    found[rows[first]] = given[first]
+    return found
+
+
+def _first(group: Ints, by: Sequence[Ints | Bools]) -> list[int]:
+    """Of each group the row that is the first by these columns."""
+    order = np.lexsort((*reversed(by), group))
+    found: list[int] = order[np.unique(group[order], return_index=True)[1]].tolist()
+    return found
+
+
+def _ends(joined: Joined) -> Ints:
+    """When the end of each transaction was asked for; NONE where it is not on record."""
+    return np.array([_none(one.end_ns) for one in joined.transactions], np.int64)
+
+
+def _none(ns: int | None) -> int:
+    return NONE if ns is None else ns

@@ -1,0 +1,281 @@
+"""Whether transactions took effect as a whole or not at all, and none whose producer had been fenced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.anomalies.finding import Finding, seconds
+from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, Offsets, Transaction
+from wrackline.checkers.anomalies.transactions.events import Events
+from wrackline.checkers.anomalies.transactions.join import Joined
+from wrackline.checkers.anomalies.transactions.reads import READ_UNCOMMITTED, first_polls
+from wrackline.checkers.inputs.arrays import NONE, Bools, bools
+
+READ_COMMITTED = "read_committed"
+"""Consumers that ask for it are told a committed offset only once the ends of the transactions are known that
+would change it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a group was told of an offset that a transaction commits."""
+
+    log: int
+    offset: int
+    """That of the transaction."""
+    answer: Offsets
+    before: Offsets | None = None
+    """An earlier answer."""
+
+
+def torn_transactions(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+    """Once per transaction that was committed, or may have been. ``where``: ``committed`` or ``end unknown``
+    (some of its records are in the final read and some are not), ``offsets`` (a group has its offsets, and
+    the final read has none of its records), ``records`` (its end is unknown, the final read has its records,
+    and its group does not have its offsets)."""
+    size, missing = len(joined.transactions), _missing(joined, about)
+    every, seen, gone = (
+        np.bincount(joined.sent.of[some], minlength=size)
+        for some in (np.full(len(missing), True), joined.final != NONE, missing)
+    )
+    has, lacks = _offsets_told(events.coordinator, about)
+    first = np.cumsum(every) - every
+    for at in np.flatnonzero(every).tolist():
+        one, told = joined.transactions[at], None
+        if not one.may_be_committed:
+            continue
+        if seen[at] and gone[at]:
+            where = "committed" if one.type == "ok" else "end unknown"
+        elif gone[at] == every[at] and (told := has.get(one.number)):
+            where = "offsets"
+        elif seen[at] and (told := lacks.get(one.number)):
+            where = "records"
+        else:
+            continue
+        rows = range(first[at], first[at] + every[at])
+        counts = (int(every[at]), int(seen[at]), int(gone[at]))
+        yield _torn(events, joined, about, one, rows, missing, counts, where, told)
+
+
+def _missing(joined: Joined, about: AboutRun) -> Bools:
+    """Which records the final read lacks though it would have them. Of a compacted topic, where polls stand
+    for the final read, and below the beginning of a log, none is."""
+    whole = [
+        n
+        for n, log in about.of_number.items()
+        if log.complete and log.unread_from is None and not log.compacted
+    ]
+    missing = (joined.final == NONE) & np.isin(joined.sent.log, np.array(whole, np.int64))
+    for row in np.flatnonzero(missing).tolist():
+        log, one = about.of_number[int(joined.sent.log[row])], joined.transactions[joined.sent.of[row]]
+        offset = int(joined.sent.offset[row]) if one.complete_index is not None else -1
+        missing[row] = not (log.start > 0 and offset < log.start)
+    return bools(missing)
+
+
+def _torn(
+    events: Events,
+    joined: Joined,
+    about: AboutRun,
+    one: Transaction,
+    rows: range,
+    missing: Bools,
+    counts: tuple[int, int, int],
+    where: str,
+    told: _Told | None,
+) -> Finding:
+    """``counts``: records that it has, that are in the final read, and that are not."""
+
+    def place(row: int) -> tuple[str, int, int]:
+        log = about.of_number[int(joined.sent.log[row])]
+        return log.topic, log.partition, int(joined.sent.value[row])
+
+    seen = min((row for row in rows if joined.final[row] != NONE), key=place, default=None)
+    gone = min((row for row in rows if missing[row]), key=place, default=None)
+    at = seen if gone is None else gone
+    assert at is not None, "some of its records are there, or some are not"
+    log, value, offset = (int(c[at]) for c in (joined.sent.log, joined.sent.value, joined.sent.offset))
+    ended = f"was committed at {seconds(one.complete_ns)}" if one.type == "ok" else "may have been committed"
+    sentence = f"Transaction {one.number} {ended}, but only a part of it is there: "
+    final_index, there = None, ""
+    if seen is not None:
+        kept = int(joined.final[seen])
+        final_index = int(events.final.of[kept])
+        there = (
+            f"the final read has {counts[1]:,} of its {counts[0]:,} records (such as value "
+            f"{about.value(int(joined.sent.value[seen]))} at offset {int(events.final.offset[kept]):,} of "
+            f"{about.of_number[int(joined.sent.log[seen])]})"
+        )
+    if where == "offsets" and told is not None:
+        sentence += (
+            f"group {told.answer.group} has its offsets, and the final read has none of its records (it "
+            "lacks "
+            f"value {about.value(value)} of {about.of_number[log]}, for example)"
+        )
+    elif where == "records" and told is not None:
+        sentence += f"{there}, and group {told.answer.group} {_answered(told, about)}, not {told.offset:,}"
+    else:
+        sentence += (
+            f"{there} and lacks {counts[2]:,} (such as value {about.value(value)} of {about.of_number[log]})"
+        )
+    return Finding(
+        anomaly="torn-transaction",
+        log=about.of_number[log],
+        offset=offset if offset >= 0 else None,
+        value=value,
+        operations=[
+            one.invoke_index,
+            one.complete_index,
+            final_index,
+            None if told is None else told.answer.complete_index,
+        ],
+        where=where,
+        sentence=sentence,
+        since_ns=one.invoke_ns,
+    )
+
+
+def _answered(told: _Told, about: AboutRun, answer: Offsets | None = None) -> str:
+    answer = answer or told.answer
+    offset = answer.offsets[told.log]
+    what = "it has committed nothing" if offset < 0 else f"its committed offset is {offset:,}"
+    return f"was told at {seconds(answer.complete_ns)} that in {about.of_number[told.log]} {what}"
+
+
+def _offsets_told(coordinator: Coordinator, about: AboutRun) -> tuple[dict[int, _Told], dict[int, _Told]]:
+    """By the number of a transaction the first answer, after its commit, that its group has its offsets: no
+    less than theirs, where the commit had succeeded; where its end is unknown theirs exactly, which nobody
+    else committed. And the first that it has not: another one, that no later commit accounts for."""
+    has: dict[int, _Told] = {}
+    lacks: dict[int, _Told] = {}
+    waits = about.info.isolation == READ_COMMITTED
+    for sent in coordinator.sent():
+        one, commit = sent.transaction, sent.commit
+        unknown = waits and commit.complete_index is not None and one.type == "info" and one.asked == "commit"
+        for answer in (a for a in sent.answers if a.invoke_index > commit.last_index):
+            told = answer.offsets[sent.log]
+            if (commit.type == "ok" and told >= sent.offset) or (told == sent.offset and sent.alone):
+                _keep_first(has, one.number, _Told(sent.log, sent.offset, answer))
+            elif unknown and told != sent.offset and not sent.accounted(told):
+                _keep_first(lacks, one.number, _Told(sent.log, sent.offset, answer))
+    return has, lacks
+
+
+def _keep_first(found: dict[int, _Told], number: int, told: _Told) -> None:
+    def order(one: _Told) -> tuple[str, int]:
+        return one.answer.group, one.answer.last_index
+
+    before = found.get(number)
+    found[number] = told if before is None else min(before, told, key=order)
+
+
+def zombie_transactions(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+    """Once per transaction. Its producer was fenced when the next transaction of its transactional id began;
+    its commit was asked for later, and it took effect. ``where``: ``committed`` (the call succeeded),
+    ``visible`` (its end is unknown, and a record was read), ``offsets`` (a group has its offsets, which
+    nobody else committed), ``late`` (its commit had been asked for in time, and its group was told something
+    else when the next one had begun, and its offsets only later)."""
+    told = _fenced_offsets(events.coordinator, about)
+    polled = first_polls(events, joined, [one.fenced_by is not None for one in joined.transactions])
+    first = np.searchsorted(joined.sent.of, np.arange(len(joined.transactions) + 1))
+    for at, one in enumerate(joined.transactions):
+        newer = one.settled_by
+        if newer is None or not (one.fenced_by or one.number in told) or one.type == "fail":
+            continue
+        rows = range(first[at], first[at + 1])
+        read = about.info.isolation != READ_UNCOMMITTED
+        seen = next((r for r in rows if read and (joined.final[r] != NONE or polled[r] != NONE)), None)
+        offsets = told.get(one.number)
+        if one.type == "ok":
+            yield _zombie(about, one, newer, "committed", None, ())
+        elif one.fenced_by and seen is not None:
+            yield _visible(events, joined, about, one, newer, seen, int(polled[seen]))
+        elif offsets is not None:
+            where = "offsets" if offsets.before is None else "late"
+            rest = f"group {offsets.answer.group} {_answered(offsets, about)}, which nobody else committed"
+            if offsets.before is not None:
+                rest = f"group {offsets.answer.group} {_answered(offsets, about, offsets.before)}, and {rest}"
+            cited = [a.complete_index for a in (offsets.before, offsets.answer) if a is not None]
+            yield _zombie(about, one, newer, where, rest, cited, offsets.log)
+
+
+def _visible(
+    events: Events,
+    joined: Joined,
+    about: AboutRun,
+    one: Transaction,
+    newer: Transaction,
+    row: int,
+    given: int,
+) -> Finding:
+    kept, log, value = int(joined.final[row]), int(joined.sent.log[row]), int(joined.sent.value[row])
+    if kept != NONE:
+        offset, by, index = int(events.final.offset[kept]), "the final read", int(events.final.of[kept])
+    else:
+        poll = events.given.of[given]
+        offset, index = int(events.given.offset[given]), int(events.polls.index[poll])
+        by = f"a consumer at {seconds(int(events.polls.ns[poll]))}"
+    rest = f"value {about.value(value)} was read at offset {offset:,} of {about.of_number[log]} by {by}"
+    return _zombie(about, one, newer, "visible", rest, [index], log, offset, value)
+
+
+def _zombie(
+    about: AboutRun,
+    one: Transaction,
+    newer: Transaction,
+    where: str,
+    rest: str | None,
+    cited: Sequence[int | None],
+    log: int | None = None,
+    offset: int | None = None,
+    value: int | None = None,
+) -> Finding:
+    begun = (
+        f"transaction {newer.number} of the same transactional id ({one.transactional_id}) had begun at "
+        f"{seconds(newer.invoke_ns)}"
+    )
+    if where == "late":
+        sentence = f"Transaction {one.number} took effect after {begun}: {rest}"
+    else:
+        did = f"was committed at {seconds(one.complete_ns)}" if rest is None else "took effect"
+        sentence = (
+            f"Transaction {one.number} {did}, though its producer was fenced: {begun}, before its own "
+            "commit was "
+            f"asked for at {seconds(one.end_ns)}" + ("" if rest is None else f"; {rest}")
+        )
+    return Finding(
+        anomaly="zombie-transaction",
+        log=None if log is None else about.of_number[log],
+        offset=offset,
+        value=value,
+        operations=[one.invoke_index, newer.invoke_index, one.complete_index, *cited],
+        where=where,
+        sentence=sentence,
+        since_ns=newer.invoke_ns,
+        until_ns=one.complete_ns,
+    )
+
+
+def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _Told]:
+    """By the number of a transaction of unknown end: the answer that shows that its group has its offsets; of
+    one that was not fenced, but settled, with an answer of something else after the next one had begun."""
+    found: dict[int, _Told] = {}
+    for sent in coordinator.sent():
+        one, newer = sent.transaction, sent.transaction.settled_by
+        if one.type != "info" or one.asked != "commit" or newer is None or newer.invoke_index is None:
+            continue
+        began = newer.invoke_index
+        others = (a for a in sent.answers if a.invoke_index > began and a.offsets[sent.log] != sent.offset)
+        before = min(others, key=lambda answer: answer.last_index, default=None)
+        for answer in sent.shown_by:
+            if one.fenced_by:
+                _keep_first(found, one.number, _Told(sent.log, sent.offset, answer))
+            elif (
+                about.info.isolation == READ_COMMITTED and before and answer.invoke_index > before.last_index
+            ):
+                _keep_first(found, one.number, _Told(sent.log, sent.offset, answer, before))
+    return found
