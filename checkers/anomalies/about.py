@@ -91,13 +91,13 @@ class AboutRun:
         """What a process is called in sentences, after the word "process"."""
         return "null" if process is None else labels.process_label(process, imported=self.imported)
 
-    def in_force(self, since_ns: int, until_ns: int | None) -> list[str]:
+    def in_force(self, since_ns: int | None, until_ns: int | None) -> list[str]:
         """The faults in force between these; until None: from then on."""
         return [
             fault.text
             for fault in self.faults
             if (until_ns is None or fault.begin_ns <= until_ns)
-            and (fault.ended_ns is None or fault.ended_ns + MARGIN_NS >= since_ns)
+            and (fault.ended_ns is None or (since_ns is not None and fault.ended_ns + MARGIN_NS >= since_ns))
         ]
 
 

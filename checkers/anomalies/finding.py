@@ -58,12 +58,22 @@ def _smallest(operations: Iterable[int | None]) -> list[int]:
 
 def _faults(found: Finding, run: AboutRun) -> str:
     when = "at that time or later" if found.until_ns is None else "around that time"
-    texts = [] if found.since_ns is None else run.in_force(found.since_ns, found.until_ns)
+    texts = run.in_force(found.since_ns, found.until_ns)
     if not texts:
         return NO_FAULT_IN_FORCE % when
     more = len(texts) - MAX_FAULTS
     rest = f" and {more} more" if more > 0 else ""
     return FAULTS_IN_FORCE % (when, ", ".join(texts[:MAX_FAULTS]), rest)
+
+
+def known(*numbers: int | None) -> int | None:
+    """The first of them that is not None."""
+    return next((number for number in numbers if number is not None), None)
+
+
+def least(*numbers: int | None) -> int | None:
+    """The smallest of them that is not None."""
+    return min((number for number in numbers if number is not None), default=None)
 
 
 def seconds(ns: int | None) -> str | None:

@@ -16,7 +16,7 @@ _OURS = Path(__file__).parent
 
 @cache
 def installed() -> tuple[str, ...]:
-    """Name of each anomaly that some file declares by the decorator ``check``, in our folder or in a module
+    """Name of each anomaly that some file declares by ``check`` or ``found_by``, in our folder or in a module
     that an entry point names. A name that is no literal is not seen. Raises OSError and SyntaxError."""
     files = [*_files_of(_OURS)]
     for entry in entries(Group.CHECKS):
@@ -29,18 +29,18 @@ def installed() -> tuple[str, ...]:
 
 def _files_of(place: Path) -> list[Path]:
     place = place.resolve()
-    return sorted(place.glob("*.py")) if place.is_dir() else [place] if place.suffix == ".py" else []
+    return sorted(place.rglob("*.py")) if place.is_dir() else [place] if place.suffix == ".py" else []
+
+
+_NAME_AT = {"check": 0, "found_by": 1}
+"""Function that registers an anomaly -> place of the name among its arguments."""
 
 
 def _declared(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_bytes())):
-        for one in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
-            if isinstance(one, ast.Call) and _is_check(one.func) and one.args:
-                name = one.args[0]
-                if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                    yield name.value
-
-
-def _is_check(called: ast.expr) -> bool:
-    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-    return name == "check"
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            at = _NAME_AT.get(called, len(node.args))
+            name = node.args[at] if at < len(node.args) else None
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield name.value

@@ -8,140 +8,69 @@ taken the place of another, it would be there itself, or one after it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Mapping
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from wrackline.checkers.anomalies.registry import Evidence
-from wrackline.checkers.engine.frames import Frame, Int, Text, all_of
-from wrackline.checkers.engine.tables import RecordOf, Tables, ValueOf, keep
-from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.inputs.arrays import Ints
+from wrackline.checkers.inputs.row_groups import ints
 
-
-class Topical(Protocol):
-    """Columns of what concerns a topic of a run."""
-
-    @property
-    def run(self) -> Column: ...
-
-    @property
-    def topic(self) -> Column: ...
+KINDS_WITH_OFFSETS = frozenset({"send", "poll", "drain", "replica"})
+"""Kinds of events that ``LastOfKeys`` reads."""
 
 
-class Valued(Topical, Protocol):
-    """Columns of what concerns one value; ``offset`` is null where nobody knows it."""
+class LastOfKeys:
+    """Of each key of one compacted partition the highest offset that is known of a record with it."""
 
-    @property
-    def partition(self) -> Column: ...
+    def __init__(self, topic: str, partition: int) -> None:
+        self._topic, self._partition = topic, partition
+        self._keys: dict[int, str] = {}
+        """Value -> its key."""
+        self._highest: dict[int, int] = {}
+        """Value -> its highest offset."""
 
-    @property
-    def value(self) -> Column: ...
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Takes up events, of the kinds that are asked for, with the columns of the history."""
+        batch = batch.filter(pc.equal(batch.column("topic"), self._topic))
+        kind, f = batch.column("type").to_pylist(), batch.column("f").to_pylist()
+        keys, extra = batch.column("key").to_pylist(), batch.column("extra").to_pylist()
+        records = batch.column("records")
+        begins = ints(records.offsets).tolist() if len(batch) else [0]
+        partition, value, offset = (
+            ints(records.values.field(name)) for name in ("partition", "value", "offset")
+        )
+        for row in range(len(batch)):
+            mine = np.arange(begins[row], begins[row + 1])
+            mine = mine[partition[mine] == self._partition]
+            if f[row] == "send" and kind[row] == "invoke" and keys[row] is not None:
+                self._keys.update(dict.fromkeys(value[mine].tolist(), keys[row]))
+            elif kind[row] == "ok":
+                self._place(value[mine], offset[mine], _high_watermark(f[row], extra[row]))
 
-    @property
-    def offset(self) -> Column: ...
+    def _place(self, value: Ints, offset: Ints, below: int | None) -> None:
+        there = (offset >= 0) & (value >= 0)
+        if below is not None:
+            there &= offset < below
+        for one, at in zip(value[there].tolist(), offset[there].tolist(), strict=True):
+            if at > self._highest.get(one, -1):
+                self._highest[one] = at
 
-
-A = TypeVar("A", bound=Topical)
-V = TypeVar("V", bound=Valued)
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted(Table[Column]):
-    """A compacted topic."""
-
-    run: Int
-    topic: Text
-
-
-@dataclass(frozen=True, slots=True)
-class _Keyed(ValueOf):
-    key: Column
-
-
-@dataclass(frozen=True, slots=True)
-class _Offset(ValueOf):
-    offset: Column
-
-
-@dataclass(frozen=True, slots=True)
-class _Last(ValueOf):
-    last: Column
-    """The highest offset that is known of a record with the value's key."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Key(Table[Column]):
-    run: Column
-    topic: Column
-    partition: Column
-    key: Column
+    def of_values(self, values: Iterable[int] | None = None) -> Mapping[int, int]:
+        """Value -> the highest offset of its key, of these values or of all, where any is known."""
+        last: dict[str, int] = {}
+        for value, offset in self._highest.items():
+            key = self._keys.get(value)
+            if key is not None and offset > last.get(key, -1):
+                last[key] = offset
+        wanted = self._keys if values is None else self._keys.keys() & set(values)
+        return {value: last[self._keys[value]] for value in wanted if self._keys[value] in last}
 
 
-@dataclass(frozen=True, slots=True)
-class _Highest(Table[Column]):
-    offset: Column
-
-
-def compacted(tables: Tables) -> Frame[Compacted]:
-    return tables.small(Compacted, _compacted(tables))
-
-
-def _compacted(tables: Tables) -> list[tuple[int, str]]:
-    return [(n, one.name) for n, run in enumerate(tables.runs) for one in run.info.topics if one.compacted]
-
-
-def uncompacted_only(rows: Frame[A], tables: Tables) -> Frame[A]:
-    """Rows that are not of a compacted topic."""
-    if not _compacted(tables):
-        return rows
-    some = compacted(tables).small()
-    return rows.without(some, (rows.c.run == some.c.run) & (rows.c.topic == some.c.topic))
-
-
-def lasting(rows: Frame[V], evidence: Evidence) -> Frame[V]:
-    """Rows of records that must be there still. One whose offset nobody knows may have been followed by any
-    other of its key."""
-    if not _compacted(evidence.tables):
-        return rows
-    last = evidence.once("last of keys", lambda: _last(evidence.tables).made(keep))
-    followed = rows.c.offset.isNull() | (rows.c.offset < last.c.last)
-    return rows.without(last, _same(rows.c, last.c) & followed)
-
-
-def _same(one: ValueOf | Valued, other: ValueOf) -> Column:
-    return all_of(
-        one.run == other.run,
-        one.topic == other.topic,
-        one.partition == other.partition,
-        one.value == other.value,
-    )
-
-
-def _last(tables: Tables) -> Frame[_Last]:
-    events = tables.events({run for run, _ in _compacted(tables)})
-    some, e = compacted(tables).small(), events.c
-    records = (
-        events.filter(e.f.isin("send", "poll", "drain", "replica"))
-        .matching(some, (e.run == some.c.run) & (e.topic == some.c.topic))
-        .exploded(e.records, RecordOf)
-    )
-    _, one = records.c
-    keys = records.filter((e.f == "send") & (e.type == "invoke") & e.key.isNotNull()).select(
-        _Keyed(run=e.run, topic=e.topic, partition=one.partition, key=e.key, value=one.value)
-    )
-    high_watermark = F.when(e.f == "replica", F.get_json_object(e.extra, "$.hw").cast("bigint"))
-    is_there = high_watermark.isNull() | (one.offset < high_watermark)
-    places = records.filter((e.type == "ok") & (one.offset >= 0) & (one.value >= 0) & is_there).select(
-        _Offset(run=e.run, topic=e.topic, partition=one.partition, value=one.value, offset=one.offset)
-    )
-    k, p = keys.c, places.c
-    highest = keys.join(places, _same(k, p)).grouped(
-        _Key(run=k.run, topic=k.topic, partition=k.partition, key=k.key), _Highest(F.max(p.offset))
-    )
-    of, last = highest.c
-    same = all_of(k.run == of.run, k.topic == of.topic, k.partition == of.partition, k.key == of.key)
-    return keys.join(highest, same).select(
-        _Last(run=k.run, topic=k.topic, partition=k.partition, value=k.value, last=last.offset)
-    )
+def _high_watermark(f: str, extra: str | None) -> int | None:
+    if f != "replica":
+        return None
+    found = orjson.loads(extra or b"{}").get("hw")
+    return None if found is None else int(found)

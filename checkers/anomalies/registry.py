@@ -1,99 +1,49 @@
 """The register of checks: each anomaly's name, family, nearest Jepsen name and meaning, and how it is found.
 
 A check has two parts. *Marks* are tests of candidates in numpy that run wherever the rows are: they leave
-the few rows that matter. The check itself is a function that makes findings of rows in Spark,
-which says what those rows mean; it is planned only where one of its marks was seen. A check that reads other
-tables names the kinds of operations (``f``) that it ``needs``, and is left out where no run has them.
+the few rows that matter. The check itself is a function that makes findings of the rows of one partition
+(wrackline.checkers.anomalies.places). It is called only where one of its marks was seen. What an anomaly says
+of a whole group or transaction is found by a walk instead (wrackline.checkers.anomalies.walks).
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, TypeVar
-
-from pyspark.sql import Column, DataFrame
 
 from wrackline.checkers.anomalies.explained_by import BY_ORDER, ExplainedBy
+from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.installed import installed
-from wrackline.checkers.engine.frames import Frame, Int, Long, Text
+from wrackline.checkers.anomalies.places import Places
+from wrackline.checkers.anomalies.walks import Walk
+from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Mark, Marks, Test, TestByValue
-from wrackline.checkers.engine.tables import CandidateOfRun, Tables
-from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.verdict.anomaly import Anomaly, Family, Promise
 from wrackline.plugins.registry import Group, load_all
 
-T = TypeVar("T", bound=Table[Column])
-
-
-@dataclass(frozen=True, slots=True)
-class Finding(Table[Column]):
-    """What a check says of one finding (wrackline.checkers.anomalies.evidence.findings)."""
-
-    run: Int
-    log: Long
-    anomaly: Text
-    topic: Text
-    partition: Int
-    offset: Long
-    value: Long
-    operations: Annotated[Column, "array<bigint>"]
-    """Indexes of events."""
-    where: Text
-    sentence: Text
-    since_ns: Long
-    until_ns: Long
-    """Faults in force between these are named with it; null: to the end of the run."""
-    leader_ns: Long
-    """Whoever led at that time is named in the sentence; null: nobody."""
-
-
-Findings = Frame[Finding]
-"""What a check returns."""
-
-
-@dataclass
-class Evidence:
-    """What the checks read."""
-
-    tables: Tables
-    found: Frame[CandidateOfRun] | None = None
-    """Candidates with at least one mark; None before they are found."""
-    counts: dict[str, int] = field(default_factory=dict)
-    """Mark -> how many rows have it."""
-    contradictions: DataFrame | None = None
-    """As they travel: what is wrong with registers and queues (wrackline.checkers.anomalies.object_evidence);
-    None where no run has any."""
-    shared: dict[str, Frame[Any]] = field(default_factory=dict)
-
-    @property
-    def candidates(self) -> Frame[CandidateOfRun]:
-        assert self.found is not None, "a check that has marks is only planned where there are candidates"
-        return self.found
-
-    def once(self, name: str, made: Callable[[], Frame[T]]) -> Frame[T]:
-        """A table that several checks read."""
-        if name not in self.shared:
-            self.shared[name] = made()
-        return self.shared[name]
+Find = Callable[[Places], Iterator[Finding]]
+Wanted = Callable[[Candidate[Ints]], Ints]
+"""Rows -> the index of an event for each; NONE for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Anomaly):
-    """An anomaly and how it is found. ``find`` gives findings (wrackline.checkers.anomalies.evidence)."""
+    """An anomaly and how it is found."""
 
-    find: Callable[[Evidence], Findings]
+    find: Find | None = None
+    """None: ``walk`` finds it."""
     marks: tuple[str, ...] = ()
-    needs: frozenset[str] = frozenset()
+    words_of: Wanted | None = None
+    """Which events the check wants to read the words of (``Places.words``)."""
+    walk: Walk | None = None
     explained_by: ExplainedBy = BY_ORDER
 
-    def applies(self, evidence: Evidence) -> bool:
-        """Whether there is anything for it to look at."""
-        return any(evidence.counts.get(mark) for mark in self.marks) or any(
-            self.needs & run.kinds for run in evidence.tables.runs
-        )
+    def applies(self, counts: Mapping[str, int]) -> bool:
+        """Whether there is a row for it to look at. ``counts``: mark -> rows that have it."""
+        return self.find is not None and any(counts.get(mark) for mark in self.marks)
 
 
 _CHECKS: dict[str, Check] = {}
@@ -106,21 +56,57 @@ def check(
     jepsen: str,
     meaning: str,
     *,
+    marks: Sequence[str],
     breaks: Promise | None = None,
     rests_on_final_read: bool = False,
     rests_on_replicas: bool = False,
     right_then_wrong: bool = False,
-    marks: Sequence[str] = (),
-    needs: Sequence[str] = (),
+    words_of: Wanted | None = None,
     explained_by: ExplainedBy = BY_ORDER,
-) -> Callable[[Callable[[Evidence], Findings]], Callable[[Evidence], Findings]]:
+) -> Callable[[Find], Find]:
     """Registers the decorated function as the check for an anomaly (wrackline.checkers.verdict.anomaly says
-    what its contract and its incidents go by). Raises ValueError for a name that is taken."""
+    what its contract and its incidents go by). The function is called with the rows of one partition of a run
+    that have one of the marks, wherever they are: so it must be at the top of a module. Raises ValueError for
+    a name that is taken."""
 
-    def register(find: Callable[[Evidence], Findings]) -> Callable[[Evidence], Findings]:
-        if name in _CHECKS:
-            raise ValueError(f"two checks are called {name}")
-        _CHECKS[name] = Check(
+    def register(find: Find) -> Find:
+        _register(
+            Check(
+                name=name,
+                family=family,
+                jepsen=jepsen,
+                meaning=meaning,
+                breaks=breaks,
+                rests_on_final_read=rests_on_final_read,
+                rests_on_replicas=rests_on_replicas,
+                right_then_wrong=right_then_wrong,
+                find=find,
+                marks=tuple(marks),
+                words_of=words_of,
+                explained_by=explained_by,
+            )
+        )
+        return find
+
+    return register
+
+
+def found_by(
+    walk: Walk,
+    name: str,
+    family: str,
+    jepsen: str,
+    meaning: str,
+    *,
+    breaks: Promise | None = None,
+    rests_on_final_read: bool = False,
+    rests_on_replicas: bool = False,
+    right_then_wrong: bool = False,
+    explained_by: ExplainedBy = BY_ORDER,
+) -> None:
+    """Registers an anomaly that a walk finds. Raises ValueError for a name that is taken."""
+    _register(
+        Check(
             name=name,
             family=family,
             jepsen=jepsen,
@@ -129,14 +115,16 @@ def check(
             rests_on_final_read=rests_on_final_read,
             rests_on_replicas=rests_on_replicas,
             right_then_wrong=right_then_wrong,
-            find=find,
-            marks=tuple(marks),
-            needs=frozenset(needs),
+            walk=walk,
             explained_by=explained_by,
         )
-        return find
+    )
 
-    return register
+
+def _register(one: Check) -> None:
+    if one.name in _CHECKS:
+        raise ValueError(f"two checks are called {one.name}")
+    _CHECKS[one.name] = one
 
 
 def mark(name: str, at_place: Test | None = None, by_value: TestByValue | None = None) -> str:
@@ -167,6 +155,11 @@ def checks() -> Sequence[Check]:
     return tuple(sorted(_CHECKS.values(), key=lambda one: order.get(one.family, len(order))))
 
 
+def walks() -> Sequence[Walk]:
+    """All that some anomaly is found by."""
+    return tuple({one.walk.name: one.walk for one in checks() if one.walk is not None}.values())
+
+
 def anomalies() -> dict[str, Anomaly]:
     """All of them by name, in the order of docs/anomalies.md."""
     return {one.name: one for one in checks()}
@@ -193,7 +186,3 @@ def marks() -> Marks:
     """The marks of all checks."""
     _load()
     return Marks(_MARKS.values())
-
-
-def bit_of(name: str) -> int:
-    return marks().bit(name)

@@ -42,6 +42,8 @@ class Walk:
     name: str
     needs: frozenset[str]
     """A run with none of these kinds of operations (f) is not walked."""
+    transactional: bool = False
+    """Only runs with transactions are walked."""
     reads: frozenset[str]
     """The kinds of events that it is given, of clients and of the final read."""
     find: Callable[[Iterable[pa.RecordBatch], AboutRun], Walked]

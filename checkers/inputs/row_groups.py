@@ -188,6 +188,26 @@ def read(
                 yield _batch(batch, names)
 
 
+def events_of(
+    split: Split, columns: Sequence[str] | None = None, between: tuple[int, int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The events of a split as they are in the file, some ten thousand at a time, in the order of their
+    index. ``columns``: these alone; ``between``: at least those whose index lies between these, both
+    included. Raises OSError."""
+    with parquet(split.path, page_checksum_verification=True) as file:
+        at = _paths(file).index("index")
+        for group in range(split.first, split.last):
+            known = file.metadata.row_group(group).column(at).statistics
+            if (
+                between
+                and known
+                and known.has_min_max
+                and not (known.min <= between[1] and between[0] <= known.max)
+            ):
+                continue
+            yield from file.iter_batches(BATCH_EVENTS, row_groups=[group], columns=columns, use_threads=False)
+
+
 def _batch(batch: pa.RecordBatch, names: Mapping[str, Names]) -> Batch:
     records = batch.column("records")
     offsets = records.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -259,6 +279,7 @@ __all__ = [
     "Batch",
     "Names",
     "Split",
+    "events_of",
     "ints",
     "joined",
     "picked",

@@ -167,6 +167,14 @@ def concatenated(kind: type[T], parts: Sequence[T]) -> T:
     )
 
 
+def rows_of(table: T, at_once: int = 4_096) -> Iterator[Any]:
+    """The rows, each as a table of the same kind whose columns are numbers, and None for NONE."""
+    for begin in range(0, len(table), at_once):
+        columns = [column[begin : begin + at_once].tolist() for column in table.columns()]
+        for numbers in zip(*columns, strict=True):
+            yield _built(type(table), [None if number == NONE else number for number in numbers])
+
+
 def assigned(column: Ints, at: Ints | Bools, values: Ints | int) -> Ints:
     """The column with other values at some rows."""
     found = np.array(column)
