@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from wrackline.checkers.anomalies.about import AboutLog, AboutRun
@@ -108,6 +108,8 @@ class Coordinator:
         self._commits, self._answers = events.commits.get(group, []), events.answers.get(group, [])
         self._rebalances = [one for one in events.placements if one.f == REBALANCE and one.group == group]
         self._is_classic = all(one.protocol != "consumer" for one in self._rebalances)
+        self._told: dict[str, int] = {}
+        """Member -> the latest generation that it is ever told."""
         self._newest: Placement | None = None
         self._holds: dict[int, set[tuple[str, int]]] = defaultdict(set)
         self._logs: dict[int, Committed] = defaultdict(Committed)
@@ -118,11 +120,11 @@ class Coordinator:
 
     def _fence(self) -> None:
         """Until when each commit may take effect."""
-        latest: dict[str | None, int] = {}
         fences: list[Fence] = []
         for told in self._rebalances:
             if told.generation >= 0:
-                latest[told.member] = max(told.generation, latest.get(told.member, 0))
+                if told.member is not None:
+                    self._told[told.member] = max(told.generation, self._told.get(told.member, 0))
                 fences.append(_fence_of(told))
         for one in self._commits:
             if one.succeeded and one.keeps_generation:
@@ -136,10 +138,16 @@ class Coordinator:
         for one in self._commits:
             if one.succeeded:
                 one.until = one.complete_index
-            elif one.keeps_generation and not _may_be_sent_again(one, latest):
+            elif one.keeps_generation and (one.complete_index < NEVER or not self._may_be_sent_later(one)):
                 at = bisect_right(rising, one.generation, key=lambda fence: fence.generation)
                 if at < len(rising):
                     one.fence, one.until = rising[at], rising[at].index
+                    one.is_dead = one.until < one.invoke_index
+
+    def _may_be_sent_later(self, one: Operation) -> bool:
+        """Whether a commit that its client may hold back could go under a later generation: of whom nobody
+        knows, or whose member was told of one."""
+        return one.member is None or self._told.get(one.member, 0) > one.generation
 
     def find(self) -> Iterator[Finding]:
         steps: list[tuple[int, Iterator[Finding]]] = []
@@ -185,6 +193,8 @@ class Coordinator:
 
     def _newer(self, one: Operation, at: Committed) -> Placement | None:
         """What had fenced its member by then, if anything: a later generation; in KIP-848 another owner."""
+        if one.is_async and self._may_be_sent_later(one):
+            return None
         newer = self._newest
         if not self._is_classic:
             newer = at.owner if at.owner is not None and at.owner.member != one.member else None
@@ -289,12 +299,6 @@ class Coordinator:
                 one.is_dead, one.fence = True, _fence_of(told)
             if not (one.succeeded and shown):
                 at.pending.remove(one)
-
-
-def _may_be_sent_again(one: Operation, latest: Mapping[str | None, int]) -> bool:
-    """Whether a commit that never completed may have been sent under a later generation, by a member that was
-    told of one."""
-    return one.complete_index == NEVER and (one.member is None or latest.get(one.member, 0) > one.generation)
 
 
 def _fence_of(told: Placement) -> Fence:
