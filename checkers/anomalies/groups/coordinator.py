@@ -5,10 +5,10 @@ The events of a group are gone through in their order, with the outcome of each 
 committed is a register: a commit takes effect at one moment between its two events, one of unknown outcome at
 any later one, or never.
 
-*Classic* protocol: all members have the generation of their group. Whoever is told of a later one proves that
-commits under older ones are refused from then on. *KIP-848* (``consumer``): each member has an epoch of its
-own and goes on with what it keeps, so others' later epochs refuse nothing, except of a partition that has gone
-to another member (KIP-1251 looks at the epoch of that assignment alone).
+*Classic* protocol: all members have the generation of their group. Whoever is told of a later one proves
+that commits under older ones are refused from then on. *KIP-848* (``consumer``): each member has an epoch of
+its own and goes on with what it keeps, so others' later epochs refuse nothing, except of a partition that has
+gone to another member (KIP-1251 looks at the epoch of that assignment alone).
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class Committed:
     """What gave it to its last owner."""
 
     def accounted(self, offset: int, since: int = _ALWAYS, before: int = NEVER) -> bool:
-        """Whether a commit of this offset, invoked ``before``, may have taken effect after another one that was
-        invoked at ``since``."""
+        """Whether a commit of this offset, invoked ``before``, may have taken effect after another one that
+        was invoked at ``since``."""
         some = reversed(self.accounts.get(offset, ()))
         return any(c.until > since and c.invoke_index < before and not c.is_dead for c in some)
 
@@ -263,9 +263,9 @@ class Coordinator:
             yield from self._settle_fenced(told, log, start, at)
 
     def _must_be_known(self, one: Operation, told: Placement) -> bool:
-        """Whether a new owner must know of a commit: made under an older generation, which the group has fenced
-        by then, or answered before the new owner subscribed. An asynchronous one may have been sent later than
-        it was asked for, under another generation."""
+        """Whether a new owner must know of a commit: made under an older generation, which the group has
+        fenced by then, or answered before the new owner subscribed. An asynchronous one may have been sent
+        later than it was asked for, under another generation."""
         joined = self._joined.get(told.process, _ALWAYS)
         is_older = not one.is_async and 0 <= one.generation < told.generation
         return is_older or one.complete_index < joined
@@ -286,8 +286,8 @@ class Coordinator:
         return last
 
     def _settle_fenced(self, told: Placement, log: AboutLog, start: int, at: Committed) -> Iterator[Finding]:
-        """Commits that this generation fenced took effect before it began, and its member would have been shown
-        them or a later one; or never, and then they must not have succeeded."""
+        """Commits that this generation fenced took effect before it began, and its member would have been
+        shown them or a later one; or never, and then they must not have succeeded."""
         for one in list(at.pending):
             is_fenced = self._is_classic or (at.owner is not None and at.owner.member == one.member)
             if not is_fenced or one.generation >= told.generation or one.member == told.member:

@@ -24,7 +24,7 @@ _COLUMNS = ("index", "time_ns", "process", "type", "f", "topic", "extra")
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """What proves that a group had come to a generation: commits under older ones are refused from then on."""
+    """What proves that a group had come to a generation: older ones can commit nothing from then on."""
 
     index: int
     ns: int

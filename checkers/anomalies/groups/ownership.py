@@ -24,8 +24,8 @@ class Owned:
 
 
 def double_owners(placements: Sequence[Placement], about: AboutRun) -> Iterator[Finding]:
-    """Of all groups. A member was there in a generation if it was told of it, though it had no partitions: the
-    group waited for each of these before the generation began."""
+    """Of all groups. A member was there in a generation if it was told of it, though it had no partitions:
+    the group waited for each of these before the generation began."""
     present: set[tuple[str, int, str]] = set()
     owned: dict[tuple[str, int], list[Owned]] = defaultdict(list)
     for one in _owned(placements, about):

@@ -39,8 +39,8 @@ class Sentences:
             "commit-beyond-end",
             one,
             [],
-            f"{self._committed(one)} at {seconds(one.complete_ns)}, but the final read of the partition ends at "
-            f"offset {one.log.end:,}",
+            f"{self._committed(one)} at {seconds(one.complete_ns)}, but the final read of the partition ends "
+            f"at offset {one.log.end:,}",
             one.complete_ns,
             until_ns=None,
         )
@@ -125,8 +125,8 @@ class Sentences:
             value=value,
             operations=[last.complete_index, final_index],
             sentence=f"Value {self.run.value(value)} is at offset {offset:,} of {last.log}, and group "
-            f"{last.group} committed offset {last.offset:,} (process {self.run.process(last.process)} did, at "
-            f"{seconds(last.complete_ns)}), but no member of the group was given that record",
+            f"{last.group} committed offset {last.offset:,} (process {self.run.process(last.process)} did, "
+            f"at {seconds(last.complete_ns)}), but no member of the group was given that record",
             since_ns=0,
             until_ns=last.complete_ns,
         )
@@ -160,7 +160,8 @@ class Sentences:
 
     def _began(self, told: Placement, log: AboutLog, start: int) -> str:
         who = self.run.process(told.process)
-        return f"Process {who} was given {log} by group {told.group} at {seconds(told.ns)} and began at offset {start:,}"
+        given = f"Process {who} was given {log} by group {told.group} at {seconds(told.ns)}"
+        return f"{given} and began at offset {start:,}"
 
     def _had_committed(self, one: Operation) -> str:
         who = self.run.process(one.process)

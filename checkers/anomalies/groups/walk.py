@@ -87,8 +87,8 @@ class _Run:
         self._given.finish()
 
     def skips(self) -> Iterator[Finding]:
-        """Records from where each group began, the lowest offset that a member was put at or given, or that was
-        committed, to the largest that was committed."""
+        """Records from where each group began, the lowest offset that a member was put at or given, or that
+        was committed, to the largest that was committed."""
         say = Sentences(self._about)
         for group, commits in self.events.commits.items():
             by_log: dict[int, list[Operation]] = defaultdict(list)

@@ -1,5 +1,5 @@
-"""Tiny histories of one group and one partition, and whether a coordinator can have answered so: by trying all
-that it may have done in between. It shares nothing with the walk but the words of Kafka's protocol.
+"""Tiny histories of one group and one partition, and whether a coordinator can have answered so: by trying
+all that it may have done in between. It shares nothing with the walk but the words of Kafka's protocol.
 
 ``classic``: a commit takes effect under the generation that it was sent in, and no other. ``consumer``
 (KIP-848): as long as its member has the partition, by an assignment that is no newer than the member's epoch.
@@ -8,7 +8,7 @@ that it may have done in between. It shares nothing with the walk but the words 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -166,7 +166,8 @@ class _Drawing:
     def __init__(self, rng: random.Random, protocol: str) -> None:
         self._rng, self._is_classic = rng, protocol != "consumer"
         self.steps: list[Step] = []
-        self._generation, self._owner, self._value = 0, "", None
+        self._generation, self._owner = 0, ""
+        self._value: int | None = None
         self._knows: dict[str, int] = {}
         self._stands: dict[str, int] = {}
         self._fetched: dict[str, Step] = {}
@@ -179,10 +180,11 @@ class _Drawing:
         if rng.random() < 0.5:
             self.steps += [Step("join", name) for name in "AB"]
         for _ in range(rng.randrange(20, 60)):
-            rng.choice(
-                [self._begin, self._fetch, self._tell, self._tell, self._commit, self._commit]
-                + [self._apply, self._apply, self._end, self._end, self._ask, self._read, self._answer]
-            )()
+            rng.choice(self._moves())()
+
+    def _moves(self) -> list[Callable[[], None]]:
+        twice = [self._tell, self._commit, self._apply, self._end]
+        return [self._begin, self._fetch, self._ask, self._read, self._answer, *twice, *twice]
 
     def _begin(self) -> None:
         if self._rng.random() < 0.6:
@@ -277,7 +279,7 @@ _WEIGHTS = {"answer": 4, "told": 4, "ok": 1, "fail": 2, "info": 2, "commit": 1, 
 
 
 def disturbed(steps: Sequence[Step], rng: random.Random) -> list[Step]:
-    """The same with one word changed, or two steps exchanged: a coordinator may be able to do that, or not."""
+    """The same with a word or two changed: a coordinator may be able to do that, or not."""
     found = list(steps)
     for _ in range(rng.randrange(1, 3)):
         if not found:
