@@ -12,7 +12,8 @@ parts steps.
 ``c: from 3``               consumer c is assigned partition 0 at offset 3; ``from 0 1/5``: both partitions;
                             ``from 3 in g``: it reads for this group without being a member
 ``c: got a@0 b@1``          a poll gives these; ``(got`` and ``got a@0)`` are its two events; ``got a@0
-                            undone``: to a transaction that was aborted
+                            undone``: to a transaction that was aborted; ``got a@0 at 2 1/5``: it says that it
+                            stands at these offsets then
 ``e: end 2``                the end offset is told to be 2; ``end 1/2`` of partition 1; ``(end`` and
                             ``end 2)``
 ``r: read a@0``             a read of a register; ``read nothing``, ``read 1/ nothing``: nothing is written in
@@ -264,6 +265,8 @@ class Case(Words):
             self._event(process, Type.INVOKE, "poll")
         if complete:
             words, flags = self._flags(words, (), ("undone",), step)
+            at = words.index("at") if "at" in words else len(words)
+            words, stands = words[:at], words[at + 1 :]
             given = tuple(self._record(word, step, epoch=-1) for word in words)
             bad = [
                 {"partition": r.partition, "offset": r.offset, "detail": "a wrong checksum"}
@@ -272,6 +275,8 @@ class Case(Words):
             ]
             extra: dict[str, object] = {"corrupt": bad} if bad else {}
             extra |= {"aborted": "fail"} if flags else {}
+            if stands:
+                extra["positions"] = {str(p): offset for p, offset in self._offsets(stands, step)}
             self._event(process, Type.OK, "poll", records=given, extra=extra or None)
 
     def _get(self, process: int, f: str, words: list[str], invoke: bool, complete: bool, step: str) -> None:

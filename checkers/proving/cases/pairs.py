@@ -319,15 +319,25 @@ PAIRS: dict[str, tuple[str, str]] = {
     ),
     "commit-regression where nobody told where it began": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from ? | d: commit 1",
-        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 2 from 0 | d: got a@0 b@1 | d: "
-        "commit 2 "
-        "| e: gen 3 from ? | e: commit 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | d: gen 1 | d: commit 1 ? | c: commit 2 "
+        "| e: gen 2 from ? | e: commit 1",
     ),
     "commit-regression seen by a reader": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 | c: commit 2 | o: committed 1",
-        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 ? | d: gen 2 from 0 | d: got a@0 b@1 | "
-        "d: commit 2 "
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | d: gen 1 | d: commit 1 ? | c: commit 2 "
         "| o: committed 1",
+    ),
+    "commit-regression seen by a reader, to what a fenced member had asked for": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 ? | d: gen 2 from 0 | d: got a@0 b@1 "
+        "| d: commit 2 | o: committed 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | z: commit 1 ? | d: gen 2 from 0 | d: got a@0 b@1 "
+        "| d: commit 2 | o: committed 1",
+    ),
+    "commit-regression to what a later commit had replaced": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | c: from 0 | c: commit 1 "
+        "| o: committed 2",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: (commit 2 | d: from 0 | d: commit 1 gen 1 "
+        "| c: commit 2) | o: committed 2",
     ),
     "commit-regression to nothing": (
         "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: commit 1 | o: committed none",
@@ -370,8 +380,56 @@ PAIRS: dict[str, tuple[str, str]] = {
     ),
     "forgotten-commit, though one of unknown outcome came late": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | d: gen 1 | d: commit 1 ? | c: commit 2 "
+        "| e: gen 2 from 1",
+    ),
+    "forgotten-commit, though a fenced member had asked for less": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 2 from 0 | d: got a@0 b@1 | "
         "d: commit 2 | e: gen 3 from 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | z: commit 1 ? | d: gen 2 from 0 | d: got a@0 b@1 | "
+        "d: commit 2 | e: gen 3 from 1",
+    ),
+    "uncommitted-start": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 | d: gen 2 from 2 | final a@0 b@1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 | c: (commit 2 | d: gen 2 from 2 "
+        "| final a@0 b@1",
+    ),
+    "uncommitted-start, where something had been committed": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 | d: gen 2 from 2 | final a@0 b@1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ! | d: gen 2 from 2 | final a@0 b@1",
+    ),
+    "uncommitted-start of a new owner": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 | d: gen 2 from 2 | final a@0 b@1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 | c: gen 2 from 2 | final a@0 b@1",
+    ),
+    "uncommitted-start in a log that begins before what was committed": (
+        "p: a@0 b@1 c@2 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 | d: gen 2 from 2 "
+        "| final b@1 c@2 from 1",
+        "p: a@0 b@1 c@2 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 | d: gen 2 from 2 "
+        "| final c@2 from 2",
+    ),
+    "uncommitted-start, at what a fenced member had asked for": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: commit 2 ? | d: gen 2 from 0 | d: got a@0 | d: commit 1 "
+        "| e: gen 3 from 2 | final a@0 b@1",
+        "p: a@0 b@1 | c: gen 1 from 0 | z: commit 2 ? | d: gen 2 from 0 | d: got a@0 | d: commit 1 "
+        "| e: gen 3 from 2 | final a@0 b@1",
+    ),
+    "position-skip": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 at 2 | final a@0 b@1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 at 1 | final a@0 b@1",
+    ),
+    "position-skip of all that there is": (
+        "p: a@0 b@1 | c: gen 1 from 1 | c: got at 2 | final a@0 b@1",
+        "p: a@0 b@1 | c: gen 1 from 2 | c: got at 2 | final a@0 b@1",
+    ),
+    "position-skip, and of what was given in the end": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 at 2 | d: gen 2 from 0 | d: got a@0 b@1 at 2 "
+        "| final a@0 b@1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 at 2 | c: got b@1 at 2 | final a@0 b@1",
+    ),
+    "position-skip where nobody else deletes": (
+        "p: a@0 of x | p: b@1 of y | c: gen 1 from 0 | c: got at 1 | final a@0 b@1",
+        "p: a@0 of x | p: b@1 of x | c: gen 1 from 0 | c: got at 1 | final a@0 b@1",
     ),
     "phantom-commit": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 | o: committed 2",
@@ -408,7 +466,30 @@ PAIRS: dict[str, tuple[str, str]] = {
     ),
     "zombie-commit": (
         "p: a@0 | c: gen 1 from 0 | c: got a@0 | d: gen 2 from 0 | c: commit 1",
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: (commit 1 | d: gen 2 from 1 | c: commit 1)",
+    ),
+    "zombie-commit that the next generation was not shown": (
         "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: (commit 1 | d: gen 2 from 0 | c: commit 1)",
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: (commit 1 | d: gen 2 from ? | c: commit 1)",
+    ),
+    "zombie-commit, and none that another one followed": (
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: (commit 1 | d: gen 2 from 0 | c: commit 1)",
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: (commit 1 | z: (commit 0 | d: gen 2 from 0 "
+        "| c: commit 1)",
+    ),
+    "zombie-commit where members have epochs of their own": (
+        "p: a@0 | c: gen 1 from 0 consumer | c: got a@0 | d: gen 2 from 0 consumer | c: commit 1",
+        "p: a@0 | c: gen 1 from 0 consumer | c: got a@0 | d: gen 2 from 1/0 consumer | c: commit 1",
+    ),
+    "zombie-commit of unknown outcome": (
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 2 from 0 | o: committed 1",
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 2 from ? | o: committed 1",
+    ),
+    "zombie-commit of unknown outcome, once another one had succeeded": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 ? | d: gen 2 from ? | d: got a@0 "
+        "| d: commit 1 | o: committed 2",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 ? | d: gen 2 from ? | d: got a@0 "
+        "| d: (commit 1 | o: committed 2",
     ),
 }
 """anomaly, where it has several forms with which: (bad, good)."""

@@ -130,7 +130,7 @@ def _began_below(edit: Edit, group: str, partition: int, offset: int) -> bool:
     return min(given(edit, group, partition), default=offset) < offset
 
 
-@mutation("group-skip", "a member begins one record further on, which nobody else is given")
+@mutation("group-skip", "a member begins one record further on, and nobody is told where")
 def begin_one_later(edit: Edit) -> bool:
     commits = acked(edit)
     for at, event, said in list(rebalances(edit)):
@@ -147,12 +147,13 @@ def begin_one_later(edit: Edit) -> bool:
             if mine and _began_below(edit, said["group"], int(partition), start):
                 place = (int(partition), start)
                 edit.records(poll, lambda r: None if (r.partition, r.offset) == place else r)  # noqa: B023
-                edit.change(at, extra={**said, "positions": {**said["positions"], partition: start + 1}})
+                untold = {p: offset for p, offset in said["positions"].items() if p != partition}
+                edit.change(at, extra={**said, "positions": untold})
                 return True
     return False
 
 
-@mutation("group-skip", "a newcomer is put at the end, and commits it, past what nobody was given")
+@mutation("group-skip", "a newcomer begins at the end, which nobody is told, and commits it")
 def begin_at_the_end(edit: Edit) -> bool:
     at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
     for group in sorted(committing(edit)):
@@ -163,7 +164,7 @@ def begin_at_the_end(edit: Edit) -> bool:
                 continue
             process, generation = edit.process(), newest(edit, group) + 1
             who = {"group": group, "member": "newcomer", "generation": generation}
-            put = {**who, "partitions": [partition], "positions": {str(partition): end}}
+            put = {**who, "partitions": [partition]}
             edit.insert(
                 at_end,
                 Event(process, Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now),
@@ -243,6 +244,90 @@ def begin_before_what_was_committed(edit: Edit) -> bool:
             }
             told = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now)
             edit.insert(at_end, told)
+            return True
+    return False
+
+
+@mutation("uncommitted-start", "a new generation begins one past all that its group ever asked to commit")
+def begin_past_what_was_committed(edit: Edit) -> bool:
+    at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
+    commits = operations(edit, "commit")
+    for group in sorted(committing(edit)):
+        for partition in range(edit.partitions):
+            before = highest(acked(edit), group, partition, at_end)
+            if before is None or "generation" not in before.extra:
+                continue
+            start = 1 + max(c.offsets.get(partition, 0) for c in commits if c.group == group)
+            put = {
+                "group": group,
+                "member": "newcomer",
+                "generation": newest(edit, group) + 1,
+                "partitions": [partition],
+                "positions": {str(partition): start},
+            }
+            told = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now)
+            edit.insert(at_end, told)
+            return True
+    return False
+
+
+@mutation(
+    "position-skip", "the last poll of a member leaves its last record out, and says that it is past it"
+)
+def pass_a_record(edit: Edit) -> bool:
+    told = {event.process for _, event, said in rebalances(edit) if said["group"] in committing(edit)}
+    for at in reversed(range(len(edit.events))):
+        event = edit.events[at]
+        if event.f != "poll" or event.process not in told or not event.records:
+            continue
+        last = event.records[-1]
+        place = (last.partition, last.offset)
+        stands = (event.extra or {}).get("positions", {}).get(str(last.partition))
+        behind = {
+            (record.partition, record.offset)
+            for other in (*edit.events[:at], *edit.events[at + 1 :])
+            if other.f == "poll" and other.process in told
+            for record in other.records
+        }
+        far = max((c.offsets.get(last.partition, 0) for c in acked(edit)), default=0)
+        if (
+            stands == last.offset + 1
+            and far <= last.offset
+            and place not in behind
+            and len(event.records) > 1
+        ):
+            edit.records(at, lambda r: None if (r.partition, r.offset) == place else r)  # noqa: B023
+            return True
+    return False
+
+
+@mutation("zombie-commit", "a newcomer is shown that a commit under way is not committed, and it succeeds")
+def show_a_newcomer_less(edit: Edit) -> bool:
+    """Of a group's last commit, that goes further than any before: to the newcomer the one before is told."""
+    commits = operations(edit, "commit")
+    for one in reversed(acked(edit)):
+        of_group = [c for c in commits if c.group == one.group]
+        is_last = (
+            one.extra.get("generation") == newest(edit, one.group) and of_group[-1].invoked == one.invoked
+        )
+        for partition, offset in one.offsets.items() if is_last else ():
+            before = highest(acked(edit), one.group, partition, one.invoked)
+            if before is None or before.offsets[partition] >= offset:
+                continue
+            shown = before.offsets[partition]
+            same = [c for c in of_group if c.offsets.get(partition) == shown]
+            if any(c.type is Type.INFO or c.until > one.invoked for c in same):
+                continue
+            put = {
+                "group": one.group,
+                "member": "newcomer",
+                "generation": newest(edit, one.group) + 1,
+                "partitions": [partition],
+                "positions": {str(partition): shown},
+            }
+            now = edit.events[one.invoked].time_ns
+            told = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now)
+            edit.insert(one.until, told)
             return True
     return False
 

@@ -1,0 +1,305 @@
+"""A group's coordinator, as far as the words of its clients allow one: the generation that it is in, who owns
+which partition, how far each was committed, and which commits may still take effect.
+
+The events of a group are gone through in their order, with the outcome of each operation at hand. What is
+committed is a register: a commit takes effect at one moment between its two events, one of unknown outcome at
+any later one, or never.
+
+*Classic* protocol: all members have the generation of their group. Whoever is told of a later one proves
+that commits under older ones are refused from then on. *KIP-848* (``consumer``): each member has an epoch of
+its own and goes on with what it keeps, so others' later epochs refuse nothing, except of a partition that has
+gone to another member (KIP-1251 looks at the epoch of that assignment alone).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import chain
+from typing import Any, TypeAlias
+
+from wrackline.checkers.anomalies.about import AboutLog, AboutRun
+from wrackline.checkers.anomalies.finding import Finding
+from wrackline.checkers.anomalies.groups.events import (
+    COMMIT,
+    CRASH,
+    REBALANCE,
+    GroupEvents,
+    Operation,
+    Said,
+)
+from wrackline.checkers.anomalies.groups.findings import Findings
+from wrackline.checkers.inputs.arrays import NEVER
+
+_ALWAYS = -1
+_Step: TypeAlias = tuple[int, Callable[[Any], Iterator[Finding]], Any]
+"""Index, and who takes what."""
+
+
+class Moves:
+    """Where processes and members were put, whoever put them there."""
+
+    def __init__(self, moves: Sequence[Said], about: AboutRun) -> None:
+        self._of: dict[tuple[int | str, int], list[tuple[int, int | None]]] = defaultdict(list)
+        for said in moves:
+            for partition in {*said.partitions, *said.offsets} if said.f != CRASH else ():
+                if log := about.logs.get((said.topic, partition)):
+                    for who in _names(said):
+                        self._of[who, log.number].append((said.index, said.offsets.get(partition)))
+
+    def before(self, one: Operation, since: int) -> Iterator[tuple[int, int | None]]:
+        """(index, start) of those of an operation's process or member after ``since`` and before it was
+        invoked; a start of None is not known."""
+        for who in _names(one.said):
+            some = self._of.get((who, one.log.number), [])
+            begin, end = bisect_right(some, since, key=_index), bisect_left(some, one.since, key=_index)
+            yield from some[begin:end]
+
+
+def _names(said: Said) -> Iterable[int | str]:
+    return (said.process,) if said.member is None else (said.process, said.member)
+
+
+def _index(move: tuple[int, int | None]) -> int:
+    return move[0]
+
+
+@dataclass(slots=True)
+class Committed:
+    """What is known of the committed offset of one partition."""
+
+    accounts: dict[int, list[Operation]] = field(default_factory=lambda: defaultdict(list))
+    """Offset -> every commit that took effect, or may have."""
+    largest: Operation | None = None
+    """Of the commits that have succeeded so far."""
+    settled: list[Operation] = field(default_factory=list)
+    """Of these the ones that whoever asks later must see."""
+    farthest: Operation | None = None
+    """The largest of the settled ones."""
+    latest: Operation | None = None
+    """Of the settled ones the one that was invoked last."""
+    pending: list[Operation] = field(default_factory=list)
+    """Commits of which no later generation has shown whether they have taken effect."""
+    owner: Said | None = None
+    """What gave it to its last owner."""
+
+    def accounted(self, offset: int, since: int = _ALWAYS, before: int = NEVER) -> bool:
+        """Whether a commit of this offset, invoked ``before``, may have taken effect after another one that
+        was invoked at ``since``."""
+        some = reversed(self.accounts.get(offset, ()))
+        return any(one.until > since and one.since < before and not one.is_dead for one in some)
+
+    def succeed(self, one: Operation, *, is_settled: bool) -> None:
+        self.largest = _larger(self.largest, one)
+        if is_settled:
+            self.settled.append(one)
+            self.farthest = _larger(self.farthest, one)
+            if one.may_count and (self.latest is None or self.latest.since < one.since):
+                self.latest = one
+
+
+def _larger(one: Operation | None, other: Operation) -> Operation:
+    """``other`` completed later."""
+    return other if one is None or other.offset >= one.offset else one
+
+
+class Coordinator:
+    """Of one group; ``find`` goes through its events once."""
+
+    def __init__(self, group: str, events: GroupEvents, moves: Moves, about: AboutRun) -> None:
+        self._about, self._moves, self._joined = about, moves, events.joined
+        self._say = Findings(about)
+        self._waits = about.info.isolation == "read_committed"
+        self._commits, self._answers = events.commits.get(group, []), events.answers.get(group, [])
+        self._rebalances = [one for one in events.moves if one.f == REBALANCE and one.of == group]
+        self._is_classic = all(one.protocol != "consumer" for one in self._rebalances)
+        self._told: dict[str, int] = {}
+        """Member -> the latest generation that it is ever told."""
+        for told in self._rebalances:
+            if told.member is not None:
+                self._told[told.member] = max(told.generation, self._told.get(told.member, 0))
+        self._newest: Said | None = None
+        self._holds: dict[int, set[tuple[str, int]]] = defaultdict(set)
+        self._logs: dict[int, Committed] = defaultdict(Committed)
+
+    def find(self) -> Iterator[Finding]:
+        self._fence()
+        for one in self._commits:
+            if one.may_count:
+                self._logs[one.log.number].accounts[one.offset].append(one)
+        succeeded = sorted((one for one in self._commits if one.succeeded), key=lambda one: one.until)
+        steps: list[Iterable[_Step]] = [
+            ((one.since, self._commit, one) for one in self._commits if one.may_count),
+            ((one.until, self._succeed, one) for one in succeeded),
+            ((one.since, self._answer, one) for one in self._asked()),
+            ((told.index, self._rebalance, told) for told in self._rebalances),
+        ]
+        for _, take, what in merge(*steps, key=lambda step: step[0]):
+            yield from take(what)
+
+    def _asked(self) -> Iterator[Operation]:
+        for since, said in self._answers:
+            for log, offset in said.places(self._about):
+                if offset >= -1:
+                    yield Operation(log, offset, said, since, said, said.index)
+
+    def _fence(self) -> None:
+        """Until when each commit of unknown outcome may take effect."""
+        rising: list[Said] = []
+        for told in self._rebalances if self._is_classic else ():
+            if told.generation > (rising[-1].generation if rising else -1):
+                rising.append(told)
+        for one in self._commits:
+            is_sent = one.done is not None or not self._may_be_sent_later(one)
+            if not one.succeeded and one.keeps_generation and is_sent:
+                at = bisect_right(rising, one.said.generation, key=lambda told: told.generation)
+                if at < len(rising):
+                    one.fence, one.until = rising[at], rising[at].index
+                    one.is_dead = one.until < one.since
+
+    def _may_be_sent_later(self, one: Operation) -> bool:
+        """Whether a commit that its client may hold back could go under a later generation: of whom nobody
+        knows, or whose member was told of one."""
+        return one.said.member is None or self._told.get(one.said.member, 0) > one.said.generation
+
+    # --- commits
+
+    def _commit(self, one: Operation) -> Iterator[Finding]:
+        at = self._logs[one.log.number]
+        if one.succeeded and at.largest is not None and self._goes_back(one, at, at.largest):
+            yield self._say.regression(one, at.largest, COMMIT)
+        newer = self._newer(one, at)
+        if newer is not None and one.succeeded:
+            yield self._say.zombie(one, newer)
+        elif one.keeps_generation and not one.is_dead:
+            at.pending.append(one)
+
+    def _goes_back(self, one: Operation, at: Committed, before: Operation) -> bool:
+        """Whether it commits less than had been committed, and neither its consumer nor the group had put it
+        back there in between."""
+        if before.offset <= one.offset:
+            return False
+        for index, start in self._moves.before(one, before.until):
+            if start is not None and start <= one.offset:
+                return False
+            # Where nobody told a position it began at the committed offset, by any commit that may have been
+            # the last by then.
+            less = (offset for offset in at.accounts if start is None and offset <= one.offset)
+            if any(at.accounted(offset, before.since, index) for offset in less):
+                return False
+        return True
+
+    def _newer(self, one: Operation, at: Committed) -> Said | None:
+        """What had fenced its member by then, if anything: a later generation; in KIP-848 another owner."""
+        if one.said.is_async and self._may_be_sent_later(one):
+            return None
+        newer = self._newest
+        if not self._is_classic:
+            newer = at.owner if at.owner is not None and at.owner.member != one.said.member else None
+        return newer if newer is not None and newer.generation > one.said.generation >= 0 else None
+
+    def _succeed(self, one: Operation) -> Iterator[Finding]:
+        """The offsets of a transaction become visible some time after its commit has succeeded, and only
+        clients at read_committed wait for that."""
+        at, log = self._logs[one.log.number], one.log
+        at.succeed(one, is_settled=self._waits or not one.said.in_transaction)
+        if one in at.pending:
+            at.pending.remove(one)
+        if log.complete and log.end is not None and one.offset > log.end:
+            yield self._say.beyond_end(one)
+
+    # --- answers
+
+    def _answer(self, asked: Operation) -> Iterator[Finding]:
+        at = self._logs[asked.log.number]
+        commits = at.accounts.get(asked.offset, ())
+        is_phantom = asked.offset >= 0 and all(one.since >= asked.until for one in commits)
+        if is_phantom:
+            yield self._say.phantom(asked)
+        if at.largest is not None and at.largest.offset > asked.offset:
+            if not at.accounted(asked.offset, at.largest.since):
+                yield self._say.regression(asked, at.largest, "read")
+        elif asked.offset >= 0 and not is_phantom:
+            since = at.latest.since if at.latest is not None else _ALWAYS
+            if not at.accounted(asked.offset, since, asked.until):
+                fenced = [(one, one.fence) for one in commits if one.fence is not None]
+                if fenced:
+                    yield self._say.late_zombie(asked, *fenced[-1])
+                elif at.latest is not None:
+                    yield self._say.regression(asked, at.latest, "read")
+
+    # --- generations
+
+    def _rebalance(self, told: Said) -> Iterator[Finding]:
+        if self._newest is None or told.generation >= self._newest.generation:
+            self._newest = told
+        held, self._holds[told.process] = (
+            self._holds[told.process],
+            {(told.topic, one) for one in told.partitions},
+        )
+        for partition in sorted({*told.partitions, *told.offsets}):
+            if log := self._about.logs.get((told.topic, partition)):
+                is_kept = (told.topic, partition) in held and told.protocol != "eager"
+                start = told.offsets.get(partition, -1)
+                if start >= 0:
+                    yield from self._begin(told, log, start, is_kept)
+                if partition in told.partitions and not is_kept:
+                    self._logs[log.number].owner = told
+
+    def _begin(self, told: Said, log: AboutLog, start: int, is_kept: bool) -> Iterator[Finding]:
+        """``is_kept``: the member had the partition before, and so may begin at a position of its own, that
+        no commit need name."""
+        at = self._logs[log.number]
+        if at.farthest is not None and at.farthest.offset > start:
+            behind = [one for one in at.settled if one.offset > start and self._must_be_known(one, told)]
+            last = max(behind, key=lambda one: (one.offset, one.until), default=None)
+            if last is not None and not at.accounted(start, last.since, told.index):
+                yield self._say.start("forgotten-commit", told, log, start, last)
+                return
+        if is_kept:
+            return
+        if last := self._passed(told, log, start, at):
+            yield self._say.start("uncommitted-start", told, log, start, last)
+        else:
+            yield from self._settle_fenced(told, log, start, at)
+
+    def _must_be_known(self, one: Operation, told: Said) -> bool:
+        """Whether a new owner must know of a commit: made under an older generation, which the group has
+        fenced by then, or answered before the new owner subscribed. An asynchronous one may have been sent
+        later than it was asked for, under another generation."""
+        is_older = not one.said.is_async and 0 <= one.said.generation < told.generation
+        return is_older or one.until < self._joined.get(told.process, _ALWAYS)
+
+    def _passed(self, told: Said, log: AboutLog, start: int, at: Committed) -> Operation | None:
+        """The last commit that it must know of, where it begins past all of them at an offset that no commit
+        may have left. Where what was committed may have been deleted from the log, it begins where its client
+        likes."""
+        if at.latest is None or at.accounted(start, at.latest.since, told.index):
+            return None
+        known = [one for one in at.settled if self._must_be_known(one, told)]
+        if not known or max(one.offset for one in known) > start:
+            return None
+        last = max(known, key=lambda one: one.since)
+        allowed = chain([start], (offset for offset in at.accounts if offset < log.start))
+        return None if any(at.accounted(one, last.since, told.index) for one in allowed) else last
+
+    def _settle_fenced(self, told: Said, log: AboutLog, start: int, at: Committed) -> Iterator[Finding]:
+        """Commits that this generation fenced took effect before it began, and its member would have been
+        shown them or a later one; or never, and then they must not have succeeded."""
+        for one in list(at.pending):
+            is_owner = at.owner is not None and at.owner.member == one.said.member
+            if one.said.generation >= told.generation or one.said.member == told.member:
+                continue
+            if not (self._is_classic or is_owner):
+                continue
+            is_shown = at.accounted(start, one.since, told.index) or one.offset < log.start
+            if one.succeeded and is_shown:
+                continue
+            at.pending.remove(one)
+            if one.succeeded:
+                yield self._say.zombie(one, told, start)
+            elif not is_shown:
+                one.is_dead, one.fence = True, told

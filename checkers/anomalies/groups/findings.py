@@ -1,0 +1,172 @@
+"""Findings of groups, with what is said of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wrackline.checkers.anomalies.about import AboutLog, AboutRun
+from wrackline.checkers.anomalies.finding import Finding, seconds
+from wrackline.checkers.anomalies.groups.deliveries import Passed
+from wrackline.checkers.anomalies.groups.events import COMMIT, Operation, Said
+
+_ALL = 0
+"""Nanoseconds from when on faults are named with what need not have happened at any one time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Of one run."""
+
+    run: AboutRun
+
+    def regression(self, one: Operation, before: Operation, how: str) -> Finding:
+        if how == COMMIT:
+            did = f"committed offset {one.offset:,} of {one.log}"
+        else:
+            got = "learned that there is none" if one.offset < 0 else f"got {one.offset:,}"
+            did = f"asked for the committed offset of {one.log} and {got}"
+        sentence = (
+            f"{self._who(one)} {did} for group {one.said.of} at {_end(one)}, after a commit of offset "
+            f"{before.offset:,} had succeeded at {_end(before)}"
+        )
+        return self._of(one, "commit-regression", sentence, _ns(before), before.until, where=how)
+
+    def beyond_end(self, one: Operation) -> Finding:
+        sentence = (
+            f"{self._committed(one)} at {_end(one)}, but the final read of the partition ends at offset "
+            f"{one.log.end:,}"
+        )
+        return self._of(one, "commit-beyond-end", sentence, _ns(one), open_ended=True)
+
+    def zombie(self, one: Operation, newer: Said, start: int | None = None) -> Finding:
+        """``start``: where the newer member began, which was not shown the commit."""
+        begun = "" if start is None else f", and it began at offset {start:,}"
+        sentence = (
+            f"{self._committed(one)} under generation {one.said.generation} at {_end(one)}, though "
+            f"{self._given(newer)}{begun}"
+        )
+        return self._of(one, "zombie-commit", sentence, newer.ns, newer.index)
+
+    def late_zombie(self, asked: Operation, one: Operation, newer: Said) -> Finding:
+        """``one``: a commit of unknown outcome, which the answer shows to have taken effect late."""
+        sentence = (
+            f"{self._got(asked)}, which process {self.run.process(one.said.process)} had asked to commit "
+            f"under generation {one.said.generation}, though {self._given(newer)} and it was not committed "
+            "then or later"
+        )
+        return self._of(asked, "zombie-commit", sentence, newer.ns, one.since, newer.index)
+
+    def phantom(self, asked: Operation) -> Finding:
+        sentence = f"{self._got(asked)}, an offset that nobody had committed"
+        return self._of(asked, "phantom-commit", sentence, _ALL)
+
+    def start(self, anomaly: str, told: Said, log: AboutLog, start: int, before: Operation) -> Finding:
+        """A generation that begins where its group had not committed."""
+        but = ", though" if anomaly == "forgotten-commit" else ", which was not committed:"
+        return Finding(
+            anomaly=anomaly,
+            log=log,
+            offset=start,
+            operations=[before.since, before.until, told.index],
+            sentence=f"Process {self.run.process(told.process)} was given {log} by group {told.of} at "
+            f"{seconds(told.ns)} and began at offset {start:,}{but} process "
+            f"{self.run.process(before.said.process)} had committed offset {before.offset:,} at "
+            f"{_end(before)}",
+            since_ns=_ns(before),
+            until_ns=told.ns,
+        )
+
+    def double_owner(self, told: Said, first: Said, log: AboutLog, how: str) -> Finding:
+        return Finding(
+            anomaly="double-owner",
+            log=log,
+            operations=[first.index, told.index],
+            where=how,
+            sentence=f"Process {self.run.process(told.process)} was given {log} by group {told.of} in "
+            f"generation {told.generation} at {seconds(told.ns)}, while process "
+            f"{self.run.process(first.process)}, which had been given it in generation {first.generation} at "
+            f"{seconds(first.ns)}, had not given it up",
+            since_ns=first.ns,
+            until_ns=told.ns,
+        )
+
+    def skip(self, last: Operation, index: int, offset: int, value: int) -> Finding:
+        """``last``: the largest commit of the group; ``index``: of the final read."""
+        return Finding(
+            anomaly="group-skip",
+            log=last.log,
+            offset=offset,
+            value=value,
+            operations=[last.until, index],
+            sentence=f"Value {self.run.value(value)} is at offset {offset:,} of {last.log}, and group "
+            f"{last.said.of} committed offset {last.offset:,} (process {self.run.process(last.said.process)} "
+            f"did, at {_end(last)}), but no member of the group was given that record",
+            since_ns=_ALL,
+            until_ns=_ns(last),
+        )
+
+    def passed(self, passed: Passed, index: int, offset: int, value: int) -> Finding:
+        log = self.run.of_number[passed.log]
+        return Finding(
+            anomaly="position-skip",
+            log=log,
+            offset=offset,
+            value=value,
+            operations=[passed.poll_index, index],
+            sentence=f"Process {self.run.process(passed.process)} stood at offset {passed.until:,} of {log} "
+            f"after its poll at {seconds(passed.poll_ns)}, past value {self.run.value(value)} at offset "
+            f"{offset:,}, and was not given that record",
+            since_ns=_ALL,
+            until_ns=passed.poll_ns,
+        )
+
+    # --- parts
+
+    def _who(self, one: Operation) -> str:
+        return f"Process {self.run.process(one.said.process)}"
+
+    def _committed(self, one: Operation) -> str:
+        return f"{self._who(one)} committed offset {one.offset:,} of {one.log} for group {one.said.of}"
+
+    def _got(self, asked: Operation) -> str:
+        return (
+            f"{self._who(asked)} asked for the committed offset of {asked.log} for group {asked.said.of} and "
+            f"got {asked.offset:,} at {_end(asked)}"
+        )
+
+    def _given(self, newer: Said) -> str:
+        return (
+            f"process {self.run.process(newer.process)} had been given partitions under generation "
+            f"{newer.generation} at {seconds(newer.ns)}"
+        )
+
+    @staticmethod
+    def _of(
+        one: Operation,
+        anomaly: str,
+        sentence: str,
+        since_ns: int,
+        *indexes: int,
+        where: str | None = None,
+        open_ended: bool = False,
+    ) -> Finding:
+        """Of a commit or an answer, with the indexes of others that prove it."""
+        return Finding(
+            anomaly=anomaly,
+            log=one.log,
+            offset=one.offset if one.offset >= 0 else None,
+            operations=[*indexes, one.since, one.until],
+            where=where,
+            sentence=sentence,
+            since_ns=since_ns,
+            until_ns=None if open_ended else _ns(one),
+        )
+
+
+def _ns(one: Operation) -> int:
+    assert one.done is not None, "only what succeeded is told of"
+    return one.done.ns
+
+
+def _end(one: Operation) -> str | None:
+    return seconds(_ns(one))

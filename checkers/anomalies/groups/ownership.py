@@ -1,0 +1,79 @@
+"""Who owned which partitions: what rebalances left members with, and until when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from wrackline.checkers.anomalies.about import AboutLog, AboutRun
+from wrackline.checkers.anomalies.finding import Finding
+from wrackline.checkers.anomalies.groups.events import ASSIGN, REBALANCE, Said
+from wrackline.checkers.anomalies.groups.findings import Findings
+
+_WAITING = ("eager", "cooperative")
+"""Protocols by which a group waits for its members before a generation begins."""
+
+
+@dataclass(slots=True, eq=False)
+class Owned:
+    """A partition that a rebalance left a member with."""
+
+    log: AboutLog
+    told: Said
+    until: int | None = None
+    """Index of the first later event of its process that leaves it without the partition, or says that it
+    crashed; None: there is none."""
+
+
+def double_owners(moves: Sequence[Said], about: AboutRun) -> Iterator[Finding]:
+    """Of all groups. A member was in a generation if it was told of it, though it had no partitions: the
+    group waited for each of these."""
+    present = {
+        (one.of, one.generation, one.who) for one in moves if one.f == REBALANCE and one.generation >= 0
+    }
+    of_generation: dict[tuple[object, ...], list[Owned]] = defaultdict(list)
+    leaving: dict[tuple[str, int], list[Owned]] = defaultdict(list)
+    found: dict[tuple[object, ...], tuple[Said, Said, AboutLog, str]] = {}
+
+    def both(one: Owned, first: Owned, how: str) -> None:
+        told, other = one.told, first.told
+        if other.who != told.who and other.process != told.process:
+            key = (told.of, one.log.number, told.generation, other.who, told.who, how)
+            found.setdefault(key, (told, other, one.log, how))
+
+    for one in _owned(moves, about):
+        told, place = one.told, (one.told.of, one.log.number)
+        for first in of_generation[*place, told.generation]:
+            if first.until is None or first.until > told.index:
+                both(one, first, "one generation")
+        leaving[place] = [
+            other for other in leaving[place] if other.until is None or other.until > told.index
+        ]
+        for first in leaving[place] if told.protocol in _WAITING else ():
+            was_there = (told.of, told.generation, first.told.who) in present
+            if was_there and first.told.generation < told.generation and first.told.protocol == told.protocol:
+                both(one, first, "overlap")
+        of_generation[*place, told.generation].append(one)
+        if one.until is not None:
+            leaving[place].append(one)
+    for what in found.values():
+        yield Findings(about).double_owner(*what)
+
+
+def _owned(moves: Sequence[Said], about: AboutRun) -> list[Owned]:
+    """In the order of their events."""
+    found: list[Owned] = []
+    holding: dict[int, dict[tuple[str, int], list[Owned]]] = defaultdict(dict)
+    for told in moves:
+        if told.f == ASSIGN:
+            continue
+        held = holding[told.process]
+        for place in [one for one in held if one[1] not in told.partitions]:
+            for one in held.pop(place):
+                one.until = told.index
+        for partition in dict.fromkeys(told.partitions) if told.generation >= 0 else ():
+            if log := about.logs.get((told.topic, partition)):
+                found.append(Owned(log, told))
+                held.setdefault((told.topic, partition), []).append(found[-1])
+    return found

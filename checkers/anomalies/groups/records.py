@@ -1,0 +1,88 @@
+"""Records of events as columns, and sets of their offsets as intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.inputs.arrays import Bools, Ints
+from wrackline.checkers.inputs.row_groups import ints
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+class Records(NamedTuple):
+    row: Ints
+    """Which event of the batch."""
+    log: Ints
+    offset: Ints
+    value: Ints
+
+    def take(self, which: Ints | Bools) -> Records:
+        return Records(*(column[which] for column in self))
+
+    @classmethod
+    def joined(cls, some: Iterable[Records]) -> Records:
+        return cls(*map(np.concatenate, zip(cls(*[_NOTHING] * 4), *some, strict=True)))
+
+
+def records_of(events: pa.RecordBatch, about: AboutRun) -> Records:
+    """Those of partitions that the run knows."""
+    lists, topics = events.column("records"), events.column("topic")
+    row, flat = ints(pc.list_parent_indices(lists)), pc.list_flatten(lists)
+    partition, offset, value = (ints(flat.field(name)) for name in ("partition", "offset", "value"))
+    log = np.full(len(row), -1)
+    for topic in {one.topic for one in about.logs.values()}:
+        known = [one for one in about.logs.values() if one.topic == topic]
+        of_topic = pc.fill_null(pc.equal(topics, topic), False).to_numpy(zero_copy_only=False)
+        mine = of_topic[row] & np.isin(partition, [one.partition for one in known])
+        log[mine] = known[0].number - known[0].partition + partition[mine]
+    return Records(row, log, offset, value).take(log >= 0)
+
+
+def apart(*keys: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    """Rows with the same keys: the keys, and which rows, in their order."""
+    order = np.lexsort(keys[::-1])
+    fresh = np.zeros(len(order), np.bool_)
+    for key in keys:
+        fresh[1:] |= np.diff(key[order]) != 0
+    for rows in np.split(order, np.flatnonzero(fresh)) if len(order) else ():
+        yield tuple(int(key[rows[0]]) for key in keys), rows
+
+
+class Spans(NamedTuple):
+    """A set of offsets: however long a member reads on, it is one interval."""
+
+    begin: Ints
+    end: Ints
+    number: int
+    """How many were put in, however often each."""
+
+    @classmethod
+    def of(cls, offsets: Ints) -> Spans:
+        return cls.union([cls(offsets, offsets + 1, len(offsets))])
+
+    @classmethod
+    def union(cls, some: Iterable[Spans]) -> Spans:
+        every = [cls(_NOTHING, _NOTHING, 0), *some]
+        begin, end = (np.concatenate([one[side] for one in every]) for side in (0, 1))
+        order = np.argsort(begin, kind="stable")
+        begin, end = begin[order], np.maximum.accumulate(end[order])
+        fresh = np.ones(len(begin), np.bool_)
+        fresh[1:] = begin[1:] > end[:-1]
+        last = np.append(fresh[1:], True)[: len(begin)]
+        return cls(begin[fresh], end[last], sum(one.number for one in every))
+
+    @property
+    def size(self) -> int:
+        return int((self.end - self.begin).sum())
+
+    def has(self, offsets: Ints) -> Bools:
+        at = np.searchsorted(self.begin, offsets, side="right") - 1
+        found: Bools = (at >= 0) & (offsets < np.append(self.end, 0)[at])
+        return found
