@@ -5,6 +5,7 @@ runs.
     python benchmarks/checkers/analysis.py --operations 10000000
     python benchmarks/checkers/analysis.py --operations 100000000
     python benchmarks/checkers/analysis.py --records 50000000 --partitions 1 one partition with 50M records
+    python benchmarks/checkers/analysis.py --engine local                    in one process, without Spark
     python benchmarks/checkers/analysis.py --runs 200 --operations 100000    a night of runs in one Spark job
     python benchmarks/checkers/analysis.py --runs 200 --operations 100000 --separately 5
                                                                              ... and five of them one by one
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -131,6 +133,7 @@ def main() -> None:
     parser.add_argument(
         "--separately", type=int, default=0, metavar="N", help="judge N of them one by one too"
     )
+    parser.add_argument("--engine", choices=("spark", "local"), default="spark")
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--keep", type=Path, help="write the histories here and leave them")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
@@ -153,11 +156,13 @@ def _together(runs: list[Path], operations: int, arguments: argparse.Namespace) 
     size = sum((run / "history.parquet").stat().st_size for run in runs) / 2**20
     brief = FACTS_PER_OPERATION * operations * len(runs) < BRIEF_FACTS
     began = time.monotonic()
-    with Watch() as whole, session(arguments.master, brief=brief):
+    by_spark = arguments.engine == "spark"
+    with Watch() as whole, session(arguments.master, brief=brief) if by_spark else nullcontext():
         started = time.monotonic()
         with Watch() as watch:
             found = analyze(
                 runs,
+                engine=arguments.engine,
                 progress=lambda text: print(
                     f"  {time.monotonic() - started:6.1f} s  {text}", file=sys.stderr
                 ),
@@ -197,7 +202,7 @@ def _separately(runs: list[Path], arguments: argparse.Namespace) -> str:
     with Watch() as watch:
         for run in runs:
             script = "from pathlib import Path; from wrackline.checkers.analysis import analyze; "
-            script += f"analyze([Path({str(run)!r})], master={arguments.master!r})"
+            script += f"analyze([Path({str(run)!r})], engine={arguments.engine!r})"
             subprocess.run([sys.executable, "-c", script], check=True)
     each = (time.monotonic() - began) / len(runs)
     return (

@@ -84,7 +84,7 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
 
 def _judge(outcomes: list[Outcome], master: str) -> list[Checked]:
     driven = [each.run_dir for each in outcomes if each.driven]
-    judged = judge_telling(judge, driven, master=master) if driven else []
+    judged = judge_telling(judge, driven, engine="spark", master=master) if driven else []
     found = {each.run_dir: each for each in judged}
     return [Checked(found.get(each.run_dir) or broken_down(each.run_dir, each.troubles)) for each in outcomes]
 
