@@ -95,6 +95,7 @@ PLACELESS = mark("placeless", by_value=_placeless)
     "an end offset asked for after an ack does not reach past what was acked",
     breaks=Promise.LINEARIZABLE_READS,
     right_then_wrong=True,
+    rests_on_acks=True,
     marks=[STALE],
 )
 def stale_read(evidence: Evidence) -> Findings:
@@ -249,6 +250,7 @@ def watermark_regression(evidence: Evidence) -> Findings:
     "the partition's history has no valid order",
     breaks=Promise.LINEARIZABLE_READS,
     right_then_wrong=True,
+    rests_on_acks=True,
     marks=[LATE, TWO_VALUES, HOLE, GAP],
     explained_by=ExplainedBy(in_any_order=frozenset(("two values",))),
 )

@@ -69,6 +69,10 @@ class Anomaly:
     right_then_wrong: bool = False
     """What its findings cite was right at the first of the events and wrong at the last."""
 
+    rests_on_acks: bool = False
+    """Its findings may contradict nothing but that a record was acknowledged: with acks=1 that proves no more
+    than that the leader has it."""
+
     @property
     def is_loss(self) -> bool:
         """What its findings cite was right at the last of the events: records were there, and are gone."""

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from wrackline.checkers.findings import Meaning, sentence_of
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
-from wrackline.checkers.verdict.incidents.causes import Change, Leaders
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
+from wrackline.checkers.verdict.leadership import Change, Leaders
 from wrackline.history.wording import plural
 
 MOST_CHANGES: Final = 3

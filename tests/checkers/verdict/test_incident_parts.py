@@ -18,9 +18,13 @@ from wrackline.checkers.findings import FINDINGS, Meaning
 from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.cited import Cited
 from wrackline.checkers.inputs.runs import Place, Sample
-from wrackline.checkers.verdict.incidents.causes import Leadership
+from wrackline.checkers.verdict.contracts import Rule, Ruling
+from wrackline.checkers.verdict.incidents.causes import limit
 from wrackline.checkers.verdict.incidents.joining import joined
 from wrackline.checkers.verdict.incidents.parts import MOST_PARTS, Part, cited_indexes, parts_of
+from wrackline.checkers.verdict.leadership import Leadership
+
+FORBIDDEN = Rule(Ruling(Meaning.VIOLATION, "no configuration allows it"))
 
 
 def parts(folder: Path, offsets: Sequence[int | None], batch: int, change_ns: int = 0) -> list[Part]:
@@ -36,6 +40,8 @@ def parts(folder: Path, offsets: Sequence[int | None], batch: int, change_ns: in
         "operations": [[one] for one in range(number)],
         "where": [None] * number,
         "explanation": [f"finding {one}" for one in range(number)],
+        "since_ns": [None] * number,
+        "until_ns": [None] * number,
     }
     file = folder / "findings.parquet"
     pq.write_table(pa.table(columns, schema=FINDINGS), file, row_group_size=batch)
@@ -46,8 +52,8 @@ def parts(folder: Path, offsets: Sequence[int | None], batch: int, change_ns: in
     def changes(_: Place, times: Ints) -> Ints:
         return (times >= change_ns).astype(np.int64) if change_ns else np.zeros_like(times)
 
-    cited = Cited(indexes, (indexes + 1) * 1_000_000_000, no, no)
-    return parts_of(file, cited, anomalies(), lambda *_: Meaning.VIOLATION, changes)
+    cited = Cited(indexes, (indexes + 1) * 1_000_000_000, no, no, no)
+    return parts_of(file, cited, anomalies(), lambda *_: FORBIDDEN, changes)
 
 
 def test_a_hole_parts_them(tmp_path: Path) -> None:
@@ -92,7 +98,7 @@ def _cause(name: str) -> tuple[int, int]:
     led = ((1, 1), (10, 2), (20, 3))
     run.cluster[PLACE] = [Sample(at * SECOND, node, node, (1, 2, 3), (1, 2, 3)) for at, node in led]
     part = _at_seven(name)
-    Leadership(run).limit(part)
+    limit(Leadership(run), part)
     return part.after, part.until
 
 
