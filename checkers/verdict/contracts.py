@@ -130,7 +130,10 @@ class Ruling:
 
     @property
     def text(self) -> str:
-        return f"{self.why}: {self.because}" if self.because else self.why
+        if not self.because:
+            return self.why
+        allowed = self.meaning is Meaning.ALLOWED
+        return f"{self.why}: {self.because}" if allowed else f"{self.why} ({self.because})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ class Rule:
             return Ruling(Meaning.ALLOWED, excuse.why, excuse.text)
         if not self.excuses:
             return self.ruling
-        return replace(self.ruling, because=f"{self.excuses.found[0].text}, but not around then")
+        return replace(self.ruling, because=f"at another time {self.excuses.found[0].text}")
 
     @property
     def at_any_time(self) -> Ruling:
@@ -279,7 +282,7 @@ class Contract:
             *grounds.records_of_several_leaders(place),
         ]
         why = f"{led}, and no fault was in force, so no other may have answered"
-        return Rule(_forbidden(why), Excuses.of({lease: happened}))
+        return Rule(_forbidden(why), Excuses.of({lease: happened, **self._damages(place)}))
 
     def _replicas(self, place: Place | None) -> int:
         of = [t.replication_factor for t in self.run.info.topics if place is None or t.name == place[0]]

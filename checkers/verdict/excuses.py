@@ -18,7 +18,7 @@ import numpy as np
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
 from wrackline.checkers.inputs.cited import epochs_of_final_reads
-from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.leadership import Change, Leaders, Leadership
 from wrackline.checkers.verdict.lossy_shutdowns import (
     LossyShutdown,
@@ -113,7 +113,13 @@ class Grounds:
         found = []
         for fault in self.run.faults:
             begin, end = phases.in_force(self.run, fault)
-            found.append(Excuse(begin, end + EFFECT_NS, f"{_fault(fault)} was in force"))
+            found.append(
+                Excuse(
+                    begin,
+                    end + EFFECT_NS,
+                    f"the {fault.title} was in force from {_seconds(fault.struck_ns)} on",
+                )
+            )
         return found
 
     def faults_without_known_leader(self, place: Place | None) -> list[Excuse]:
@@ -161,7 +167,9 @@ class Grounds:
             hosts = changed_in_place(self.run, place, [fault])
             if hosts:
                 at = fault.struck_ns
-                found.append(Excuse(at, NEVER, f"{_fault(fault)} did so on {_listed(hosts)}"))
+                found.append(
+                    Excuse(at, NEVER, f"the {fault.title} did so at {_seconds(at)} on {_listed(hosts)}")
+                )
         return found
 
     def _each(self, place: Place | None, of: Callable[[Place], list[Excuse]]) -> list[Excuse]:
@@ -215,10 +223,6 @@ class Grounds:
 
 def _lost(lost: Sequence[LossyShutdown]) -> str:
     return f"{_listed([str(one) for one in lost])} lost bytes"
-
-
-def _fault(fault: Fault) -> str:
-    return f"the {fault.title} from {_seconds(fault.struck_ns)} on"
 
 
 def _change(place: Place, one: Change) -> str:
