@@ -37,6 +37,7 @@ class Cited:
     is_poll: Bools
     is_unsure: Bools
     """The event is a send's completion, and its outcome is unknown."""
+    process: Ints
 
     def rows(self, indexes: Ints) -> Ints:
         """The row of each event; NONE for one that the history does not hold."""
@@ -48,7 +49,7 @@ class Cited:
 
 def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
     """``indexes``: in order, each once. Raises OSError or ValueError."""
-    found: list[tuple[Ints, Ints, Bools, Bools, Bools]] = []
+    found: list[tuple[Ints, Ints, Bools, Bools, Bools, Ints]] = []
     for path in files:
         with parquet(path, read_dictionary=["f", "type"]) as file:
             for group in _groups(file, indexes):
@@ -59,16 +60,18 @@ def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
                 rows = np.flatnonzero(np.isin(index, indexes))
                 names, types = Names(), Names()
                 f, kind = names.codes(table["f"])[rows], types.codes(table["type"])[rows]
-                final = (f == _code(names, "drain")) | (ints(table["process"])[rows] == REPLICA)
+                process = ints(table["process"])[rows]
+                final = (f == _code(names, "drain")) | (process == REPLICA)
                 unsure = (f == _code(names, "send")) & (kind == _code(types, "info"))
                 poll = f == _code(names, "poll")
-                found.append((index[rows], ints(table["time_ns"])[rows], final, poll, unsure))
+                found.append((index[rows], ints(table["time_ns"])[rows], final, poll, unsure, process))
     if not found:
         nothing = np.zeros(0, dtype=np.int64)
-        return Cited(nothing, nothing, *(nothing.astype(bool) for _ in range(3)))
-    index, ns, final, poll, unsure = (np.concatenate(column) for column in zip(*found, strict=True))
-    order = np.argsort(index, kind="stable")
-    return Cited(index[order], ns[order], final[order], poll[order], unsure[order])
+        no = nothing.astype(bool)
+        return Cited(nothing, nothing, no, no, no, nothing)
+    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return Cited(*(column[order] for column in columns))
 
 
 def epochs_at(files: Iterable[str], wanted: Sequence[Spot]) -> dict[Spot, int]:

@@ -19,16 +19,13 @@ from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
 from wrackline.checkers.inputs.cited import epochs_of_final_reads
 from wrackline.checkers.inputs.runs import Place, Run
-from wrackline.checkers.verdict.leadership import Change, Leaders, Leadership
+from wrackline.checkers.verdict.leadership import EFFECT_NS, Change, Leaders, Leadership
 from wrackline.checkers.verdict.lossy_shutdowns import (
     LossyShutdown,
     changed_in_place,
     lossy_shutdowns,
     opened_losses,
 )
-
-EFFECT_NS: Final = phases.RECOVERY_NS
-"""Who was replaced, or cut off by a fault, may not know it yet for so long after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +181,7 @@ class Grounds:
 
     def _change(self, place: Place, one: Change) -> Excuse:
         text = f"{_change(place, one)} at {_seconds(one.at_ns)}"
-        return Excuse(one.since_ns, self._known_by(one.until_ns), text)
-
-    def _known_by(self, at_ns: int) -> int:
-        """When what happened then is known to everybody: who is cut off by a fault learns of it after
-        that."""
-        end = at_ns + EFFECT_NS
-        for begin, ended in sorted(phases.in_force(self.run, fault) for fault in self.run.faults):
-            if begin <= end and ended >= at_ns:
-                end = max(end, ended + EFFECT_NS)
-        return end
+        return Excuse(one.since_ns, self._leadership.known_by(one), text)
 
     def _changes_of_isr(self, place: Place) -> list[Excuse]:
         spans = self.leaders(place).spans

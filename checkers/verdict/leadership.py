@@ -8,15 +8,22 @@ from typing import Final
 
 import numpy as np
 
-from wrackline.checkers.inputs.arrays import Ints
+from wrackline.checkers.inputs import phases
+from wrackline.checkers.inputs.arrays import NEVER, Ints
 from wrackline.checkers.inputs.cluster_history import LeaderSpan, exact_spans, polled_spans
-from wrackline.checkers.inputs.runs import Place, Run
-from wrackline.history.model import CONTROL, Event, Type
+from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.history.model import CONTROL, DIED, Event, Type
 
 WRITTEN_DOWN_NS: Final = 100_000_000
 """A change that the system wrote down is known to within this: hosts' clocks differ."""
+EFFECT_NS: Final = phases.RECOVERY_NS
+"""Who was replaced, or cut off by a fault, may not know it yet for so long after that."""
 POLLED_NS: Final = 1_500_000_000
 """A change that a poll of metadata showed may be older by this: brokers are asked once a second."""
+
+
+STOPPING: Final = ("kill", "oom-kill", "crash-loop", "pause", "power", "freeze", DIED)
+"""How the names of faults begin under which a node does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,24 @@ class Leadership:
     def before(self, place: Place, times: Ints) -> Ints:
         return self.of(place).surely_before(times)
 
+    def known_by(self, change: Change) -> int:
+        """When a change of leader is known to everybody: who is cut off by a fault learns of it after
+        that."""
+        end = change.until_ns + EFFECT_NS
+        for begin, ended in sorted(phases.in_force(self._run, fault) for fault in self._run.faults):
+            if begin <= end and ended >= change.until_ns:
+                end = max(end, ended + EFFECT_NS)
+        return end
+
+    def may_act(self, change: Change, at_ns: int) -> bool:
+        """Whether who led before the change may have gone on until then: it may not know of it yet, and no
+        fault kept it from running."""
+        before = change.before.leader
+        if before == change.after.leader or not change.until_ns <= at_ns <= self.known_by(change):
+            return False
+        stopped = (one for one in self._run.faults if one.name.startswith(STOPPING) and before in one.targets)
+        return not any(one.struck_ns <= at_ns <= _undone_ns(one) for one in stopped)
+
     def _answers(self, place: Place) -> Iterator[Event]:
         for sample in self._run.cluster.get(place, ()):
             row: Mapping[str, object] = {
@@ -111,6 +136,11 @@ class Leadership:
                 "replicas": list(sample.replicas),
             }
             yield Event(CONTROL, Type.INFO, "cluster", extra={"partitions": [row]}, time_ns=sample.time_ns)
+
+
+def _undone_ns(fault: Fault) -> int:
+    times = (fault.undo_ns, fault.ended_ns)
+    return next((time for time in times if time is not None), NEVER)
 
 
 def leaders_of(spans: Sequence[LeaderSpan], *, is_exact: bool) -> Leaders:

@@ -33,6 +33,8 @@ def part(
         at_end=at_end,
         operations=(),
         links=frozenset(),
+        polls=(),
+        consumers=frozenset(),
         final=(),
         values=frozenset(),
         where=None,

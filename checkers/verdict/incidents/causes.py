@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from wrackline.checkers.inputs.cited import Spot, epochs_at
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
-from wrackline.checkers.verdict.leadership import Leadership
+from wrackline.checkers.verdict.leadership import Leaders, Leadership
 
 
 def limit(leadership: Leadership, part: Part) -> None:
@@ -18,10 +21,40 @@ def limit(leadership: Leadership, part: Part) -> None:
     first, last = (np.array([time], dtype=np.int64) for time in (part.first_ns, part.last_ns))
     if part.anomaly.is_loss:
         part.after = int(leaders.surely_before(last)[0])
+        _widen(leadership, leaders, part, part.last_ns)
     elif part.anomaly.right_then_wrong:
         part.after = int(leaders.surely_before(first)[0])
         if not part.at_end:
             part.until = max(part.after, int(leaders.maybe_before(last)[0]))
+        if part.after == part.until:
+            _widen(leadership, leaders, part, part.first_ns)
+
+
+def _widen(leadership: Leadership, leaders: Leaders, part: Part, at_ns: int) -> None:
+    """Who was replaced and does not know it yet acknowledges what nobody else has, and answers what is over:
+    then the change before is the cause."""
+    if part.after and leadership.may_act(leaders.changes[part.after - 1], at_ns):
+        part.may_be_deposed = True
+        part.after -= 1
+
+
+def hold_against_epochs(files: Sequence[str], leadership: Leadership, parts: Sequence[Part]) -> None:
+    """Where a consumer was given a lost record, its leader epoch tells who appended it: the leader that had
+    been replaced, or the one that had come. Raises OSError or ValueError."""
+    asked: dict[Spot, list[Part]] = {}
+    for part in parts:
+        if part.may_be_deposed and part.place is not None and part.first is not None:
+            for poll in part.polls:
+                asked.setdefault((poll, part.place[1], part.first), []).append(part)
+    for spot, epoch in (epochs_at(files, list(asked)) if asked else {}).items():
+        for part in asked[spot]:
+            change = leadership.of(part.place).changes[part.after]
+            newest = change.after.leader_epoch
+            if not part.may_be_deposed or newest is None or newest < 0:
+                continue
+            part.may_be_deposed = False
+            part.is_of_deposed = epoch < newest
+            part.after += not part.is_of_deposed
 
 
 def between(leadership: Leadership, incident: Joined) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.checkers.inputs.runs import Fault, Run
 from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.contracts import Ruling
-from wrackline.checkers.verdict.incidents.causes import between, limit
+from wrackline.checkers.verdict.incidents.causes import between, hold_against_epochs, limit
 from wrackline.checkers.verdict.incidents.joining import Joined, joined
 from wrackline.checkers.verdict.incidents.parts import Part, Rules, cited_indexes, parts_of
 from wrackline.checkers.verdict.incidents.same_change import Loss, headline_of, is_loss, said_of, together
@@ -117,6 +117,7 @@ def incidents_of(
     parts = parts_of(findings, cited, anomalies, rules, leadership.before)
     for part in parts:
         limit(leadership, part)
+    hold_against_epochs(run.files, leadership, parts)
     found = joined(parts, lambda ones: _pin(run, leadership, ones))
     by_meaning: dict[Meaning, list[Joined]] = {one: [] for one in WORST_FIRST}
     for one in found:
@@ -173,7 +174,7 @@ def _pin(run: Run, leadership: Leadership, found: Sequence[Joined]) -> None:
     for one in found:
         if not one.is_of_a_cut or one.place is None:
             continue
-        if one.until - one.after == 1:
+        if one.until - one.after == 1 and not one.may_be_deposed:
             one.pinned = one.until
             continue
         lost = [part for part in one.parts if part.anomaly.is_loss and part.place == one.place]

@@ -60,6 +60,9 @@ class Part:
     links: frozenset[int]
     """Those of them that are of one cause alone: operations of senders and of those who ask for an end
     offset, and not polls or final reads, which show many records."""
+    polls: tuple[int, ...]
+    consumers: frozenset[int]
+    """The processes that polled."""
     final: tuple[int, ...]
     values: frozenset[int]
     where: str | None
@@ -67,6 +70,10 @@ class Part:
     """Of the first finding."""
     found_at: int = 0
     """The row of the first finding in ``findings.parquet``; the others are in the rows after it."""
+    may_be_deposed: bool = False
+    """Who had been replaced as leader may have acknowledged or answered it: whoever did is not on record."""
+    is_of_deposed: bool = False
+    """It did: the record has its leader epoch."""
     after: int = 0
     """So many changes of leader had been before the last time that all was right, and ..."""
     until: int = 0
@@ -263,6 +270,8 @@ def _cited(one: dict[str, Any], other: dict[str, Any], cited: Cited) -> dict[str
     return {
         "operations": tuple(indexes.tolist()),
         "links": frozenset(indexes[known & ~final & ~poll].tolist()),
+        "polls": tuple(indexes[poll].tolist()),
+        "consumers": frozenset(cited.process[at[poll]].tolist()),
         "final": tuple(indexes[final].tolist()),
     }
 

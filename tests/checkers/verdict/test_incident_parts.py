@@ -52,7 +52,7 @@ def parts(folder: Path, offsets: Sequence[int | None], batch: int, change_ns: in
     def changes(_: Place, times: Ints) -> Ints:
         return (times >= change_ns).astype(np.int64) if change_ns else np.zeros_like(times)
 
-    cited = Cited(indexes, (indexes + 1) * 1_000_000_000, no, no, no)
+    cited = Cited(indexes, (indexes + 1) * 1_000_000_000, no, no, no, indexes)
     return parts_of(file, cited, anomalies(), lambda *_: FORBIDDEN, changes)
 
 
@@ -133,5 +133,5 @@ def test_an_incident_lies_where_the_log_was_cut_whatever_was_found_first() -> No
 
 
 def _at_seven(name: str) -> Part:
-    """A finding at offset 7 that cites events at 12 and 30 s."""
-    return part(name, PLACE, 7, 7, 12 * SECOND, 30 * SECOND)
+    """A finding at offset 7 that cites events at 12 and 40 s."""
+    return part(name, PLACE, 7, 7, 12 * SECOND, 40 * SECOND)
