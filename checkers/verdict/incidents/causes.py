@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wrackline.checkers.inputs.cited import Spot, epochs_at
-from wrackline.checkers.verdict.incidents.joining import Joined
+from wrackline.checkers.verdict.incidents.joining import INCONSISTENT_OFFSET, Joined
 from wrackline.checkers.verdict.incidents.parts import Part
 from wrackline.checkers.verdict.leadership import Leaders, Leadership
 
@@ -26,7 +26,7 @@ def limit(leadership: Leadership, part: Part) -> None:
         part.after = int(leaders.surely_before(first)[0])
         if not part.at_end:
             part.until = max(part.after, int(leaders.maybe_before(last)[0]))
-        if part.after == part.until:
+        if part.after == part.until or part.anomaly.name == INCONSISTENT_OFFSET:
             _widen(leadership, leaders, part, part.first_ns)
 
 
@@ -39,22 +39,38 @@ def _widen(leadership: Leadership, leaders: Leaders, part: Part, at_ns: int) -> 
 
 
 def hold_against_epochs(files: Sequence[str], leadership: Leadership, parts: Sequence[Part]) -> None:
-    """Where a consumer was given a lost record, its leader epoch tells who appended it: the leader that had
-    been replaced, or the one that had come. Raises OSError or ValueError."""
+    """Leader epochs refute causes: of the record that is at the offset now, and of the lost one, where a
+    consumer was given it. Raises OSError or ValueError."""
     asked: dict[Spot, list[Part]] = {}
     for part in parts:
-        if part.may_be_deposed and part.place is not None and part.first is not None:
-            for poll in part.polls:
-                asked.setdefault((poll, part.place[1], part.first), []).append(part)
+        is_of_a_cut = part.anomaly.is_loss or part.anomaly.name == INCONSISTENT_OFFSET
+        if is_of_a_cut and part.place is not None and part.first is not None and part.until > part.after:
+            for event in (*part.final, *part.polls):
+                asked.setdefault((event, part.place[1], part.first), []).append(part)
     for spot, epoch in (epochs_at(files, list(asked)) if asked else {}).items():
         for part in asked[spot]:
-            change = leadership.of(part.place).changes[part.after]
-            newest = change.after.leader_epoch
-            if not part.may_be_deposed or newest is None or newest < 0:
-                continue
-            part.may_be_deposed = False
-            part.is_of_deposed = epoch < newest
-            part.after += not part.is_of_deposed
+            if spot[0] in part.final:
+                _hold_against_final(part, leadership.of(part.place).of_epoch(epoch))
+            elif part.anomaly.is_loss and part.may_be_deposed:
+                newest = leadership.of(part.place).changes[part.after].after.leader_epoch
+                _decide(part, is_of_deposed=newest is not None and epoch < newest)
+
+
+def _hold_against_final(part: Part, came: int | None) -> None:
+    """``came``: the change by which the leader came that gave the offset to what is there now: what was lost
+    was lost then, or before."""
+    if came is None or not part.after < came <= part.until:
+        return
+    if part.may_be_deposed:
+        _decide(part, is_of_deposed=came == part.after + 1)
+    part.until = came
+
+
+def _decide(part: Part, *, is_of_deposed: bool) -> None:
+    part.may_be_deposed = False
+    part.after += not is_of_deposed
+    if is_of_deposed:
+        part.until = part.after + 1
 
 
 def between(leadership: Leadership, incident: Joined) -> tuple[int, int]:

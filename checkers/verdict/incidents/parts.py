@@ -72,8 +72,6 @@ class Part:
     """The row of the first finding in ``findings.parquet``; the others are in the rows after it."""
     may_be_deposed: bool = False
     """Who had been replaced as leader may have acknowledged or answered it: whoever did is not on record."""
-    is_of_deposed: bool = False
-    """It did: the record has its leader epoch."""
     after: int = 0
     """So many changes of leader had been before the last time that all was right, and ..."""
     until: int = 0

@@ -95,7 +95,7 @@ def test_the_cause_lies_after_the_last_time_that_all_was_right(names: Sequence[s
 
 def _cause(name: str) -> tuple[int, int]:
     run = good_run()
-    led = ((1, 1), (10, 2), (20, 3))
+    led = ((1, 1), (10, 2), (30, 3))
     run.cluster[PLACE] = [Sample(at * SECOND, node, node, (1, 2, 3), (1, 2, 3)) for at, node in led]
     part = _at_seven(name)
     limit(Leadership(run), part)
@@ -133,5 +133,5 @@ def test_an_incident_lies_where_the_log_was_cut_whatever_was_found_first() -> No
 
 
 def _at_seven(name: str) -> Part:
-    """A finding at offset 7 that cites events at 12 and 40 s."""
-    return part(name, PLACE, 7, 7, 12 * SECOND, 40 * SECOND)
+    """A finding at offset 7 that cites events at 22 and 50 s."""
+    return part(name, PLACE, 7, 7, 22 * SECOND, 50 * SECOND)
