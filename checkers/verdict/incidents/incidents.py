@@ -66,6 +66,8 @@ class Incident:
     """The earliest cited event, and ..."""
     last_ns: int | None
     """... the last, without those of final reads."""
+    lost_ns: int | None
+    """When what is lost was acknowledged or read last."""
     leader_before: LeaderSpan | None
     leader_after: LeaderSpan | None
     anomalies: tuple[Seen, ...]
@@ -224,12 +226,20 @@ def _incident(
         at_ns=None if change is None else change.at_ns,
         first_ns=first_ns,
         last_ns=last_ns,
+        lost_ns=max(_lost_ns(one), default=None),
         leader_before=None if change is None else change.before,
         leader_after=None if change is None else change.after,
         anomalies=tuple(_seen(one)),
         faults=tuple(fault.id for fault in _faults(run, one, change)),
         operations=tuple(operations),
     )
+
+
+def _lost_ns(one: Joined) -> Iterator[int]:
+    """When what is lost was seen."""
+    for part in one.parts:
+        if part.anomaly.is_loss and part.last_ns is not None:
+            yield part.last_ns
 
 
 def _seen(one: Joined) -> Iterator[Seen]:
@@ -293,4 +303,5 @@ def _leader(span: LeaderSpan) -> dict[str, Any]:
         "isr": list(span.isr),
         "elr": list(span.elr),
         "replicas": list(span.replicas),
+        "recovering": span.recovering,
     }
