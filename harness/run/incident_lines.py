@@ -278,6 +278,11 @@ def _said_of_others(leader: object, cuts: Sequence[Line]) -> list[str]:
     return said
 
 
+def _begun(clause: str) -> str:
+    """With a capital letter at its beginning, unless it begins with the name of a host."""
+    return capital(clause) if clause.startswith("a ") else clause
+
+
 def _retold(
     verdict: dict[str, Any], incident: dict[str, Any], said: Sequence[str], mistakes: Sequence[str]
 ) -> None:
@@ -288,6 +293,6 @@ def _retold(
         incident["sentence"] = f"{sentence}; {mistakes[0]}"
         headline = str(verdict.get("headline", ""))
         verdict["headline"] = headline.replace(sentence, incident["sentence"], 1)
-        incident["mechanism"] += [f"{capital(one)}." for one in mistakes[1:]]
+        incident["mechanism"] += [f"{_begun(one)}." for one in mistakes[1:]]
     now = in_full(incident)
     verdict["reasons"] = [now if reason == before else reason for reason in verdict["reasons"]]

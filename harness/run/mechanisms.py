@@ -273,7 +273,7 @@ def _not_behind(evidence: Evidence) -> bool:
 
 def _cut_while_leading(evidence: Evidence) -> Told | None:
     for cut in evidence.cuts:
-        role = _role_before(evidence, cut)
+        role = _role_at(evidence, cut)
         if role is not None and role.tells is Tells.LEADS:
             was = "" if cut.was is None else f"from {cut.was:,} "
             told = f"{cut.host} cut its log {was}to {cut.end:,} while it led{_in_epoch(role.leader_epoch)}"
@@ -282,16 +282,26 @@ def _cut_while_leading(evidence: Evidence) -> Told | None:
 
 
 def _no_leader_cut(evidence: Evidence) -> bool:
-    roles = [_role_before(evidence, cut) for cut in evidence.cuts]
-    return bool(roles) and all(role is not None and role.tells is Tells.FOLLOWS for role in roles)
+    """Whether every replica that cut its log was a follower then, by its own words."""
+    return bool(evidence.cuts) and all(_is_of_follower(evidence, cut) for cut in evidence.cuts)
 
 
-def _role_before(evidence: Evidence, cut: Line) -> Line | None:
-    """What the replica had been last, by the lines before in the same file."""
+def _is_of_follower(evidence: Evidence, cut: Line) -> bool:
+    role = _role_at(evidence, cut)
+    return evidence.why(cut) is not None or (role is not None and role.tells is Tells.FOLLOWS)
+
+
+def _role_at(evidence: Evidence, cut: Line) -> Line | None:
+    """What the replica was when it cut its log, by the lines before in the same file; None where it had
+    started since, or became a follower right then."""
+    if evidence.why(cut) is not None:
+        return None
     roles = [
         line
         for line in evidence.own
-        if line.tells in (Tells.LEADS, Tells.FOLLOWS) and line.file == cut.file and line.number < cut.number
+        if line.tells in (Tells.LEADS, Tells.FOLLOWS, Tells.LOADED)
+        and line.file == cut.file
+        and line.number < cut.number
     ]
     return max(roles, key=lambda line: line.number, default=None)
 
@@ -316,11 +326,11 @@ def _whole_files(evidence: Evidence) -> bool:
 def _kept(evidence: Evidence) -> Told | None:
     for follows, leads in _longer(evidence):
         if not _has_cut(evidence, follows, leads):
-            led, ends = f"{leads.host}{_in_epoch(leads.leader_epoch)}", f"{follows.end:,}"
+            led = f"{leads.host}{_in_epoch(leads.leader_epoch)}"
             return Told(
                 f"{follows.host} kept what {leads.host} did not have",
-                f"{follows.host} followed {led} with a log that ended at {ends}, past the {leads.end:,} of its "
-                "leader, and cut nothing.",
+                f"{follows.host} followed {led} with a log that ended at {follows.end:,}, past the "
+                f"{leads.end:,} of its leader, and cut nothing.",
             )
     return None
 
