@@ -43,6 +43,9 @@ DEPOSED = "p: a@0 | p: b@1 | p: c@2 | p: d@3 | r: e@1 | final a@0 e@1^1"
 LATE = "p: a@0 | p: b@1 | c: got b@1^%s | final a@0"
 """b is acknowledged at 4 s, and nothing is at its offset afterwards."""
 SKIPPED = 20
+WORDS = " | ".join(f"q: w{number}@{number + 1}" for number in range(8))
+STALE = f"p: a@0 | e: end 0 | {WORDS} | e: end 8 | final a@0 {WORDS.replace('q: ', '').replace('| ', '')}"
+"""The end is stale from 4 s on, and again from 22 s on."""
 
 
 def leaving_out() -> str:
@@ -81,6 +84,10 @@ CASES = {
         "p: a@0 | p: b@1 | r: c@1 | final a@0 c@1^1", (BEFORE, (2.5, 2, 1), (6.9, 3, 2))
     ),
     "left out": Case(leaving_out()),
+    "stale, and one node leads": Case(STALE, (BEFORE,)),
+    "stale, and nobody knows who leads": Case(STALE),
+    "stale, and another leads later": Case(STALE, (BEFORE, (20.5, 2, 1))),
+    "stale, and a fault is in force": Case(STALE, (BEFORE,), faults=((2.5, 3.0),)),
     "one leader": Case(LOST, (BEFORE, (6.5, 2, 1)), faults=((0.2, 0.4), (6.2, 9.0))),
     "polled": Case(LOST, (BEFORE, (6.9, 2, 1)), polled=True),
     "nobody knows": Case(LOST),
@@ -344,3 +351,40 @@ def test_a_consumer_that_leaves_records_out_again_and_again_is_one_incident(
     one, other = verdicts["left out"]["incidents"]
     counts = sorted(seen["count"] for each in (one, other) for seen in each["anomalies"])
     assert counts == [1, SKIPPED]
+
+
+def meanings(verdict: Mapping[str, Any], anomaly: str) -> dict[str, tuple[int, str]]:
+    rows = [one for one in verdict["anomalies"] if one["anomaly"] == anomaly]
+    return {one["meaning"]: (one["count"], one["why"]) for one in rows}
+
+
+@pytest.mark.parametrize("name", ["one node leads", "nobody knows who leads"])
+def test_a_stale_read_is_a_violation_where_nothing_excuses_it(
+    name: str, verdicts: dict[str, dict[str, Any]]
+) -> None:
+    verdict = verdicts[f"stale, and {name}"]
+    assert verdict["verdict"] == "violation"
+    [(meaning, (count, _))] = meanings(verdict, "stale-read").items()
+    assert (meaning, count) == ("violation", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "excused", "why"),
+    [
+        ("another leads later", 1, "the leader of log-0 changed from n1 to n2 at 20.5 s"),
+        ("a fault is in force", 1, "the kill of n1 was in force from 2.5 s on"),
+    ],
+)
+def test_findings_of_one_anomaly_may_be_allowed_in_part(
+    name: str, excused: int, why: str, verdicts: dict[str, dict[str, Any]]
+) -> None:
+    verdict = verdicts[f"stale, and {name}"]
+    found = meanings(verdict, "stale-read")
+    assert verdict["verdict"] == "violation"
+    assert found["violation"][0] == 2 - excused
+    count, said = found["allowed"]
+    assert (count, said) == (
+        excused,
+        f"leaders hold no read lease, so a leader that was replaced may still answer: {why}",
+    )
+    assert any("1 finding of stale-read is forbidden" in reason for reason in verdict["reasons"])
