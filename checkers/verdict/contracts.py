@@ -7,13 +7,16 @@ An anomaly says which promise it breaks (wrackline.checkers.verdict.anomaly); a 
                        replicas between two moments of full ISR are at most MinISR - 1; more than that: loss
                        is allowed
 ``acks-all-flushed``   (fsync before the high watermark) both under any number of power cuts
-``acks-all-unclean``   (unclean election or proactive recovery on) neither
+``acks-all-unclean``   (unclean election or proactive recovery on) both until a leader was elected uncleanly
 ``acks-1``             NO_LOSS until leadership changed; CONSUMERS_GET_ALL as ``acks-all`` does
 ``acks-0``             nothing is ever acked: NO_LOSS has no meaning; CONSUMERS_GET_ALL as ``acks-all`` does
-``+idempotence``       IDEMPOTENCE; without it what breaks it is allowed
-``+linearizable``      LINEARIZABLE_READS; without it what breaks them is reported
+``+idempotence``       IDEMPOTENCE; without it until a client had a reason to send again
+``+linearizable``      LINEARIZABLE_READS; without it until the leader changed, or a fault was in force
 always                 ALWAYS, NO_ABORTED_READS; INTACT_FILES, but of files that a fault changed
 =====================  ======================================================================================
+
+What is allowed needs its reason in the run's own history, and around the finding
+(wrackline.checkers.verdict.excuses): without one it is a violation under every contract.
 
 LASTING_OFFSETS, in responses to clients, follow loss: the offset of a record that was lost is used again, and
 a record that was lost may have been sent twice. LINEARIZABLE_OBJECTS follow loss too where reads rest on
@@ -40,6 +43,7 @@ from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.anomaly import Anomaly, Promise
 from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.excuses import NOTHING, Excuse, Excuses, Grounds
+from wrackline.checkers.verdict.leadership import EFFECT_NS
 from wrackline.checkers.verdict.lossy_shutdowns import worst_losses
 from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing, row
 from wrackline.history.model import RunInfo
@@ -432,9 +436,10 @@ class Contract:
         return _allowed(why)
 
     def _consumer(self, place: Place | None) -> Rule:
+        """A consumer goes on from where it was when it finds the leader again."""
         within = self._within_losses(place) if self.terms.keeps_committed else self._unclean(place)
         why = "records that consumers were given must stay, and each consumer must get all of them in order"
-        return _where_loss_is_forbidden(within, why)
+        return _where_loss_is_forbidden(replace(within, excuses=within.excuses.longer(EFFECT_NS)), why)
 
 
 def _where_loss_is_forbidden(loss: Rule, why: str) -> Rule:

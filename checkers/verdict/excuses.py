@@ -54,6 +54,10 @@ class Excuses:
     def __bool__(self) -> bool:
         return bool(self.found)
 
+    def longer(self, by_ns: int) -> Excuses:
+        """The same, each in force for longer: until who was cut off has noticed what happened."""
+        return Excuses([replace(one, end_ns=min(one.end_ns, NEVER - by_ns) + by_ns) for one in self.found])
+
     @cached_property
     def _begins(self) -> Ints:
         return np.array([one.begin_ns for one in self.found], dtype=np.int64)

@@ -312,3 +312,11 @@ def test_the_excuse_that_lasts_longest_counts_where_several_have_begun() -> None
 
 def test_an_effect_lasts_as_long_as_clients_may_take_to_recover() -> None:
     assert EFFECT_NS == phases.RECOVERY_NS
+
+
+def test_a_consumer_finds_what_was_lost_when_it_finds_the_leader_again() -> None:
+    """Two replicas lost bytes at 32 s, and the ISR was full again at 36 s."""
+    of = run()
+    lost(of, 32, "n2", "n3")
+    assert ruled(of, Allowance("poll-skip", {}, set())).meaning is A
+    assert ruled(of, Allowance("lost-write", {}, set(), open=True)).meaning is V
