@@ -181,7 +181,7 @@ def _deposed(evidence: Evidence) -> Told | None:
     lost = evidence.incident.get("lost_ns")
     if not cuts or until is None or taken_over is None or lost is None:
         return None
-    if host == evidence.leader or not taken_over + EXACT_NS < lost <= until + EXACT_NS:
+    if host == evidence.leader or lost <= taken_over + EXACT_NS:
         return None
     cut, epoch = cuts[-1], evidence.before.get("leader_epoch")
     newest = (evidence.incident.get("leader_after") or {}).get("leader_epoch")
@@ -194,11 +194,12 @@ def _deposed(evidence: Evidence) -> Told | None:
 
 
 def _not_deposed(evidence: Evidence) -> bool:
-    """Whether all that is lost had been seen before the change, or the leader before knew of that."""
+    """Whether all that is lost had been seen before the change, or some of it after the leader before had
+    learnt of that."""
     lost, taken_over, until = evidence.incident.get("lost_ns"), evidence.taken_over_ns, _followed_ns(evidence)
     if lost is None or taken_over is None:
         return False
-    return bool(lost < taken_over - EXACT_NS or (until is not None and until < taken_over + EXACT_NS))
+    return bool(lost < taken_over - EXACT_NS or (until is not None and until < lost - EXACT_NS))
 
 
 def _followed_ns(evidence: Evidence) -> int | None:
@@ -326,7 +327,7 @@ def _whole_files(evidence: Evidence) -> bool:
 def _kept(evidence: Evidence) -> Told | None:
     for follows, leads in _longer(evidence):
         if not _has_cut(evidence, follows, leads):
-            led = f"{leads.host}{_in_epoch(leads.leader_epoch)}"
+            led = f"{leads.host} in{_in_epoch(leads.leader_epoch)}"
             return Told(
                 f"{follows.host} kept what {leads.host} did not have",
                 f"{follows.host} followed {led} with a log that ended at {follows.end:,}, past the "

@@ -214,6 +214,9 @@ def test_where_nobody_wrote_down_who_led_records_of_two_leaders_are_a_reason(
         found = ruled(of, one)
         assert found.meaning is meaning
         assert ("leader epochs 0 to 1" in found.because) is (meaning is A)
+        of = run(**one.changes)
+        of.files = [str(file) for file in folder.glob("history*.parquet")]
+        assert ruled(of, one).meaning is V, "where it is known who led, that counts"
 
 
 def test_polled_metadata_do_not_show_whether_an_election_was_clean() -> None:
@@ -320,3 +323,29 @@ def test_a_consumer_finds_what_was_lost_when_it_finds_the_leader_again() -> None
     lost(of, 32, "n2", "n3")
     assert ruled(of, Allowance("poll-skip", {}, set())).meaning is A
     assert ruled(of, Allowance("lost-write", {}, set(), open=True)).meaning is V
+
+
+def test_who_was_in_neither_isr_nor_elr_was_elected_uncleanly() -> None:
+    unclean = Allowance("lost-write", UNCLEAN, set(), open=True)
+    for leader, meaning in ((3, A), (2, V), (1, V)):
+        of = run(**UNCLEAN)
+        of.changes = [state(0, 1, 0, (1, 2)), state(44, -1, 1, (1, 2)), state(AROUND, leader, 2, (leader,))]
+        assert ruled(of, unclean).meaning is meaning
+
+
+def test_what_a_leader_acknowledged_that_was_cut_off_may_be_lost_with_acks_1() -> None:
+    """The leader changed at 10 s, and the record was acknowledged at 40 s."""
+    one = Allowance("lost-write", {"acks": "1"}, set(), open=True)
+    of = run(acks="1")
+    of.changes.append(state(10, 2, 1, (2, 3)))
+    assert ruled(of, one).meaning is V
+    struck(of, 8, "partition", "n1")
+    of.faults[0].ended_ns = 38 * SECOND
+    assert ruled(of, one).meaning is A
+
+
+@pytest.mark.parametrize(("ended_s", "meaning"), [(29, V), (31, A)])
+def test_a_fault_excuses_reads_for_ten_seconds_after_its_end(ended_s: int, meaning: Meaning) -> None:
+    of = run()
+    struck(of, ended_s - 1, "kill", "n3")
+    assert ruled(of, Allowance("stale-read", {}, set())).meaning is meaning

@@ -119,6 +119,12 @@ CASES: dict[str, list[tuple[str, Answer, Shown]]] = {
             Shown([TOOK_OVER, follows("n2", 12.3, 5), cut("n2", 12.3)], {"lost_ns": 9 * SECOND}),
         ),
         ("it knew at once", R, Shown([TOOK_OVER, follows("n2", 10.1, 5), cut("n2", 12.3)])),
+        ("it knew before the last of them", R, Shown([TOOK_OVER, follows("n2", 11.8, 5), cut("n2", 12.3)])),
+        (
+            "the last was seen with the change",
+            N,
+            Shown([TOOK_OVER, follows("n2", 12.3, 5), cut("n2", 12.3)], {"lost_ns": int(10.15 * SECOND)}),
+        ),
     ],
     "lost bytes": [
         ("a power cut before", S, Shown([TOOK_OVER], faults=[fault("power-cut", 9, lossy=["n3"])])),
@@ -159,6 +165,12 @@ CASES: dict[str, list[tuple[str, Answer, Shown]]] = {
             Shown([leads("n2", 9, 4), line("n2", 10, Tells.LOADED), cut("n2", 11)], NOT_PINNED),
         ),
         ("it said nothing before", N, Shown([cut("n2", 11)], NOT_PINNED)),
+        ("it led only after that", N, Shown([cut("n2", 9), leads("n2", 11, 4)], NOT_PINNED)),
+        (
+            "it became a follower with it, and of another nobody knows",
+            N,
+            Shown([leads("n2", 9, 4), cut("n2", 11, text=OURS), cut("n1", 12)], NOT_PINNED),
+        ),
         ("nobody cut", N, Shown([leads("n2", 9, 4)], NOT_PINNED)),
         ("it followed", R, Shown([leads("n2", 9, 4), follows("n2", 10, 5), cut("n2", 11)], NOT_PINNED)),
         ("it became a follower with it", R, Shown([leads("n2", 9, 4), cut("n2", 11, text=OURS)], NOT_PINNED)),
@@ -242,3 +254,14 @@ def test_the_sentence_and_the_headline_name_the_mistake(tmp_path: Path) -> None:
     assert verdict["headline"] == f"1 incident: {now}. acks-all was broken"
     assert verdict["reasons"] == [in_full(one)]
     assert "n3 had cut its log from offset 1,852 to 886, its high watermark, at 9.800 s." in one["mechanism"]
+
+
+def test_of_two_longer_logs_the_one_that_was_not_cut_is_told() -> None:
+    longer = [follows("n1", 10.5, 5), cut("n1", 10.6), follows("n2", 10.5, 5, 1_900)]
+    told = mechanism("log that was not cut").supported(Shown([TOOK_OVER, *longer], DIFFERENT).evidence)
+    assert told is not None
+    assert told.mistake == "n2 kept what n3 did not have"
+    assert told.sentence == (
+        "n2 followed n3 in epoch 5 with a log that ended at 1,900, past the 886 of its leader, and cut "
+        "nothing."
+    )
