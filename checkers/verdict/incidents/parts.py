@@ -158,11 +158,7 @@ class _Ruled:
 
 
 def _ruled(batch: pa.RecordBatch, times: Times, rules: Rules) -> _Ruled:
-    since, until = ints(batch["since_ns"]), ints(batch["until_ns"])
-    unknown = since == NONE
-    last = np.where(times.at_end | (times.last == NONE), NEVER, times.last)
-    until = np.where(unknown, last, np.where(until == NONE, NEVER, until))
-    since = np.where(unknown, np.maximum(times.first, 0), since)
+    since, until = _spans(batch, times)
     rulings: list[Ruling] = []
     of = np.zeros(len(batch), dtype=np.int64)
     kinds = np.flatnonzero(_kinds(batch))
@@ -173,6 +169,20 @@ def _ruled(batch: pa.RecordBatch, times: Times, rules: Rules) -> _Ruled:
         of[begin:end] = inverse + len(rulings)
         rulings += [rule.numbered(number) for number in known.tolist()]
     return _Ruled(rulings, of)
+
+
+def _spans(batch: pa.RecordBatch, times: Times) -> tuple[Ints, Ints]:
+    """When each finding began to be one and when it was: from the first to the last of what it cites, and of
+    the time that its check gave it. What a final read shows lasts until the end of the run."""
+    given, end = ints(batch["since_ns"]), ints(batch["until_ns"], null=NEVER)
+    cited = np.where(times.at_end, NEVER, times.last)
+    since = np.where(given == NONE, times.first, np.minimum(given, _or(times.first, NEVER)))
+    until = np.where(given == NONE, _or(cited, NEVER), np.maximum(end, cited))
+    return np.maximum(since, 0), until
+
+
+def _or(times: Ints, unknown: int) -> Ints:
+    return np.where(times == NONE, unknown, times)
 
 
 def _place(batch: pa.RecordBatch, at: int) -> Place | None:
