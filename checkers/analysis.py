@@ -45,7 +45,7 @@ from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, incidents
 from wrackline.checkers.verdict.load import loads
 from wrackline.checkers.verdict.metrics import Figures, metrics
 from wrackline.checkers.verdict.seal import sealed
-from wrackline.checkers.verdict.verdict import Found, meaning_of, verdict
+from wrackline.checkers.verdict.verdict import Found, rules_of, verdict
 from wrackline.history.addresses import is_elsewhere, remove
 from wrackline.history.files import whole_file
 
@@ -368,7 +368,7 @@ def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
     incidents = NONE_FOUND
     if any(map(outcome.found.total, outcome.found.counts)):
         with part_of_the_judge("the incidents"):
-            incidents = incidents_of(run, run.directory / FINDINGS_FILE, anomalies(), meaning_of(terms))
+            incidents = incidents_of(run, run.directory / FINDINGS_FILE, anomalies(), rules_of(terms))
     with part_of_the_judge("the verdict"):
         result = verdict(terms, outcome.found, outcome.figures, outcome.engine, incidents, not_looked_for())
     with part_of_the_judge("the metrics"):

@@ -20,6 +20,10 @@ FINDINGS = pa.schema(
         # e.g. tail | middle | unknown offset for lost-write
         pa.field("where", pa.string()),
         pa.field("explanation", pa.string(), nullable=False),
+        # from the first of what it rests on to the last, in nanoseconds from the start of the run; without an
+        # end it lasts until that of the run. What happened then may excuse it
+        pa.field("since_ns", pa.int64()),
+        pa.field("until_ns", pa.int64()),
     ]
 )
 

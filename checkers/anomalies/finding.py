@@ -49,6 +49,8 @@ def finished(found: Finding, run: AboutRun) -> dict[str, Any]:
         "operations": _smallest(found.operations),
         "where": found.where,
         "explanation": f"{found.sentence}.{_faults(found, run)}",
+        "since_ns": found.since_ns,
+        "until_ns": found.until_ns,
     }
 
 

@@ -61,6 +61,7 @@ def check(
     rests_on_final_read: bool = False,
     rests_on_replicas: bool = False,
     right_then_wrong: bool = False,
+    rests_on_acks: bool = False,
     words_of: Wanted | None = None,
     explained_by: ExplainedBy = BY_ORDER,
 ) -> Callable[[Find], Find]:
@@ -80,6 +81,7 @@ def check(
                 rests_on_final_read=rests_on_final_read,
                 rests_on_replicas=rests_on_replicas,
                 right_then_wrong=right_then_wrong,
+                rests_on_acks=rests_on_acks,
                 find=find,
                 marks=tuple(marks),
                 words_of=words_of,

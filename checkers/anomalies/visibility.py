@@ -86,6 +86,7 @@ def _earliest(*proofs: Proof[int]) -> Proof[int]:
     "an end offset asked for after an ack does not reach past what was acked",
     breaks=Promise.LINEARIZABLE_READS,
     right_then_wrong=True,
+    rests_on_acks=True,
     marks=[STALE],
 )
 def stale_read(at: Places) -> Iterator[Finding]:
@@ -221,6 +222,7 @@ class _Witness:
     "the partition's history has no valid order",
     breaks=Promise.LINEARIZABLE_READS,
     right_then_wrong=True,
+    rests_on_acks=True,
     marks=[LATE, TWO_VALUES, HOLE, GAP],
     explained_by=ExplainedBy(in_any_order=frozenset(("two values",))),
 )

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.row_groups import Names, ints
+from wrackline.checkers.inputs.runs import Place
 from wrackline.history.addresses import parquet
 from wrackline.history.model import REPLICA
 
@@ -34,6 +35,9 @@ class Cited:
     is_final: Bools
     """The event is of a final read or of a replica's own log: it says what was there at the end."""
     is_poll: Bools
+    is_unsure: Bools
+    """The event is a send's completion, and its outcome is unknown."""
+    process: Ints
 
     def rows(self, indexes: Ints) -> Ints:
         """The row of each event; NONE for one that the history does not hold."""
@@ -45,25 +49,29 @@ class Cited:
 
 def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
     """``indexes``: in order, each once. Raises OSError or ValueError."""
-    found: list[tuple[Ints, Ints, Bools, Bools]] = []
+    found: list[tuple[Ints, Ints, Bools, Bools, Bools, Ints]] = []
     for path in files:
-        with parquet(path, read_dictionary=["f"]) as file:
+        with parquet(path, read_dictionary=["f", "type"]) as file:
             for group in _groups(file, indexes):
                 table = file.read_row_group(
-                    group, columns=["index", "time_ns", "process", "f"], use_threads=False
+                    group, columns=["index", "time_ns", "process", "f", "type"], use_threads=False
                 )
                 index = ints(table["index"])
                 rows = np.flatnonzero(np.isin(index, indexes))
-                names = Names()
-                f = names.codes(table["f"])[rows]
-                final = (f == _code(names, "drain")) | (ints(table["process"])[rows] == REPLICA)
-                found.append((index[rows], ints(table["time_ns"])[rows], final, f == _code(names, "poll")))
+                names, types = Names(), Names()
+                f, kind = names.codes(table["f"])[rows], types.codes(table["type"])[rows]
+                process = ints(table["process"])[rows]
+                final = (f == _code(names, "drain")) | (process == REPLICA)
+                unsure = (f == _code(names, "send")) & (kind == _code(types, "info"))
+                poll = f == _code(names, "poll")
+                found.append((index[rows], ints(table["time_ns"])[rows], final, poll, unsure, process))
     if not found:
         nothing = np.zeros(0, dtype=np.int64)
-        return Cited(nothing, nothing, nothing.astype(bool), nothing.astype(bool))
-    index, ns, final, poll = (np.concatenate(column) for column in zip(*found, strict=True))
-    order = np.argsort(index, kind="stable")
-    return Cited(index[order], ns[order], final[order], poll[order])
+        no = nothing.astype(bool)
+        return Cited(nothing, nothing, no, no, no, nothing)
+    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return Cited(*(column[order] for column in columns))
 
 
 def epochs_at(files: Iterable[str], wanted: Sequence[Spot]) -> dict[Spot, int]:
@@ -82,6 +90,29 @@ def epochs_at(files: Iterable[str], wanted: Sequence[Spot]) -> dict[Spot, int]:
                 for event, row in zip(index[rows].tolist(), rows.tolist(), strict=True):
                     found |= _epochs(event, records[row], wanted)
     return found
+
+
+def epochs_of_final_reads(files: Iterable[str]) -> dict[Place, list[int]]:
+    """The leader epochs of the records that the final read of each partition returned, smallest first; those
+    that the client does not tell are left out. Raises OSError or ValueError."""
+    found: dict[Place, set[int]] = {}
+    for path in files:
+        with parquet(path, read_dictionary=["f"]) as file:
+            for group in range(file.metadata.num_row_groups):
+                f = file.read_row_group(group, columns=["f"], use_threads=False)["f"]
+                rows = np.flatnonzero(pc.equal(f, "drain").to_numpy())
+                if not len(rows):
+                    continue
+                columns = ["topic", "partition", _RECORDS]
+                table = file.read_row_group(group, columns=columns, use_threads=False).take(rows)
+                for row in range(len(table)):
+                    records, topic = table[_RECORDS][row].values, table["topic"][row].as_py()
+                    if records is None or topic is None:
+                        continue
+                    epochs = np.unique(ints(pc.struct_field(records, "leader_epoch")))
+                    place = (topic, table["partition"][row].as_py())
+                    found.setdefault(place, set()).update(epochs[epochs >= 0].tolist())
+    return {place: sorted(epochs) for place, epochs in found.items()}
 
 
 def _epochs(event: int, records: pa.Scalar, wanted: Sequence[Spot]) -> dict[Spot, int]:

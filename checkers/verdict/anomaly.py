@@ -32,11 +32,15 @@ class Promise(Enum):
     NO_ABORTED_READS = "forbidden in every configuration: what has failed or was aborted stays unread"
     NO_LOSS = (
         "forbidden by acks-all (with up to MinISR - 1 lossy shutdowns) and acks-all-flushed (with any "
-        "number); allowed by acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
+        "number); allowed by acks-all-unclean once a leader was elected uncleanly, and by acks-1 once "
+        "leadership changed; n/a with acks-0"
     )
     LASTING_OFFSETS = "forbidden where loss is forbidden; else offsets of lost records are used again"
-    IDEMPOTENCE = "forbidden with +idempotence; allowed without"
-    CONSUMERS_GET_ALL = "forbidden while committed records must stay; allowed by acks-all-unclean"
+    IDEMPOTENCE = "forbidden with +idempotence; allowed without where a client had a reason to send again"
+    CONSUMERS_GET_ALL = (
+        "forbidden while committed records must stay; allowed by acks-all-unclean once a leader was elected "
+        "uncleanly"
+    )
     ISOLATED_WRITES = "reported: transactions do not isolate their writes from each other"
     COMMITTED_READS = "forbidden where consumers read at read_committed; else reported"
     WHOLE_TRANSACTIONS = (
@@ -45,7 +49,9 @@ class Promise(Enum):
     PROCESSED_INPUT = (
         "forbidden where consumers go back after an abort and committed records must stay; else reported"
     )
-    LINEARIZABLE_READS = "forbidden with +linearizable-reads; reported without"
+    LINEARIZABLE_READS = (
+        "forbidden with +linearizable-reads; allowed without where the leader changed or a fault was in force"
+    )
     LINEARIZABLE_OBJECTS = (
         "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "
         "with +linearizable-reads"
@@ -68,6 +74,10 @@ class Anomaly:
     """Only the replicas' own files show it."""
     right_then_wrong: bool = False
     """What its findings cite was right at the first of the events and wrong at the last."""
+
+    rests_on_acks: bool = False
+    """Its findings may contradict nothing but that a record was acknowledged: with acks=1 that proves no more
+    than that the leader has it."""
 
     @property
     def is_loss(self) -> bool:

@@ -7,13 +7,16 @@ An anomaly says which promise it breaks (wrackline.checkers.verdict.anomaly); a 
                        replicas between two moments of full ISR are at most MinISR - 1; more than that: loss
                        is allowed
 ``acks-all-flushed``   (fsync before the high watermark) both under any number of power cuts
-``acks-all-unclean``   (unclean election or proactive recovery on) neither
+``acks-all-unclean``   (unclean election or proactive recovery on) both until a leader was elected uncleanly
 ``acks-1``             NO_LOSS until leadership changed; CONSUMERS_GET_ALL as ``acks-all`` does
 ``acks-0``             nothing is ever acked: NO_LOSS has no meaning; CONSUMERS_GET_ALL as ``acks-all`` does
-``+idempotence``       IDEMPOTENCE; without it what breaks it is allowed
-``+linearizable``      LINEARIZABLE_READS; without it what breaks them is reported
+``+idempotence``       IDEMPOTENCE; without it until a client had a reason to send again
+``+linearizable``      LINEARIZABLE_READS; without it until the leader changed, or a fault was in force
 always                 ALWAYS, NO_ABORTED_READS; INTACT_FILES, but of files that a fault changed
 =====================  ======================================================================================
+
+What is allowed needs its reason in the run's own history, and around the finding
+(wrackline.checkers.verdict.excuses): without one it is a violation under every contract.
 
 LASTING_OFFSETS, in responses to clients, follow loss: the offset of a record that was lost is used again, and
 a record that was lost may have been sent twice. LINEARIZABLE_OBJECTS follow loss too where reads rest on
@@ -29,13 +32,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
+import numpy as np
+
 from wrackline.checkers.findings import Meaning
+from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
 from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.anomaly import Anomaly, Promise
 from wrackline.checkers.verdict.deletions import deletions
-from wrackline.checkers.verdict.lossy_shutdowns import changed_in_place, leadership_changed, worst_losses
+from wrackline.checkers.verdict.excuses import NOTHING, Excuse, Excuses, Grounds
+from wrackline.checkers.verdict.leadership import EFFECT_NS
+from wrackline.checkers.verdict.lossy_shutdowns import worst_losses
 from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing, row
 from wrackline.history.model import RunInfo
 
@@ -117,8 +126,53 @@ MODIFIERS = {"idempotence": "idempotence", "linearizable-reads": "linearizable"}
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
+    """``because``: what in this history makes it so; empty where the configuration alone does."""
+
     meaning: Meaning
     why: str
+    because: str = ""
+
+    @property
+    def text(self) -> str:
+        if not self.because:
+            return self.why
+        allowed = self.meaning is Meaning.ALLOWED
+        return f"{self.why}: {self.because}" if allowed else f"{self.why} ({self.because})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a contract says of one anomaly in one partition: where something in the history excuses a finding
+    it is allowed."""
+
+    ruling: Ruling
+    """Where nothing does."""
+    excuses: Excuses = NOTHING
+    unsure: str = ""
+    """Why a finding is allowed that cites a send of unknown outcome; empty: it is no excuse."""
+
+    def rulings(self, since_ns: Ints, until_ns: Ints, unsure: Bools) -> Ints:
+        """Of findings of these times the numbers of their rulings. ``unsure``: whether they cite a send of
+        unknown outcome."""
+        found = self.excuses.around(since_ns, until_ns)
+        return np.where((found == NONE) & unsure & bool(self.unsure), len(self.excuses.found), found)
+
+    def numbered(self, number: int) -> Ruling:
+        if number == len(self.excuses.found):
+            return _allowed(self.unsure)
+        if number != NONE:
+            excuse = self.excuses.found[number]
+            return Ruling(Meaning.ALLOWED, excuse.why, excuse.text)
+        if not self.excuses:
+            return self.ruling
+        return replace(self.ruling, because=f"at another time {self.excuses.found[0].text}")
+
+    @property
+    def at_any_time(self) -> Ruling:
+        """Of a finding of which nobody knows when it was."""
+        always = np.zeros(1, dtype=np.int64)
+        [number] = self.rulings(always, always + NEVER, np.zeros(1, dtype=bool)).tolist()
+        return self.numbered(number)
 
 
 def _forbidden(why: str) -> Ruling:
@@ -129,7 +183,7 @@ def _allowed(why: str) -> Ruling:
     return Ruling(Meaning.ALLOWED, why)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Contract:
     """Terms applied to a run."""
 
@@ -166,76 +220,156 @@ class Contract:
         ] or ["no host lost unsynced bytes"]
 
     def ruling(self, anomaly: str, place: Place | None) -> Ruling:
-        """What a finding in one partition means."""
-        of = self.anomalies[anomaly]
+        """What a finding in one partition means of which nobody knows when it was."""
+        return self.rule(anomaly, place).at_any_time
+
+    def rule(self, anomaly: str, place: Place | None) -> Rule:
+        """What findings in one partition mean, and what excuses them."""
+        key = (anomaly, place)
+        if key not in self._rules:
+            self._rules[key] = self._rule(self.anomalies[anomaly], place)
+        return self._rules[key]
+
+    @cached_property
+    def _rules(self) -> dict[tuple[str, Place | None], Rule]:
+        return {}
+
+    @cached_property
+    def _grounds(self) -> Grounds:
+        return Grounds(self.run)
+
+    def _rule(self, of: Anomaly, place: Place | None) -> Rule:
         match of.breaks:
             case None:
-                return Ruling(Meaning.NOT_APPLICABLE, of.rule)
+                return Rule(Ruling(Meaning.NOT_APPLICABLE, of.rule))
             case Promise.ALWAYS | Promise.NO_ABORTED_READS:
-                return _forbidden("no configuration allows it")
+                return Rule(_forbidden("no configuration allows it"))
             case Promise.INTACT_FILES:
-                hosts = changed_in_place(self.run, place)
-                return _of_changed_files(hosts) if hosts else _forbidden("no configuration allows it")
+                return Rule(_forbidden("no configuration allows it"), Excuses.of(self._damages(place)))
             case Promise.NO_LOSS:
                 return self._loss(place)
             case Promise.LASTING_OFFSETS:
                 return self._reused(place)
             case Promise.IDEMPOTENCE:
-                if self.terms.idempotence:
-                    return _forbidden("idempotence is on, so every record is stored once and in order")
-                return _allowed("idempotence is off, so a retry may be appended again")
+                return self._sent_again(place)
             case Promise.CONSUMERS_GET_ALL:
                 return self._consumer(place)
             case Promise.ISOLATED_WRITES:
-                return _allowed("transactions do not isolate their writes from each other (KIP-98)")
+                why = "transactions do not isolate their writes from each other (KIP-98)"
+                return Rule(_allowed(why))
             case Promise.COMMITTED_READS:
-                return self._of_committed_reads()
+                return Rule(self._of_committed_reads())
             case Promise.WHOLE_TRANSACTIONS:
                 return self._torn(place)
             case Promise.PROCESSED_INPUT:
                 return self._unprocessed(place)
             case Promise.LINEARIZABLE_OBJECTS if self._forgets(place):
-                return Ruling(
-                    Meaning.NOT_APPLICABLE, "an object whose records are deleted forgets what it held"
-                )
+                why = "an object whose records are deleted forgets what it held"
+                return Rule(Ruling(Meaning.NOT_APPLICABLE, why))
             case Promise.LINEARIZABLE_OBJECTS if self.run.info.reads != "end":
                 return self._object(place)
             case Promise.LINEARIZABLE_READS | Promise.LINEARIZABLE_OBJECTS:
-                if self.terms.linearizable:
-                    return _forbidden("the contract asks for linearizable reads")
-                return _allowed("leaders hold no read lease, so a leader that was replaced may still answer")
+                return self._reads(of, place)
 
-    def _loss(self, place: Place | None) -> Ruling:
+    def _reads(self, of: Anomaly, place: Place | None) -> Rule:
+        if self.terms.linearizable:
+            return Rule(_forbidden("the contract asks for linearizable reads"))
+        on_acks = of.rests_on_acks or of.breaks is Promise.LINEARIZABLE_OBJECTS
+        if on_acks and self.run.info.acks == "1" and self._replicas(place) > 1:
+            why = "with acks=1 a record is acknowledged before its followers have it and its end is shown"
+            return Rule(_allowed(why))
+        grounds, led = self._grounds, self._led(place)
+        lease = "leaders hold no read lease, so a leader that was replaced may still answer"
+        happened = [
+            *grounds.changes(place),
+            *grounds.faults(),
+            *grounds.records_of_several_leaders(place),
+        ]
+        why = f"{led}, and no fault was in force, so no other may have answered"
+        return Rule(_forbidden(why), Excuses.of({lease: happened, **self._damages(place)}))
+
+    def _replicas(self, place: Place | None) -> int:
+        of = [t.replication_factor for t in self.run.info.topics if place is None or t.name == place[0]]
+        return max(of, default=1)
+
+    def _led(self, place: Place | None) -> str:
+        """``n1 led log-0 all the time``, as far as anybody wrote it down."""
+        name = "its partition" if place is None else f"{place[0]}-{place[1]}"
+        leaders = self._grounds.leaders(place)
+        if place is None or leaders.changes:
+            return f"the leader of {name} did not change then"
+        if leaders.first is None:
+            return f"nobody wrote down who led {name}"
+        return f"{leaders.first.leader} led {name} all the time"
+
+    def _damages(self, place: Place | None) -> dict[str, list[Excuse]]:
+        why = "a fault changed bytes of its files, and no replica promises to notice that"
+        return {why: self._grounds.damages(place)}
+
+    def _loss(self, place: Place | None) -> Rule:
         if not self.terms.knows_acks:
-            return Ruling(Meaning.NOT_APPLICABLE, "with acks=0 nothing is ever acknowledged")
+            return Rule(Ruling(Meaning.NOT_APPLICABLE, "with acks=0 nothing is ever acknowledged"))
         if self.terms.keeps_acked:
             return self._within_losses(place)
         if self.terms.name == "acks-1":
-            if place is not None and not leadership_changed(self.run, place):
-                return _forbidden(
-                    "the leader did not change and there was no fault, so it has what it acknowledged"
-                )
-            return _allowed("with acks=1 a record that only the leader had may be lost with it")
-        return _allowed(f"records may be lost with {row(self.terms.row, self.run.info)}")
+            return self._of_leader_alone(place)
+        return self._unclean(place)
 
-    def _within_losses(self, place: Place | None) -> Ruling:
-        if hosts := changed_in_place(self.run, place):
-            return _of_changed_files(hosts)
+    def _of_leader_alone(self, place: Place | None) -> Rule:
+        grounds = self._grounds
+        with_it = f"with acks={self.run.info.acks} a record that only the leader had may be lost with it"
+        happened = [
+            *grounds.changes(place),
+            *grounds.losses_of_leader(place),
+            *grounds.faults_without_known_leader(place),
+            *grounds.records_of_several_leaders(place),
+        ]
+        why = f"{self._led(place)}, and it lost no bytes, so it has what it acknowledged"
+        return Rule(_forbidden(why), Excuses.of({with_it: happened, **self._damages(place)}))
+
+    def _unclean(self, place: Place | None) -> Rule:
+        """Who loses records where elections may be unclean: one that was, and whoever lost bytes."""
+        grounds, of = self._grounds, row(self.terms.row, self.run.info)
+        unclean = f"records may be lost with {of}"
+        happened = [
+            *grounds.elections_that_may_be_unclean(place),
+            *grounds.faults_without_known_leader(place),
+            *grounds.records_of_several_leaders(place),
+        ]
+        why = f"{unclean}, but no leader was elected uncleanly then, and {self._within(place)}"
+        within = self._beyond_losses(place)
+        return Rule(_forbidden(why), Excuses.of({unclean: happened, **within, **self._damages(place)}))
+
+    def _within_losses(self, place: Place | None) -> Rule:
         worst = worst_losses(self.run, place)
-        if self.terms.tolerates_power_loss:
-            worst = [one for one in worst if one.synced]
-            if not worst:
-                why = "the high watermark passes synced records only, so no acknowledged record may be lost"
-                return _forbidden(why)
-        lost, tolerated = len(worst), self._tolerated(place)
-        what = "synced" if self.terms.tolerates_power_loss else "unsynced"
+        if self.terms.tolerates_power_loss and not any(one.synced for one in worst):
+            why = "the high watermark passes synced records only, so no acknowledged record may be lost"
+        else:
+            why = self._within(place)
+        beyond = {**self._beyond_losses(place), **self._damages(place)}
+        return Rule(_forbidden(why), Excuses.of(beyond))
+
+    def _beyond_losses(self, place: Place | None) -> dict[str, list[Excuse]]:
+        synced, tolerated = self.terms.tolerates_power_loss, self._tolerated(place)
+        why = (
+            f"records may be lost where more than {tolerated} (MinISR - 1) of the partition's replicas lost "
+            f"{'synced' if synced else 'unsynced'} bytes between two times at which the ISR was full"
+        )
+        return {why: self._grounds.losses(place, tolerated, synced=synced)}
+
+    def _within(self, place: Place | None) -> str:
+        """How many lossy shutdowns there were, where that is too few to lose records."""
+        synced, tolerated = self.terms.tolerates_power_loss, self._tolerated(place)
+        lost = len([one for one in worst_losses(self.run, place) if one.synced or not synced])
+        what = "synced" if synced else "unsynced"
         whose = "a partition" if place is None else "the partition"
         lossy = "no replica" if not lost else "1 replica" if lost == 1 else f"{lost} replicas"
-        why = (
+        if lost > tolerated:
+            return f"no more than {tolerated} (MinISR - 1) of the replicas had lost {what} bytes then"
+        return (
             f"between two times at which the ISR was full, {lossy} of {whose} lost {what} bytes, and records "
             f"may be lost only if more than {tolerated} (MinISR - 1) did"
         )
-        return Ruling(Meaning.ALLOWED if lost > tolerated else Meaning.VIOLATION, why)
 
     def _tolerated(self, place: Place | None) -> int:
         """MinISR - 1 of the partition's topic."""
@@ -245,39 +379,51 @@ class Contract:
     def _forgets(self, place: Place | None) -> bool:
         return any(place in (None, one.place) for one in deletions(self.run))
 
-    def _object(self, place: Place | None) -> Ruling:
+    def _object(self, place: Place | None) -> Rule:
         """Reads that rest on an acknowledged marker promise as much as acknowledged writes do."""
-        loss = self._loss(place)
-        if loss.meaning is Meaning.VIOLATION:
-            why = "a read that rests on a marker of its own sees all that was acknowledged before"
-            return _forbidden(why)
-        return loss
+        why = "a read that rests on a marker of its own sees all that was acknowledged before"
+        return _where_loss_is_forbidden(self._loss(place), why)
 
-    def _reused(self, place: Place | None) -> Ruling:
-        loss = self._loss(place)
-        if loss.meaning is Meaning.VIOLATION:
-            why = "records may not be lost, so no offset may be given to another record"
-            return _forbidden(why)
-        return _allowed("records may be lost here, and then their offsets are used again")
+    def _reused(self, place: Place | None) -> Rule:
+        loss = self._loss(place) if self.terms.knows_acks else self._of_leader_alone(place)
+        why = "records may not be lost, so no offset may be given to another record"
+        again = "records may be lost here, and then their offsets are used again"
+        excuses = [replace(one, why=again) for one in loss.excuses.found]
+        return Rule(_forbidden(why), Excuses(excuses))
 
-    def _torn(self, place: Place | None) -> Ruling:
+    def _sent_again(self, place: Place | None) -> Rule:
+        if self.terms.idempotence:
+            return Rule(_forbidden("idempotence is on, so every record is stored once and in order"))
+        grounds = self._grounds
+        again = "idempotence is off, so a retry may be appended again"
+        happened = [
+            *grounds.changes(place),
+            *grounds.faults(),
+            *grounds.changes_of_isr(place),
+            *grounds.records_of_several_leaders(place),
+        ]
+        why = (
+            f"idempotence is off, but nobody had a reason to send again: {self._led(place)}, nobody left the "
+            "ISR, no fault was in force, and the outcome of the send is known"
+        )
+        unsure = f"{again}: the outcome of the send is unknown, and its client may have sent it again"
+        return Rule(_forbidden(why), Excuses.of({again: happened}), unsure)
+
+    def _torn(self, place: Place | None) -> Rule:
         """Half of it is not visible, or half of it is gone: the contract decides which it must be."""
         reads = self._of_committed_reads()
         if reads.meaning is not Meaning.VIOLATION:
-            return reads
-        loss = self._loss(place)
-        if loss.meaning is Meaning.VIOLATION:
-            return _forbidden("a transaction is visible whole or not at all")
-        return loss
+            return Rule(reads)
+        return _where_loss_is_forbidden(self._loss(place), "a transaction is visible whole or not at all")
 
-    def _unprocessed(self, place: Place | None) -> Ruling:
+    def _unprocessed(self, place: Place | None) -> Rule:
         if self.run.info.rewinds:
             return self._consumer(place)
         why = (
             "when a transaction aborts, its consumer stays where it is (KAFKA-17582), and nobody "
             "said that this application takes it back"
         )
-        return _allowed(why)
+        return Rule(_allowed(why))
 
     def _of_committed_reads(self) -> Ruling:
         match self.run.info.isolation:
@@ -289,21 +435,18 @@ class Contract:
                 why = f"at {other} consumers are given records of open transactions"
         return _allowed(why)
 
-    def _consumer(self, place: Place | None) -> Ruling:
-        if not self.terms.keeps_committed:
-            return _allowed("the log may be truncated below the records that consumers have read")
-        within = self._within_losses(place)
-        if within.meaning is Meaning.VIOLATION:
-            why = (
-                "records that consumers were given must stay, and each consumer must get all of them in order"
-            )
-            return _forbidden(why)
-        return within
+    def _consumer(self, place: Place | None) -> Rule:
+        """A consumer goes on from where it was when it finds the leader again."""
+        within = self._within_losses(place) if self.terms.keeps_committed else self._unclean(place)
+        why = "records that consumers were given must stay, and each consumer must get all of them in order"
+        return _where_loss_is_forbidden(replace(within, excuses=within.excuses.longer(EFFECT_NS)), why)
 
 
-def _of_changed_files(hosts: Sequence[str]) -> Ruling:
-    why = f"a fault changed bytes of its files on {', '.join(hosts)}, and no replica promises to notice that"
-    return _allowed(why)
+def _where_loss_is_forbidden(loss: Rule, why: str) -> Rule:
+    """The rule of what follows from loss: ``why`` it is forbidden where no record may be lost."""
+    if loss.ruling.meaning is not Meaning.VIOLATION:
+        return loss
+    return replace(loss, ruling=_forbidden(why))
 
 
 def _listed(places: Sequence[Place]) -> str:

@@ -37,24 +37,32 @@ def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:
     that replica in between: metadata that has not noticed yet proves nothing."""
     if place is None:
         return max((worst_losses(run, one) for one in run.places), key=len, default=[])
+    return max((lost for _, _, lost in opened_losses(run, place)), key=len, default=[])
+
+
+def opened_losses(run: Run, place: Place) -> list[tuple[int, int, list[LossyShutdown]]]:
+    """(since when, until when, which lossy shutdowns were open), in order of time; times at which none was
+    are left out."""
     shutdowns = lossy_shutdowns(run, place)
     samples = run.cluster.get(place, [])
     events: list[tuple[int, int, LossyShutdown | int]] = [(one.time_ns, 1, one) for one in shutdowns]
     events += [(sample.time_ns, 0, number) for number, sample in enumerate(samples)]
     open_now: dict[LossyShutdown, bool] = {}
-    worst: list[LossyShutdown] = []
-    for _, _, event in sorted(events, key=lambda one: one[:2]):
+    sets: list[tuple[int, list[LossyShutdown]]] = []
+    for at_ns, _, event in sorted(events, key=lambda one: one[:2]):
         if isinstance(event, LossyShutdown):
             open_now[event] = False
-            worst = max(worst, list(open_now), key=len)
-            continue
-        sample = samples[event]
-        if sample.full_isr:
+        elif samples[event].full_isr:
             open_now = {one: was_out for one, was_out in open_now.items() if not was_out}
         else:
             for one in open_now:
-                open_now[one] = open_now[one] or run.node_id(one.host) not in (None, *sample.isr)
-    return worst
+                out = run.node_id(one.host) not in (None, *samples[event].isr)
+                open_now[one] = open_now[one] or out
+        if not sets or sets[-1][1] != list(open_now):
+            sets.append((at_ns, list(open_now)))
+    never = max([run.end_ns, *(at_ns for at_ns, _ in sets)])
+    ends = [*(at_ns for at_ns, _ in sets[1:]), never]
+    return [(at_ns, end, lost) for (at_ns, lost), end in zip(sets, ends, strict=False) if lost]
 
 
 def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
@@ -71,16 +79,18 @@ def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
     return sorted(found, key=lambda one: (one.time_ns, one.host))
 
 
-def changed_in_place(run: Run, place: Place | None) -> tuple[str, ...]:
+def changed_in_place(run: Run, place: Place | None, faults: Sequence[Fault] | None = None) -> tuple[str, ...]:
     """Hosts on which bytes in files of the partition (of any, for None) were changed or cut off while the
-    files stayed in use. A replica does not look for that: it may go on with what it has."""
+    files stayed in use, by one of these faults (of any, for None). A replica does not look for that: it may
+    go on with what it has."""
     if place is None:
-        return tuple(sorted({host for one in run.places for host in changed_in_place(run, one)}))
+        hosts = {host for one in run.places for host in changed_in_place(run, one, faults)}
+        return tuple(sorted(hosts))
     return tuple(
         sorted(
             {
                 host
-                for fault in run.faults
+                for fault in (run.faults if faults is None else faults)
                 for host, files in fault.damaged.items()
                 if files and _touches(fault, host, place)
             }
@@ -123,10 +133,3 @@ def _touches(fault: Fault, host: str, place: Place) -> bool:
 def _of_a_partition(path: str) -> bool:
     folders: Sequence[str] = path.split("/")[:-1]
     return any(part.rpartition("-")[2].isdigit() and "-" in part for part in folders)
-
-
-def leadership_changed(run: Run, place: Place) -> bool:
-    """Whether acks of a single replica may have been lost: the leader changed, or something was done to the
-    cluster."""
-    leaders = {(sample.leader, sample.leader_epoch) for sample in run.cluster.get(place, ())}
-    return len(leaders) > 1 or bool(run.faults)

@@ -8,16 +8,17 @@ other way round: reproduced or not reproduced.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
 from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.condition import Condition
 from wrackline.checkers.verdict.conditions import all_looked_for, conditions, planned_faults
-from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Ruling
+from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Rule, Ruling
 from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
 from wrackline.checkers.verdict.incidents.sentences import in_full
@@ -28,6 +29,8 @@ from wrackline.checkers.verdict.system_words import pair, row
 from wrackline.history.wording import plural
 
 UNPROVEN = "unproven-write"
+MOST_REASONS: Final = 3
+"""Times that excuse findings of one anomaly, of which its reason tells."""
 NO_EVIDENCE = "the final read proves nothing here, since hosts failed before it was complete"
 
 
@@ -54,33 +57,46 @@ class Judged:
     why: str
 
 
-def rulings(contract: Contract, found: Found) -> list[Judged]:
-    """Every anomaly that was looked for, with what it means under the contract."""
+def rulings(contract: Contract, found: Found, incidents: Incidents = NONE_FOUND) -> list[Judged]:
+    """Every anomaly that was looked for, with what it means under the contract. ``incidents``: they know of
+    each finding what it means; without them nobody knows when it was."""
     rows = []
     order = list(Meaning)
     for anomaly, by_place in found.counts.items():
-        by_meaning: dict[Meaning, Judged] = {}
-        for place, count in (by_place or {None: 0}).items():
-            ruling = _ruling(contract, anomaly, place)
-            before = by_meaning.get(ruling.meaning)
-            total, why = (before.count + count, before.why) if before else (count, ruling.why)
-            by_meaning[ruling.meaning] = Judged(anomaly, ruling.meaning, total, why)
-        rows += sorted(by_meaning.values(), key=lambda one: order.index(one.meaning))
+        each: Counter[Ruling] = Counter(incidents.rulings.get(anomaly, {}))
+        if not each:
+            for place, count in (by_place or {None: 0}).items():
+                each[rule_of(contract, anomaly, place).at_any_time] += count
+        for meaning in sorted({one.meaning for one in each}, key=order.index):
+            own = {one: count for one, count in each.items() if one.meaning is meaning}
+            rows.append(Judged(anomaly, meaning, sum(own.values()), _why(own)))
     return [*rows, _unproven(found)]
 
 
-def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
-    """What the contract says, unless the run expects the anomaly, or its own troubles can have made it."""
+def _why(each: Mapping[Ruling, int]) -> str:
+    """The reason of most findings, with the first times that it was so."""
+    most = max(each, key=lambda one: sum(count for other, count in each.items() if other.why == one.why))
+    because = [one.because for one in each if one.why == most.why and one.because]
+    if len(because) > MOST_REASONS:
+        because[MOST_REASONS:] = [f"{len(because) - MOST_REASONS} more such times"]
+    others = {one.why for one in each} - {most.why}
+    also = f" (or {'; '.join(sorted(others))})" if others else ""
+    return replace(most, because="; ".join(because)).text + also
+
+
+def rule_of(contract: Contract, anomaly: str, place: Place | None) -> Rule:
+    """What the contract says of findings, unless the run expects them, or its own troubles can have made
+    them."""
     run, of = contract.run, contract.anomalies[anomaly]
     if anomaly in run.info.expected and not contract.forced:
-        return Ruling(Meaning.EXPECTED, "the specification expects this run to show it")
+        return Rule(Ruling(Meaning.EXPECTED, "the specification expects this run to show it"))
     if is_spoiled(run, of):
-        return Ruling(Meaning.NOT_APPLICABLE, NO_EVIDENCE)
+        return Rule(Ruling(Meaning.NOT_APPLICABLE, NO_EVIDENCE))
     if has_slipped(run, of, place):
-        return Ruling(Meaning.NOT_APPLICABLE, SLIPPED)
+        return Rule(Ruling(Meaning.NOT_APPLICABLE, SLIPPED))
     if of.rests_on_replicas and (why := run.info.unread.get("replicas")) is not None:
-        return Ruling(Meaning.NOT_APPLICABLE, f"no replica's log was read: {why}")
-    return contract.ruling(anomaly, place)
+        return Rule(Ruling(Meaning.NOT_APPLICABLE, f"no replica's log was read: {why}"))
+    return contract.rule(anomaly, place)
 
 
 def _unproven(found: Found) -> Judged:
@@ -178,9 +194,9 @@ def _decide_expected(contract: Contract, found: Found, missing: list[str]) -> tu
     return Verdict.NOT_REPRODUCED, absent + shown
 
 
-def meaning_of(contract: Contract) -> Callable[[str, Place | None], Meaning]:
-    """What an anomaly in a partition means in the contract's run."""
-    return lambda anomaly, place: _ruling(contract, anomaly, place).meaning
+def rules_of(contract: Contract) -> Callable[[str, Place | None], Rule]:
+    """What findings of an anomaly in a partition mean in the contract's run."""
+    return lambda anomaly, place: rule_of(contract, anomaly, place)
 
 
 def verdict(
@@ -193,7 +209,7 @@ def verdict(
 ) -> dict[str, Any]:
     """The content of verdict.json. ``not_looked_for``: anomalies that are installed, by name."""
     run = contract.run
-    anomalies = rulings(contract, found)
+    anomalies = rulings(contract, found, incidents)
     looked_for = [name for name in found.counts if name not in not_looked_for]
     met = [*conditions(run, figures), all_looked_for(looked_for, not_looked_for)]
     decided, reasons = decide(contract, anomalies, found, met)

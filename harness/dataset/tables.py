@@ -160,9 +160,9 @@ def _of_findings(record: Record) -> Iterator[pa.RecordBatch]:
     file = record.folder / FINDINGS_FILE
     if not file.exists():
         return
-    meanings = {found.anomaly: str(found.meaning) for found in record.found}
+    meanings = {found.anomaly: str(found.meaning) for found in reversed(record.found)}  # violations go first
     with file.open("rb") as opened, pq.ParquetFile(opened) as parquet:
-        names = [name for name in FINDINGS.names if name != "test_id"]
+        names = [name for name in FINDINGS.names if name in FOUND.names]
         for batch in parquet.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
             anomalies = batch.column("anomaly").to_pylist()
             columns = {name: batch.column(name) for name in names} | {

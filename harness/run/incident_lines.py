@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.incidents.joining import INCONSISTENT_OFFSET
-from wrackline.checkers.verdict.incidents.sentences import in_full, listed
+from wrackline.checkers.verdict.incidents.sentences import capital, in_full, listed
+from wrackline.harness.run.mechanisms import Evidence, told_of
 from wrackline.harness.run.node_lines import Line, Tells, lines_of
 
 MOST_LINES: Final = 10
@@ -53,14 +54,17 @@ def add_lines(
             for line in cuts[:MOST_LINES]
         ]
         leader = (one["leader_after"] or {}).get("leader") if takeover is None else takeover.host
+        evidence = Evidence(one, own, cuts, takeover, verdict.get("faults", ()))
+        told = list(told_of(evidence))
         said = [
             *_said_of_unclean(found, left),
-            *_said_of_leader(one, leader, cuts, takeover),
+            *(each.sentence for each in told if each.sentence),
+            *_said_of_leader(evidence, leader),
             *_said_of_epochs(own, takeover),
             *_said_of_ends(own, takeover),
             *_said_of_others(leader, cuts),
         ]
-        _retold(verdict, one, said)
+        _retold(verdict, one, said, [each.mistake for each in told])
     return any(one["lines"] for one in incidents)
 
 
@@ -237,11 +241,10 @@ def _said_of_ends(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
         yield f"When leader epoch {epoch} began, the logs ended at {told}."
 
 
-def _said_of_leader(
-    incident: Mapping[str, Any], leader: object, cuts: Sequence[Line], takeover: Line | None
-) -> Iterator[str]:
+def _said_of_leader(evidence: Evidence, leader: object) -> Iterator[str]:
     """Why the new leader lacked the records: it had cut them off, or its log ended before them."""
-    at, last = incident["at_ns"], incident["last_offset"]
+    cuts, takeover = evidence.cuts, evidence.takeover
+    at, last = evidence.incident["at_ns"], evidence.incident["last_offset"]
     if at is None and takeover is not None and takeover.known_ns is not None:
         at = takeover.known_ns
         yield (
@@ -252,8 +255,9 @@ def _said_of_leader(
     before = [line for line in own if at is None or (line.known_ns or 0) <= at + AFTER_NS]
     if before:
         cut = before[-1]
-        ended = "" if cut.was is None else f"from offset {cut.was:,} "
-        yield f"{leader} had cut its log {ended}to {cut.end:,} at {(cut.known_ns or 0) / 1e9:,.3f} s."
+        ended, why = "" if cut.was is None else f"from offset {cut.was:,} ", evidence.why(cut)
+        where = "" if why is None else f", {why.value},"
+        yield f"{leader} had cut its log {ended}to {cut.end:,}{where} at {(cut.known_ns or 0) / 1e9:,.3f} s."
     elif takeover is not None and takeover.end == 0:
         yield f"The log of {leader} was empty when it took over."
     elif takeover is not None and takeover.end is not None and last is not None and takeover.end <= last:
@@ -274,9 +278,21 @@ def _said_of_others(leader: object, cuts: Sequence[Line]) -> list[str]:
     return said
 
 
-def _retold(verdict: dict[str, Any], incident: dict[str, Any], said: Sequence[str]) -> None:
-    """What was found is part of how it came about."""
-    before = in_full(incident)
+def _begun(clause: str) -> str:
+    """With a capital letter at its beginning, unless it begins with the name of a host."""
+    return capital(clause) if clause.startswith("a ") else clause
+
+
+def _retold(
+    verdict: dict[str, Any], incident: dict[str, Any], said: Sequence[str], mistakes: Sequence[str]
+) -> None:
+    """What was found is part of how it came about; the first mistake is named with what happened."""
+    before, sentence = in_full(incident), incident["sentence"]
     incident["mechanism"] = [*incident["mechanism"], *said]
+    if mistakes:
+        incident["sentence"] = f"{sentence}; {mistakes[0]}"
+        headline = str(verdict.get("headline", ""))
+        verdict["headline"] = headline.replace(sentence, incident["sentence"], 1)
+        incident["mechanism"] += [f"{_begun(one)}." for one in mistakes[1:]]
     now = in_full(incident)
     verdict["reasons"] = [now if reason == before else reason for reason in verdict["reasons"]]

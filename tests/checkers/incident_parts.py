@@ -5,6 +5,7 @@ from __future__ import annotations
 from wrackline.checkers.anomalies.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Place
+from wrackline.checkers.verdict.contracts import Ruling
 from wrackline.checkers.verdict.incidents.parts import Part
 
 
@@ -22,6 +23,7 @@ def part(
     return Part(
         anomaly=anomalies()[name],
         meaning=Meaning.VIOLATION,
+        rulings={Ruling(Meaning.VIOLATION, "x"): last - first + 1},
         place=place,
         first=first,
         last=last,
@@ -31,6 +33,8 @@ def part(
         at_end=at_end,
         operations=(),
         links=frozenset(),
+        polls=(),
+        consumers=frozenset(),
         final=(),
         values=frozenset(),
         where=None,

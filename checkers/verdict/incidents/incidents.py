@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -12,13 +12,15 @@ from typing import Any, Final
 from wrackline.checkers.findings import WORST_FIRST, Meaning
 from wrackline.checkers.inputs.cited import epochs_at, read_cited
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
-from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.checkers.inputs.runs import Fault, Run
 from wrackline.checkers.verdict.anomaly import Anomaly
-from wrackline.checkers.verdict.incidents.causes import Change, Leadership
+from wrackline.checkers.verdict.contracts import Ruling
+from wrackline.checkers.verdict.incidents.causes import between, hold_against_epochs, limit
 from wrackline.checkers.verdict.incidents.joining import Joined, joined
-from wrackline.checkers.verdict.incidents.parts import Part, cited_indexes, parts_of
+from wrackline.checkers.verdict.incidents.parts import Part, Rules, cited_indexes, parts_of
 from wrackline.checkers.verdict.incidents.same_change import Loss, headline_of, is_loss, said_of, together
 from wrackline.checkers.verdict.incidents.sentences import headline, mechanism
+from wrackline.checkers.verdict.leadership import Change, Leadership
 
 MOST: Final = 20
 """Incidents of each meaning that verdict.json tells; it counts all."""
@@ -64,6 +66,8 @@ class Incident:
     """The earliest cited event, and ..."""
     last_ns: int | None
     """... the last, without those of final reads."""
+    lost_ns: int | None
+    """When what is lost was acknowledged or read last."""
     leader_before: LeaderSpan | None
     leader_after: LeaderSpan | None
     anomalies: tuple[Seen, ...]
@@ -91,6 +95,8 @@ class Incidents:
     """Anomaly -> how many findings that are no violation belong to an incident that is one."""
     at_once: Mapping[Meaning, str] = field(default_factory=dict)
     """What happened, where all of a meaning came with one change of leaders of several partitions."""
+    rulings: Mapping[str, Mapping[Ruling, int]] = field(default_factory=dict)
+    """Anomaly -> what its findings mean, and why -> how many of them."""
 
     def of(self, meaning: Meaning) -> list[Incident]:
         return [one for one in self.shown if one.meaning is meaning]
@@ -103,16 +109,17 @@ def incidents_of(
     run: Run,
     findings: Path,
     anomalies: Mapping[str, Anomaly],
-    meaning: Callable[[str, Place | None], Meaning],
+    rules: Rules,
 ) -> Incidents:
-    """``findings``: the run's file of them. ``anomalies``: all, by name. ``meaning``: what an anomaly in a
-    partition means under its contract. Raises OSError or ValueError."""
+    """``findings``: the run's file of them. ``anomalies``: all, by name. ``rules``: of the contract. Raises
+    OSError or ValueError."""
     indexes = cited_indexes(findings)
     leadership = Leadership(run)
     cited = read_cited(run.files, indexes)
-    parts = parts_of(findings, cited, anomalies, meaning, leadership.before)
+    parts = parts_of(findings, cited, anomalies, rules, leadership.before)
     for part in parts:
-        leadership.limit(part)
+        limit(leadership, part)
+    hold_against_epochs(run.files, leadership, parts)
     found = joined(parts, lambda ones: _pin(run, leadership, ones))
     by_meaning: dict[Meaning, list[Joined]] = {one: [] for one in WORST_FIRST}
     for one in found:
@@ -129,7 +136,15 @@ def incidents_of(
         for part in one.parts:
             within[part.anomaly.name] += part.count if part.meaning is not Meaning.VIOLATION else 0
     at_once = {of: said for of, ones in by_meaning.items() if (said := _at_once(of, ones, groups))}
-    return Incidents(tuple(shown), {of: len(ones) for of, ones in by_meaning.items()}, +within, at_once)
+    counts = {of: len(ones) for of, ones in by_meaning.items()}
+    return Incidents(tuple(shown), counts, +within, at_once, _rulings(parts))
+
+
+def _rulings(parts: Sequence[Part]) -> dict[str, dict[Ruling, int]]:
+    found: dict[str, Counter[Ruling]] = {}
+    for part in parts:
+        found.setdefault(part.anomaly.name, Counter()).update(part.rulings)
+    return {name: dict(counted) for name, counted in found.items()}
 
 
 def _losses(leadership: Leadership, found: Sequence[Joined]) -> Iterator[Loss]:
@@ -161,7 +176,7 @@ def _pin(run: Run, leadership: Leadership, found: Sequence[Joined]) -> None:
     for one in found:
         if not one.is_of_a_cut or one.place is None:
             continue
-        if one.until - one.after == 1:
+        if one.until - one.after == 1 and not one.may_be_deposed:
             one.pinned = one.until
             continue
         lost = [part for part in one.parts if part.anomaly.is_loss and part.place == one.place]
@@ -196,7 +211,7 @@ def _incident(
         meaning=meaning,
         sentence=headline(one, meaning, change),
         mechanism=(
-            *mechanism(one, change, leaders, leadership.between(one)),
+            *mechanism(one, change, leaders, between(leadership, one)),
             *(() if beside is None else (said_of(*beside),)),
         ),
         same_change=tuple(
@@ -211,12 +226,20 @@ def _incident(
         at_ns=None if change is None else change.at_ns,
         first_ns=first_ns,
         last_ns=last_ns,
+        lost_ns=max(_lost_ns(one), default=None),
         leader_before=None if change is None else change.before,
         leader_after=None if change is None else change.after,
         anomalies=tuple(_seen(one)),
         faults=tuple(fault.id for fault in _faults(run, one, change)),
         operations=tuple(operations),
     )
+
+
+def _lost_ns(one: Joined) -> Iterator[int]:
+    """When what is lost was seen."""
+    for part in one.parts:
+        if part.anomaly.is_loss and part.last_ns is not None:
+            yield part.last_ns
 
 
 def _seen(one: Joined) -> Iterator[Seen]:
@@ -280,4 +303,5 @@ def _leader(span: LeaderSpan) -> dict[str, Any]:
         "isr": list(span.isr),
         "elr": list(span.elr),
         "replicas": list(span.replicas),
+        "recovering": span.recovering,
     }

@@ -4,7 +4,9 @@ Parts are joined whose cause can be one (``Part.after``, ``Part.until``) and whi
 
 - overlap, and after that, which border on each other, in one partition;
 - cite the same operation, or have a value in common;
-- came with the same change of leader: all that a partition lost with it, whatever lies between.
+- came with the same change of leader: all that a partition lost with it, whatever lies between, and the reads
+  that were wrong by it;
+- were found in what one consumer was given: it left records out, or got them again.
 """
 
 from __future__ import annotations
@@ -57,6 +59,12 @@ class Joined:
         return (part for part in self.parts if part.place == self.place)
 
     @property
+    def may_be_deposed(self) -> bool:
+        """Whether nothing of it was before the change of leader, after which who had been replaced may have
+        gone on."""
+        return all(part.may_be_deposed for part in self.parts)
+
+    @property
     def is_of_a_cut(self) -> bool:
         """Whether it is what a log shows that was cut: records are gone, or others have their offsets."""
         return any(part.anomaly.is_loss or part.anomaly.name == INCONSISTENT_OFFSET for part in self.parts)
@@ -106,6 +114,7 @@ def joined(parts: Sequence[Part], pin: Callable[[list[Joined]], None]) -> list[J
     found = _by_key(found, _values)
     pin(found)
     found = _with_one_change(found)
+    found = _by_key(found, _consumers)
     found = _reads_in_one_epoch(found)
     for one in found:
         one.parts.sort(key=lambda part: part.found_at)
@@ -153,6 +162,12 @@ def _values(one: Joined) -> Iterator[object]:
     yield from one.values
 
 
+def _consumers(one: Joined) -> Iterator[object]:
+    """Whose polls show it, where nothing else explains them."""
+    if one.pinned is None and all(part.anomaly.breaks is Promise.CONSUMERS_GET_ALL for part in one.parts):
+        yield from ((one.place, process) for part in one.parts for process in part.consumers)
+
+
 def _by_key(found: list[Joined], keys: Callable[[Joined], Iterator[object]]) -> list[Joined]:
     """Joins those that have a key in common and may have one cause, or the same offsets. A log without a
     valid order is what the others have made of it, whenever it was seen."""
@@ -196,11 +211,16 @@ def _no_order(one: Joined) -> bool:
 
 
 def _with_one_change(found: list[Joined]) -> list[Joined]:
-    """What a partition lost, and what was wrong with its offsets, by one change of leader."""
+    """What a partition lost, what was wrong with its offsets, and which reads were wrong, by one change of
+    leader."""
     kept: list[Joined] = []
     by_change: dict[object, Joined] = {}
+    cut = {(one.place, one.pinned) for one in found if one.pinned is not None and one.is_of_a_cut}
     for one in found:
-        if one.pinned is None or one.place is None or not one.is_of_a_cut:
+        follows = all(map(_is_a_read, one.parts)) or one.may_be_deposed
+        if follows and one.until - one.after == 1 and (one.place, one.until) in cut:
+            one.pinned = one.until
+        if one.pinned is None or one.place is None:
             kept.append(one)
             continue
         other = by_change.setdefault((one.place, one.pinned), one)

@@ -7,7 +7,7 @@ however many findings there are; where there are too many nevertheless, holes no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,16 +19,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wrackline.checkers.findings import Meaning
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
 from wrackline.checkers.inputs.cited import Cited
 from wrackline.checkers.inputs.row_groups import ints
 from wrackline.checkers.inputs.runs import Place
 from wrackline.checkers.verdict.anomaly import Anomaly
+from wrackline.checkers.verdict.contracts import Rule, Ruling
 
 MOST_PARTS: Final = 5_000
 MOST_CITED: Final = 2_000_000
 """Events whose time is looked up."""
-_COLUMNS: Final = ("anomaly", "topic", "partition", "offset", "value", "operations", "where", "explanation")
+_COLUMNS: Final = (
+    *("anomaly", "topic", "partition", "offset", "value", "operations", "where", "explanation"),
+    *("since_ns", "until_ns"),
+)
+Rules = Callable[[str, Place | None], Rule]
+"""Of an anomaly in a partition: what findings there mean, and what excuses them."""
 
 
 @dataclass(slots=True)
@@ -37,6 +43,8 @@ class Part:
 
     anomaly: Anomaly
     meaning: Meaning
+    rulings: dict[Ruling, int]
+    """Why they mean that: what it is -> of how many findings."""
     place: Place | None
     first: int | None
     """The smallest offset; None for findings without one."""
@@ -52,6 +60,9 @@ class Part:
     links: frozenset[int]
     """Those of them that are of one cause alone: operations of senders and of those who ask for an end
     offset, and not polls or final reads, which show many records."""
+    polls: tuple[int, ...]
+    consumers: frozenset[int]
+    """The processes that polled."""
     final: tuple[int, ...]
     values: frozenset[int]
     where: str | None
@@ -59,6 +70,8 @@ class Part:
     """Of the first finding."""
     found_at: int = 0
     """The row of the first finding in ``findings.parquet``; the others are in the rows after it."""
+    may_be_deposed: bool = False
+    """Who had been replaced as leader may have acknowledged or answered it: whoever did is not on record."""
     after: int = 0
     """So many changes of leader had been before the last time that all was right, and ..."""
     until: int = 0
@@ -73,6 +86,8 @@ class Times:
     first: Ints
     last: Ints
     at_end: Bools
+    unsure: Bools
+    """Whether it cites a send of unknown outcome."""
 
 
 def cited_indexes(findings: Path) -> Ints:
@@ -89,19 +104,20 @@ def parts_of(
     findings: Path,
     cited: Cited,
     anomalies: Mapping[str, Anomaly],
-    meaning: Callable[[str, Place | None], Meaning],
+    rules: Rules,
     changes_before: Callable[[Place, Ints], Ints],
 ) -> list[Part]:
-    """``anomalies``: all, by name. ``meaning``: what a finding means under the contract. ``changes_before``:
-    how many changes of leader a partition had had at these times. Raises OSError."""
+    """``anomalies``: all, by name. ``rules``: of the contract. ``changes_before``: how many changes of leader
+    a partition had had at these times. Raises OSError."""
     found: list[Part] = []
     number, is_loose = 0, False
     for batch in _batches(findings, list(_COLUMNS)):
         times = _times(batch["operations"], cited)
-        kinds, begins = _begins(batch, times, changes_before)
+        ruled = _ruled(batch, times, rules)
+        kinds, begins = _begins(batch, times, ruled, changes_before)
         is_loose = is_loose or len(found) + len(begins) > MOST_PARTS
         for begin, end in pairwise([*(kinds if is_loose else begins).tolist(), len(batch)]):
-            part = _part(batch, begin, end, times, cited, anomalies, meaning)
+            part = _part(batch, begin, end, times, cited, anomalies, ruled)
             part.found_at += number
             before = found[-1] if found else None
             if before is not None and _continues(before, part, is_loose):
@@ -117,23 +133,87 @@ def _batches(findings: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from (batch for batch in file.iter_batches(columns=columns, use_threads=False) if len(batch))
 
 
-def _begins(
-    batch: pa.RecordBatch, times: Times, changes_before: Callable[[Place, Ints], Ints]
-) -> tuple[Ints, Ints]:
-    """The rows where another anomaly or partition begins, and those where a part begins."""
+@dataclass(frozen=True, slots=True)
+class _Ruled:
+    """What each finding of a batch means."""
+
+    rulings: Sequence[Ruling]
+    of: Ints
+    """The number of each finding's ruling."""
+
+    @property
+    def meanings(self) -> Ints:
+        """Of each finding the number of its meaning."""
+        order = list(Meaning)
+        codes = np.array([order.index(one.meaning) for one in self.rulings], dtype=np.int64)
+        return codes[self.of]
+
+    def counted(self, begin: int, end: int) -> dict[Ruling, int]:
+        numbers, counts = np.unique(self.of[begin:end], return_counts=True)
+        found: dict[Ruling, int] = {}
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            ruling = self.rulings[number]
+            found[ruling] = found.get(ruling, 0) + count
+        return found
+
+
+def _ruled(batch: pa.RecordBatch, times: Times, rules: Rules) -> _Ruled:
+    since, until = _spans(batch, times)
+    rulings: list[Ruling] = []
+    of = np.zeros(len(batch), dtype=np.int64)
+    kinds = np.flatnonzero(_kinds(batch))
+    for begin, end in pairwise([*kinds.tolist(), len(batch)]):
+        rule = rules(batch["anomaly"][begin].as_py(), _place(batch, begin))
+        numbers = rule.rulings(since[begin:end], until[begin:end], times.unsure[begin:end])
+        known, inverse = np.unique(numbers, return_inverse=True)
+        of[begin:end] = inverse + len(rulings)
+        rulings += [rule.numbered(number) for number in known.tolist()]
+    return _Ruled(rulings, of)
+
+
+def _spans(batch: pa.RecordBatch, times: Times) -> tuple[Ints, Ints]:
+    """When each finding began to be one and when it was: from the first to the last of what it cites, and of
+    the time that its check gave it. What a final read shows lasts until the end of the run."""
+    given, end = ints(batch["since_ns"]), ints(batch["until_ns"], null=NEVER)
+    cited = np.where(times.at_end, NEVER, times.last)
+    since = np.where(given == NONE, times.first, np.minimum(given, _or(times.first, NEVER)))
+    until = np.where(given == NONE, _or(cited, NEVER), np.maximum(end, cited))
+    return np.maximum(since, 0), until
+
+
+def _or(times: Ints, unknown: int) -> Ints:
+    return np.where(times == NONE, unknown, times)
+
+
+def _place(batch: pa.RecordBatch, at: int) -> Place | None:
+    topic = batch["topic"][at].as_py()
+    return None if topic is None else (topic, batch["partition"][at].as_py())
+
+
+def _kinds(batch: pa.RecordBatch) -> Bools:
+    """Of each row whether another anomaly or partition begins."""
     apart = np.zeros(len(batch), dtype=bool)
     apart[0] = True
     for name in ("anomaly", "topic", "partition"):
         code = ints(batch[name].dictionary_encode().indices)
         apart[1:] |= code[1:] != code[:-1]
+    return apart
+
+
+def _begins(
+    batch: pa.RecordBatch, times: Times, ruled: _Ruled, changes_before: Callable[[Place, Ints], Ints]
+) -> tuple[Ints, Ints]:
+    """The rows where another anomaly, partition or meaning begins, and those where a part begins."""
+    apart, meant = _kinds(batch), ruled.meanings
+    apart[1:] |= meant[1:] != meant[:-1]
     kinds = np.flatnonzero(apart)
     offset = ints(batch["offset"])
     apart[1:] |= (offset[1:] == NONE) | (offset[:-1] == NONE) | (np.diff(offset) > 1)
     for begin, end in pairwise([*kinds.tolist(), len(batch)]):
-        topic, partition = batch["topic"][begin].as_py(), batch["partition"][begin].as_py()
-        if topic is not None and partition is not None:
+        place = _place(batch, begin)
+        if place is not None:
             for ns in (times.first, times.last):
-                changes = changes_before((topic, partition), ns[begin:end])
+                changes = changes_before(place, ns[begin:end])
                 apart[begin + 1 : end] |= changes[1:] != changes[:-1]
     return kinds, np.flatnonzero(apart)
 
@@ -145,18 +225,19 @@ def _part(
     times: Times,
     cited: Cited,
     anomalies: Mapping[str, Anomaly],
-    meaning: Callable[[str, Place | None], Meaning],
+    ruled: _Ruled,
 ) -> Part:
     one, other = (_row(batch, at) for at in (begin, end - 1))
-    place: Place | None = None if one["topic"] is None else (one["topic"], one["partition"])
+    rulings = ruled.counted(begin, end)
     offset = ints(batch["offset"].slice(begin, end - begin))
     offset = offset[offset != NONE]
     first, last = times.first[begin:end], times.last[begin:end]
     seen = first != NONE
     return Part(
         anomaly=anomalies[one["anomaly"]],
-        meaning=meaning(one["anomaly"], place),
-        place=place,
+        meaning=next(iter(rulings)).meaning,
+        rulings=rulings,
+        place=_place(batch, begin),
         first=int(offset.min()) if len(offset) else None,
         last=int(offset.max()) if len(offset) else None,
         count=end - begin,
@@ -177,13 +258,15 @@ def _times(operations: pa.ListArray, cited: Cited) -> Times:
     at = cited.rows(ints(pc.list_flatten(operations)))
     of, at = of[at != NONE], at[at != NONE]
     at_end = np.zeros(len(operations), dtype=bool)
+    unsure = np.zeros(len(operations), dtype=bool)
     at_end[of[cited.is_final[at]]] = True
+    unsure[of[cited.is_unsure[at]]] = True
     of, at = of[~cited.is_final[at]], at[~cited.is_final[at]]
     never = np.iinfo(np.int64).max
     first, last = np.full(len(operations), never), np.full(len(operations), NONE)
     np.minimum.at(first, of, cited.ns[at])
     np.maximum.at(last, of, cited.ns[at])
-    return Times(np.where(first == never, NONE, first), last, at_end)
+    return Times(np.where(first == never, NONE, first), last, at_end, unsure)
 
 
 def _cited(one: dict[str, Any], other: dict[str, Any], cited: Cited) -> dict[str, Any]:
@@ -195,13 +278,15 @@ def _cited(one: dict[str, Any], other: dict[str, Any], cited: Cited) -> dict[str
     return {
         "operations": tuple(indexes.tolist()),
         "links": frozenset(indexes[known & ~final & ~poll].tolist()),
+        "polls": tuple(indexes[poll].tolist()),
+        "consumers": frozenset(cited.process[at[poll]].tolist()),
         "final": tuple(indexes[final].tolist()),
     }
 
 
 def _continues(before: Part, part: Part, is_loose: bool) -> bool:
     """Whether it goes on where a batch ended."""
-    if (before.anomaly, before.place) != (part.anomaly, part.place):
+    if (before.anomaly, before.place, before.meaning) != (part.anomaly, part.place, part.meaning):
         return False
     if is_loose:
         return True
@@ -212,6 +297,8 @@ def _continues(before: Part, part: Part, is_loose: bool) -> bool:
 
 def _extend(before: Part, part: Part) -> None:
     before.count += part.count
+    for ruling, count in part.rulings.items():
+        before.rulings[ruling] = before.rulings.get(ruling, 0) + count
     before.first = min((one for one in (before.first, part.first) if one is not None), default=None)
     before.last = max((one for one in (before.last, part.last) if one is not None), default=None)
     before.first_ns = min((one for one in (before.first_ns, part.first_ns) if one is not None), default=None)

@@ -11,9 +11,9 @@ from typing import Final
 
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Place
-from wrackline.checkers.verdict.incidents.causes import Change
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.sentences import gone, listed
+from wrackline.checkers.verdict.leadership import Change
 
 WITHIN_NS: Final = 1_000_000_000
 """A node takes the lead of its partitions, or loses it, in one go. What came later came of something else."""

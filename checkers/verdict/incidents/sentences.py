@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from wrackline.checkers.findings import Meaning, sentence_of
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
-from wrackline.checkers.verdict.incidents.causes import Change, Leaders
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
+from wrackline.checkers.verdict.leadership import Change, Leaders
 from wrackline.history.wording import plural
 
 MOST_CHANGES: Final = 3
@@ -89,13 +89,25 @@ def mechanism(
     if change is not None:
         return _told(name, change)
     changes = leaders.changes[between[0] : between[1]]
+    if incident.may_be_deposed and len(changes) == 1:
+        return [_unknown(name, changes[0])]
     if changes:
         shown = [f"to {one.after.leader} at {one.at_ns / 1e9:,.1f} s{_epoch(one.after)}" for one in changes]
         if len(shown) > MOST_CHANGES:
             shown[MOST_CHANGES:] = [f"{len(shown) - MOST_CHANGES} times more"]
         return [f"The leader of {name} changed meanwhile: {listed(shown)}."]
-    leading = leaders.changes[between[0] - 1].after if between[0] else leaders.first
+    leading = leaders.after(between[0])
     return [] if leading is None else [f"{leading.leader} led {name} all the time{_epoch(leading)}."]
+
+
+def _unknown(name: str, change: Change) -> str:
+    """What is known where who had been replaced may have acknowledged or answered it, and the new leader
+    may have."""
+    before, after = change.before, change.after
+    return (
+        f"{after.leader} led {name} since {change.at_ns / 1e9:,.3f} s{_epoch(after)}, and {before.leader} "
+        "before; which of them answered is not on record."
+    )
 
 
 def _told(name: str, change: Change) -> list[str]:

@@ -18,12 +18,26 @@ from wrackline.checkers.findings import FINDINGS, Meaning
 from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.cited import Cited
 from wrackline.checkers.inputs.runs import Place, Sample
-from wrackline.checkers.verdict.incidents.causes import Leadership
+from wrackline.checkers.verdict.contracts import Rule, Ruling
+from wrackline.checkers.verdict.excuses import Excuse, Excuses
+from wrackline.checkers.verdict.incidents.causes import limit
 from wrackline.checkers.verdict.incidents.joining import joined
 from wrackline.checkers.verdict.incidents.parts import MOST_PARTS, Part, cited_indexes, parts_of
+from wrackline.checkers.verdict.leadership import Leadership
+
+FORBIDDEN = Rule(Ruling(Meaning.VIOLATION, "no configuration allows it"))
 
 
-def parts(folder: Path, offsets: Sequence[int | None], batch: int, change_ns: int = 0) -> list[Part]:
+def parts(
+    folder: Path,
+    offsets: Sequence[int | None],
+    batch: int,
+    change_ns: int = 0,
+    *,
+    spans: Sequence[tuple[int | None, int | None]] = (),
+    at_end: bool = False,
+    rule: Rule = FORBIDDEN,
+) -> list[Part]:
     """Of lost writes at these offsets, each citing an event of its own, a second after the one before."""
     number = len(offsets)
     columns = {
@@ -36,6 +50,8 @@ def parts(folder: Path, offsets: Sequence[int | None], batch: int, change_ns: in
         "operations": [[one] for one in range(number)],
         "where": [None] * number,
         "explanation": [f"finding {one}" for one in range(number)],
+        "since_ns": [since for since, _ in spans] or [None] * number,
+        "until_ns": [until for _, until in spans] or [None] * number,
     }
     file = folder / "findings.parquet"
     pq.write_table(pa.table(columns, schema=FINDINGS), file, row_group_size=batch)
@@ -46,8 +62,8 @@ def parts(folder: Path, offsets: Sequence[int | None], batch: int, change_ns: in
     def changes(_: Place, times: Ints) -> Ints:
         return (times >= change_ns).astype(np.int64) if change_ns else np.zeros_like(times)
 
-    cited = Cited(indexes, (indexes + 1) * 1_000_000_000, no, no)
-    return parts_of(file, cited, anomalies(), lambda *_: Meaning.VIOLATION, changes)
+    cited = Cited(indexes, (indexes + 1) * 1_000_000_000, no | at_end, no, no, indexes)
+    return parts_of(file, cited, anomalies(), lambda *_: rule, changes)
 
 
 def test_a_hole_parts_them(tmp_path: Path) -> None:
@@ -89,10 +105,10 @@ def test_the_cause_lies_after_the_last_time_that_all_was_right(names: Sequence[s
 
 def _cause(name: str) -> tuple[int, int]:
     run = good_run()
-    led = ((1, 1), (10, 2), (20, 3))
+    led = ((1, 1), (10, 2), (30, 3))
     run.cluster[PLACE] = [Sample(at * SECOND, node, node, (1, 2, 3), (1, 2, 3)) for at, node in led]
     part = _at_seven(name)
-    Leadership(run).limit(part)
+    limit(Leadership(run), part)
     return part.after, part.until
 
 
@@ -127,5 +143,33 @@ def test_an_incident_lies_where_the_log_was_cut_whatever_was_found_first() -> No
 
 
 def _at_seven(name: str) -> Part:
-    """A finding at offset 7 that cites events at 12 and 30 s."""
-    return part(name, PLACE, 7, 7, 12 * SECOND, 30 * SECOND)
+    """A finding at offset 7 that cites events at 22 and 50 s."""
+    return part(name, PLACE, 7, 7, 22 * SECOND, 50 * SECOND)
+
+
+EXCUSED = Rule(
+    Ruling(Meaning.VIOLATION, "nothing excuses it"),
+    Excuses.of({"it is excused": [Excuse(3 * SECOND, 4 * SECOND, "something happened")]}),
+)
+
+
+@pytest.mark.parametrize(
+    ("spans", "at_end", "meanings"),
+    [
+        pytest.param((), False, "VVAAVV", id="when it cites something, one second after the other"),
+        pytest.param([(0, 2)] * 6, False, "VVAAAA", id="from when its check says on"),
+        pytest.param([(6, 9)] * 6, False, "AAAAVV", id="until when its check says"),
+        pytest.param([(6, None)] * 6, False, "AAAAVV", id="until the end"),
+        pytest.param([(0, 1)] * 6, True, "AAAAAA", id="until the end, as a final read shows it"),
+        pytest.param((), True, "AAAAAA", id="a final read alone, and nobody knows since when"),
+    ],
+)
+def test_what_a_finding_means_is_decided_by_its_time(
+    spans: Sequence[tuple[int, int | None]], at_end: bool, meanings: str, tmp_path: Path
+) -> None:
+    """Something excuses what was between 3 and 4 s; the findings cite events at 1, 2, ... 6 s."""
+    in_ns = [(since * SECOND, None if until is None else until * SECOND) for since, until in spans]
+    found = parts(tmp_path, [1, 2, 3, 4, 5, 6], 100, spans=in_ns, at_end=at_end, rule=EXCUSED)
+    told = "".join(part.count * ("A" if part.meaning is Meaning.ALLOWED else "V") for part in found)
+    assert told == meanings
+    assert sum(count for part in found for count in part.rulings.values()) == 6

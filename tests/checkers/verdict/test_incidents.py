@@ -38,7 +38,56 @@ class Case:
 
 LOST = "p: a@0 | p: b@1 | p: c@2 | r: d@1 | final a@0 d@1^1"
 HOLES = "p: a@0 | p: b@1 | q: c? | p: d@3 | r: e@1 | final a@0 e@1^1"
+DEPOSED = "p: a@0 | p: b@1 | p: c@2 | p: d@3 | r: e@1 | final a@0 e@1^1"
+"""b is acknowledged at 4 s, c and d at 6 and 8 s."""
+LATE = "p: a@0 | p: b@1 | c: got b@1^%s | final a@0"
+"""b is acknowledged at 4 s, and nothing is at its offset afterwards."""
+SKIPPED = 20
+WORDS = " | ".join(f"q: w{number}@{number + 1}" for number in range(8))
+STALE = f"p: a@0 | e: end 0 | {WORDS} | e: end 8 | final a@0 {WORDS.replace('q: ', '').replace('| ', '')}"
+"""The end is stale from 4 s on, and again from 22 s on."""
+
+
+def leaving_out() -> str:
+    """Consumer c passes over a record in each of its polls, and consumer d in one."""
+    words = [f"w{number}" for number in range(2 * SKIPPED + 6)]
+    placed = [f"{word}@{number}" for number, word in enumerate(words)]
+    polls = [f"c: got {one}" for one in placed[: 2 * SKIPPED + 1 : 2]]
+    return " | ".join(
+        [
+            f"p: {' '.join(placed)}",
+            "c: from 0",
+            *polls,
+            f"d: got {placed[-3]} {placed[-1]}",
+            f"final {' '.join(placed)}",
+        ]
+    )
+
+
 CASES = {
+    "deposed": Case(DEPOSED, (BEFORE, (4.5, 2, 1))),
+    "deposed, and another leader later": Case(DEPOSED, (BEFORE, (4.5, 2, 1), (11.5, 3, 2))),
+    "deposed, and stale": Case(
+        "p: a@0 | p: b@1 | r: e@1 | r: f@2 | r: g@3 | s: end 3 | final a@0 e@1^1 f@2^1 g@3^1",
+        (BEFORE, (4.5, 2, 1)),
+    ),
+    "deposed, perhaps": Case("p: a@0 | p: b@1 | final a@0", (BEFORE, (2.5, 2, 1))),
+    "deposed, by the record's epoch": Case(LATE % 0, (BEFORE, (2.5, 2, 1))),
+    "not deposed, by the record's epoch": Case(LATE % 1, (BEFORE, (2.5, 2, 1))),
+    "not deposed, since it was dead": Case(
+        "p: a@0 | p: b@1 | final a@0", (BEFORE, (2.5, 2, 1)), faults=((2.2, 9.0),)
+    ),
+    "lost later, by the final read's epoch": Case(
+        "p: a@0 | p: b@1 | r: c@1 | final a@0 c@1^2", (BEFORE, (2.5, 2, 1), (4.5, 3, 2))
+    ),
+    "lost before, by the final read's epoch": Case(
+        "p: a@0 | p: b@1 | r: c@1 | final a@0 c@1^1", (BEFORE, (2.5, 2, 1), (6.9, 3, 2))
+    ),
+    "left out": Case(leaving_out()),
+    "stale, and one node leads": Case(STALE, (BEFORE,)),
+    "stale, and nobody knows who leads": Case(STALE),
+    "stale, and another leads later": Case(STALE, (BEFORE, (20.5, 2, 1))),
+    "stale, and a fault is in force": Case(STALE, (BEFORE,), faults=((2.5, 3.0),)),
     "one leader": Case(LOST, (BEFORE, (6.5, 2, 1)), faults=((0.2, 0.4), (6.2, 9.0))),
     "polled": Case(LOST, (BEFORE, (6.9, 2, 1)), polled=True),
     "nobody knows": Case(LOST),
@@ -245,3 +294,97 @@ def test_what_one_change_took_is_one_incident_whatever_lies_between(
 def test_partitions_are_apart(verdicts: dict[str, dict[str, Any]]) -> None:
     places = [(one["topic"], one["partition"]) for one in verdicts["two partitions"]["incidents"]]
     assert places == [(TOPIC, 0), (TOPIC, 1)]
+
+
+@pytest.mark.parametrize("name", ["deposed", "deposed, and another leader later"])
+def test_what_a_deposed_leader_acknowledged_is_of_the_change_that_deposed_it(
+    name: str, verdicts: dict[str, dict[str, Any]]
+) -> None:
+    told = "log-0 was cut from 1 to 3 at 4.5 s when n2 became leader: 3 acknowledged records are gone"
+    assert sentences(verdicts[name]) == [told]
+
+
+def test_what_a_deposed_leader_answered_is_of_the_change_that_deposed_it(
+    verdicts: dict[str, dict[str, Any]],
+) -> None:
+    [one] = verdicts["deposed, and stale"]["incidents"]
+    assert {"lost-write", "stale-read"} <= {seen["anomaly"] for seen in one["anomalies"]}
+    assert one["at_ns"] == 4_500_000_000
+
+
+def test_where_nobody_knows_whether_a_deposed_leader_answered_no_cause_is_told(
+    verdicts: dict[str, dict[str, Any]],
+) -> None:
+    [one] = verdicts["deposed, perhaps"]["incidents"]
+    assert one["sentence"] == (
+        "log-0 lost records at offset 1 after 4.0 s, when they were last seen: 1 acknowledged record is gone"
+    )
+    [told] = one["mechanism"]
+    assert told == (
+        "n2 led log-0 since 2.500 s (leader epoch 1), and n1 before; which of them answered is not on record."
+    )
+
+
+def test_a_records_leader_epoch_tells_who_appended_it(verdicts: dict[str, dict[str, Any]]) -> None:
+    [one] = verdicts["deposed, by the record's epoch"]["incidents"]
+    assert "was cut at 1 at 2.5 s when n2 became leader" in one["sentence"]
+    [one] = verdicts["not deposed, by the record's epoch"]["incidents"]
+    assert one["mechanism"] == ("n2 led log-0 all the time (leader epoch 1).",)
+
+
+def test_a_dead_leader_acknowledges_nothing(verdicts: dict[str, dict[str, Any]]) -> None:
+    [one] = verdicts["not deposed, since it was dead"]["incidents"]
+    assert one["mechanism"] == ("n2 led log-0 all the time (leader epoch 1).",)
+
+
+@pytest.mark.parametrize(("name", "told"), [("later", "4.5 s when n3"), ("before", "2.5 s when n2")])
+def test_what_is_there_now_tells_which_leader_gave_the_offset_away(
+    name: str, told: str, verdicts: dict[str, dict[str, Any]]
+) -> None:
+    [one] = verdicts[f"lost {name}, by the final read's epoch"]["incidents"]
+    assert f"was cut at 1 at {told} became leader" in one["sentence"]
+
+
+def test_a_consumer_that_leaves_records_out_again_and_again_is_one_incident(
+    verdicts: dict[str, dict[str, Any]],
+) -> None:
+    one, other = verdicts["left out"]["incidents"]
+    counts = sorted(seen["count"] for each in (one, other) for seen in each["anomalies"])
+    assert counts == [1, SKIPPED]
+
+
+def meanings(verdict: Mapping[str, Any], anomaly: str) -> dict[str, tuple[int, str]]:
+    rows = [one for one in verdict["anomalies"] if one["anomaly"] == anomaly]
+    return {one["meaning"]: (one["count"], one["why"]) for one in rows}
+
+
+@pytest.mark.parametrize("name", ["one node leads", "nobody knows who leads"])
+def test_a_stale_read_is_a_violation_where_nothing_excuses_it(
+    name: str, verdicts: dict[str, dict[str, Any]]
+) -> None:
+    verdict = verdicts[f"stale, and {name}"]
+    assert verdict["verdict"] == "violation"
+    [(meaning, (count, _))] = meanings(verdict, "stale-read").items()
+    assert (meaning, count) == ("violation", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "excused", "why"),
+    [
+        ("another leads later", 1, "the leader of log-0 changed from n1 to n2 at 20.5 s"),
+        ("a fault is in force", 1, "the kill of n1 was in force from 2.5 s on"),
+    ],
+)
+def test_findings_of_one_anomaly_may_be_allowed_in_part(
+    name: str, excused: int, why: str, verdicts: dict[str, dict[str, Any]]
+) -> None:
+    verdict = verdicts[f"stale, and {name}"]
+    found = meanings(verdict, "stale-read")
+    assert verdict["verdict"] == "violation"
+    assert found["violation"][0] == 2 - excused
+    count, said = found["allowed"]
+    assert (count, said) == (
+        excused,
+        f"leaders hold no read lease, so a leader that was replaced may still answer: {why}",
+    )
+    assert any("1 finding of stale-read is forbidden" in reason for reason in verdict["reasons"])

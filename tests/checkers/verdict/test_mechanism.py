@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.checkers.incident_parts import part
 from wrackline.checkers.inputs.cluster_history import exact_spans
-from wrackline.checkers.verdict.incidents.causes import Leaders, leaders_of
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.sentences import mechanism
+from wrackline.checkers.verdict.leadership import Leaders, leaders_of
 from wrackline.history.model import CONTROL, PARTITION, Event, Type
 
 NODES = {"1": "n1", "2": "n2", "3": "n3"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.checkers.incident_parts import part
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
-from wrackline.checkers.verdict.incidents.causes import Change
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.same_change import Loss, headline_of, is_loss, said_of, together
+from wrackline.checkers.verdict.leadership import Change
 
 SECOND = 1_000_000_000
 

@@ -165,7 +165,8 @@ def loss(verdict: Verdict) -> set[str]:
 
 def test_an_end_that_is_too_small_loses_nothing_behind_it(verdicts: dict[str, Verdict]) -> None:
     verdict = verdicts["false end"]
-    assert (verdict["verdict"], found(verdict)) == ("inconclusive", {"stale-end": 2})
+    assert (verdict["verdict"], found(verdict)) == ("violation", {"stale-end": 2})
+    assert "led log-0 all the time, and no fault was in force" in str(verdict["reasons"])
     assert failed(verdict) == {"final read complete"}
 
 

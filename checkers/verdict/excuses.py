@@ -1,0 +1,232 @@
+"""What excuses a finding: something that happened in this history, and around then. A contract that allows an
+anomaly names it; what nothing in the history excuses is a violation (docs/anomalies.md, section 8).
+
+An excuse is in force for a time. It excuses findings whose own time (from the first to the last of the
+operations that it rests on) overlaps that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from wrackline.checkers.inputs import phases
+from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
+from wrackline.checkers.inputs.cited import epochs_of_final_reads
+from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.verdict.leadership import EFFECT_NS, Change, Leaders, Leadership
+from wrackline.checkers.verdict.lossy_shutdowns import (
+    LossyShutdown,
+    changed_in_place,
+    lossy_shutdowns,
+    opened_losses,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Excuse:
+    """``text``: what happened, as it stands in a sentence after a colon."""
+
+    begin_ns: int
+    end_ns: int
+    text: str
+    why: str = ""
+    """Why a contract then allows what was found."""
+
+
+@dataclass(frozen=True)
+class Excuses:
+    """Excuses of one kind of finding in one partition, in the order in which they begin."""
+
+    found: Sequence[Excuse] = ()
+
+    @classmethod
+    def of(cls, by_why: Mapping[str, Iterable[Excuse]]) -> Excuses:
+        """``by_why``: why a contract allows what was found -> what happened."""
+        each = {replace(one, why=why) for why, many in by_why.items() for one in many}
+        return cls(sorted(each, key=lambda one: (one.begin_ns, one.end_ns, one.text)))
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    def longer(self, by_ns: int) -> Excuses:
+        """The same, each in force for longer: until who was cut off has noticed what happened."""
+        return Excuses([replace(one, end_ns=min(one.end_ns, NEVER - by_ns) + by_ns) for one in self.found])
+
+    @cached_property
+    def _begins(self) -> Ints:
+        return np.array([one.begin_ns for one in self.found], dtype=np.int64)
+
+    @cached_property
+    def _lasting(self) -> Ints:
+        """Which of the excuses up to each of them is in force longest."""
+        best, found = 0, []
+        for number, one in enumerate(self.found):
+            best = number if one.end_ns > self.found[best].end_ns else best
+            found.append(best)
+        return np.array(found, dtype=np.int64)
+
+    def around(self, since_ns: Ints, until_ns: Ints) -> Ints:
+        """Which excuse each of the times has, by its number; NONE where it has none."""
+        if not self.found:
+            return np.full(len(since_ns), NONE, dtype=np.int64)
+        ends = np.array([one.end_ns for one in self.found], dtype=np.int64)
+        begun = np.searchsorted(self._begins, until_ns, side="right") - 1
+        lasting = self._lasting[np.maximum(begun, 0)]
+        in_force = (begun >= 0) & (ends[lasting] >= since_ns)
+        return np.where(in_force, lasting, NONE)
+
+
+NOTHING: Final = Excuses()
+
+
+@dataclass
+class Grounds:
+    """What happened in a run that can excuse findings, by partition; None: in any of them."""
+
+    run: Run
+    _leadership: Leadership = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._leadership = Leadership(self.run)
+
+    def leaders(self, place: Place | None) -> Leaders:
+        return self._leadership.of(place)
+
+    def changes(self, place: Place | None) -> list[Excuse]:
+        """Changes of leader, from when they happened until who led before must know of it."""
+        return self._each(place, self._changes)
+
+    def elections_that_may_be_unclean(self, place: Place | None) -> list[Excuse]:
+        return self._each(place, self._unclean_changes)
+
+    def changes_of_isr(self, place: Place | None) -> list[Excuse]:
+        """A write may be refused after it was appended, and be sent again, when the ISR becomes too small."""
+        return self._each(place, self._changes_of_isr)
+
+    def faults(self) -> list[Excuse]:
+        """From when a fault struck until what it did must be over."""
+        found = []
+        for fault in self.run.faults:
+            begin, end = phases.in_force(self.run, fault)
+            found.append(
+                Excuse(
+                    begin,
+                    end + EFFECT_NS,
+                    f"the {fault.title} was in force from {_seconds(fault.struck_ns)} on",
+                )
+            )
+        return found
+
+    def faults_without_known_leader(self, place: Place | None) -> list[Excuse]:
+        """Where nobody wrote down who led, a fault may have changed it."""
+        places = self.run.places if place is None else [place]
+        if all(self.leaders(one).first is not None for one in places):
+            return []
+        return [replace(one, text=f"{one.text}, and nobody wrote down who led") for one in self.faults()]
+
+    def records_of_several_leaders(self, place: Place | None) -> list[Excuse]:
+        """Where nobody wrote down who led, the records of the final read may show that several did."""
+        return self._each(place, self._records_of_several_leaders)
+
+    def losses(self, place: Place | None, tolerated: int, *, synced: bool = False) -> list[Excuse]:
+        """Times at which more replicas than ``tolerated`` had lost bytes of the partition since its ISR was
+        full. ``synced``: bytes that had been synced alone count."""
+
+        def of(one: Place) -> list[Excuse]:
+            found = []
+            for begin, end, lost in opened_losses(self.run, one):
+                counted = [each for each in lost if each.synced or not synced]
+                if len(counted) > tolerated:
+                    found.append(Excuse(begin, end, _lost(counted)))
+            return found
+
+        return self._each(place, of)
+
+    def losses_of_leader(self, place: Place | None) -> list[Excuse]:
+        """Times at which the leader, or whoever may have been that, lost bytes of the partition."""
+
+        def of(one: Place) -> list[Excuse]:
+            leaders = self.leaders(one)
+            return [
+                Excuse(lost.time_ns, lost.time_ns + EFFECT_NS, _lost([lost]))
+                for lost in lossy_shutdowns(self.run, one)
+                if leaders.at(lost.time_ns) in (None, lost.host)
+            ]
+
+        return self._each(place, of)
+
+    def damages(self, place: Place | None) -> list[Excuse]:
+        """Faults that changed bytes of the partition's files where they lay."""
+        found = []
+        for fault in self.run.faults:
+            hosts = changed_in_place(self.run, place, [fault])
+            if hosts:
+                at = fault.struck_ns
+                found.append(
+                    Excuse(at, NEVER, f"the {fault.title} did so at {_seconds(at)} on {_listed(hosts)}")
+                )
+        return found
+
+    def _each(self, place: Place | None, of: Callable[[Place], list[Excuse]]) -> list[Excuse]:
+        places = self.run.places if place is None else [place]
+        return [excuse for one in places for excuse in of(one)]
+
+    def _changes(self, place: Place) -> list[Excuse]:
+        return [self._change(place, one) for one in self.leaders(place).changes]
+
+    def _unclean_changes(self, place: Place) -> list[Excuse]:
+        return [self._change(place, one) for one in self.leaders(place).changes if one.may_be_unclean]
+
+    def _change(self, place: Place, one: Change) -> Excuse:
+        text = f"{_change(place, one)} at {_seconds(one.at_ns)}"
+        return Excuse(one.since_ns, self._leadership.known_by(one), text)
+
+    def _changes_of_isr(self, place: Place) -> list[Excuse]:
+        spans = self.leaders(place).spans
+        found = []
+        for before, after in pairwise(spans):
+            left = [node for node in before.isr if node not in after.isr]
+            if left:
+                at = after.begin_ns
+                text = f"{_listed(left)} left the ISR of {place[0]}-{place[1]} at {_seconds(at)}"
+                found.append(Excuse(at - EFFECT_NS, at + EFFECT_NS, text))
+        return found
+
+    def _records_of_several_leaders(self, place: Place) -> list[Excuse]:
+        if self.leaders(place).first is not None:
+            return []
+        epochs = self._epochs.get(place, ())
+        if len(epochs) < 2:
+            return []
+        name, of = f"{place[0]}-{place[1]}", f"leader epochs {epochs[0]} to {epochs[-1]}"
+        text = f"{name} has records of {of}, and nobody wrote down who led when"
+        return [Excuse(0, NEVER, text)]
+
+    @cached_property
+    def _epochs(self) -> dict[Place, list[int]]:
+        return epochs_of_final_reads(self.run.files)
+
+
+def _lost(lost: Sequence[LossyShutdown]) -> str:
+    return f"{_listed([str(one) for one in lost])} lost bytes"
+
+
+def _change(place: Place, one: Change) -> str:
+    name, before, after = f"{place[0]}-{place[1]}", one.before, one.after
+    if before.leader == after.leader:
+        return f"{after.leader} was elected leader of {name} again"
+    return f"the leader of {name} changed from {before.leader} to {after.leader}"
+
+
+def _seconds(ns: int) -> str:
+    return f"{ns / 1e9:,.1f} s"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,389 @@
+"""What went wrong in the nodes: mechanisms by which a log loses records, or differs from another, each with
+the evidence that supports it and the evidence that refutes it.
+
+One that is refuted is not told, nor is one on which the evidence is silent. What a mechanism goes by are the
+incident as the judge made it (leaders, ISR, when what is lost was seen last), the nodes' lines about the
+partition, and the faults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from wrackline.harness.run.node_lines import Line, Tells
+
+EXACT_NS: Final = 100_000_000
+"""Times are known to within this where the hosts' clocks are on record."""
+TAKEN_OVER_NS: Final = 5_000_000_000
+"""A cut that the new leader made so long after it took over is told with it."""
+_DIFFERENT: Final = {"replica-divergence", "lost-on-replica"}
+
+
+class Why(Enum):
+    """Where a replica cut its log, by its own words."""
+
+    HIGH_WATERMARK = "its high watermark"
+    LEADER = "where its leader's log differs"
+    OUT_OF_RANGE = "its leader's end, which lies before its own"
+
+
+_WHYS: Final = (
+    (Why.HIGH_WATERMARK, re.compile(r"\bwhy became follower\b|due to local high watermark")),
+    (
+        Why.LEADER,
+        re.compile(r"\bwhy (?:diverging at epoch|the leader's epoch)|due to leader epoch and offset"),
+    ),
+    (Why.OUT_OF_RANGE, re.compile(r"\bwhy out of range")),
+)
+"""Of our broker's traces, and of Apache Kafka's logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of one incident."""
+
+    incident: Mapping[str, Any]
+    own: Sequence[Line]
+    """The nodes' lines about its partition."""
+    cuts: Sequence[Line]
+    """Those in which a replica cut off some of its offsets, in the order of time."""
+    takeover: Line | None
+    """The line in which the new leader begins to lead."""
+    faults: Sequence[Mapping[str, Any]] = ()
+    """As ``verdict.json`` has them."""
+
+    @property
+    def leader(self) -> str | None:
+        """The new one."""
+        if self.takeover is not None:
+            return self.takeover.host
+        return (self.incident.get("leader_after") or {}).get("leader")
+
+    @property
+    def before(self) -> Mapping[str, Any]:
+        """The leader before."""
+        return self.incident.get("leader_before") or {}
+
+    @property
+    def taken_over_ns(self) -> int | None:
+        known = None if self.takeover is None else self.takeover.known_ns
+        return self.incident["at_ns"] if known is None else known
+
+    @property
+    def anomalies(self) -> set[str]:
+        return {one["anomaly"] for one in self.incident["anomalies"]}
+
+    def cuts_of(self, host: str | None) -> list[Line]:
+        return [line for line in self.cuts if line.host == host]
+
+    def own_cut(self) -> Line | None:
+        """The new leader's last cut before it took over, or right after that."""
+        at = self.taken_over_ns
+        found = [
+            line
+            for line in self.cuts_of(self.leader)
+            if at is None or line.known_ns is None or line.known_ns <= at + TAKEN_OVER_NS
+        ]
+        return found[-1] if found else None
+
+    def why(self, cut: Line) -> Why | None:
+        """Why a replica cut its log there; Kafka says it in the line before."""
+        said = [cut]
+        said += [
+            line
+            for line in self.own
+            if line.tells is Tells.CUTS and (line.host, line.end) == (cut.host, cut.end)
+        ]
+        return next((why for why, words in _WHYS for line in said if words.search(line.text)), None)
+
+    def lost_bytes(self, host: str | None) -> Mapping[str, Any] | None:
+        """The fault by which a host lost what it had not synced, or may have."""
+        at = self.taken_over_ns
+        found = [
+            fault
+            for fault in self.faults
+            if host in (*fault["lossy"], *fault["unsure"]) and (at is None or _struck(fault) <= at)
+        ]
+        return found[-1] if found else None
+
+    def short(self) -> bool:
+        """Whether the new leader's log lacked some of the records when it took over."""
+        last, end = self.incident["last_offset"], None if self.takeover is None else self.takeover.end
+        return last is not None and end is not None and end <= last
+
+
+class Answer(Enum):
+    """What the evidence says of a mechanism."""
+
+    SUPPORTED = "supported"
+    REFUTED = "refuted"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """``mistake``: a clause that an incident's sentence ends with. ``sentence``: how it came about, with a
+    full stop; empty where other sentences say it already."""
+
+    mistake: str
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """``supported``: what to tell where the evidence shows it, else None. ``refuted``: whether the evidence
+    shows that it was not so."""
+
+    name: str
+    supported: Callable[[Evidence], Told | None]
+    refuted: Callable[[Evidence], bool]
+
+    def held_against(self, evidence: Evidence) -> Answer:
+        if self.refuted(evidence):
+            return Answer.REFUTED
+        return Answer.SILENT if self.supported(evidence) is None else Answer.SUPPORTED
+
+
+def told_of(evidence: Evidence) -> Iterator[Told]:
+    """Of the mechanisms that are supported and not refuted."""
+    for one in MECHANISMS:
+        if not one.refuted(evidence) and (told := one.supported(evidence)) is not None:
+            yield told
+
+
+# --- truncation to the high watermark -----------------------------------------------------------------------
+
+
+def _to_high_watermark(evidence: Evidence) -> Told | None:
+    cut = evidence.own_cut()
+    if cut is None or evidence.why(cut) is not Why.HIGH_WATERMARK:
+        return None
+    return Told(f"{cut.host} had truncated to its high watermark")
+
+
+def _not_to_high_watermark(evidence: Evidence) -> bool:
+    cut = evidence.own_cut()
+    if cut is not None:
+        return evidence.why(cut) not in (None, Why.HIGH_WATERMARK)
+    return evidence.takeover is not None and not evidence.short()
+
+
+# --- a leader that was deposed and went on ------------------------------------------------------------------
+
+
+def _deposed(evidence: Evidence) -> Told | None:
+    host, taken_over = evidence.before.get("leader"), evidence.taken_over_ns
+    cuts, until = evidence.cuts_of(host), _followed_ns(evidence)
+    lost = evidence.incident.get("lost_ns")
+    if not cuts or until is None or taken_over is None or lost is None:
+        return None
+    if host == evidence.leader or lost <= taken_over + EXACT_NS:
+        return None
+    cut, epoch = cuts[-1], evidence.before.get("leader_epoch")
+    newest = (evidence.incident.get("leader_after") or {}).get("leader_epoch")
+    was = "" if cut.was is None else f"from {cut.was:,} "
+    return Told(
+        f"{host} acknowledged as leader until {until / 1e9:,.1f} s",
+        f"{host} acknowledged as leader{_of_epoch(epoch)} until {until / 1e9:,.1f} s, when {evidence.leader} "
+        f"led{_in_epoch(newest)} since {taken_over / 1e9:,.1f} s; it then cut its log {was}to {cut.end:,}.",
+    )
+
+
+def _not_deposed(evidence: Evidence) -> bool:
+    """Whether all that is lost had been seen before the change, or some of it after the leader before had
+    learnt of that."""
+    lost, taken_over, until = evidence.incident.get("lost_ns"), evidence.taken_over_ns, _followed_ns(evidence)
+    if lost is None or taken_over is None:
+        return False
+    return bool(lost < taken_over - EXACT_NS or (until is not None and until < lost - EXACT_NS))
+
+
+def _followed_ns(evidence: Evidence) -> int | None:
+    """When the leader before began to follow the new one, or one after that."""
+    newest = (evidence.incident.get("leader_after") or {}).get("leader_epoch")
+    times = [
+        line.known_ns
+        for line in evidence.own
+        if (line.tells, line.host) == (Tells.FOLLOWS, evidence.before.get("leader"))
+        and line.known_ns is not None
+        and line.leader_epoch is not None
+        and newest is not None
+        and line.leader_epoch >= newest
+    ]
+    return min(times, default=None)
+
+
+# --- unsynced bytes, unclean elections, members of the ISR that are behind ----------------------------------
+
+
+def _lost_bytes(evidence: Evidence) -> Told | None:
+    fault = evidence.lost_bytes(evidence.leader)
+    if fault is None or not evidence.short():
+        return None
+    name = fault["fault"].replace("-", " ")
+    at = f"{_struck(fault) / 1e9:,.1f} s"
+    return Told(f"{evidence.leader} had lost unsynced bytes in the {name} at {at}")
+
+
+def _no_lost_bytes(evidence: Evidence) -> bool:
+    return evidence.lost_bytes(evidence.leader) is None or (
+        evidence.takeover is not None and evidence.takeover.end is not None and not evidence.short()
+    )
+
+
+def _unclean(evidence: Evidence) -> Told | None:
+    is_unclean = (evidence.incident.get("leader_after") or {}).get("recovering") is True
+    at = evidence.taken_over_ns
+    lines = [line for line in evidence.own if line.tells is Tells.ELECTED and "UNCLEAN" in line.text]
+    near = [line for line in lines if at is None or abs((line.at_ns or at) - at) <= TAKEN_OVER_NS]
+    if not is_unclean and not near:
+        return None
+    return Told(f"{evidence.leader} was elected uncleanly")
+
+
+def _clean(evidence: Evidence) -> bool:
+    after = evidence.incident.get("leader_after")
+    return after is not None and not after.get("recovering") and _was_eligible(evidence)
+
+
+def _was_eligible(evidence: Evidence) -> bool:
+    return evidence.leader in (*evidence.before.get("isr", ()), *evidence.before.get("elr", ()))
+
+
+def _behind(evidence: Evidence) -> Told | None:
+    takeover = evidence.takeover
+    if takeover is None or takeover.end is None or not evidence.short() or not _was_eligible(evidence):
+        return None
+    which = "ISR" if evidence.leader in evidence.before.get("isr", ()) else "ELR"
+    return Told(f"{takeover.host} was in the {which}, though its log ended before offset {takeover.end:,}")
+
+
+def _not_behind(evidence: Evidence) -> bool:
+    """Whether it had had them, and cut them off or lost them; or had them still."""
+    had = evidence.own_cut() is not None or evidence.lost_bytes(evidence.leader) is not None
+    has = evidence.takeover is not None and evidence.takeover.end is not None and not evidence.short()
+    return had or has
+
+
+# --- a leader that cuts its own log, changed files, logs that should have been cut --------------------------
+
+
+def _cut_while_leading(evidence: Evidence) -> Told | None:
+    for cut in evidence.cuts:
+        role = _role_at(evidence, cut)
+        if role is not None and role.tells is Tells.LEADS:
+            was = "" if cut.was is None else f"from {cut.was:,} "
+            told = f"{cut.host} cut its log {was}to {cut.end:,} while it led{_in_epoch(role.leader_epoch)}"
+            return Told(told)
+    return None
+
+
+def _no_leader_cut(evidence: Evidence) -> bool:
+    """Whether every replica that cut its log was a follower then, by its own words."""
+    return bool(evidence.cuts) and all(_is_of_follower(evidence, cut) for cut in evidence.cuts)
+
+
+def _is_of_follower(evidence: Evidence, cut: Line) -> bool:
+    role = _role_at(evidence, cut)
+    return evidence.why(cut) is not None or (role is not None and role.tells is Tells.FOLLOWS)
+
+
+def _role_at(evidence: Evidence, cut: Line) -> Line | None:
+    """What the replica was when it cut its log, by the lines before in the same file; None where it had
+    started since, or became a follower right then."""
+    if evidence.why(cut) is not None:
+        return None
+    roles = [
+        line
+        for line in evidence.own
+        if line.tells in (Tells.LEADS, Tells.FOLLOWS, Tells.LOADED)
+        and line.file == cut.file
+        and line.number < cut.number
+    ]
+    return max(roles, key=lambda line: line.number, default=None)
+
+
+def _changed_files(evidence: Evidence) -> Told | None:
+    hit = [
+        fault
+        for fault in evidence.faults
+        if fault["damaged"] and fault["id"] in evidence.incident.get("faults", ())
+    ]
+    if not hit:
+        return None
+    hosts = " and ".join(sorted(hit[-1]["damaged"]))
+    name, at = hit[-1]["fault"].replace("-", " "), f"{_struck(hit[-1]) / 1e9:,.1f} s"
+    return Told(f"a {name} at {at} had changed files on {hosts}")
+
+
+def _whole_files(evidence: Evidence) -> bool:
+    return not any(fault["damaged"] for fault in evidence.faults)
+
+
+def _kept(evidence: Evidence) -> Told | None:
+    for follows, leads in _longer(evidence):
+        if not _has_cut(evidence, follows, leads):
+            led = f"{leads.host} in{_in_epoch(leads.leader_epoch)}"
+            return Told(
+                f"{follows.host} kept what {leads.host} did not have",
+                f"{follows.host} followed {led} with a log that ended at {follows.end:,}, past the "
+                f"{leads.end:,} of its leader, and cut nothing.",
+            )
+    return None
+
+
+def _not_kept(evidence: Evidence) -> bool:
+    if not evidence.anomalies & _DIFFERENT:
+        return True
+    longer = list(_longer(evidence))
+    return bool(longer) and all(_has_cut(evidence, *pair) for pair in longer)
+
+
+def _longer(evidence: Evidence) -> Iterator[tuple[Line, Line]]:
+    """(line of a follower, line of its leader) where the follower's log was the longer one."""
+    leads = {line.leader_epoch: line for line in evidence.own if line.tells is Tells.LEADS}
+    for line in evidence.own:
+        leader = leads.get(line.leader_epoch) if line.tells is Tells.FOLLOWS else None
+        if leader is not None and line.end is not None and leader.end is not None and line.end > leader.end:
+            yield line, leader
+
+
+def _has_cut(evidence: Evidence, follows: Line, leads: Line) -> bool:
+    return any(
+        line.tells is Tells.CUT
+        and line.file == follows.file
+        and line.number > follows.number
+        and line.end is not None
+        and line.end <= (leads.end or 0)
+        for line in evidence.own
+    )
+
+
+MECHANISMS: Final = (
+    Mechanism("truncation to the high watermark", _to_high_watermark, _not_to_high_watermark),
+    Mechanism("deposed leader", _deposed, _not_deposed),
+    Mechanism("lost bytes", _lost_bytes, _no_lost_bytes),
+    Mechanism("unclean election", _unclean, _clean),
+    Mechanism("leader behind", _behind, _not_behind),
+    Mechanism("leader that cut its log", _cut_while_leading, _no_leader_cut),
+    Mechanism("changed files", _changed_files, _whole_files),
+    Mechanism("log that was not cut", _kept, _not_kept),
+)
+"""The first that is supported is the mistake that an incident's sentence names."""
+
+
+def _struck(fault: Mapping[str, Any]) -> int:
+    times = (fault.get(key) for key in ("active_ns", "begin_ns", "undo_ns", "ended_ns"))
+    return next((time for time in times if time is not None), 0)
+
+
+def _of_epoch(epoch: int | None) -> str:
+    return "" if epoch is None or epoch < 0 else f" of epoch {epoch}"
+
+
+def _in_epoch(epoch: int | None) -> str:
+    return "" if epoch is None or epoch < 0 else f" epoch {epoch}"

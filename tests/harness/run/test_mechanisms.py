@@ -1,0 +1,267 @@
+"""What went wrong in the nodes: every mechanism with evidence that supports it, that refutes it, and that is
+silent. What a mechanism takes for one of the three is a change of one thing in the same incident."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wrackline.checkers.verdict.incidents.sentences import in_full
+from wrackline.harness.run.clocks import Clocks
+from wrackline.harness.run.incident_lines import add_lines
+from wrackline.harness.run.mechanisms import MECHANISMS, Answer, Evidence, Mechanism, told_of
+from wrackline.harness.run.node_lines import Line, Tells
+
+SECOND = 1_000_000_000
+S, R, N = Answer.SUPPORTED, Answer.REFUTED, Answer.SILENT
+
+
+def line(host: str, at_s: float, tells: Tells, end: int | None = None, text: str = "", **more: Any) -> Line:
+    """``number`` is the tenth of a second in which the line was written."""
+    at_ns, number = int(at_s * SECOND), int(at_s * 10)
+    return Line(host, f"nodes/{host}/broker.log", number, at_ns, True, text, "log-0", tells, end, **more)
+
+
+def cut(host: str, at_s: float, end: int = 886, was: int = 1_852, text: str = "") -> Line:
+    return line(host, at_s, Tells.CUT, end, text, was=was)
+
+
+def leads(host: str, at_s: float, epoch: int, end: int | None = 886) -> Line:
+    return line(host, at_s, Tells.LEADS, end, leader_epoch=epoch)
+
+
+def follows(host: str, at_s: float, epoch: int, end: int | None = 1_852) -> Line:
+    return line(host, at_s, Tells.FOLLOWS, end, leader_epoch=epoch)
+
+
+def led(leader: str, epoch: int, isr: Sequence[str] = (), *, recovering: bool = False) -> dict[str, Any]:
+    return {"leader": leader, "leader_epoch": epoch, "isr": list(isr), "elr": [], "recovering": recovering}
+
+
+def fault(name: str, at_s: float, **more: Any) -> dict[str, Any]:
+    ns = int(at_s * SECOND)
+    found = {"id": "f1", "fault": name, "active_ns": ns, "lossy": [], "unsure": [], "damaged": {}}
+    return found | more
+
+
+def incident(**changes: Any) -> dict[str, Any]:
+    """Offsets 886 to 1,851 are lost; n3 became leader at 10.1 s, and n2 had been that."""
+    found = {
+        "id": "i-1",
+        "meaning": "violation",
+        "sentence": "log-0 was cut from 886 to 1,851 at 10.1 s when n3 became leader",
+        "mechanism": [],
+        "topic": "log",
+        "partition": 0,
+        "first_offset": 886,
+        "last_offset": 1_851,
+        "first_ns": 9 * SECOND,
+        "last_ns": 12 * SECOND,
+        "lost_ns": 12 * SECOND,
+        "at_ns": int(10.1 * SECOND),
+        "faults": ["f1"],
+        "anomalies": [{"anomaly": "lost-write", "meaning": "violation", "count": 966}],
+        "leader_before": led("n2", 4, ("n1", "n2")),
+        "leader_after": led("n3", 5),
+    }
+    return found | changes
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Evidence: the nodes' lines, the incident and the faults."""
+
+    lines: Sequence[Line] = ()
+    of: dict[str, Any] = field(default_factory=dict)
+    faults: Sequence[dict[str, Any]] = ()
+
+    @property
+    def evidence(self) -> Evidence:
+        of, lines = incident(**self.of), list(self.lines)
+        wanted = of["leader_after"] or {}
+        takeover = [
+            one
+            for one in lines
+            if one.tells is Tells.LEADS and (one.host, one.leader_epoch) == (wanted.get("leader"), 5)
+        ]
+        cuts = [one for one in lines if one.tells is Tells.CUT]
+        return Evidence(of, lines, cuts, takeover[0] if takeover else None, self.faults)
+
+
+TOOK_OVER = leads("n3", 10.1, 5)
+IN_ISR = {"leader_before": led("n2", 4, ("n2", "n3"))}
+NOT_PINNED = {"leader_before": None, "leader_after": None, "at_ns": None}
+DIFFERENT = {"anomalies": [{"anomaly": "replica-divergence", "meaning": "violation", "count": 1}]}
+OURS, KAFKAS = "kind truncate, why became follower", "Truncating due to local high watermark 886"
+EPOCHS = "kind truncate, why diverging at epoch 4"
+CASES: dict[str, list[tuple[str, Answer, Shown]]] = {
+    "truncation to the high watermark": [
+        ("our broker's words", S, Shown([cut("n3", 9.8, text=OURS), TOOK_OVER])),
+        ("Kafka's", S, Shown([line("n3", 9.7, Tells.CUTS, 886, KAFKAS), cut("n3", 9.8), TOOK_OVER])),
+        ("nobody says why it cut", N, Shown([cut("n3", 9.8), TOOK_OVER])),
+        ("another replica did", N, Shown([cut("n1", 9.8, text=OURS), TOOK_OVER])),
+        ("no lines", N, Shown()),
+        ("its leader told it to", R, Shown([cut("n3", 9.8, text=EPOCHS), TOOK_OVER])),
+        ("it had them all", R, Shown([leads("n3", 10.1, 5, 1_852)])),
+    ],
+    "deposed leader": [
+        ("it learns late", S, Shown([TOOK_OVER, follows("n2", 12.3, 5), cut("n2", 12.3)])),
+        ("it does not say when", N, Shown([TOOK_OVER, cut("n2", 12.3)])),
+        ("it cut nothing", N, Shown([TOOK_OVER, follows("n2", 12.3, 5)])),
+        ("no lines", N, Shown()),
+        (
+            "all was seen before",
+            R,
+            Shown([TOOK_OVER, follows("n2", 12.3, 5), cut("n2", 12.3)], {"lost_ns": 9 * SECOND}),
+        ),
+        ("it knew at once", R, Shown([TOOK_OVER, follows("n2", 10.1, 5), cut("n2", 12.3)])),
+        ("it knew before the last of them", R, Shown([TOOK_OVER, follows("n2", 11.8, 5), cut("n2", 12.3)])),
+        (
+            "the last was seen with the change",
+            N,
+            Shown([TOOK_OVER, follows("n2", 12.3, 5), cut("n2", 12.3)], {"lost_ns": int(10.15 * SECOND)}),
+        ),
+    ],
+    "lost bytes": [
+        ("a power cut before", S, Shown([TOOK_OVER], faults=[fault("power-cut", 9, lossy=["n3"])])),
+        ("nobody could look", S, Shown([TOOK_OVER], faults=[fault("power-cut", 9, unsure=["n3"])])),
+        ("its end is not known", N, Shown(faults=[fault("power-cut", 9, lossy=["n3"])])),
+        ("another host", R, Shown([TOOK_OVER], faults=[fault("power-cut", 9, lossy=["n1"])])),
+        ("later", R, Shown([TOOK_OVER], faults=[fault("power-cut", 11, lossy=["n3"])])),
+        (
+            "it had them all",
+            R,
+            Shown([leads("n3", 10.1, 5, 1_852)], faults=[fault("power-cut", 9, lossy=["n3"])]),
+        ),
+    ],
+    "unclean election": [
+        ("the leader says so", S, Shown(of={"leader_after": led("n3", 5, recovering=True)})),
+        (
+            "the controller says so",
+            S,
+            Shown([line("c1", 10.1, Tells.ELECTED, text="UNCLEAN partition change")]),
+        ),
+        ("not of this time", N, Shown([line("c1", 30, Tells.ELECTED, text="UNCLEAN partition change")])),
+        ("nobody says so", N, Shown()),
+        ("it was in the ISR", R, Shown(of=IN_ISR)),
+    ],
+    "leader behind": [
+        ("it was in the ISR", S, Shown([TOOK_OVER], IN_ISR)),
+        ("its end is not known", N, Shown(of=IN_ISR)),
+        ("it was not in the ISR", N, Shown([TOOK_OVER])),
+        ("it had cut its log", R, Shown([cut("n3", 9.8), TOOK_OVER], IN_ISR)),
+        ("it lost bytes", R, Shown([TOOK_OVER], IN_ISR, [fault("power-cut", 9, lossy=["n3"])])),
+        ("it had them all", R, Shown([leads("n3", 10.1, 5, 1_852)], IN_ISR)),
+    ],
+    "leader that cut its log": [
+        ("its last word was that it leads", S, Shown([leads("n2", 9, 4), cut("n2", 11)], NOT_PINNED)),
+        (
+            "it had started since",
+            N,
+            Shown([leads("n2", 9, 4), line("n2", 10, Tells.LOADED), cut("n2", 11)], NOT_PINNED),
+        ),
+        ("it said nothing before", N, Shown([cut("n2", 11)], NOT_PINNED)),
+        ("it led only after that", N, Shown([cut("n2", 9), leads("n2", 11, 4)], NOT_PINNED)),
+        (
+            "it became a follower with it, and of another nobody knows",
+            N,
+            Shown([leads("n2", 9, 4), cut("n2", 11, text=OURS), cut("n1", 12)], NOT_PINNED),
+        ),
+        ("nobody cut", N, Shown([leads("n2", 9, 4)], NOT_PINNED)),
+        ("it followed", R, Shown([leads("n2", 9, 4), follows("n2", 10, 5), cut("n2", 11)], NOT_PINNED)),
+        ("it became a follower with it", R, Shown([leads("n2", 9, 4), cut("n2", 11, text=OURS)], NOT_PINNED)),
+    ],
+    "changed files": [
+        (
+            "a fault of the incident",
+            S,
+            Shown(faults=[fault("bit-flip", 9, damaged={"n3": {"log-0/0.log": 1}})]),
+        ),
+        (
+            "a fault of another time",
+            N,
+            Shown(of={"faults": []}, faults=[fault("bit-flip", 9, damaged={"n3": {}})]),
+        ),
+        ("no fault did", R, Shown(faults=[fault("kill", 9)])),
+    ],
+    "log that was not cut": [
+        ("it was longer, and stayed so", S, Shown([TOOK_OVER, follows("n1", 10.5, 5)], DIFFERENT)),
+        ("it was no longer", N, Shown([TOOK_OVER, follows("n1", 10.5, 5, 886)], DIFFERENT)),
+        ("its end is not known", N, Shown([TOOK_OVER, follows("n1", 10.5, 5, None)], DIFFERENT)),
+        ("it was cut", R, Shown([TOOK_OVER, follows("n1", 10.5, 5), cut("n1", 10.6)], DIFFERENT)),
+        ("replicas do not differ", R, Shown([TOOK_OVER, follows("n1", 10.5, 5)])),
+    ],
+}
+EACH = [
+    pytest.param(name, answer, shown, id=f"{name}: {why}")
+    for name, cases in CASES.items()
+    for why, answer, shown in cases
+]
+
+
+def mechanism(name: str) -> Mechanism:
+    return next(one for one in MECHANISMS if one.name == name)
+
+
+def test_every_mechanism_is_supported_refuted_and_silent_somewhere() -> None:
+    assert list(CASES) == [one.name for one in MECHANISMS]
+    assert all({answer for _, answer, _ in cases} == set(Answer) for cases in CASES.values())
+
+
+@pytest.mark.parametrize(("name", "answer", "shown"), EACH)
+def test_what_the_evidence_says_of_a_mechanism(name: str, answer: Answer, shown: Shown) -> None:
+    assert mechanism(name).held_against(shown.evidence) is answer
+
+
+@pytest.mark.parametrize(("name", "answer", "shown"), EACH)
+def test_what_is_refuted_or_silent_is_not_told(name: str, answer: Answer, shown: Shown) -> None:
+    told = mechanism(name).supported(shown.evidence)
+    assert (told is not None and told in list(told_of(shown.evidence))) is (answer is S)
+
+
+def test_a_deposed_leader_is_told_with_its_epoch_and_what_it_cut() -> None:
+    _, _, shown = CASES["deposed leader"][0]
+    [told, *_] = told_of(shown.evidence)
+    assert told.mistake == "n2 acknowledged as leader until 12.3 s"
+    assert told.sentence == (
+        "n2 acknowledged as leader of epoch 4 until 12.3 s, when n3 led epoch 5 since 10.1 s; "
+        "it then cut its log from 1,852 to 886."
+    )
+
+
+def test_the_sentence_and_the_headline_name_the_mistake(tmp_path: Path) -> None:
+    Clocks(0, {}).write(tmp_path)
+    (tmp_path / "nodes/n3").mkdir(parents=True)
+    lines = (
+        '{"time_ns":9800000000,"kind":"truncate","tp":"log-0","to":886,"was":1852,"why":"became follower"}',
+        '{"time_ns":10100000000,"kind":"role","tp":"log-0","role":"leader","leader_epoch":5,"leo":886}',
+    )
+    (tmp_path / "nodes/n3/trace.jsonl").write_text("\n".join(lines))
+    one = incident()
+    sentence = one["sentence"]
+    verdict = {
+        "incidents": [one],
+        "headline": f"1 incident: {sentence}. acks-all was broken",
+        "reasons": [in_full(one)],
+    }
+    assert add_lines(tmp_path, verdict)
+    now = f"{sentence}; n3 had truncated to its high watermark"
+    assert one["sentence"] == now
+    assert verdict["headline"] == f"1 incident: {now}. acks-all was broken"
+    assert verdict["reasons"] == [in_full(one)]
+    assert "n3 had cut its log from offset 1,852 to 886, its high watermark, at 9.800 s." in one["mechanism"]
+
+
+def test_of_two_longer_logs_the_one_that_was_not_cut_is_told() -> None:
+    longer = [follows("n1", 10.5, 5), cut("n1", 10.6), follows("n2", 10.5, 5, 1_900)]
+    told = mechanism("log that was not cut").supported(Shown([TOOK_OVER, *longer], DIFFERENT).evidence)
+    assert told is not None
+    assert told.mistake == "n2 kept what n3 did not have"
+    assert told.sentence == (
+        "n2 followed n3 in epoch 5 with a log that ended at 1,900, past the 886 of its leader, and cut "
+        "nothing."
+    )
