@@ -347,8 +347,8 @@ def _kept(evidence: Evidence) -> Told | None:
             host, led = follows.host, f"{leads.host} in{_in_epoch(leads.leader_epoch)}"
             return Told(
                 f"{host} kept what {leads.host} did not have",
-                f"{host} followed {led} with a log that ended at {follows.end:,}; that of {leads.host} had ended "
-                f"at {leads.end:,} when it took over, and {host} did not cut its own to that.",
+                f"{host} followed {led} with a log that ended at {follows.end:,}; that of {leads.host} had "
+                f"ended at {leads.end:,} when it took over, and {host} did not cut its own to that.",
             )
     return None
 
