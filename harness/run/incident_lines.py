@@ -230,6 +230,10 @@ def _said_of_ends(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
     if takeover is None or takeover.end is None:
         return
     epoch = takeover.leader_epoch
+    if any(
+        line.host != takeover.host and (line.tells, line.leader_epoch) == (Tells.LEADS, epoch) for line in own
+    ):
+        return  # a system without leader epochs
     ends = {
         line.host: line.end
         for line in own
