@@ -21,6 +21,9 @@ from wrackline.history.model import REPLICA
 
 MOST_ROWS: Final = 64
 """Rows whose records are read: a final read's row has thousands of records."""
+LATE_NS: Final = 1_000_000_000
+"""Clients wait longer than this for an answer before they send again, unless a specification says less."""
+_COLUMNS: Final = ["index", "time_ns", "process", "f", "type", "latency_ns"]
 _RECORDS: Final = "records"
 Spot = tuple[int, int, int]
 """(index of an event, partition, offset)"""
@@ -36,7 +39,8 @@ class Cited:
     """The event is of a final read or of a replica's own log: it says what was there at the end."""
     is_poll: Bools
     is_unsure: Bools
-    """The event is a send's completion, and its outcome is unknown."""
+    """The event is a send's completion, and its outcome is unknown, or it came so late (``LATE_NS``) that
+    the client may have sent again."""
     process: Ints
 
     def rows(self, indexes: Ints) -> Ints:
@@ -53,16 +57,15 @@ def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
     for path in files:
         with parquet(path, read_dictionary=["f", "type"]) as file:
             for group in _groups(file, indexes):
-                table = file.read_row_group(
-                    group, columns=["index", "time_ns", "process", "f", "type"], use_threads=False
-                )
+                table = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
                 index = ints(table["index"])
                 rows = np.flatnonzero(np.isin(index, indexes))
                 names, types = Names(), Names()
                 f, kind = names.codes(table["f"])[rows], types.codes(table["type"])[rows]
                 process = ints(table["process"])[rows]
                 final = (f == _code(names, "drain")) | (process == REPLICA)
-                unsure = (f == _code(names, "send")) & (kind == _code(types, "info"))
+                late = (kind == _code(types, "info")) | (ints(table["latency_ns"])[rows] >= LATE_NS)
+                unsure = (f == _code(names, "send")) & late
                 poll = f == _code(names, "poll")
                 found.append((index[rows], ints(table["time_ns"])[rows], final, poll, unsure, process))
     if not found:

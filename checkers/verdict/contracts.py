@@ -149,11 +149,11 @@ class Rule:
     """Where nothing does."""
     excuses: Excuses = NOTHING
     unsure: str = ""
-    """Why a finding is allowed that cites a send of unknown outcome; empty: it is no excuse."""
+    """Why a finding is allowed that cites a send which was answered late or never; empty: it is no excuse."""
 
     def rulings(self, since_ns: Ints, until_ns: Ints, unsure: Bools) -> Ints:
-        """Of findings of these times the numbers of their rulings. ``unsure``: whether they cite a send of
-        unknown outcome."""
+        """Of findings of these times the numbers of their rulings. ``unsure``: whether they cite a send
+        that was answered late or never."""
         found = self.excuses.around(since_ns, until_ns)
         return np.where((found == NONE) & unsure & bool(self.unsure), len(self.excuses.found), found)
 
@@ -263,9 +263,9 @@ class Contract:
                 return self._torn(place)
             case Promise.PROCESSED_INPUT:
                 return self._unprocessed(place)
-            case Promise.LINEARIZABLE_OBJECTS if self._forgets(place):
+            case Promise.LINEARIZABLE_OBJECTS if deleted := self._deleted(place):
                 why = "an object whose records are deleted forgets what it held"
-                return Rule(Ruling(Meaning.NOT_APPLICABLE, why))
+                return Rule(Ruling(Meaning.NOT_APPLICABLE, why, f"deleted: {deleted}"))
             case Promise.LINEARIZABLE_OBJECTS if self.run.info.reads != "end":
                 return self._object(place)
             case Promise.LINEARIZABLE_READS | Promise.LINEARIZABLE_OBJECTS:
@@ -376,8 +376,9 @@ class Contract:
         of = [t.min_insync_replicas for t in self.run.info.topics if place is None or t.name == place[0]]
         return min(of, default=1) - 1
 
-    def _forgets(self, place: Place | None) -> bool:
-        return any(place in (None, one.place) for one in deletions(self.run))
+    def _deleted(self, place: Place | None) -> str:
+        """What was deleted; empty: nothing."""
+        return next((str(one) for one in deletions(self.run) if place in (None, one.place)), "")
 
     def _object(self, place: Place | None) -> Rule:
         """Reads that rest on an acknowledged marker promise as much as acknowledged writes do."""
@@ -404,9 +405,9 @@ class Contract:
         ]
         why = (
             f"idempotence is off, but nobody had a reason to send again: {self._led(place)}, nobody left the "
-            "ISR, no fault was in force, and the outcome of the send is known"
+            "ISR, no fault was in force, and the send was answered in time"
         )
-        unsure = f"{again}: the outcome of the send is unknown, and its client may have sent it again"
+        unsure = f"{again}: the answer to the send came late or never, and its client may have sent it again"
         return Rule(_forbidden(why), Excuses.of({again: happened}), unsure)
 
     def _torn(self, place: Place | None) -> Rule:

@@ -118,7 +118,7 @@ class Grounds:
                 Excuse(
                     begin,
                     end + EFFECT_NS,
-                    f"the {fault.title} was in force from {_seconds(fault.struck_ns)} on",
+                    f"fault {fault.id} ({fault.title}) was in force from {_seconds(fault.struck_ns)} on",
                 )
             )
         return found
@@ -169,7 +169,11 @@ class Grounds:
             if hosts:
                 at = fault.struck_ns
                 found.append(
-                    Excuse(at, NEVER, f"the {fault.title} did so at {_seconds(at)} on {_listed(hosts)}")
+                    Excuse(
+                        at,
+                        NEVER,
+                        f"fault {fault.id} ({fault.title}) did so at {_seconds(at)} on {_listed(hosts)}",
+                    )
                 )
         return found
 

@@ -69,10 +69,11 @@ class Leaders:
         return np.searchsorted(begins, times, side="right").astype(np.int64)
 
     def of_epoch(self, epoch: int) -> int | None:
-        """The change by which the leader of this epoch came, counted from 1."""
-        return next(
-            (number for number, one in enumerate(self.changes, 1) if one.after.leader_epoch == epoch), None
-        )
+        """The change by which the leader of this epoch came, counted from 1; None also where several have it,
+        as in a system without leader epochs."""
+        led = [self.first, *(one.after for one in self.changes)]
+        of = [number for number, one in enumerate(led) if one is not None and one.leader_epoch == epoch]
+        return of[0] if len(of) == 1 and of[0] else None
 
     def at(self, time_ns: int) -> str | None:
         """Who led then; None: nobody, or nobody knows."""

@@ -230,6 +230,10 @@ def _said_of_ends(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
     if takeover is None or takeover.end is None:
         return
     epoch = takeover.leader_epoch
+    if any(
+        line.host != takeover.host and (line.tells, line.leader_epoch) == (Tells.LEADS, epoch) for line in own
+    ):
+        return  # a system without leader epochs
     ends = {
         line.host: line.end
         for line in own
@@ -243,7 +247,7 @@ def _said_of_ends(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
 
 def _said_of_leader(evidence: Evidence, leader: object) -> Iterator[str]:
     """Why the new leader lacked the records: it had cut them off, or its log ended before them."""
-    cuts, takeover = evidence.cuts, evidence.takeover
+    takeover = evidence.takeover
     at, last = evidence.incident["at_ns"], evidence.incident["last_offset"]
     if at is None and takeover is not None and takeover.known_ns is not None:
         at = takeover.known_ns
@@ -251,10 +255,8 @@ def _said_of_leader(evidence: Evidence, leader: object) -> Iterator[str]:
             f"The records were gone when {leader} took over at {at / 1e9:,.3f} s, "
             f"in leader epoch {takeover.leader_epoch}."
         )
-    own = [line for line in cuts if line.host == leader and line.known_ns is not None]
-    before = [line for line in own if at is None or (line.known_ns or 0) <= at + AFTER_NS]
-    if before:
-        cut = before[-1]
+    cut = evidence.own_cut()
+    if cut is not None and cut.known_ns is not None:
         ended, why = "" if cut.was is None else f"from offset {cut.was:,} ", evidence.why(cut)
         where = "" if why is None else f", {why.value},"
         yield f"{leader} had cut its log {ended}to {cut.end:,}{where} at {(cut.known_ns or 0) / 1e9:,.3f} s."

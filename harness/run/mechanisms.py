@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from wrackline.checkers.verdict.leadership import POLLED_NS, STOPPING
 from wrackline.harness.run.node_lines import Line, Tells
 
 EXACT_NS: Final = 100_000_000
 """Times are known to within this where the hosts' clocks are on record."""
-TAKEN_OVER_NS: Final = 5_000_000_000
-"""A cut that the new leader made so long after it took over is told with it."""
+NEAR_NS: Final = 5_000_000_000
+"""What the controller says so long before or after a change of leader is about it."""
 _DIFFERENT: Final = {"replica-divergence", "lost-on-replica"}
 
 
@@ -81,14 +82,26 @@ class Evidence:
         return [line for line in self.cuts if line.host == host]
 
     def own_cut(self) -> Line | None:
-        """The new leader's last cut before it took over, or right after that."""
-        at = self.taken_over_ns
-        found = [
-            line
-            for line in self.cuts_of(self.leader)
-            if at is None or line.known_ns is None or line.known_ns <= at + TAKEN_OVER_NS
-        ]
+        """The new leader's last cut before it took over."""
+        found = [line for line in self.cuts_of(self.leader) if self._is_before(line)]
         return found[-1] if found else None
+
+    def _is_before(self, line: Line) -> bool:
+        """Before the new leader took over: by their places where one file has both lines."""
+        if self.takeover is not None and line.file == self.takeover.file:
+            return line.number < self.takeover.number
+        at = self.taken_over_ns
+        return at is None or line.known_ns is None or line.known_ns <= at + POLLED_NS
+
+    def stopped(self, host: str | None, at_ns: int) -> bool:
+        """Whether a fault had stopped the host's node then."""
+        return any(
+            host in fault.get("targets", ())
+            and fault["fault"].startswith(STOPPING)
+            and _struck(fault) <= at_ns
+            and (fault.get("undo_ns") is None or at_ns <= fault["undo_ns"])
+            for fault in self.faults
+        )
 
     def why(self, cut: Line) -> Why | None:
         """Why a replica cut its log there; Kafka says it in the line before."""
@@ -185,6 +198,8 @@ def _deposed(evidence: Evidence) -> Told | None:
         return None
     cut, epoch = cuts[-1], evidence.before.get("leader_epoch")
     newest = (evidence.incident.get("leader_after") or {}).get("leader_epoch")
+    if epoch == newest:
+        epoch = newest = None  # a system without leader epochs
     was = "" if cut.was is None else f"from {cut.was:,} "
     return Told(
         f"{host} acknowledged as leader until {until / 1e9:,.1f} s",
@@ -195,10 +210,12 @@ def _deposed(evidence: Evidence) -> Told | None:
 
 def _not_deposed(evidence: Evidence) -> bool:
     """Whether all that is lost had been seen before the change, or some of it after the leader before had
-    learnt of that."""
+    learnt of that, or that had been stopped."""
     lost, taken_over, until = evidence.incident.get("lost_ns"), evidence.taken_over_ns, _followed_ns(evidence)
     if lost is None or taken_over is None:
         return False
+    if evidence.stopped(evidence.before.get("leader"), taken_over):
+        return True
     return bool(lost < taken_over - EXACT_NS or (until is not None and until < lost - EXACT_NS))
 
 
@@ -210,6 +227,7 @@ def _followed_ns(evidence: Evidence) -> int | None:
         for line in evidence.own
         if (line.tells, line.host) == (Tells.FOLLOWS, evidence.before.get("leader"))
         and line.known_ns is not None
+        and line.known_ns >= (evidence.taken_over_ns or 0) - EXACT_NS
         and line.leader_epoch is not None
         and newest is not None
         and line.leader_epoch >= newest
@@ -236,18 +254,16 @@ def _no_lost_bytes(evidence: Evidence) -> bool:
 
 
 def _unclean(evidence: Evidence) -> Told | None:
-    is_unclean = (evidence.incident.get("leader_after") or {}).get("recovering") is True
+    is_unclean = (evidence.incident.get("leader_after") or {}).get("unclean") is True
     at = evidence.taken_over_ns
     lines = [line for line in evidence.own if line.tells is Tells.ELECTED and "UNCLEAN" in line.text]
-    near = [line for line in lines if at is None or abs((line.at_ns or at) - at) <= TAKEN_OVER_NS]
-    if not is_unclean and not near:
-        return None
-    return Told(f"{evidence.leader} was elected uncleanly")
+    near = [line for line in lines if at is None or abs((line.at_ns or at) - at) <= NEAR_NS]
+    return Told(f"{evidence.leader} was elected uncleanly") if is_unclean or near else None
 
 
 def _clean(evidence: Evidence) -> bool:
-    after = evidence.incident.get("leader_after")
-    return after is not None and not after.get("recovering") and _was_eligible(evidence)
+    """None: metadata were polled, which do not show it."""
+    return (evidence.incident.get("leader_after") or {}).get("unclean") is False
 
 
 def _was_eligible(evidence: Evidence) -> bool:
@@ -263,10 +279,11 @@ def _behind(evidence: Evidence) -> Told | None:
 
 
 def _not_behind(evidence: Evidence) -> bool:
-    """Whether it had had them, and cut them off or lost them; or had them still."""
+    """Whether it had had them, and cut them off or lost them, or had them still; or whether it was in no set
+    any more."""
     had = evidence.own_cut() is not None or evidence.lost_bytes(evidence.leader) is not None
     has = evidence.takeover is not None and evidence.takeover.end is not None and not evidence.short()
-    return had or has
+    return had or has or _unclean(evidence) is not None
 
 
 # --- a leader that cuts its own log, changed files, logs that should have been cut --------------------------
@@ -327,11 +344,11 @@ def _whole_files(evidence: Evidence) -> bool:
 def _kept(evidence: Evidence) -> Told | None:
     for follows, leads in _longer(evidence):
         if not _has_cut(evidence, follows, leads):
-            led = f"{leads.host} in{_in_epoch(leads.leader_epoch)}"
+            host, led = follows.host, f"{leads.host} in{_in_epoch(leads.leader_epoch)}"
             return Told(
-                f"{follows.host} kept what {leads.host} did not have",
-                f"{follows.host} followed {led} with a log that ended at {follows.end:,}, past the "
-                f"{leads.end:,} of its leader, and cut nothing.",
+                f"{host} kept what {leads.host} did not have",
+                f"{host} followed {led} with a log that ended at {follows.end:,}; that of {leads.host} had "
+                f"ended at {leads.end:,} when it took over, and {host} did not cut its own to that.",
             )
     return None
 
@@ -345,10 +362,19 @@ def _not_kept(evidence: Evidence) -> bool:
 
 def _longer(evidence: Evidence) -> Iterator[tuple[Line, Line]]:
     """(line of a follower, line of its leader) where the follower's log was the longer one."""
-    leads = {line.leader_epoch: line for line in evidence.own if line.tells is Tells.LEADS}
+    leads = [line for line in evidence.own if line.tells is Tells.LEADS and line.end is not None]
     for line in evidence.own:
-        leader = leads.get(line.leader_epoch) if line.tells is Tells.FOLLOWS else None
-        if leader is not None and line.end is not None and leader.end is not None and line.end > leader.end:
+        if line.tells is not Tells.FOLLOWS or line.end is None or line.at_ns is None:
+            continue
+        led = [
+            one
+            for one in leads
+            if (one.leader_epoch, one.host != line.host) == (line.leader_epoch, True)
+            and one.at_ns is not None
+            and one.at_ns <= line.at_ns + EXACT_NS
+        ]
+        leader = max(led, key=lambda one: one.at_ns or 0, default=None)
+        if leader is not None and line.end > (leader.end or 0):
             yield line, leader
 
 
@@ -364,6 +390,7 @@ def _has_cut(evidence: Evidence, follows: Line, leads: Line) -> bool:
 
 
 MECHANISMS: Final = (
+    Mechanism("log that was not cut", _kept, _not_kept),
     Mechanism("truncation to the high watermark", _to_high_watermark, _not_to_high_watermark),
     Mechanism("deposed leader", _deposed, _not_deposed),
     Mechanism("lost bytes", _lost_bytes, _no_lost_bytes),
@@ -371,7 +398,6 @@ MECHANISMS: Final = (
     Mechanism("leader behind", _behind, _not_behind),
     Mechanism("leader that cut its log", _cut_while_leading, _no_leader_cut),
     Mechanism("changed files", _changed_files, _whole_files),
-    Mechanism("log that was not cut", _kept, _not_kept),
 )
 """The first that is supported is the mistake that an incident's sentence names."""
 

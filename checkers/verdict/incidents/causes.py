@@ -52,8 +52,10 @@ def hold_against_epochs(files: Sequence[str], leadership: Leadership, parts: Seq
             if spot[0] in part.final:
                 _hold_against_final(part, leadership.of(part.place).of_epoch(epoch))
             elif part.anomaly.is_loss and part.may_be_deposed:
-                newest = leadership.of(part.place).changes[part.after].after.leader_epoch
-                _decide(part, is_of_deposed=newest is not None and epoch < newest)
+                change = leadership.of(part.place).changes[part.after]
+                older, newest = change.before.leader_epoch, change.after.leader_epoch
+                if older is not None and newest is not None and older < newest:
+                    _decide(part, is_of_deposed=epoch < newest)
 
 
 def _hold_against_final(part: Part, came: int | None) -> None:

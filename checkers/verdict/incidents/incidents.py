@@ -70,6 +70,8 @@ class Incident:
     """When what is lost was acknowledged or read last."""
     leader_before: LeaderSpan | None
     leader_after: LeaderSpan | None
+    is_unclean: bool | None
+    """Whether the leader after was elected uncleanly; None: not known."""
     anomalies: tuple[Seen, ...]
     faults: tuple[str, ...]
     """Ids, from before the cause until the last cited event."""
@@ -82,6 +84,9 @@ class Incident:
         found["anomalies"] = [{**asdict(one), "meaning": str(one.meaning)} for one in self.anomalies]
         for key, span in (("leader_before", self.leader_before), ("leader_after", self.leader_after)):
             found[key] = None if span is None else _leader(span)
+        unclean = found.pop("is_unclean")
+        if found["leader_after"] is not None:
+            found["leader_after"]["unclean"] = unclean
         return found
 
 
@@ -229,6 +234,7 @@ def _incident(
         lost_ns=max(_lost_ns(one), default=None),
         leader_before=None if change is None else change.before,
         leader_after=None if change is None else change.after,
+        is_unclean=None if change is None or not change.is_exact else change.may_be_unclean,
         anomalies=tuple(_seen(one)),
         faults=tuple(fault.id for fault in _faults(run, one, change)),
         operations=tuple(operations),
@@ -303,5 +309,4 @@ def _leader(span: LeaderSpan) -> dict[str, Any]:
         "isr": list(span.isr),
         "elr": list(span.elr),
         "replicas": list(span.replicas),
-        "recovering": span.recovering,
     }

@@ -87,7 +87,7 @@ class Times:
     last: Ints
     at_end: Bools
     unsure: Bools
-    """Whether it cites a send of unknown outcome."""
+    """Whether it cites a send that was answered late or never."""
 
 
 def cited_indexes(findings: Path) -> Ints:

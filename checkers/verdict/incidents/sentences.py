@@ -60,7 +60,8 @@ def _on_replicas(parts: Sequence[Part]) -> str:
     name = _name(parts)
     lacking = [part for part in parts if part.anomaly.name == "lost-on-replica"]
     if lacking:
-        hosts = sorted({part.where for part in lacking if part.where})
+        named = (part.where.replace(" and ", ", ") for part in lacking if part.where)
+        hosts = sorted({host for names in named for host in names.split(", ")})
         logs = f"the log of {hosts[0]} lacks" if len(hosts) == 1 else f"the logs of {listed(hosts)} lack"
         count = plural(sum(part.count for part in lacking), "record")
         return f"{logs} {count} of {name} at {bounds(lacking)} that consumers are given"

@@ -4,7 +4,7 @@ another time, and where nobody wrote down who led."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.checkers.histories import NODES, TOPIC, info
 from wrackline.checkers.anomalies.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs import phases
+from wrackline.checkers.inputs.cited import LATE_NS, read_cited
 from wrackline.checkers.inputs.runs import Fault, Run, Sample
 from wrackline.checkers.proving.cases.language import parse
 from wrackline.checkers.proving.model.made import write_events
@@ -349,3 +350,12 @@ def test_a_fault_excuses_reads_for_ten_seconds_after_its_end(ended_s: int, meani
     of = run()
     struck(of, ended_s - 1, "kill", "n3")
     assert ruled(of, Allowance("stale-read", {}, set())).meaning is meaning
+
+
+def test_a_send_is_unsure_that_was_answered_late_or_never(tmp_path: Path) -> None:
+    case = parse("p: a@0 | p: b@1 | p: c? | e: end 2 | final a@0 b@1")
+    slow = [replace(one, latency_ns=LATE_NS - (one.index not in (3, 7))) for one in case.events]
+    folder = write_events(tmp_path, case.info, slow)
+    files = [str(file) for file in folder.glob("history*.parquet")]
+    cited = read_cited(files, np.arange(len(slow)))
+    assert [slow[at].index for at in np.flatnonzero(cited.is_unsure)] == [3, 5]

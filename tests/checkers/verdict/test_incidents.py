@@ -372,7 +372,7 @@ def test_a_stale_read_is_a_violation_where_nothing_excuses_it(
     ("name", "excused", "why"),
     [
         ("another leads later", 1, "the leader of log-0 changed from n1 to n2 at 20.5 s"),
-        ("a fault is in force", 1, "the kill of n1 was in force from 2.5 s on"),
+        ("a fault is in force", 1, "fault f1 (kill of n1) was in force from 2.5 s on"),
     ],
 )
 def test_findings_of_one_anomaly_may_be_allowed_in_part(

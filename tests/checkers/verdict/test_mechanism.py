@@ -80,3 +80,11 @@ def test_what_metadata_do_not_say_is_left_out() -> None:
         "Nobody led it until 9.000 s.",
         "n2 became its leader at 9.000 s.",
     ]
+
+
+def test_an_epoch_that_several_leaders_had_names_none_of_them() -> None:
+    """Profile zk08 has no leader epochs."""
+    known = leaders(change(1, 1, 4, (1, 2)), change(5, 2, 5, (2,)), change(9, 1, 6, (1,)))
+    assert [known.of_epoch(epoch) for epoch in (4, 5, 6, 7)] == [None, 1, 2, None]
+    unknown = leaders(change(1, 1, 0, (1, 2)), change(5, 2, 0, (2,)), change(9, 1, 0, (1,)))
+    assert unknown.of_epoch(0) is None

@@ -326,3 +326,15 @@ def test_runs_without_incidents_or_files_stay_as_they_are(tmp_path: Path) -> Non
     said = verdict(incident())
     assert not add_lines(tmp_path, said)
     assert said["incidents"][0]["lines"] == said["incidents"][0]["truncations"] == []
+
+
+@pytest.mark.parametrize(("epoch", "said"), [(2, True), (0, False)])
+def test_where_the_logs_ended_is_told_where_an_epoch_has_one_leader(
+    epoch: int, said: bool, tmp_path: Path
+) -> None:
+    follows = trace(16.6, "role", role="follower", leader_epoch=epoch, leo=9)
+    files = taken_over((16.5, "n3", epoch, 7), (30.0, "n2", epoch + (epoch > 0), 9))
+    files["n1/trace.jsonl"] = follows
+    one = incident(leader_after={"leader": "n3", "leader_epoch": epoch})
+    add_lines(run_with(tmp_path, files), verdict(one))
+    assert ("the logs ended at 9 on n1 and 7 on n3." in " ".join(one["mechanism"])) is said

@@ -38,8 +38,8 @@ def follows(host: str, at_s: float, epoch: int, end: int | None = 1_852) -> Line
     return line(host, at_s, Tells.FOLLOWS, end, leader_epoch=epoch)
 
 
-def led(leader: str, epoch: int, isr: Sequence[str] = (), *, recovering: bool = False) -> dict[str, Any]:
-    return {"leader": leader, "leader_epoch": epoch, "isr": list(isr), "elr": [], "recovering": recovering}
+def led(leader: str, epoch: int, isr: Sequence[str] = (), *, unclean: bool | None = None) -> dict[str, Any]:
+    return {"leader": leader, "leader_epoch": epoch, "isr": list(isr), "elr": [], "unclean": unclean}
 
 
 def fault(name: str, at_s: float, **more: Any) -> dict[str, Any]:
@@ -99,6 +99,13 @@ DIFFERENT = {"anomalies": [{"anomaly": "replica-divergence", "meaning": "violati
 OURS, KAFKAS = "kind truncate, why became follower", "Truncating due to local high watermark 886"
 EPOCHS = "kind truncate, why diverging at epoch 4"
 CASES: dict[str, list[tuple[str, Answer, Shown]]] = {
+    "log that was not cut": [
+        ("it was longer, and stayed so", S, Shown([TOOK_OVER, follows("n1", 10.5, 5)], DIFFERENT)),
+        ("it was no longer", N, Shown([TOOK_OVER, follows("n1", 10.5, 5, 886)], DIFFERENT)),
+        ("its end is not known", N, Shown([TOOK_OVER, follows("n1", 10.5, 5, None)], DIFFERENT)),
+        ("it was cut", R, Shown([TOOK_OVER, follows("n1", 10.5, 5), cut("n1", 10.6)], DIFFERENT)),
+        ("replicas do not differ", R, Shown([TOOK_OVER, follows("n1", 10.5, 5)])),
+    ],
     "truncation to the high watermark": [
         ("our broker's words", S, Shown([cut("n3", 9.8, text=OURS), TOOK_OVER])),
         ("Kafka's", S, Shown([line("n3", 9.7, Tells.CUTS, 886, KAFKAS), cut("n3", 9.8), TOOK_OVER])),
@@ -107,6 +114,7 @@ CASES: dict[str, list[tuple[str, Answer, Shown]]] = {
         ("no lines", N, Shown()),
         ("its leader told it to", R, Shown([cut("n3", 9.8, text=EPOCHS), TOOK_OVER])),
         ("it had them all", R, Shown([leads("n3", 10.1, 5, 1_852)])),
+        ("it did when it led no more", N, Shown([TOOK_OVER, cut("n3", 12, text=OURS)])),
     ],
     "deposed leader": [
         ("it learns late", S, Shown([TOOK_OVER, follows("n2", 12.3, 5), cut("n2", 12.3)])),
@@ -119,6 +127,22 @@ CASES: dict[str, list[tuple[str, Answer, Shown]]] = {
             Shown([TOOK_OVER, follows("n2", 12.3, 5), cut("n2", 12.3)], {"lost_ns": 9 * SECOND}),
         ),
         ("it knew at once", R, Shown([TOOK_OVER, follows("n2", 10.1, 5), cut("n2", 12.3)])),
+        (
+            "it had been killed",
+            R,
+            Shown(
+                [TOOK_OVER, follows("n2", 12.3, 5), cut("n2", 12.3)],
+                faults=[fault("kill", 9, targets=["n2"], undo_ns=11 * SECOND)],
+            ),
+        ),
+        (
+            "it had been killed, and was back before",
+            S,
+            Shown(
+                [TOOK_OVER, follows("n2", 12.3, 5), cut("n2", 12.3)],
+                faults=[fault("kill", 8, targets=["n2"], undo_ns=9 * SECOND)],
+            ),
+        ),
         ("it knew before the last of them", R, Shown([TOOK_OVER, follows("n2", 11.8, 5), cut("n2", 12.3)])),
         (
             "the last was seen with the change",
@@ -139,7 +163,7 @@ CASES: dict[str, list[tuple[str, Answer, Shown]]] = {
         ),
     ],
     "unclean election": [
-        ("the leader says so", S, Shown(of={"leader_after": led("n3", 5, recovering=True)})),
+        ("the leader says so", S, Shown(of={"leader_after": led("n3", 5, unclean=True)})),
         (
             "the controller says so",
             S,
@@ -147,12 +171,17 @@ CASES: dict[str, list[tuple[str, Answer, Shown]]] = {
         ),
         ("not of this time", N, Shown([line("c1", 30, Tells.ELECTED, text="UNCLEAN partition change")])),
         ("nobody says so", N, Shown()),
-        ("it was in the ISR", R, Shown(of=IN_ISR)),
+        ("the system elected it cleanly", R, Shown(of={"leader_after": led("n3", 5, unclean=False)})),
     ],
     "leader behind": [
         ("it was in the ISR", S, Shown([TOOK_OVER], IN_ISR)),
         ("its end is not known", N, Shown(of=IN_ISR)),
         ("it was not in the ISR", N, Shown([TOOK_OVER])),
+        (
+            "it was in no set any more",
+            R,
+            Shown([TOOK_OVER], IN_ISR | {"leader_after": led("n3", 5, unclean=True)}),
+        ),
         ("it had cut its log", R, Shown([cut("n3", 9.8), TOOK_OVER], IN_ISR)),
         ("it lost bytes", R, Shown([TOOK_OVER], IN_ISR, [fault("power-cut", 9, lossy=["n3"])])),
         ("it had them all", R, Shown([leads("n3", 10.1, 5, 1_852)], IN_ISR)),
@@ -187,13 +216,6 @@ CASES: dict[str, list[tuple[str, Answer, Shown]]] = {
             Shown(of={"faults": []}, faults=[fault("bit-flip", 9, damaged={"n3": {}})]),
         ),
         ("no fault did", R, Shown(faults=[fault("kill", 9)])),
-    ],
-    "log that was not cut": [
-        ("it was longer, and stayed so", S, Shown([TOOK_OVER, follows("n1", 10.5, 5)], DIFFERENT)),
-        ("it was no longer", N, Shown([TOOK_OVER, follows("n1", 10.5, 5, 886)], DIFFERENT)),
-        ("its end is not known", N, Shown([TOOK_OVER, follows("n1", 10.5, 5, None)], DIFFERENT)),
-        ("it was cut", R, Shown([TOOK_OVER, follows("n1", 10.5, 5), cut("n1", 10.6)], DIFFERENT)),
-        ("replicas do not differ", R, Shown([TOOK_OVER, follows("n1", 10.5, 5)])),
     ],
 }
 EACH = [
@@ -262,6 +284,27 @@ def test_of_two_longer_logs_the_one_that_was_not_cut_is_told() -> None:
     assert told is not None
     assert told.mistake == "n2 kept what n3 did not have"
     assert told.sentence == (
-        "n2 followed n3 in epoch 5 with a log that ended at 1,900, past the 886 of its leader, and cut "
-        "nothing."
+        "n2 followed n3 in epoch 5 with a log that ended at 1,900; that of n3 had ended at 886 when it took "
+        "over, and n2 did not cut its own to that."
     )
+
+
+def test_without_leader_epochs_the_last_that_led_before_counts() -> None:
+    """Profile zk08: all leaders have epoch 0, and the follower leads later itself."""
+    lines = [
+        leads("n3", 10.1, 0),
+        follows("n1", 10.5, 0),
+        leads("n1", 20, 0, 5_000),
+        follows("n3", 20.1, 0, 900),
+    ]
+    told = mechanism("log that was not cut").supported(Shown(lines, DIFFERENT).evidence)
+    assert told is not None
+    assert told.mistake == "n1 kept what n3 did not have"
+
+
+def test_without_leader_epochs_a_deposed_leader_is_told_without_them() -> None:
+    of = {"leader_before": led("n2", 0), "leader_after": led("n3", 0)}
+    lines = [follows("n2", 12.3, 0), cut("n2", 12.3)]
+    told = mechanism("deposed leader").supported(Shown(lines, of).evidence)
+    assert told is not None
+    assert told.sentence.startswith("n2 acknowledged as leader until 12.3 s, when n3 led since 10.1 s;")

@@ -52,11 +52,12 @@ def test_what_was_cut_in_virtual_time_is_told_with_its_lines(
     ]
     assert one["mechanism"][1:] == [
         "The records were gone when n1 took over at 10.339 s, in leader epoch 4.",
-        f"n1 had cut its log from offset {lost + 1} to {lost} at 10.324 s.",
+        f"n1 had cut its log from offset {lost + 1} to {lost}, its high watermark, at 10.324 s.",
         "n1 led from partition epoch 9 on.",
         f"When leader epoch 4 began, the logs ended at {lost} on n1, 11 on n2 and {lost} on n3.",
         f"n3 cut its log to {lost}.",
     ]
+    assert one["sentence"].endswith("; n1 had truncated to its high watermark")
     told = {(line["file"], line["number"], line["at_ns"]) for line in one["lines"]}
     assert {(line["file"], line["number"], line["time_ns"]) for line in cut} < told
     assert one["faults"], "power cuts and kills were in force"
