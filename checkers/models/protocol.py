@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from types import NoneType
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast
@@ -44,6 +44,11 @@ class Operation:
     inv: int
     ret: int | None
     outcome: Outcome = Outcome.OK
+    inv_ns: int | None = None
+    """When it was invoked by the clock of the test, where the history has times."""
+    ret_ns: int | None = None
+    more: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What else the completion says, by key: ``:link``, ``:position``, ``:error``."""
 
 
 class ModelError(Exception):
@@ -98,6 +103,13 @@ class Model(Generic[S]):
     failed_tell: ClassVar[bool] = False
     """Whether an operation of outcome FAIL is an observation of the object, as that of a compare-and-set that
     found another value. By default failed operations are left out: they did not happen."""
+
+    names_process: ClassVar[bool] = False
+    """Whether ``operation.process`` matters to a step: then equal operations of two processes are not the
+    same."""
+
+    jepsen: ClassVar[str] = ""
+    """Jepsen's or Knossos' name of it, if it has one."""
 
     def initial(self) -> S:
         """The state before the first operation."""
