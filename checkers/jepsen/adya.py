@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import did
-from wrackline.checkers.models.checker import Checker, Found, OperationError, Progress
+from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import Operation, frozen
 from wrackline.checkers.models.words import in_words
 
@@ -22,8 +22,7 @@ class Adya(Checker):
     jepsen: ClassVar[str] = "jepsen.tests.adya/g2-checker"
     cannot_see: ClassVar[str] = "a second insert whose outcome nobody knows"
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         keys: dict[Hashable, list[int]] = defaultdict(list)
         for place, one in enumerate(operations):
             succeeded = keys[frozen(_key(place, one))]
@@ -39,7 +38,6 @@ class Adya(Checker):
             "keys": len(keys),
             "keys with one insert": sum(len(places) == 1 for places in keys.values()),
         }
-        return found
 
 
 def _key(place: int, one: Operation) -> Any:

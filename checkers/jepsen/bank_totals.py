@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import did
-from wrackline.checkers.models.checker import Checker, Found, OperationError, Progress
+from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import ModelError, Operation, frozen
 from wrackline.checkers.models.words import in_words, several
 
@@ -35,8 +35,7 @@ class BankTotals(Checker):
         self._accounts = None if accounts is None else frozenset(map(frozen, accounts))
         self._negative = negative
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         first: int | None = None
         total = self._total
         lowest: Fraction | None = None
@@ -71,12 +70,13 @@ class BankTotals(Checker):
             found.figures |= {"lowest total": _number(lowest), "highest total": _number(highest)}
         if not reads and not found.problems:
             found.undecided = "nobody read the balances"
-        return found
 
     def _wrong(self, place: int, one: Operation, found: Found) -> bool:
         """Whether balances are missing, so that there is no sum, or accounts that there are not."""
         balances = _balances(place, one)
-        strange = [key for key in balances if self._accounts is not None and frozen(key) not in self._accounts]
+        strange = [
+            key for key in balances if self._accounts is not None and frozen(key) not in self._accounts
+        ]
         empty = [key for key, balance in balances.items() if balance is None]
         below = [key for key, balance in balances.items() if balance is not None and balance < 0]
         if strange:

@@ -1,4 +1,4 @@
-"""Causal consistency of one register in one causal order, and writes that are seen without what came before."""
+"""A register that one chain of operations uses, and writes that are seen without what was there before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import Origins, did, returned
-from wrackline.checkers.models.checker import Checker, Found, OperationError, Progress, counted
+from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import Operation, Outcome, frozen
 from wrackline.checkers.models.words import in_words
 
@@ -16,8 +16,7 @@ INIT = "init"
 
 
 class Causal(Checker):
-    """The operations of a key, one after another, take effect in that order: a read shows the last write before
-    it."""
+    """The operations of a key take effect one after another: a read shows the last write before it."""
 
     operations: ClassVar[Mapping[str, str]] = {
         "read-init": "read-init -> v: the first read of the key",
@@ -32,8 +31,7 @@ class Causal(Checker):
         """``initial``: what a key holds at first, beside nil."""
         self._initial = frozen(initial)
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         _refuse_overlap(operations)
         _check_links(operations, found)
         origins = Origins()
@@ -62,9 +60,10 @@ class Causal(Checker):
                 if value in (None, self._initial) or not why:
                     why = f"it held {in_words(holds if holds is not None else self._initial)} by then"
                     others = () if writer is None else (writer,)
-                found.add("wrong read", f"process {one.process} read {in_words(value)}, and {why}", *others, place)
+                found.add(
+                    "wrong read", f"process {one.process} read {in_words(value)}, and {why}", *others, place
+                )
         found.figures = {"reads": reads}
-        return found
 
 
 class CausalReverse(Checker):
@@ -78,8 +77,7 @@ class CausalReverse(Checker):
     jepsen: ClassVar[str] = "jepsen.tests.causal-reverse/checker"
     cannot_see: ClassVar[str] = "reads that miss only the latest writes, which are stale (set-full)"
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         origins = Origins()
         for place, one in enumerate(operations):
             if one.f == "write":
@@ -91,7 +89,7 @@ class CausalReverse(Checker):
         ]
         certain.sort(key=lambda one: one[0])
         reads = [place for place, one in enumerate(operations) if one.f == "read" and did(one)]
-        for place in counted(reads, "read", progress):
+        for place in found.counted(reads, "read"):
             one = operations[place]
             if not isinstance(one.result, list | tuple | set | frozenset | None):
                 raise OperationError(place, f":read needs a list of values, not {in_words(one.result)}")
@@ -112,14 +110,14 @@ class CausalReverse(Checker):
                 if since >= visible.inv:
                     break
                 if value not in shown:
+                    there, gone = in_words(visible.argument), in_words(hidden.argument)
                     sentence = (
-                        f"process {one.process} read {in_words(visible.argument)} and not {in_words(hidden.argument)}"
-                        ", which was there before that was written"
+                        f"process {one.process} read {there} and not {gone}, which was there before {there} "
+                        "was written"
                     )
                     found.add("causal reverse", sentence, earlier, later, place)
                     break
         found.figures = {"writes": len(origins.of), "reads": len(reads)}
-        return found
 
 
 def _refuse_overlap(operations: Sequence[Operation]) -> None:
@@ -129,8 +127,10 @@ def _refuse_overlap(operations: Sequence[Operation]) -> None:
         if not did(one):
             continue
         if before is not None and one.inv < returned(before):
-            why = f"it began before {before.f} of process {before.process} had returned; with many keys, say --independent"
-            raise OperationError(place, f"the operations of a key come one after another, and {why}")
+            why = f"this one began before :{before.f} of process {before.process} had returned"
+            raise OperationError(
+                place, f"a key has one operation at a time, and {why} (--independent: [key v])"
+            )
         before = one
 
 
@@ -143,6 +143,8 @@ def _check_links(operations: Sequence[Operation], found: Found) -> None:
         link = one.more.get("link", INIT)
         if link != INIT and last is not None and link != last[1].more.get("position", link):
             position = in_words(last[1].more["position"])
-            sentence = f"process {one.process} followed {in_words(link)}, and the one before it has {position}"
+            sentence = (
+                f"process {one.process} followed {in_words(link)}, and the one before it has {position}"
+            )
             found.add("broken link", sentence, last[0], place)
         last = place, one

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import did, returned
-from wrackline.checkers.models.checker import Checker, Found, OperationError, Progress
+from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import ModelError, Operation, Outcome
 from wrackline.checkers.models.words import in_words
 
@@ -31,8 +31,7 @@ class CounterBounds(Checker):
             raise ModelError(f"the initial value of a counter is a number, not {initial!r:.40}")
         self._initial = initial
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         adds = [
             (_number(place, one, one.argument), one)
             for place, one in enumerate(operations)
@@ -56,13 +55,12 @@ class CounterBounds(Checker):
                 sentence = f"process {one.process} read {value:,}, and the counter was {bound} then"
                 found.add("out of bounds", sentence, place)
         found.figures = {"reads": reads, "additions": len(adds)}
-        return found
 
 
 class _Sums:
     """The sum of all numbers before some time."""
 
-    def __init__(self, timed: Any) -> None:
+    def __init__(self, timed: Iterable[tuple[int, int]]) -> None:
         ordered = sorted(timed, key=lambda one: one[0])
         self._times = [time for time, _ in ordered]
         self._sums = [0, *accumulate(number for _, number in ordered)]

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import did, returned
-from wrackline.checkers.models.checker import Checker, Found, OperationError, Progress, counted
+from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import Operation, Outcome, frozen
 from wrackline.checkers.models.words import in_words
 
@@ -28,22 +28,18 @@ class LongFork(Checker):
     jepsen: ClassVar[str] = "jepsen.tests.long-fork/checker"
     cannot_see: ClassVar[str] = "keys that are written twice, and whether the order is that of time"
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         writes, reads = _divided(operations)
         twice = [key for key, places in writes.items() if len(places) > 1]
         if twice:
             place = writes[twice[0]][1]
-            found.undecided = (
-                f"key {in_words(_micro(place, operations[place])[0][1])} is written more than once, and then nil "
-                "and a value have no order"
-            )
+            key = in_words(_micro(place, operations[place])[0][1])
+            found.undecided = f"key {key} is written more than once: its reads have no order"
         order = _Order()
-        for place in counted(reads, "read", progress):
+        for place in found.counted(reads, "read"):
             _see(place, operations, writes, order, found)
         order.contradictions(operations, found)
         found.figures = {"keys": len(writes), "reads": len(reads)}
-        return found
 
 
 @dataclass(slots=True)
@@ -112,7 +108,9 @@ def _see(
         name, held = frozen(key), frozen(value)
         if values.setdefault(name, held) != held:
             both = f"{in_words(values[name])} and {in_words(value)}"
-            found.add("two values", f"process {one.process} read {both} of key {in_words(key)} at once", place)
+            found.add(
+                "two values", f"process {one.process} read {both} of key {in_words(key)} at once", place
+            )
         order.names[name] = key
     written = []
     for key, value in values.items():
@@ -121,7 +119,9 @@ def _see(
         may = [at for at in writes.get(key, ()) if frozen(_micro(at, operations[at])[0][2]) == value]
         if not any(operations[at].inv <= returned(one) for at in may):
             who = "nobody wrote it" if not may else "it was written only later"
-            what = f"process {one.process} read {in_words(value)} of key {in_words(order.names[key])}, and {who}"
+            what = (
+                f"process {one.process} read {in_words(value)} of key {in_words(order.names[key])}, and {who}"
+            )
             found.add("unexpected", what, *may[:1], place)
         elif len(writes[key]) == 1:
             written.append(key)
@@ -140,7 +140,9 @@ def _micro(place: int, one: Operation) -> list[tuple[str, Any, Any]]:
             case [str(f), key, held] if f in _READS or f in _WRITES:
                 found.append((f, key, held))
             case _:
-                raise OperationError(place, f":{one.f} needs [[:r k v] ..] or [[:w k v]], not {in_words(value)}")
+                raise OperationError(
+                    place, f":{one.f} needs [[:r k v] ..] or [[:w k v]], not {in_words(value)}"
+                )
     if not found:
         raise OperationError(place, f":{one.f} needs [[:r k v] ..] or [[:w k v]], and has none")
     return found

@@ -9,14 +9,13 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import did, returned
-from wrackline.checkers.models.checker import Checker, Found, OperationError, Progress, counted
+from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import Operation, Outcome
 from wrackline.checkers.models.words import in_words
 
 
 class Monotonic(Checker):
-    """Values rise with the times of their transactions, none is there twice, and none that was acknowledged is
-    missing in the last read."""
+    """Values rise with the times of their transactions, and the last read shows all that were told."""
 
     operations: ClassVar[Mapping[str, str]] = {
         "add": "add -> {:val n, :sts t}: a row that is there: the new one, or the one before it",
@@ -26,12 +25,11 @@ class Monotonic(Checker):
     jepsen: ClassVar[str] = "jepsen.cockroach.monotonic/check-monotonic"
     cannot_see: ClassVar[str] = "the order of rows with one time"
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         reads = [place for place, one in enumerate(operations) if one.f == "read" and did(one)]
         last = max(reads, key=lambda place: returned(operations[place]), default=None)
         rows: dict[Decimal, _Row] = {}
-        for place in counted(reads, "read", progress):
+        for place in found.counted(reads, "read"):
             read = _rows(place, operations[place])
             _order(place, operations[place], read, found)
             if place == last:
@@ -41,7 +39,6 @@ class Monotonic(Checker):
         else:
             _final(operations, last, rows, found)
         found.figures |= {"reads": len(reads), "rows": len(rows)}
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +100,9 @@ def _final(operations: Sequence[Operation], last: int, rows: Mapping[Decimal, _R
             possible.add(row.val)
     for val, place in acknowledged.items():
         if val not in rows:
-            sentence = f"{val}, which process {operations[place].process} was told of, is not in the last read"
+            sentence = (
+                f"{val}, which process {operations[place].process} was told of, is not in the last read"
+            )
             found.add("lost", sentence, place, last)
     for val, place in failed.items():
         if val in rows and val not in possible:

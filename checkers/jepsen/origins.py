@@ -50,8 +50,8 @@ class Origins:
                 known.acknowledged = place, one
 
     def missing(self, value: Any, seen_until: int) -> tuple[str, tuple[int, ...]]:
-        """Why nobody can have put what was seen until then, in words, and whose operations say so. Empty where
-        somebody can."""
+        """Why nobody can have put what was seen until then, in words, and the places of operations that tell
+        it. Empty where somebody can."""
         known = self.of.get(frozen(value))
         if known is None:
             return "nobody put it there", ()

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import Origins, did, returned
-from wrackline.checkers.models.checker import MOST_OF_RULE, Checker, Found, OperationError, Progress
+from wrackline.checkers.models.checker import MOST_OF_RULE, Checker, Found, OperationError
 from wrackline.checkers.models.protocol import Operation, Outcome, frozen
 from wrackline.checkers.models.words import in_words, several
 
 _OPERATIONS = {
     "enqueue": "enqueue v: v is in the queue",
-    "dequeue": "dequeue -> v: v was in it and is not any more; nil, :empty or :exhausted where nothing was in",
+    "dequeue": "dequeue -> v: v was in it and is not any more; nil or :empty where nothing was",
     "drain": "drain -> [v ..]: all that was in it, one after another, until it was empty",
 }
 _EMPTY = (None, "empty", "exhausted")
@@ -28,17 +28,15 @@ class Queue(Checker):
     jepsen: ClassVar[str] = "jepsen.checker/queue"
     cannot_see: ClassVar[str] = "values that never come out (total-queue), and their order (fifo-queue)"
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found, history = Found(), _Passages(operations)
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
+        history = _Passages(operations)
         _unexpected(operations, history, found)
         _too_many(operations, history, found)
         found.figures = {"enqueued": len(history.enqueues), "dequeued": len(history.taken)}
-        return found
 
 
 class TotalQueue(Checker):
-    """Each value whose enqueue was acknowledged comes out by the time when the queue is drained, and none that
-    nobody put in."""
+    """Each value that was acknowledged comes out before the queue is empty, and none that nobody put in."""
 
     operations: ClassVar[Mapping[str, str]] = _OPERATIONS
     promise: ClassVar[str] = "total"
@@ -46,12 +44,12 @@ class TotalQueue(Checker):
     cannot_see: ClassVar[str] = "the order of values, and losses that dequeues of unknown outcome may explain"
 
     def __init__(self, *, exactly_once: bool = False) -> None:
-        """``exactly_once``: whether a value that comes out more often than it went in is a problem; else it is
-        counted."""
+        """``exactly_once``: whether it is a problem that a value comes out more often than it went in; else
+        these are counted."""
         self._exactly_once = exactly_once
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found, history = Found(), _Passages(operations)
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
+        history = _Passages(operations)
         _unexpected(operations, history, found)
         duplicated = _too_many(operations, history, found if self._exactly_once else Found())
         outs = Counter(frozen(value) for _, value in history.taken)
@@ -67,7 +65,6 @@ class TotalQueue(Checker):
             "duplicated": duplicated,
         }
         _lost(operations, history, outs, found)
-        return found
 
 
 @dataclass(slots=True)
@@ -153,7 +150,8 @@ def _too_many(operations: Sequence[Operation], history: _Passages, found: Found)
         if inside and inside[0] <= returned(operations[places[0]]) and (more or early):
             duplicated += max(more, 1)
             often = (early[0] if early else len(inside)) + 1
-            sentence = f"{in_words(names[value])} came out {often} times, and had gone in at most {often - 1} by then"
+            went_in = f"and had gone in at most {often - 1} times by then"
+            sentence = f"{in_words(names[value])} came out {often} times, {went_in}"
             found.add("duplicate", sentence, *places[:often])
     return duplicated
 
@@ -170,9 +168,7 @@ def _lost(
             acknowledged[frozen(operations[place].argument)].append(place)
     missing, waiting = [], 0
     for value, places in acknowledged.items():
-        drained = [
-            place for place in places if emptied is not None and returned(operations[place]) < emptied
-        ]
+        drained = [place for place in places if emptied is not None and returned(operations[place]) < emptied]
         gone = max(0, len(drained) - outs.get(value, 0))
         if gone:
             missing.append(_Missing(drained[0], gone))
@@ -184,7 +180,9 @@ def _lost(
         found.figures["perhaps taken by a dequeue of unknown outcome"] = explained
     if number > explained and explained:
         named = several(operations[one.place].argument for one in missing)
-        sentence = f"{number} never came out, and dequeues of unknown outcome took {explained} at most: {named}"
+        sentence = (
+            f"{number} never came out, and dequeues of unknown outcome took {explained} at most: {named}"
+        )
         found.add("lost", sentence, *(one.place for one in missing[:MOST_OF_RULE]))
     elif number:
         for one in missing if not explained else ():
@@ -195,7 +193,6 @@ def _lost(
         found.figures["not taken"] = waiting
         if not found.problems:
             found.undecided = (
-                f"{waiting:,} acknowledged values never came out, and no drain or empty answer after them shows "
-                "that the queue was emptied"
+                f"{waiting:,} acknowledged values never came out, and no drain or empty answer after them "
+                "says that the queue was empty"
             )
-

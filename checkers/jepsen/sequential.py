@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from wrackline.checkers.jepsen.origins import Origins, did, returned
-from wrackline.checkers.models.checker import Checker, Found, OperationError, Progress
+from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import Operation, Outcome, frozen
 from wrackline.checkers.models.words import in_words
 
@@ -23,8 +23,7 @@ class Sequential(Checker):
     jepsen: ClassVar[str] = "jepsen.cockroach.sequential/checker"
     cannot_see: ClassVar[str] = "reads that are stale as a whole"
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         writes = Origins()
         for place, one in enumerate(operations):
             if one.f == "write":
@@ -52,13 +51,13 @@ class Sequential(Checker):
                 found.add("unexpected", sentence, *others, place)
             elif not all(there[first:]):
                 part, of = in_words(parts[first]), in_words(key)
-                sentence = f"process {one.process} read part {part} of {of}, and after that missed an earlier part"
+                sentence = (
+                    f"process {one.process} read part {part} of {of}, and after that missed an earlier part"
+                )
                 wrote = writes.of[frozen(key)].first
                 found.add("out of order", sentence, *(() if wrote is None else (wrote[0],)), place)
         found.figures = {"reads": reads, "whole": whole, "empty": none, "in part": reads - whole - none}
-        return found
 
 
 def _unknown(one: Operation) -> Operation:
     return Operation(one.process, one.f, one.argument, None, one.inv, None, Outcome.INFO)
-

@@ -11,8 +11,6 @@ from wrackline.checkers.models.checker import (
     Checker,
     Found,
     OperationError,
-    Progress,
-    counted,
     quantiles,
 )
 from wrackline.checkers.models.protocol import Operation, frozen
@@ -29,12 +27,11 @@ class FinalSet(Checker):
     jepsen: ClassVar[str] = "jepsen.checker/set"
     cannot_see: ClassVar[str] = "what earlier reads missed: set-full looks at all of them"
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         origins, reads = _read(operations)
         if not reads:
             found.undecided = "nobody read the set"
-            return found
+            return
         place = max(reads, key=lambda place: returned(operations[place]))
         last = operations[place]
         elements = _elements(place, last)
@@ -55,7 +52,6 @@ class FinalSet(Checker):
             "in the last read": len(elements),
             "recovered": recovered,
         }
-        return found
 
 
 class SetFull(Checker):
@@ -70,14 +66,13 @@ class SetFull(Checker):
         """``linearizable``: whether an element that a read misses and a later one shows is a problem."""
         self._linearizable = linearizable
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         origins, reads = _read(operations)
         contents: dict[int, frozenset[Hashable]] = {}
         first: dict[Hashable, int] = {}
         last: dict[Hashable, int] = {}
         # By their returns: the first and the last read that shows an element.
-        for place in counted(sorted(reads, key=lambda at: returned(operations[at])), "read", progress):
+        for place in found.counted(sorted(reads, key=lambda at: returned(operations[at])), "read"):
             contents[place] = elements = _elements(place, operations[place])
             new = elements - first.keys()
             _unexpected(new, place, operations[place], origins, found)
@@ -89,10 +84,9 @@ class SetFull(Checker):
             shown = returned(operations[first[value]]) if value in first else put.known_at
             if shown is not None:
                 known[value] = shown if put.known_at is None else min(shown, put.known_at)
-        absent = _last_absent(operations, contents, known, progress)
+        absent = _last_absent(operations, contents, known, found)
         seen = {value: returned(operations[place]) for value, place in last.items()}
         self._judge(operations, origins, known, seen, absent, found)
-        return found
 
     def _judge(
         self,
@@ -107,21 +101,23 @@ class SetFull(Checker):
         clock = _Clock(operations)
         late: dict[str, list[float]] = {"stable": [], "lost": []}
         for value, since in known.items():
-            missed = absent.get(value)
-            if missed is None:
+            missed, put = absent.get(value), origins.of[value]
+            if missed is None or put.first is None:
                 if value in seen:
                     stable += 1
                     late["stable"] += clock.between(since, since)
                 continue
-            read, put = operations[missed], origins.of[value]
-            place, added = put.acknowledged or put.first or (missed, read)
+            read = operations[missed]
+            place, added = put.acknowledged or put.first
             name = in_words(added.argument)
             shown = seen.get(value)
             if shown is not None and shown > read.inv:
                 stable, stale = stable + 1, stale + 1
                 late["stable"] += clock.between(since, read.inv)
                 if self._linearizable:
-                    sentence = f"{name} was there, process {read.process} missed it, and another read shows it"
+                    sentence = (
+                        f"{name} was there, process {read.process} missed it, and another read shows it"
+                    )
                     found.add("stale", sentence, place, missed)
             else:
                 last_shown = since if shown is None else max(since, shown)
@@ -164,19 +160,19 @@ def _last_absent(
     operations: Sequence[Operation],
     contents: Mapping[int, frozenset[Hashable]],
     known: Mapping[Hashable, int],
-    progress: Progress,
+    found: Found,
 ) -> dict[Hashable, int]:
     """Of each element the last read that misses it, of those that began after it was known to be there."""
-    found: dict[Hashable, int] = {}
+    last: dict[Hashable, int] = {}
     left = set(known)
-    for place in counted(sorted(contents, key=lambda place: -operations[place].inv), "read", progress):
+    for place in found.counted(sorted(contents, key=lambda place: -operations[place].inv), "read"):
         missed = left - contents[place]
         for element in missed:
             if known[element] < operations[place].inv:
-                found[element] = place
+                last[element] = place
         # An element that no earlier read began for after it was known is not looked for any more.
         left -= missed
-    return found
+    return last
 
 
 def _read(operations: Sequence[Operation]) -> tuple[Origins, list[int]]:

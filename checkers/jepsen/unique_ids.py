@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import ClassVar
 
 from wrackline.checkers.jepsen.origins import did
-from wrackline.checkers.models.checker import Checker, Found, Progress
+from wrackline.checkers.models.checker import Checker, Found
 from wrackline.checkers.models.protocol import Operation, frozen
 from wrackline.checkers.models.words import in_words
 
@@ -20,8 +20,7 @@ class UniqueIds(Checker):
     jepsen: ClassVar[str] = "jepsen.checker/unique-ids"
     cannot_see: ClassVar[str] = "identifiers that nobody was told"
 
-    def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        found = Found()
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
         given: dict[Hashable, list[int]] = defaultdict(list)
         for place, one in enumerate(operations):
             if did(one):
@@ -37,4 +36,3 @@ class UniqueIds(Checker):
             "acknowledged": sum(map(len, given.values())),
             "distinct": len(given),
         }
-        return found

@@ -1,7 +1,7 @@
 """What a checker is: a rule over all operations of an object that needs no search for their order.
 
 A model says how an object behaves, and whether a history fits it is a search. Many questions are smaller: do
-all reads show the same sum, did every value that went in come out? Each is one pass over the operations, and a
+all reads show the same sum, did every value that went in come out? Each is a pass over the operations, and a
 checker asks it. Those that Jepsen has are in ``wrackline.checkers.jepsen``, a page each.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from wrackline.checkers.models.protocol import ModelError, Operation
+from wrackline.checkers.models.protocol import ModelError, Operation, asked
 
 Progress: TypeAlias = Callable[[str], None]
 """Is called with a line that says what is being done."""
@@ -21,6 +21,7 @@ Progress: TypeAlias = Callable[[str], None]
 MOST_OF_RULE = 8
 """So many problems of a rule are told; all are counted."""
 _EVERY = 1000
+T = TypeVar("T")
 
 
 class OperationError(ModelError):
@@ -55,6 +56,7 @@ class Found:
     figures: dict[str, Any] = field(default_factory=dict)
     """What was counted or measured on the way, by name."""
     undecided: str = ""
+    progress: Progress = lambda _line: None
 
     def add(self, rule: str, sentence: str, *operations: int) -> None:
         """Add a problem. The same operation may be given twice and is told once."""
@@ -62,9 +64,16 @@ class Found:
         if self.counts[rule] <= MOST_OF_RULE:
             self.problems.append(Problem(rule, sentence, tuple(dict.fromkeys(operations))))
 
+    def counted(self, all_of: Sequence[T], what: str) -> Iterator[T]:
+        """The same one by one, with a line of progress for each thousand."""
+        for number, one in enumerate(all_of):
+            if number % _EVERY == 0:
+                self.progress(f"{what} {number:,} of {len(all_of):,}")
+            yield one
+
 
 class Checker(ABC):
-    """A rule over the operations of an object. Subclass it, write ``check`` and fill in what stands above it.
+    """A rule over the operations of an object. Subclass it, write ``judge`` and fill in what stands above it.
     The first sentence of the class's docstring says what the rule means."""
 
     operations: ClassVar[Mapping[str, str]] = {}
@@ -76,23 +85,20 @@ class Checker(ABC):
     cannot_see: ClassVar[str] = ""
     """What may be wrong all the same."""
 
-    @abstractmethod
     def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
-        """Check all operations of one object, in the order of their invocations.
+        """Check all operations of one object, in the order of their invocations. Raises OperationError,
+        ModelError."""
+        found = Found(progress=progress)
+        with asked(self, "judge()"):
+            self.judge(operations, found)
+        return found
+
+    @abstractmethod
+    def judge(self, operations: Sequence[Operation], found: Found) -> None:
+        """Add to ``found`` what is wrong with the operations.
 
         An operation of outcome FAIL did not happen; one of outcome INFO may have, at any time after its
         invocation, and a problem must be one in either case. Raises OperationError."""
-
-
-T = TypeVar("T")
-
-
-def counted(all_of: Sequence[T], what: str, progress: Progress) -> Iterator[T]:
-    """The same one by one, with a line of progress for each thousand."""
-    for number, one in enumerate(all_of):
-        if number % _EVERY == 0:
-            progress(f"{what} {number:,} of {len(all_of):,}")
-        yield one
 
 
 def quantiles(values: Iterable[float], points: Sequence[float] = (0, 0.5, 0.95, 0.99, 1)) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Locks and permits that have owners, as Hazelcast's tests with Jepsen have them.
 
-The owner of an operation is the ``:client`` of its value, ``{:client c, :fence n}``; where it has none, that of
-the other operations of the same process; where these have none either, the process itself.
+The owner of an operation is the ``:client`` of its value, ``{:client c, :fence n}``; where it has none, that
+of the other operations of the same process; where these have none either, the process itself.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class ReentrantMutex(_Lock):
     jepsen: ClassVar[str] = "jepsen.hazelcast/ReentrantMutex"
 
     def __init__(self, limit: int = 2) -> None:
-        """``limit``: how often the owner may hold it at once, as in Hazelcast's test; 0 for any number. Raises
+        """``limit``: how often the owner may hold it at once, 2 in Hazelcast's test; 0 for any number. Raises
         ModelError."""
         self._limit = _whole("limit", limit, 0)
 
@@ -156,7 +156,7 @@ class FencedMutex(_Lock):
     jepsen: ClassVar[str] = "jepsen.hazelcast/FencedMutex"
     _fenced: ClassVar[bool] = True
     operations: ClassVar[Mapping[str, str]] = {
-        "acquire": "acquire -> {:client c, :fence n}: the lock was free and is c's; n is above all fences before",
+        "acquire": "acquire -> {:client c, :fence n}: the lock was free and is c's; n is the highest fence",
         "release": "release -> {:client c}: the lock was c's and is free",
     }
 
@@ -172,7 +172,7 @@ class ReentrantFencedMutex(_Lock):
     }
 
     def __init__(self, limit: int = 2) -> None:
-        """``limit``: how often the owner may hold it at once, as in Hazelcast's test; 0 for any number. Raises
+        """``limit``: how often the owner may hold it at once, 2 in Hazelcast's test; 0 for any number. Raises
         ModelError."""
         self._limit = _whole("limit", limit, 0)
 
@@ -228,7 +228,9 @@ def _fence(operation: Operation) -> int:
     if fence is None:
         return 0
     if not isinstance(fence, int) or isinstance(fence, bool):
-        raise ModelError(f":acquire needs a number as :fence, not {fence!r:.40} (process {operation.process})")
+        raise ModelError(
+            f":acquire needs a number as :fence, not {fence!r:.40} (process {operation.process})"
+        )
     return max(fence, 0)
 
 
