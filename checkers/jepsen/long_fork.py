@@ -132,8 +132,14 @@ def _see(
 
 
 def _micro(place: int, one: Operation) -> list[tuple[str, Any, Any]]:
-    """The micro-operations of a transaction. Raises OperationError."""
-    value = one.result if did(one) else one.argument
+    """The micro-operations of a transaction: of reads that did happen, with what they got. Raises
+    OperationError."""
+    asked = _parsed(place, one, one.argument)
+    only_reads = all(f in _READS for f, _, _ in asked)
+    return _parsed(place, one, one.result) if only_reads and did(one) else asked
+
+
+def _parsed(place: int, one: Operation, value: Any) -> list[tuple[str, Any, Any]]:
     found = []
     for each in value if isinstance(value, list | tuple) else [value]:
         match each:

@@ -26,20 +26,20 @@ class Owners:
     """Whose each operation is."""
 
     def __init__(self, operations: Sequence[Operation] = ()) -> None:
-        self._of_process: dict[int, Hashable] = {}
+        self._of_process: dict[int, dict[Hashable, None]] = {}
         for one in operations:
             client = _client(one)
             if client is not None:
-                self._of_process.setdefault(one.process, client)
-        self._clients = tuple(dict.fromkeys(self._of_process.values()))
+                self._of_process.setdefault(one.process, {})[client] = None
+        self._clients = dict.fromkeys(client for every in self._of_process.values() for client in every)
 
     def of(self, operation: Operation) -> tuple[Hashable, ...]:
         """The owner, or all that it may be."""
         client = _client(operation)
-        if client is None:
-            client = self._of_process.get(operation.process)
         if client is not None:
             return (client,)
+        if operation.process in self._of_process:
+            return tuple(self._of_process[operation.process])
         if self._clients:  # owners have names here, and nobody knows this one's
             return (*self._clients, ("the client of process", operation.process))
         return (operation.process,)
