@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import Origins, did, returned
@@ -23,6 +23,7 @@ class Causal(Checker):
         "write": "write v: the register holds v",
         "read": "read -> v: the register holds v",
     }
+    puts: ClassVar[Collection[str]] = ("write",)
     promise: ClassVar[str] = "causal"
     jepsen: ClassVar[str] = "jepsen.tests.causal/check"
     cannot_see: ClassVar[str] = "causal orders that branch: each key has one chain of operations"
@@ -73,6 +74,7 @@ class CausalReverse(Checker):
         "write": "write v: v is there",
         "read": "read -> [v ..]: all that is there",
     }
+    puts: ClassVar[Collection[str]] = ("write",)
     promise: ClassVar[str] = "free of causal reverse"
     jepsen: ClassVar[str] = "jepsen.tests.causal-reverse/checker"
     cannot_see: ClassVar[str] = "reads that miss only the latest writes, which are stale (set-full)"

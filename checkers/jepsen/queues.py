@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ class Queue(Checker):
     """Each value that comes out went in before, and no more often than it went in."""
 
     operations: ClassVar[Mapping[str, str]] = _OPERATIONS
+    puts: ClassVar[Collection[str]] = ("enqueue",)
     promise: ClassVar[str] = "a queue"
     jepsen: ClassVar[str] = "jepsen.checker/queue"
     cannot_see: ClassVar[str] = "values that never come out (total-queue), and their order (fifo-queue)"
@@ -39,6 +40,7 @@ class TotalQueue(Checker):
     """Each value that was acknowledged comes out before the queue is empty, and none that nobody put in."""
 
     operations: ClassVar[Mapping[str, str]] = _OPERATIONS
+    puts: ClassVar[Collection[str]] = ("enqueue",)
     promise: ClassVar[str] = "total"
     jepsen: ClassVar[str] = "jepsen.checker/total-queue"
     cannot_see: ClassVar[str] = "the order of values, and losses that dequeues of unknown outcome may explain"

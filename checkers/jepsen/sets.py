@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import ClassVar
 
 from wrackline.checkers.jepsen.origins import Origins, did, returned
@@ -23,6 +23,7 @@ class FinalSet(Checker):
     """The last read shows each element whose add was acknowledged before it, and none that nobody added."""
 
     operations: ClassVar[Mapping[str, str]] = _OPERATIONS
+    puts: ClassVar[Collection[str]] = ("add",)
     promise: ClassVar[str] = "complete"
     jepsen: ClassVar[str] = "jepsen.checker/set"
     cannot_see: ClassVar[str] = "what earlier reads missed: set-full looks at all of them"
@@ -58,6 +59,7 @@ class SetFull(Checker):
     """Each element that was known to be there is found in the end, and how long that takes is measured."""
 
     operations: ClassVar[Mapping[str, str]] = _OPERATIONS
+    puts: ClassVar[Collection[str]] = ("add",)
     promise: ClassVar[str] = "complete"
     jepsen: ClassVar[str] = "jepsen.checker/set-full"
     cannot_see: ClassVar[str] = "elements that no read was begun for after they were known to be there"

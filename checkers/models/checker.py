@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -78,6 +78,8 @@ class Checker(ABC):
 
     operations: ClassVar[Mapping[str, str]] = {}
     """The operations that it knows, each with one line that describes it. Others are refused."""
+    puts: ClassVar[Collection[str]] = ()
+    """Those whose ``:ok`` says what they put there."""
     promise: ClassVar[str] = "in order"
     """What a history without problems is, behind "is" and "is not"."""
     jepsen: ClassVar[str] = ""

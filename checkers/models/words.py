@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable
 from typing import Any
 
-_WORD = re.compile(r"[\w.*+!?/-]+")
+from wrackline.values import spelt
 
 
 def in_words(value: Any, most: int = 40) -> str:
     """A value as EDN has it, cut short."""
-    text = _text(value)
+    text = spelt(value)
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
@@ -21,20 +20,3 @@ def several(values: Iterable[Any], most: int = 5) -> str:
     more = len(every) - most
     some = ", ".join(in_words(one) for one in every[:most])
     return f"{some} and {more:,} more" if more > 0 else some
-
-
-def _text(value: Any) -> str:
-    match value:
-        case None:
-            return "nil"
-        case bool():
-            return "true" if value else "false"
-        case list() | tuple():
-            return "[" + " ".join(_text(one) for one in value) + "]"
-        case Mapping():
-            return "{" + ", ".join(f"{_text(key)} {_text(one)}" for key, one in value.items()) + "}"
-        case Set():
-            return "#{" + " ".join(sorted(map(_text, value))) + "}"
-        case str() if _WORD.fullmatch(value):
-            return value
-    return repr(value)
