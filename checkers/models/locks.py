@@ -48,7 +48,8 @@ class Owners:
 def _client(operation: Operation) -> Hashable:
     for value in (operation.result, operation.argument):
         if isinstance(value, Mapping) and value.get("client") is not None:
-            return frozen(value["client"])
+            client: Hashable = frozen(value["client"])
+            return client
     return None
 
 

@@ -16,6 +16,7 @@ UNSEEN = frozenset[Hashable]({Unseen.UNSEEN})
 class Set(Model[frozenset[Hashable]]):
     """A set of values. A state is a frozenset of them."""
 
+    jepsen: ClassVar[str] = "knossos.model/set"
     operations: ClassVar[Mapping[str, str]] = {
         "add": "add v: v is in the set",
         "remove": "remove v: v is not in the set, whether or not it was",

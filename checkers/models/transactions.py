@@ -27,6 +27,7 @@ class MultiRegister(Model[Held]):
     """Registers that are read and written several at a time. A state is a frozenset of (key, value), without
     those that hold what they held at first."""
 
+    jepsen: ClassVar[str] = "knossos.model/multi-register"
     operations: ClassVar[Mapping[str, str]] = {
         "txn": "txn [[:r k nil] [:w k v] ..] -> [[:r k v] ..]: all of it at once, one after another"
     }

@@ -11,7 +11,7 @@ from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.models.protocol import Operation as Read
 from wrackline.history.jepsen.ops import NamedProcess
 
-EXACT, SEARCH, KNOSSOS, ELLE = "exact", "search", "Knossos", "Elle"
+EXACT, SEARCH, CHECKER, KNOSSOS, ELLE = "exact", "search", "checker", "Knossos", "Elle"
 """Who decided."""
 
 
@@ -66,11 +66,12 @@ def shown(value: Any, most: int = 40) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an exact check found: operations that are impossible together, whatever the others did."""
+    """What an exact check or a checker found: operations that are impossible together, whatever the others
+    did."""
 
     rule: str
     about: str
-    """The value or the offset, where that says more than the operations."""
+    """The value or the offset, where that says more than the operations; of a checker, a sentence."""
     operations: tuple[Operation, ...]
 
 
@@ -149,7 +150,7 @@ class Verdict:
     by: str
     operations: int
     promise: str = "linearizable"
-    """What it is, or is not: linearizable, strict-serializable, ..."""
+    """What it is, or is not: linearizable, strict-serializable, complete, ..."""
     why: str = ""
     """Of an unknown answer: which limit was reached."""
     problems: tuple[Problem, ...] = ()
@@ -161,6 +162,8 @@ class Verdict:
     """Operations at the time of what is wrong, for the drawing."""
     note: str = ""
     """What else should be known of how it was decided."""
+    figures: dict[str, Any] = field(default_factory=dict)
+    """What a checker counted and measured, by name; of several, a map."""
     seconds: float = 0.0
 
     @property

@@ -14,11 +14,13 @@ from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
-from wrackline.checkers.models.loading import known, load
-from wrackline.checkers.models.protocol import ModelError, Operation
+from wrackline.checkers.models.checker import Checker
+from wrackline.checkers.models.loading import known, load_decider
+from wrackline.checkers.models.protocol import Model, ModelError, Operation
 from wrackline.harness.check.answers import ELLE, Judged, Verdict
 from wrackline.harness.check.elle import anomalies, decided_by_us
 from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
+from wrackline.harness.check.rules import decide_by_rule
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions
 from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
@@ -28,6 +30,7 @@ from wrackline.values import spelt
 NOTHING = "there is no operation of a client in it; nothing to judge"
 _ENDINGS = (".edn", ".json", ".jsonl")
 _NO_HISTORIES = ("results.edn",)
+_BANK = "bank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Question:
     independent: bool = False
     holes: bool = False
     initial: Any = None
+    total: Any = None
+    """What all accounts have together."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Arguments of the model."""
     consistency: str = "strict-serializable"
@@ -55,6 +60,7 @@ class Judge:
         """Raises ModelError."""
         self._question, self._progress = question, progress
         self._jvm: Bridge | None = None
+        self._checker: Checker | None = None
         self._stack = ExitStack()
         self._asking = self._prepared()
 
@@ -77,15 +83,24 @@ class Judge:
         settings = dict(asked.settings)
         if asked.initial is not None:
             settings["initial"] = asked.initial
+        if asked.total is not None:
+            if asked.model == _BANK:
+                raise ModelError(
+                    f"{_BANK} decides about each balance; --total is of bank-totals, the sums alone"
+                )
+            settings["total"] = asked.total
         if not own and settings:
             raise ModelError(f"model {asked.model} takes no {', '.join(settings)}")
         if asked.by in ("knossos", "both") and asked.model not in _of_knossos():
             raise ModelError(f"Knossos has no model {asked.model}, only {', '.join(_of_knossos())}")
-        if asked.by == "search" and not own:
+        decider = load_decider(asked.model, **settings) if own else None
+        if isinstance(decider, Checker):
+            self._checker = decider
+        if asked.by == "search" and not isinstance(decider, Model):
             raise ModelError(f"our own search has no model {asked.model}; leave --by out")
         return Asking(
             asked.model,
-            load(asked.model, **settings) if own else None,
+            decider if isinstance(decider, Model) else None,
             asked.by,
             asked.initial,
             asked.holes,
@@ -153,6 +168,9 @@ class Judge:
     def _decide(self, key: Any, done: Sequence[Operation]) -> Iterator[Verdict]:
         """Raises TextError, ModelError, JvmUnavailable."""
         asking = self._asking
+        if self._checker is not None:
+            yield decide_by_rule(key, done, asking.name, self._checker, self._progress)
+            return
         assert asking.model is not None
         yield from decide(Subject(key, done, asked(done, asking.name, asking.model)), asking)
 
@@ -210,7 +228,7 @@ def _of_knossos() -> tuple[str, ...]:
 
 
 def models() -> tuple[str, ...]:
-    """The names of all models that come with Wrackline or are installed."""
+    """The names of all models and checkers that come with Wrackline or are installed."""
     return (*known(), *ELLE_MODELS)
 
 

@@ -26,6 +26,7 @@ from wrackline.checkers.jvm.calls import (
     Transactions,
     TransactionsBuilder,
 )
+from wrackline.checkers.models.checker import Checker
 from wrackline.checkers.models.protocol import Model as AnyModel
 from wrackline.checkers.models.protocol import Operation, Outcome
 from wrackline.checkers.models.queues import NOTHING as FOUND_NOTHING
@@ -46,7 +47,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
 _PUTS = ("write", "enqueue")
 
 
-def asked(done: Sequence[Operation], name: str, model: AnyModel[Any]) -> list[Operation]:
+def asked(done: Sequence[Operation], name: str, model: AnyModel[Any] | Checker) -> list[Operation]:
     """The same operations in the model's own words, each with what it did: what was put is what the
     completion says of it. Raises TextError for an operation that the model has no words for."""
     words = _WORDS.get(name, {})

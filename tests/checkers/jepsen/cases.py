@@ -494,7 +494,7 @@ FORKS = [
     Case(
         "long-fork",
         "two values at once",
-        [*writes("x"), *done(1, "read", [], [["r", "x", None], ["r", "x", 1]])],
+        [*writes("x"), *done(1, "read", r(x=None), [["r", "x", None], ["r", "x", 1]])],
         ["two values"],
     ),
     Case(

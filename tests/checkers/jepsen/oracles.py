@@ -272,14 +272,16 @@ def lock(limit: int, fenced: bool, permits: int = 0) -> Possible:
         unknown = [one for one in history if one.outcome is INFO]
         told = [(one.process, one.result["client"]) for one in certain if "client" in one.result]
         for some in _subsets(unknown):
-            for whose in product(*[_owners(one, told) for one in some]):
-                left = [(one, one.result.get("client", one.process)) for one in certain]
-                if _placed([*left, *zip(some, whose, strict=True)], (), (0, 0)):
+            every = [*certain, *some]
+            for whose in product(*[_owners(one, told) for one in every]):
+                if _placed([*zip(every, whose, strict=True)], (), (0, 0)):
                     return True
         return False
 
     def _owners(one: Operation, told: Sequence[tuple[int, Any]]) -> set[Any]:
-        """Who may have done what nobody knows the outcome of."""
+        """Who may have done it."""
+        if one.outcome is OK and "client" in one.result:
+            return {one.result["client"]}
         every = {client for process, client in told if process == one.process}
         return every or {client for _, client in told} | {one.process}
 

@@ -242,7 +242,9 @@ def rows(chance: Random) -> World:
         return ("add" if chance.random() < 0.6 else "read"), None
 
     def change(chance: Random, one: Operation) -> Any:
-        if one.f != "read" or not one.result:
+        if one.f == "add":
+            return one.result or {"val": len(held), "sts": str(next(clock))}
+        if not one.result:
             return one.result
         found = [dict(row) for row in one.result]
         match chance.randrange(4):
