@@ -11,6 +11,7 @@ from wrackline.checkers.jepsen.origins import did
 from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import ModelError, Operation, frozen
 from wrackline.checkers.models.words import in_words, several
+from wrackline.values import key_of
 
 
 class BankTotals(Checker):
@@ -75,7 +76,9 @@ class BankTotals(Checker):
         """Whether balances are missing, so that there is no sum, or accounts that there are not."""
         balances = _balances(place, one)
         strange = [
-            key for key in balances if self._accounts is not None and frozen(key) not in self._accounts
+            key
+            for key in balances
+            if self._accounts is not None and key_of(frozen(key)) not in self._accounts
         ]
         empty = [key for key, balance in balances.items() if balance is None]
         below = [key for key, balance in balances.items() if balance is not None and balance < 0]

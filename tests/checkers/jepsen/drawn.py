@@ -140,10 +140,10 @@ def changed(
             case 4:
                 del found[place]
             case 5:
-                for at, other in enumerate(found):
-                    if other.outcome is FAIL and other.f not in ("read", "dequeue", "drain", "generate"):
-                        said = values(chance, replace(other, result=other.argument))
-                        found[at] = replace(other, outcome=OK, result=said)
+                for at, refused in enumerate(found):
+                    if refused.outcome is FAIL and refused.f not in ("read", "dequeue", "drain", "generate"):
+                        said = values(chance, replace(refused, result=refused.argument))
+                        found[at] = replace(refused, outcome=OK, result=said)
                         break
             case 6:
                 times = sorted(chance.sample(range(1, 40), 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from itertools import count
 from random import Random
@@ -97,7 +97,7 @@ def queue(chance: Random) -> World:
             return drain()
         return held.pop(chance.randrange(len(held))) if held else "empty"
 
-    def drain() -> Iterator[Any]:
+    def drain() -> Generator[None, None, Any]:
         got = []
         while held:
             got.append(held.pop(0))
@@ -198,13 +198,13 @@ def parts(_chance: Random) -> World:
     there: set[str] = set()
     numbers = count()
 
-    def write(key: int) -> Iterator[Any]:
+    def write(key: int) -> Generator[None, None, Any]:
         for part in range(3):
             there.add(f"{key}_{part}")
             yield
         return key
 
-    def read(key: int) -> Iterator[Any]:
+    def read(key: int) -> Generator[None, None, Any]:
         found = []
         for part in (2, 1, 0):
             name = f"{key}_{part}"

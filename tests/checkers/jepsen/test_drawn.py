@@ -62,15 +62,16 @@ def answer(trial: Trial, history: Sequence[Operation]) -> Answer:
     return search(history, decider, deadline_s=20).answer
 
 
-def draw(trial: Trial, seed: int, *, wrong: bool) -> list[Operation]:
+def draw(trial: Trial, seed: int, *, wrong: bool, longer: int = 1) -> list[Operation]:
+    """``longer``: so many times as many clients and operations as can be tried out."""
     chance = Random(seed)
     world = trial.world(chance)
     history = simulate(
         world.server,
         world.draw,
         chance,
-        clients=world.clients,
-        operations=chance.randint(2, world.operations),
+        clients=world.clients * longer if world.clients > 1 else 1,
+        operations=chance.randint(2, world.operations) * longer * longer,
         last=world.last,
     )
     return changed(history, chance, world.change, moves=world.moves) if wrong else history
@@ -99,6 +100,8 @@ def differences(found: Counter[str]) -> list[str]:
 def test_a_server_that_keeps_its_promise_is_never_called(trial: Trial) -> None:
     for seed in range(60):
         assert answer(trial, draw(trial, seed, wrong=False)) is not Answer.INVALID, seed
+    for seed in range(10):
+        assert answer(trial, draw(trial, seed, wrong=False, longer=3)) is not Answer.INVALID, seed
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=NAMES)
@@ -114,4 +117,6 @@ def test_what_is_called_is_what_is_impossible(trial: Trial) -> None:
 def test_at_length(trial: Trial) -> None:
     for seed in range(3000):
         assert answer(trial, draw(trial, seed, wrong=False)) is not Answer.INVALID, seed
+    for seed in range(300):
+        assert answer(trial, draw(trial, seed, wrong=False, longer=4)) is not Answer.INVALID, seed
     assert not differences(tally(trial, range(3000), wrong=True))
