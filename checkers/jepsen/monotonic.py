@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from wrackline.checkers.jepsen.origins import did, returned
+from wrackline.checkers.jepsen.origins import did, last_read, returned
 from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import Operation, Outcome
 from wrackline.checkers.models.words import in_words
@@ -27,7 +27,7 @@ class Monotonic(Checker):
 
     def judge(self, operations: Sequence[Operation], found: Found) -> None:
         reads = [place for place, one in enumerate(operations) if one.f == "read" and did(one)]
-        last = max(reads, key=lambda place: returned(operations[place]), default=None)
+        last = last_read(operations, reads)
         rows: dict[Decimal, _Row] = {}
         for place in found.counted(reads, "read"):
             read = _rows(place, operations[place])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,3 +75,8 @@ def returned(one: Operation) -> int:
 def did(one: Operation) -> bool:
     """Whether the operation happened for certain."""
     return one.outcome is Outcome.OK and one.ret is not None
+
+
+def last_read(operations: Sequence[Operation], reads: Iterable[int]) -> int | None:
+    """The place of the read that returned last, of those at these places."""
+    return max(reads, key=lambda place: (returned(operations[place]), operations[place].inv), default=None)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from wrackline.checkers.jepsen.origins import Origins, did, returned
 from wrackline.checkers.models.checker import MOST_OF_RULE, Checker, Found, OperationError
 from wrackline.checkers.models.protocol import Operation, Outcome, frozen
+from wrackline.checkers.models.queues import NOTHING
 from wrackline.checkers.models.words import in_words, several
 
 _OPERATIONS = {
@@ -17,7 +18,8 @@ _OPERATIONS = {
     "dequeue": "dequeue -> v: v was in it and is not any more; nil or :empty where nothing was",
     "drain": "drain -> [v ..]: all that was in it, one after another, until it was empty",
 }
-_EMPTY = (None, "empty", "exhausted")
+_EMPTY = ("empty", "exhausted")
+"""``:error`` of a dequeue that failed since nothing was in."""
 
 
 class Queue(Checker):
@@ -97,7 +99,7 @@ class _Passages:
             elif did(one):
                 self._took(place, one)
             elif one.outcome is Outcome.FAIL:
-                if one.more.get("error") in _EMPTY[1:]:
+                if one.more.get("error") in _EMPTY:
                     self.empty.append(place)
             elif one.f == "drain":
                 self.unknown_drains += 1
@@ -111,7 +113,7 @@ class _Passages:
                 raise OperationError(place, f":drain needs a list of values, not {in_words(one.result)}")
             self.taken += [(place, value) for value in one.result or ()]
             self.empty.append(place)
-        elif one.result in _EMPTY:
+        elif one.result in NOTHING:
             self.empty.append(place)
         else:
             self.taken.append((place, one.result))

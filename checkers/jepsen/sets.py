@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import ClassVar
 
-from wrackline.checkers.jepsen.origins import Origins, did, returned
+from wrackline.checkers.jepsen.origins import Origins, did, last_read, returned
 from wrackline.checkers.models.checker import (
     Checker,
     Found,
@@ -30,10 +30,10 @@ class FinalSet(Checker):
 
     def judge(self, operations: Sequence[Operation], found: Found) -> None:
         origins, reads = _read(operations)
-        if not reads:
+        place = last_read(operations, reads)
+        if place is None:
             found.undecided = "nobody read the set"
             return
-        place = max(reads, key=lambda place: returned(operations[place]))
         last = operations[place]
         elements = _elements(place, last)
         _unexpected(elements, place, last, origins, found)

@@ -35,7 +35,7 @@ from wrackline.values import Initial, Text, Truth, spelt
 
 ELLE_MODELS = ("list-append", "rw-register")
 _REGISTERS = (Model.REGISTER, Model.CAS_REGISTER)
-_QUEUES = (Model.FIFO_QUEUE, Model.UNORDERED_QUEUE)
+_QUEUES = (Model.FIFO_QUEUE, Model.UNORDERED_QUEUE, "queue", "total-queue")
 _WRITES = {"r": False, "read": False, "w": True, "write": True}
 _OF_REGISTERS = {"r": "read", "w": "write"}
 _WORDS: Mapping[str, Mapping[str, str]] = {

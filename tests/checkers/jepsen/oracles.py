@@ -73,7 +73,7 @@ def _from_somewhere(history: History, add: str) -> bool:
 
 
 def final_set(history: History) -> bool:
-    reads = sorted(_ok(history, "read"), key=_end)
+    reads = sorted(_ok(history, "read"), key=lambda one: (_end(one), one.inv))
     if not reads:
         return True
     last = reads[-1]
@@ -248,7 +248,7 @@ def sequential(history: History) -> bool:
 
 
 def monotonic(history: History) -> bool:
-    reads = sorted(_ok(history, "read"), key=_end)
+    reads = sorted(_ok(history, "read"), key=lambda one: (_end(one), one.inv))
     for read in reads:
         for earlier, later in combinations(read.result, 2):
             if earlier["val"] == later["val"] or int(earlier["sts"]) > int(later["sts"]):

@@ -69,7 +69,10 @@ def test_a_built_in_one_by_its_name() -> None:
         ("no.such:Model", "cannot be loaded: ModuleNotFoundError: No module named 'no'"),
         ("{mine}:Holding", "cannot be made: TypeError: "),
         ("{mine}:broken", "cannot be made: TypeError: 'float' object is not callable"),
-        ("builtins:dict", "is {{}}, no wrackline.api.Model and no wrackline.api.Checker; subclass one of them"),
+        (
+            "builtins:dict",
+            "is {{}}, no wrackline.api.Model and no wrackline.api.Checker; subclass one of them",
+        ),
     ],
 )
 def test_what_cannot_be_loaded_is_one_clear_line(mine: Path, reference: str, wrong: str) -> None:

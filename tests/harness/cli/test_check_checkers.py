@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.checkers.jepsen.cases import CASES, UNDECIDED, Case
+from tests.checkers.jepsen.events import done
 from wrackline.harness.cli.check import check_command
 from wrackline.harness.cli.main import main
 
@@ -236,6 +237,12 @@ def test_total_is_what_all_accounts_have(tmp_path: Path) -> None:
     file = written(tmp_path, [(0, "invoke", "read", None), (0, "ok", "read", {"a": 50, "b": 30})], "edn")
     assert check(file, "-m", "bank-totals", "--total", "80").return_value == 0
     assert check(file, "-m", "bank-totals", "--total", "81").return_value == 1
+
+
+@pytest.mark.parametrize(("out", "code"), [("empty", 0), ("other", 1)])
+def test_a_text_of_json_that_is_put_in_is_no_word_for_empty(tmp_path: Path, out: str, code: int) -> None:
+    events = [*done(0, "enqueue", "empty"), *done(0, "dequeue", None, out), *done(0, "drain", None, [])]
+    assert check(written(tmp_path, events, "jsonl"), "-m", "total-queue").return_value == code
 
 
 def test_a_checker_of_ones_own(tmp_path: Path) -> None:
