@@ -62,7 +62,7 @@ def test_a_built_in_one_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("reference", "wrong"),
     [
-        ("conuter", "there is no model 'conuter'; there are bank, "),
+        ("conuter", "there is no model 'conuter'; there are adya, "),
         ("{mine}", "names a file but no model in it: say {mine}:NAME"),
         ("{mine}:Lihgt", "there is no Lihgt in {mine}"),
         ("{mine}.py:Light", "cannot be loaded: FileNotFoundError: there is no file {mine}.py"),
