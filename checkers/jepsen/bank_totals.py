@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -49,7 +49,7 @@ class BankTotals(Checker):
             if self._wrong(place, one, found):
                 continue
             balances = _balances(place, one)
-            total_here = sum((Fraction(str(balance)) for balance in balances.values()), Fraction())
+            total_here = _sum(balances.values())
             lowest = total_here if lowest is None else min(lowest, total_here)
             highest = total_here if highest is None else max(highest, total_here)
             if total is None:
@@ -99,6 +99,13 @@ def _balances(place: int, one: Operation) -> Mapping[Any, Any]:
             what = f"account {in_words(account)} has {in_words(balance)}"
             raise OperationError(place, f":read needs numbers as balances; {what}")
     return one.result
+
+
+def _sum(balances: Collection[Any]) -> Fraction:
+    """The exact sum: of a float, what it is written as."""
+    if all(type(balance) is int for balance in balances):
+        return Fraction(sum(balances))
+    return sum((Fraction(str(balance)) for balance in balances), Fraction())
 
 
 def _is_number(value: Any) -> bool:

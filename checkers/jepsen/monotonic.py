@@ -6,12 +6,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from wrackline.checkers.jepsen.origins import did, last_read, returned
 from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.protocol import Operation, Outcome
 from wrackline.checkers.models.words import in_words
+
+Number: TypeAlias = int | Decimal
 
 
 class Monotonic(Checker):
@@ -28,7 +30,7 @@ class Monotonic(Checker):
     def judge(self, operations: Sequence[Operation], found: Found) -> None:
         reads = [place for place, one in enumerate(operations) if one.f == "read" and did(one)]
         last = last_read(operations, reads)
-        rows: dict[Decimal, _Row] = {}
+        rows: dict[Number, _Row] = {}
         for place in found.counted(reads, "read"):
             read = _rows(place, operations[place])
             _order(place, operations[place], read, found)
@@ -43,15 +45,18 @@ class Monotonic(Checker):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    val: Decimal
-    sts: Decimal | None
+    val: Number
+    sts: Number | None
     """The time of its transaction; None where the history does not say it."""
-    name: str
+
+    @property
+    def name(self) -> str:
+        return f"value {self.val}" + ("" if self.sts is None else f" (time {self.sts})")
 
 
 def _order(place: int, one: Operation, rows: Sequence[_Row], found: Found) -> None:
     """Adds what is wrong in one read."""
-    seen: set[Decimal] = set()
+    seen: set[Number] = set()
     for row in rows:
         if row.val in seen:
             found.add("duplicate", f"process {one.process} read {row.name} more than once", place)
@@ -64,7 +69,7 @@ def _order(place: int, one: Operation, rows: Sequence[_Row], found: Found) -> No
     # Rows of one time have no order: each is held against the largest value of the times before.
     largest: _Row | None = None
     group: _Row | None = None
-    for row in sorted(timed, key=lambda row: (row.sts or Decimal(), row.val)) if timed else rows:
+    for row in sorted(timed, key=lambda row: (row.sts or 0, row.val)) if timed else rows:
         if group is not None and (row.sts is None or row.sts != group.sts):
             largest = group if largest is None or group.val > largest.val else largest
             group = None
@@ -74,11 +79,11 @@ def _order(place: int, one: Operation, rows: Sequence[_Row], found: Found) -> No
             found.add("values out of order", sentence, place)
 
 
-def _final(operations: Sequence[Operation], last: int, rows: Mapping[Decimal, _Row], found: Found) -> None:
+def _final(operations: Sequence[Operation], last: int, rows: Mapping[Number, _Row], found: Found) -> None:
     """Adds what is missing in the last read, and what should be."""
     read = operations[last]
-    acknowledged: dict[Decimal, int] = {}
-    failed: dict[Decimal, int] = {}
+    acknowledged: dict[Number, int] = {}
+    failed: dict[Number, int] = {}
     possible: set[Hashable] = set()
     recovered = 0
     for place, one in enumerate(operations):
@@ -126,16 +131,17 @@ def _rows(place: int, one: Operation) -> list[_Row]:
 def _maybe(row: Any) -> _Row | None:
     """A row, if it is one: a map with :val and :sts, or the value alone."""
     if isinstance(row, Mapping):
-        val, sts = _number(row.get("val")), row.get("sts")
-        if val is None or (sts is not None and _number(sts) is None):
-            return None
-        return _Row(val, _number(sts), f"value {val} (time {in_words(sts)})")
+        val, time = _number(row.get("val")), row.get("sts")
+        sts = None if time is None else _number(time)
+        return None if val is None or (time is not None and sts is None) else _Row(val, sts)
     val = _number(row)
-    return None if val is None else _Row(val, None, f"value {val}")
+    return None if val is None else _Row(val, None)
 
 
-def _number(value: Any) -> Decimal | None:
+def _number(value: Any) -> Number | None:
     """The number, also of one that is written as text: times of 96 bits are."""
+    if type(value) is int or (isinstance(value, str) and value.isdecimal()):
+        return int(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return None
     try:
