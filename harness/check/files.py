@@ -22,6 +22,7 @@ from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions
 from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
+from wrackline.history.jepsen.foreign import CLIENTS
 from wrackline.history.jepsen.text import TextError
 from wrackline.values import spelt
 
@@ -216,7 +217,8 @@ def models() -> tuple[str, ...]:
 
 def histories(given: Sequence[Path]) -> list[Path]:
     """The files, and those of the folders: each history.edn (or history.*.json ...) below one, as in Jepsen's
-    store; where there is none, each .edn, .json and .jsonl file in it. Raises TextError."""
+    store; where there is none, each .edn, .json and .jsonl file in it. A folder with the operations of etcd's
+    clients is one history. Raises TextError."""
     found: dict[Path, Path] = {}
     for one in given:
         files = _in_folder(one) if one.is_dir() else [one]
@@ -226,6 +228,9 @@ def histories(given: Sequence[Path]) -> list[Path]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
+    of_etcd = sorted({file.parents[1] for file in folder.rglob(CLIENTS)})
+    if of_etcd:
+        return of_etcd
     below = [file for file in folder.rglob("history*") if file.is_file() and _is_history(file)]
     found = below or [file for file in folder.iterdir() if file.is_file() and _is_history(file)]
     if not found:
