@@ -3,8 +3,8 @@ and the transactions of dbcop and PolySI.
 
 Porcupine's ``[]Operation`` as JSON
     ``{"ClientId": 0, "Input": .., "Call": 1, "Output": .., "Return": 2}``, in an array or one after another.
-    An input has an operation (``get``, ``put``, ``append``, ``delete``, ``read``, ``write``, ``cas``, or 0, 1,
-    2 for get, put, append), a value and maybe a key: with one it is for the model ``kv``, else for a register.
+    An input has an operation (``get``, ``put``, ``append``, ``delete``, ``read``, ``write``, ``cas``, or 0,
+    1, 2 for get, put, append), a value and maybe a key: with one it is for ``kv``, else for a register.
     What has not returned has no ``Return``, or 0, or the largest int64.
 etcd's ``client-N/operations.json``
     The same with etcd's requests, for ``kv``: puts, deletes and reads of a key. Of a transaction each key is

@@ -34,7 +34,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LONG = re.compile(rb"\d{20}")
 """orjson reads an integer beyond 64 bits as a float, which has no room for all of its digits."""
 _EDN = re.compile(rb"\s*[\[(]?\s*(?:\{\s*:|[#;])")
-_JSON = re.compile(r'\s*\{\s*"[^"]*"\s*:')
+_JSON = re.compile(r'\s*(?:\[\s*)?\{\s*"[^"]*"\s*:(?:\s*["\d\[{-]|\s+[tfn])')
 _SPACE = re.compile(r"[\s,]*")
 
 
@@ -56,7 +56,7 @@ def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> It
     try:
         with path.open("rb") as raw:
             file = _unpacked(raw, path)
-            operations = of_json(_read_json(file, path)) if json_ else _read_text(file, path)
+            operations = of_json(_read_json(file.read(), path)) if json_ else _read_text(file, path)
             if path.match(CLIENTS) and len(list(path.parents[1].glob(CLIENTS))) > 1:
                 raise TextError(f"{path}: one client of several; give the folder of all: {path.parents[1]}")
             for done, operation in enumerate(operations, 1):
@@ -84,7 +84,7 @@ def _of_clients(folder: Path) -> Iterator[Operation]:
 
     def items() -> Iterator[Any]:
         for path in sorted(folder.glob(CLIENTS)):
-            yield from _read_json(path.open("rb"), path)
+            yield from _read_json(path.read_bytes(), path)
 
     try:
         yield from of_json(items())
@@ -109,8 +109,7 @@ def _unpacked(raw: BufferedReader, path: Path) -> BinaryIO:
     return file
 
 
-def _read_json(file: BinaryIO, path: Path) -> Iterator[Any]:
-    text = file.read()
+def _read_json(text: bytes, path: Path) -> Iterator[Any]:
     if not text.strip():
         raise TextError(f"{path}: empty; {_EXPECTED}")
     if text.lstrip()[:1] == b"[":
@@ -183,7 +182,7 @@ def _read_text(file: BinaryIO, path: Path) -> Iterator[Any]:
     whole = itertools.chain(before, lines)
     first = before[-1] if before else ""
     if _JSON.match(first):
-        return of_json(_from_lines("".join(whole).encode(), path))
+        return of_json(_read_json("".join(whole).encode(), path))
     reader = text_reader(first)
     return _read_edn(whole, path) if reader is None else reader(whole)
 
