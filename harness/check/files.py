@@ -24,7 +24,7 @@ from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, aske
 from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
 from wrackline.history.jepsen.foreign import CLIENTS
 from wrackline.history.jepsen.text import TextError
-from wrackline.values import spelt
+from wrackline.values import spelt, value_of
 
 NOTHING = "there is no operation of a client in it; nothing to judge"
 _ENDINGS = (".edn", ".json", ".jsonl")
@@ -88,7 +88,7 @@ class Judge:
             asked.model,
             load(asked.model, **settings) if own else None,
             asked.by,
-            asked.initial,
+            value_of(asked.initial),
             asked.holes,
             Limits(asked.deadline_s, asked.memory_bytes),
             self._bridge,
