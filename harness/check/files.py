@@ -24,8 +24,9 @@ from wrackline.harness.check.rules import decide_by_rule
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions
 from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
+from wrackline.history.jepsen.foreign import CLIENTS
 from wrackline.history.jepsen.text import TextError
-from wrackline.values import spelt
+from wrackline.values import spelt, value_of
 
 NOTHING = "there is no operation of a client in it; nothing to judge"
 _ENDINGS = (".edn", ".json", ".jsonl")
@@ -102,7 +103,7 @@ class Judge:
             asked.model,
             decider if isinstance(decider, Model) else None,
             asked.by,
-            asked.initial,
+            value_of(asked.initial),
             asked.holes,
             Limits(asked.deadline_s, asked.memory_bytes),
             self._bridge,
@@ -234,7 +235,8 @@ def models() -> tuple[str, ...]:
 
 def histories(given: Sequence[Path]) -> list[Path]:
     """The files, and those of the folders: each history.edn (or history.*.json ...) below one, as in Jepsen's
-    store; where there is none, each .edn, .json and .jsonl file in it. Raises TextError."""
+    store; where there is none, each .edn, .json and .jsonl file in it. A folder with the operations of etcd's
+    clients is one history. Raises TextError."""
     found: dict[Path, Path] = {}
     for one in given:
         files = _in_folder(one) if one.is_dir() else [one]
@@ -244,6 +246,9 @@ def histories(given: Sequence[Path]) -> list[Path]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
+    of_etcd = sorted({file.parents[1] for file in folder.rglob(CLIENTS)})
+    if of_etcd:
+        return of_etcd
     below = [file for file in folder.rglob("history*") if file.is_file() and _is_history(file)]
     found = below or [file for file in folder.iterdir() if file.is_file() and _is_history(file)]
     if not found:

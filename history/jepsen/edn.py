@@ -43,6 +43,17 @@ _DISCARD: Final = object()
 """Stands where ``#_`` was, until the form comes that it takes away."""
 
 
+_OF_OPERATIONS: Final = {
+    f":{word}": Keyword(word)
+    for word in ("process", "type", "f", "time", "index", "value", "invoke", "ok", "fail", "info")
+}
+
+
+def keyword(word: str) -> Keyword:
+    """The keyword that the reader gives for one of an operation's own words."""
+    return _OF_OPERATIONS[f":{word}"]
+
+
 class EdnError(ValueError):
     """The text is no EDN. ``line`` counts from 1."""
 
@@ -83,7 +94,7 @@ class _Reader:
         self._discards = 0
         self._top: list[Any] = []
         """Discards that wait for a form at the top."""
-        self._keywords: dict[str, Keyword] = {}
+        self._keywords = dict(_OF_OPERATIONS)
 
     def take(self, tokens: Iterable[str], line: int) -> Iterator[Any]:
         self._line = line
@@ -168,16 +179,24 @@ class _Reader:
 
 def _number(token: str) -> Any:
     """A number, or the symbol that begins like one."""
-    readings: tuple[Callable[[str], Any], ...] = (
-        int, lambda text: real(float(text)), lambda text: int(text.removesuffix("N")),
-        lambda text: real(float(text.removesuffix("M"))), lambda text: real(float(Fraction(text))),
-    )  # fmt: skip
-    for reading in readings:
+    try:
+        return int(token)
+    except ValueError:
+        pass
+    for reading in _READINGS:
         try:
             return reading(token)
         except (ValueError, ZeroDivisionError):
             continue
     return Keyword(token)
+
+
+_READINGS: Final[tuple[Callable[[str], Any], ...]] = (
+    lambda text: real(float(text)),
+    lambda text: int(text.removesuffix("N")),
+    lambda text: real(float(text.removesuffix("M"))),
+    lambda text: real(float(Fraction(text))),
+)
 
 
 def _unescaped(found: re.Match[str]) -> str:
