@@ -55,14 +55,14 @@ class BankTotals(Checker):
             if total is None:
                 total, first = total_here, place
             elif total_here != total:
-                before = (
-                    f"{_number(total)}"
-                    if first is None
-                    else f"{_number(total)} in the first read, of process {operations[first].process}"
-                )
+                should = f"the total is {_number(total)}"
+                if first is not None:
+                    should = (
+                        f"it was {_number(total)} in the first read, of process {operations[first].process}"
+                    )
                 found.add(
                     "wrong total",
-                    f"process {one.process} read balances of {_number(total_here)} in all; it was {before}",
+                    f"process {one.process} read balances of {_number(total_here)} in all; {should}",
                     *(() if first is None else (first,)),
                     place,
                 )

@@ -44,10 +44,10 @@ class Causal(Checker):
         for place, one in enumerate(operations):
             if one.f == "write":
                 origins.put(place, one, one.argument)
-                if one.outcome is Outcome.INFO or one.ret is None:
-                    unknown[frozen(one.argument)] += 1
-                elif did(one):
+                if did(one):
                     holds, writer = frozen(one.argument), place
+                elif one.outcome is not Outcome.FAIL:
+                    unknown[frozen(one.argument)] += 1
             elif did(one):
                 reads += 1
                 value = frozen(one.result)
@@ -146,7 +146,7 @@ def _check_links(operations: Sequence[Operation], found: Found) -> None:
         if link != INIT and last is not None and link != last[1].more.get("position", link):
             position = in_words(last[1].more["position"])
             sentence = (
-                f"process {one.process} followed {in_words(link)}, and the one before it has {position}"
+                f"process {one.process} followed {in_words(link)}, and the one before has position {position}"
             )
             found.add("broken link", sentence, last[0], place)
         last = place, one

@@ -58,10 +58,10 @@ class Origins:
         if known.first is None:
             assert known.failed is not None
             place, failed = known.failed
-            return f"process {failed.process} alone tried to put it there, and failed", (place,)
+            return f"it was never put there: process {failed.process} tried, and failed", (place,)
         place, first = known.first
         if first.inv > seen_until:
-            return f"process {first.process} was the first to put it there, and only later", (place,)
+            return f"it was put there only later, first by process {first.process}", (place,)
         return "", ()
 
 

@@ -154,8 +154,10 @@ def _too_many(operations: Sequence[Operation], history: _Passages, found: Found)
         if inside and inside[0] <= returned(operations[places[0]]) and (more or early):
             duplicated += max(more, 1)
             often = (early[0] if early else len(inside)) + 1
-            went_in = f"and had gone in at most {often - 1} times by then"
-            sentence = f"{in_words(names[value])} came out {often} times, {went_in}"
+            went_in = "once" if often == 2 else f"{often - 1} times"
+            sentence = (
+                f"{in_words(names[value])} came out {often} times, and went in {went_in} at most by then"
+            )
             found.add("duplicate", sentence, *places[:often])
     return duplicated
 
@@ -197,6 +199,6 @@ def _lost(
         found.figures["not taken"] = waiting
         if not found.problems:
             found.undecided = (
-                f"{waiting:,} acknowledged values never came out, and no drain or empty answer after them "
-                "says that the queue was empty"
+                f"of the acknowledged values {waiting:,} never came out, and no drain or empty answer after "
+                "them says that the queue was empty"
             )

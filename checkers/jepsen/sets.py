@@ -40,7 +40,7 @@ class FinalSet(Checker):
         recovered = 0
         for value, put in origins.of.items():
             if value in elements:
-                recovered += put.acknowledged is None
+                recovered += put.acknowledged is None and put.first is not None
             elif put.known_at is not None and put.known_at < last.inv and put.acknowledged is not None:
                 add, added = put.acknowledged
                 name = in_words(added.argument)

@@ -592,6 +592,18 @@ CAUSAL = [
         ],
         ["broken link"],
     ),
+    Case(
+        "causal",
+        "a link past what failed",
+        [
+            (0, I, "write", 1),
+            (0, OK, "write", 1, {"link": "init", "position": 7}),
+            (0, I, "write", 2),
+            (0, FAIL, "write", 2, {"position": 8}),
+            (0, I, "read", None),
+            (0, OK, "read", 1, {"link": 7, "position": 9}),
+        ],
+    ),
     Case("causal-reverse", "in order", [*done(0, "write", 1), *done(0, "write", 2), *read(1), *read(1, 2)]),
     Case(
         "causal-reverse",
@@ -723,6 +735,24 @@ MONOTONIC = [
         "monotonic",
         "a failed add, and its value by another",
         [(0, I, "add", 0), (0, FAIL, "add", 0), *read(*rows((0, "10")))],
+    ),
+    Case(
+        "monotonic",
+        "a failed add of a value that another added",
+        [
+            (0, I, "add", {"val": 0}),
+            (0, FAIL, "add", {"val": 0}),
+            *done(1, "add", {"val": 0}),
+            *read(*rows((0, "10"))),
+        ],
+    ),
+    Case("monotonic", "an add that tells nothing", [*done(0, "add"), *read(*rows((0, "10")))]),
+    Case("monotonic", "fractions of times", [*read(*rows((0, "10.5"), (1, 10.75)))]),
+    Case(
+        "monotonic",
+        "fractions of times, falling",
+        [*read(*rows((1, "10.5"), (0, 10.75)))],
+        ["values out of order"],
     ),
     Case("monotonic", "never read", [*done(0, "add", 0, {"val": 0, "sts": "10"})], UNDECIDED),
     Case("monotonic", "values alone", [*read(1, 2, 3)]),

@@ -85,7 +85,7 @@ def simulate(
         del running[client]
         found.append(_ended(one, now))
         if found[-1].outcome is INFO:
-            names[client] = max(names) + clients
+            names[client] += clients  # as Jepsen does, so that a client keeps its remainder
             if not one.done and chance.random() < 0.6:
                 lingering.append(one)
     for f, argument in last():

@@ -277,30 +277,31 @@ def predicates(_chance: Random) -> World:
 
 
 def lock(limit: int, named: bool) -> Callable[[Random], World]:
-    """A lock with fences. ``named``: whether its clients have names."""
+    """A lock with fences. ``named``: whether its clients have names, which outlast their processes."""
 
     def world(chance: Random) -> World:
         state: dict[str, Any] = {"owner": None, "times": 0, "fence": 0}
 
         def serve(f: str, _argument: Any, process: int) -> Any:
+            mine = process % 3 if named else process
             if f == "release":
-                if state["owner"] != process:
+                if state["owner"] != mine:
                     return REFUSED
                 state["times"] -= 1
                 if not state["times"]:
                     state["owner"] = None
-                return value(process)
-            if state["owner"] not in (None, process) or state["times"] == limit:
+                return value(mine)
+            if state["owner"] not in (None, mine) or state["times"] == limit:
                 return REFUSED
             if state["owner"] is None:
                 state["fence"] += chance.randint(1, 3)
-            state["owner"] = process
+            state["owner"] = mine
             state["times"] += 1
             told = {"fence": state["fence"]} if chance.random() < 0.8 else {}
-            return value(process) | told
+            return value(mine) | told
 
-        def value(process: int) -> dict[str, Any]:
-            return {"client": f"c{process}"} if named else {}
+        def value(owner: int) -> dict[str, Any]:
+            return {"client": f"c{owner}"} if named else {}
 
         def draw(chance: Random, _process: int) -> tuple[str, Any]:
             return chance.choice(["acquire", "release"]), None
@@ -321,15 +322,16 @@ def permits(number: int) -> Callable[[Random], World]:
         held: dict[int, int] = {}
 
         def serve(f: str, _argument: Any, process: int) -> Any:
+            mine = process % 3
             if f == "acquire":
                 if sum(held.values()) == number:
                     return REFUSED
-                held[process] = held.get(process, 0) + 1
-            elif not held.get(process):
+                held[mine] = held.get(mine, 0) + 1
+            elif not held.get(mine):
                 return REFUSED
             else:
-                held[process] -= 1
-            return {"client": f"c{process}"}
+                held[mine] -= 1
+            return {"client": f"c{mine}"}
 
         def draw(chance: Random, _process: int) -> tuple[str, Any]:
             return chance.choice(["acquire", "release"]), None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.checkers.jepsen.cases import CASES, UNDECIDED, Case
 from tests.checkers.jepsen.events import history
+from tests.checkers.jepsen.told import TOLD, text
 from wrackline.checkers.models.checker import Checker
 from wrackline.checkers.models.loading import known, load_decider
+from wrackline.checkers.models.protocol import Operation
 
 
 def checker(name: str, **settings: object) -> Checker:
@@ -33,3 +37,60 @@ def test_each_checker_has_cases_in_both_directions() -> None:
     names = {name for name in known() if isinstance(load_decider(name), Checker)}
     assert {case.checker for case in CASES if not case.rules} == names
     assert {case.checker for case in CASES if case.rules and case.rules != UNDECIDED} == names
+
+
+def test_the_sentences_are_those_that_were_read() -> None:
+    assert text() == TOLD.read_text()
+
+
+def at(f: str, argument: object, result: object, inv: int, ret: int, process: int = 0) -> Operation:
+    return Operation(process, f, argument, result, inv, ret)
+
+
+@pytest.mark.parametrize(
+    ("name", "operations", "later"),
+    [
+        ("final-set", [at("add", 1, 1, 0, 5), at("read", None, (), 5, 9)], "lost"),
+        ("set-full", [at("add", 1, 1, 0, 5), at("read", None, (), 5, 9)], "lost"),
+        (
+            "causal-reverse",
+            [at("write", 1, 1, 0, 5), at("write", 2, 2, 5, 7), at("read", None, (2,), 8, 9)],
+            "causal reverse",
+        ),
+        ("monotonic", [at("add", 1, {"val": 1}, 0, 5), at("read", None, (), 5, 9)], "lost"),
+        ("total-queue", [at("enqueue", 1, 1, 0, 5), at("dequeue", None, None, 5, 9)], "lost"),
+        ("counter-bounds", [at("add", 1, 1, 0, 5), at("read", None, 0, 5, 9)], "out of bounds"),
+        ("causal", [at("write", 1, 1, 0, 5), at("read", None, 0, 5, 9)], "wrong read"),
+    ],
+)
+def test_operations_whose_bounds_touch_are_concurrent(
+    name: str, operations: list[Operation], later: str
+) -> None:
+    """One moment later the second must know of the first."""
+    found = checker(name).check(operations)
+    assert not found.problems or name == "causal"  # whose operations come one after another
+    first, *others = operations
+    moved = [first, *(replace(one, inv=one.inv + 1) for one in others)]
+    assert list(checker(name).check(moved).counts) == [later]
+
+
+@pytest.mark.parametrize(
+    ("name", "put", "seen"),
+    [
+        ("final-set", at("add", 1, 1, 5, 9), at("read", None, (1,), 0, 5)),
+        ("set-full", at("add", 1, 1, 5, 9), at("read", None, (1,), 0, 5)),
+        ("causal-reverse", at("write", 1, 1, 5, 9), at("read", None, (1,), 0, 5)),
+        ("queue", at("enqueue", 1, 1, 5, 9), at("dequeue", None, 1, 0, 5)),
+        ("total-queue", at("enqueue", 1, 1, 5, 9), at("dequeue", None, 1, 0, 5)),
+        (
+            "long-fork",
+            at("write", (("w", "x", 1),), None, 5, 9),
+            at("read", (("r", "x", None),), (("r", "x", 1),), 0, 5),
+        ),
+        ("sequential", at("write", 1, 1, 5, 9), at("read", 1, (1, ("a",)), 0, 5)),
+        ("counter-bounds", at("add", 1, 1, 5, 9), at("read", None, 1, 0, 5)),
+    ],
+)
+def test_what_is_put_as_a_read_returns_may_be_in_it(name: str, put: Operation, seen: Operation) -> None:
+    assert not checker(name).check([seen, put]).problems
+    assert checker(name).check([seen, replace(put, inv=6)]).problems

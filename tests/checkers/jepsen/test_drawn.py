@@ -46,7 +46,7 @@ TRIALS = [
     Trial("owner-aware-mutex", servers.lock(1, named=True), oracles.lock(1, fenced=False)),
     Trial("reentrant-mutex", servers.lock(2, named=False), oracles.lock(2, fenced=False)),
     Trial("fenced-mutex", servers.lock(1, named=False), oracles.lock(1, fenced=True)),
-    Trial("reentrant-fenced-mutex", servers.lock(2, named=False), oracles.lock(2, fenced=True)),
+    Trial("reentrant-fenced-mutex", servers.lock(2, named=True), oracles.lock(2, fenced=True)),
     Trial("semaphore", servers.permits(2), oracles.lock(0, fenced=False, permits=2)),
 ]
 NAMES = [" ".join([trial.name, *trial.settings]) for trial in TRIALS]

@@ -75,6 +75,21 @@ def test_each_case_has_its_exit_code(tmp_path: Path, case: Case, ending: str) ->
         assert f"  {rule}: " in found.output or rule == UNDECIDED[0]
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.checker}: {case.name}")
+def test_each_case_is_one_of_several_keys(tmp_path: Path, case: Case) -> None:
+    settings = [f"--set={name}={orjson.dumps(value).decode()}" for name, value in case.settings.items()]
+    keyed = [
+        (process + 100 * (key == 8), kind, f, [key, value], *more)
+        for process, kind, f, value, *more in case.events
+        for key in (7, 8)
+    ]
+    found = check(written(tmp_path, keyed, "edn"), "--model", case.checker, "--independent", *settings)
+    assert found.exception is None
+    assert found.return_value == (3 if case.rules == UNDECIDED else 1 if case.rules else 0)
+    assert "key 7: " in found.output
+    assert "key 8: " in found.output
+
+
 def test_what_is_wrong_is_told_with_its_operations(tmp_path: Path) -> None:
     found = check(written(tmp_path, LOST, "edn"), "--model", "final-set")
     assert found.output.splitlines() == [
