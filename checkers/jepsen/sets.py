@@ -113,7 +113,7 @@ class SetFull(Checker):
             place, added = put.acknowledged or put.first
             name = in_words(added.argument)
             shown = seen.get(value)
-            if shown is not None and shown > read.inv:
+            if shown is not None and shown >= read.inv:
                 stable, stale = stable + 1, stale + 1
                 late["stable"] += clock.between(since, read.inv)
                 if self._linearizable:

@@ -66,6 +66,13 @@ BANK = [
         "fractions",
         [*done(1, "read", None, {"a": 0.1, "b": 0.2}), *done(1, "read", None, {"a": 0.0, "b": 0.3})],
     ),
+    Case(
+        "bank-totals",
+        "fractions made",
+        [*done(1, "read", None, {"a": 0.5, "b": 1})],
+        ["wrong total"],
+        {"total": 2.5},
+    ),
     Case("bank-totals", "in the red", [*balances(-1, 21)], ["negative balance"]),
     Case("bank-totals", "in the red, allowed", [*balances(-1, 21)], [], {"negative": True}),
     Case("bank-totals", "no balance", [*balances(10, None)], ["no balance"]),
@@ -180,6 +187,12 @@ SETS = [
             (1, OK, "read", [1]),
         ],
         ["unexpected"],
+    ),
+    Case(
+        "set-full",
+        "one of two twice",
+        [*done(0, "add", 1), *done(0, "add", 2), *read(1, 2, 1)],
+        ["duplicate"],
     ),
     Case("set-full", "twice", [*done(0, "add", 1), *read(1, 1)], ["duplicate"]),
 ]

@@ -83,10 +83,10 @@ def final_set(history: History) -> bool:
 
 
 def set_full(history: History) -> bool:
-    """No element is known to be there, is missed by a later read, and is in no read that ended after that one
-    began."""
+    """No element is known to be there, is missed by a later read, and is in no read that ended as that one
+    began, or later."""
     return _from_somewhere(history, "add") and not any(
-        not any(value in other.result and _end(other) > read.inv for other in _ok(history, "read"))
+        not any(value in other.result and _end(other) >= read.inv for other in _ok(history, "read"))
         for value, read in _missed(history)
     )
 

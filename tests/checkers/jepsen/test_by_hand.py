@@ -74,6 +74,12 @@ def test_operations_whose_bounds_touch_are_concurrent(
     assert list(checker(name).check(moved).counts) == [later]
 
 
+def test_a_read_that_ends_as_another_begins_may_be_the_later_one() -> None:
+    added, missed = at("add", 1, 1, 0, 1), at("read", None, (), 5, 9)
+    assert not checker("set-full").check([added, at("read", None, (1,), 2, 5), missed]).problems
+    assert checker("set-full").check([added, at("read", None, (1,), 2, 4), missed]).problems
+
+
 @pytest.mark.parametrize(
     ("name", "put", "seen"),
     [
