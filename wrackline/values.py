@@ -117,7 +117,7 @@ class Map(dict[Any, Any]):
 _READY = frozenset({int, str, Text, Keyword, NoneType, Truth, Whole, Map})
 
 
-class NestedTooDeep(ValueError):
+class NestedTooDeep(Exception):
     """A value that is nested more than DEEPEST deep."""
 
 
@@ -126,18 +126,22 @@ def value_of(given: Any, deepest: int = DEEPEST) -> Any:
     kind = type(given)
     if kind in _READY:
         return given
-    if kind is tuple and all(type(one) in _READY for one in given):
-        return given
+    if kind is dict and _READY.issuperset(map(type, given.values())) and _READY.issuperset(map(type, given)):
+        return Map(given)
     if kind is bool:
         return TRUE if given else FALSE
     if kind is float:
         return int(given) if given.is_integer() else given
     if deepest <= 0:
         raise NestedTooDeep
+    if kind is list or kind is tuple:
+        if _READY.issuperset(map(type, given)):
+            return tuple(given)
+        return tuple([one if type(one) in _READY else value_of(one, deepest - 1) for one in given])
     if isinstance(given, Mapping):
         return Map((value_of(key, deepest - 1), value_of(one, deepest - 1)) for key, one in given.items())
     if isinstance(given, list | tuple):
-        return tuple([one if type(one) in _READY else value_of(one, deepest - 1) for one in given])
+        return tuple(value_of(one, deepest - 1) for one in given)
     if isinstance(given, set | frozenset):
         return frozenset(value_of(one, deepest - 1) for one in given)
     return given if isinstance(given, Hashable) else repr(given)

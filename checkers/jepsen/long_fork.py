@@ -145,6 +145,8 @@ def _parsed(place: int, one: Operation, value: Any) -> list[tuple[str, Any, Any]
         match each:
             case [str(f), key, held] if f in _READS or f in _WRITES:
                 found.append((f, key, held))
+            case [str(f), key] if f in _READS:
+                found.append((f, key, None))
             case _:
                 raise OperationError(
                     place, f":{one.f} needs [[:r k v] ..] or [[:w k v]], not {in_words(value)}"

@@ -148,7 +148,7 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
 def check_command(
     given: tuple[Path, ...], as_json: bool, report: Path | None, by: str | None, **question: Any
 ) -> int:
-    """Judge each HISTORY: an EDN or JSON file as Jepsen and elle-cli write them, or a folder of them.
+    """Judge each HISTORY: a file as Jepsen, elle-cli, Porcupine, etcd, dbcop or PolySI write it, or a folder.
 
     \b
       wrackline check -m register history.edn              is it linearizable?

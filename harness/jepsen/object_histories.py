@@ -50,18 +50,21 @@ _PUTS = ("write", "enqueue")
 def asked(done: Sequence[Operation], name: str, model: AnyModel[Any] | Checker) -> list[Operation]:
     """The same operations in the model's own words, each with what it did: what was put is what the
     completion says of it. Raises TextError for an operation that the model has no words for."""
-    words = _WORDS.get(name, {})
+    words, has, puts = _WORDS.get(name, {}), frozenset(model.operations), frozenset(model.puts)
+    transactions, sets = name == Model.MULTI_REGISTER, name == Model.SET
     found = []
     for one in done:
         f = words.get(one.f, one.f)
-        if name == Model.MULTI_REGISTER and _is_transaction(one.argument):
+        if transactions and _is_transaction(one.argument):
             f = "txn"
-        if model.operations and f not in model.operations:
+        if f not in has and has:
             names = ", ".join(f":{f}" for f in model.operations)
             raise TextError(f"operation {one.at}: {name} has no :{one.f}, only {names}")
-        if name == Model.SET and f == "read" and one.outcome is Outcome.OK:
+        if sets and f == "read" and one.outcome is Outcome.OK:
             _refuse_no_set(one)
-        put = _put(one) if f in model.puts else one.argument
+        put = one.argument
+        if f in puts and one.outcome is Outcome.OK and one.result != put:
+            put = _put(one)
         found.append(one if f == one.f and put is one.argument else replace(one, f=f, argument=put))
     return _with_words_as_elements(found) if name in _QUEUES else found
 
@@ -76,15 +79,14 @@ def _refuse_no_set(one: Operation) -> None:
 
 
 def _put(one: Operation) -> Any:
-    """What an operation put there. Raises TextError."""
-    if one.outcome is not Outcome.OK:
-        return one.argument
-    if one.result is None and one.argument is not None:
+    """What an operation put there whose completion says something else than its invocation. Raises
+    TextError."""
+    if one.result is None:
         raise TextError(
             f"operation {one.until}: this :ok of :{one.f} {spelt(one.argument):.40} has no :value, so it "
             "says that nil was put there; write there what was"
         )
-    if _is_plain(one.result) and _is_plain(one.argument) and one.result != one.argument:
+    if _is_plain(one.result) and _is_plain(one.argument):
         raise TextError(
             f"operation {one.until}: this :ok of :{one.f} {spelt(one.argument):.40} says "
             f"{spelt(one.result):.40}; which of them was put there?"

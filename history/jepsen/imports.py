@@ -46,11 +46,12 @@ from pathlib import Path
 from wrackline.history.files import write_history
 from wrackline.history.jepsen.operations import TOPIC, Reader
 from wrackline.history.jepsen.ops import Op, read_in_order
+from wrackline.history.jepsen.text import TextError
 from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.values import spelt
 
 
-class ImportFailed(Exception):
+class ImportFailed(TextError):
     """The history cannot be used. One line: where, what, how to mend it."""
 
 

@@ -101,14 +101,34 @@ def read_in_order(
     """What ``use`` makes of the events of a file in their order. It is called again where the order turns out
     not to be the file's, so it must begin anew each time. Raises TextError, OSError."""
     try:
-        try:
-            return use(_in_order(typed(read(path, progress))))
-        except _OutOfOrder:
-            return use(iter(_by_index(typed(read(path, progress)))))
+        return _used(path, use, progress)
     except TextError as wrong:
         if str(wrong).startswith(str(path)):
             raise
         raise TextError(f"{path}: {wrong}") from wrong
+
+
+def _used(path: Path, use: Callable[[Iterator[Op]], Used], progress: Callable[[int], None]) -> Used:
+    try:
+        return use(_in_order(typed(read(path, progress))))
+    except _OutOfOrder:
+        pass
+    except TextError:
+        # A completion before its invocation, say, may be an invocation that comes later in the file.
+        if not _out_of_order(path):
+            raise
+    return use(iter(_by_index(typed(read(path, progress)))))
+
+
+def _out_of_order(path: Path) -> bool:
+    try:
+        for _ in _in_order(typed(read(path))):
+            pass
+    except _OutOfOrder:
+        return True
+    except TextError:
+        pass
+    return False
 
 
 class _OutOfOrder(Exception):

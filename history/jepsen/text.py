@@ -114,7 +114,7 @@ def _read_json(text: bytes, path: Path) -> Iterator[Any]:
         raise TextError(f"{path}: empty; {_EXPECTED}")
     if text.lstrip()[:1] == b"[":
         try:
-            found = _from_json(text)
+            found = value_of((_exactly if _LONG.search(text) else orjson.loads)(text))
         except ValueError as wrong:
             raise TextError(f"{path}: no JSON ({wrong}); {_why(text)}") from wrong
         yield from found
@@ -124,10 +124,11 @@ def _read_json(text: bytes, path: Path) -> Iterator[Any]:
 
 def _from_lines(text: bytes, path: Path) -> Iterator[Any]:
     """One value a line, or values over several lines one after another."""
+    read_line = _exactly if _LONG.search(text) else orjson.loads
     for at, line in enumerate(text.splitlines(), 1):
-        if line.strip():
+        if line and not line.isspace():
             try:
-                found = _from_json(line)
+                found = value_of(read_line(line))
             except ValueError as wrong:
                 if at == 1 or line.strip() == b"{":
                     yield from _one_after_another(text, path)
@@ -141,11 +142,9 @@ def _why(text: bytes) -> str:
     return "an EDN history must not end in .json" if _EDN.match(text) else "was it cut off?"
 
 
-def _from_json(text: bytes) -> Any:
-    """Raises ValueError, NestedTooDeep."""
-    if _LONG.search(text):
-        return value_of(json.loads(text, parse_constant=_refuse_constant))
-    return value_of(orjson.loads(text))
+def _exactly(text: bytes) -> Any:
+    """With all digits of its integers. Raises ValueError."""
+    return json.loads(text, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> Any:
