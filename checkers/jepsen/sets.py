@@ -87,8 +87,7 @@ class SetFull(Checker):
             if shown is not None:
                 known[value] = shown if put.known_at is None else min(shown, put.known_at)
         absent = _last_absent(operations, contents, known, found)
-        seen = {value: returned(operations[place]) for value, place in last.items()}
-        self._judge(operations, origins, known, seen, absent, found)
+        self._judge(operations, origins, known, last, absent, found)
 
     def _judge(
         self,
@@ -99,6 +98,8 @@ class SetFull(Checker):
         absent: Mapping[Hashable, int],
         found: Found,
     ) -> None:
+        """``known``: when each element was there, at the latest; ``seen`` and ``absent``: the places of the
+        last reads that show it, and that miss it later."""
         stable = stale = 0
         clock = _Clock(operations)
         late: dict[str, list[float]] = {"stable": [], "lost": []}
@@ -112,8 +113,8 @@ class SetFull(Checker):
             read = operations[missed]
             place, added = put.acknowledged or put.first
             name = in_words(added.argument)
-            shown = seen.get(value)
-            if shown is not None and shown >= read.inv:
+            shown = operations[seen[value]] if value in seen else None
+            if shown is not None and returned(shown) >= read.inv:
                 stable, stale = stable + 1, stale + 1
                 late["stable"] += clock.between(since, read.inv)
                 if self._linearizable:
@@ -122,7 +123,7 @@ class SetFull(Checker):
                     )
                     found.add("stale", sentence, place, missed)
             else:
-                last_shown = since if shown is None else max(since, shown)
+                last_shown = since if shown is None else max(since, shown.inv)
                 late["lost"] += clock.between(since, last_shown)
                 ever = "no read shows it" if shown is None else "no later read shows it"
                 sentence = f"{name} was there, process {read.process} missed it, and {ever}"

@@ -195,6 +195,34 @@ SETS = [
         ["duplicate"],
     ),
     Case("set-full", "twice", [*done(0, "add", 1), *read(1, 1)], ["duplicate"]),
+    Case(
+        "set-full",
+        "from Jepsen's own tests: missing",
+        [
+            (0, I, "add", 0),
+            (1, I, "add", 1),
+            *done(2, "read", None, [1]),
+            (0, OK, "add", 0),
+            (1, OK, "add", 1),
+            *read(0, 1),
+            *read(0),
+            *read(),
+        ],
+        ["lost"],
+    ),
+    Case(
+        "set-full",
+        "from Jepsen's own tests, which call it: 0 may have come back",
+        [
+            *done(0, "add", 0),
+            (1, I, "add", 1),
+            *done(2, "read", None, [1]),
+            (1, OK, "add", 1),
+            (2, I, "read", None),
+            *done(3, "read", None, [1]),
+            (2, OK, "read", [0]),
+        ],
+    ),
 ]
 
 QUEUES = [
