@@ -75,7 +75,7 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
     required=True,
     callback=_model,
     metavar="NAME",
-    help=f"What the operations are of: {', '.join(models())}, or FILE.py:CLASS.",
+    help="What is asked: a model, a checker (--list says what each means), or FILE.py:CLASS.",
 )
 @click.option(
     "--list",
