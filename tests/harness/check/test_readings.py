@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.calls import Model as KnossosModel
@@ -18,6 +19,7 @@ from wrackline.checkers.models.loading import load
 from wrackline.harness.check.answers import Judged, exit_code
 from wrackline.harness.check.elle import UNWRITTEN, decided_by_us
 from wrackline.harness.check.files import Judge, Question, models
+from wrackline.harness.cli.check import check_command
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions
 from wrackline.harness.jepsen.operations import by_key, read_operations
@@ -346,6 +348,27 @@ def test_one_object_that_is_refused_refuses_no_other(tmp_path: Path) -> None:
     found = judged(write(tmp_path, "edn", keyed), "register", independent=True)
     assert {one.key: one.answer for one in found.verdicts} == {1: Answer.VALID, 3: Answer.INVALID}
     assert "register has no :frob" in found.wrong
+
+
+def test_any_value_can_be_printed_as_json(tmp_path: Path) -> None:
+    odd = f'{{[1 2] #{{1 2.0}}, true {{:k "t"}}, :n {10**30}, #{{}} ##NaN}}'
+    path = tmp_path / "odd.edn"
+    path.write_text(
+        f"{{:process :a :type :invoke :f :write :value {odd}}}"
+        f"{{:process :a :type :ok :f :write :value {odd}}}"
+        "{:process 1 :type :invoke :f :read} {:process 1 :type :ok :f :read :value 1.0}"
+        "{:process :nemesis :type :info :f :kill}"
+    )
+    found = CliRunner().invoke(check_command, ["-m", "register", "--json", str(path)], standalone_mode=False)
+    assert found.return_value == 1
+    [file] = json.loads(found.stdout)["files"]
+    assert file["left_out"] == 1
+    first, second = file["verdicts"][0]["around"]
+    assert first["process"] == "a"
+    assert first["value"] == {"[1 2]": [1, 2.0], "true": {"k": "t"}, "n": str(10**30), "#{}": None}
+    assert second["value"] == 1.0
+    found = CliRunner().invoke(check_command, ["-m", "register", str(path)], standalone_mode=False)
+    assert "left out: 1 event of Jepsen's own processes" in found.stdout
 
 
 # --- words
