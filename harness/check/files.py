@@ -20,7 +20,7 @@ from wrackline.harness.check.answers import ELLE, Judged, Verdict
 from wrackline.harness.check.elle import anomalies, decided_by_us
 from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
 from wrackline.harness.jepsen.log_histories import logs
-from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions
+from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions, untold
 from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
 from wrackline.history.jepsen.foreign import CLIENTS
 from wrackline.history.jepsen.text import TextError
@@ -155,7 +155,15 @@ class Judge:
         """Raises TextError, ModelError, JvmUnavailable."""
         asking = self._asking
         assert asking.model is not None
-        yield from decide(Subject(key, done, asked(done, asking.name, asking.model)), asking)
+        words = asked(done, asking.name, asking.model)
+        unknown = untold(done, words, asking.model.puts)
+        for verdict in decide(Subject(key, done, words), asking):
+            if unknown is not None and verdict.answer is Answer.INVALID:
+                why = (
+                    f"nobody knows what operation {unknown.at} put there: the server adds to what others put"
+                )
+                verdict = replace(verdict, answer=Answer.UNKNOWN, why=why)
+            yield verdict
 
     def _by_elle(self, path: Path, done: Sequence[Operation], wrong: list[str]) -> Iterable[Verdict]:
         question = self._question

@@ -8,7 +8,7 @@ v``, a set ``:add v`` and ``:read #{..}``, a mutex ``:acquire`` and ``:release``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,6 +91,15 @@ def _put(one: Operation) -> Any:
             f"{spelt(one.result):.40}; which of them was put there?"
         )
     return one.result
+
+
+def untold(done: Sequence[Operation], asked: Sequence[Operation], puts: Collection[str]) -> Operation | None:
+    """An operation of unknown outcome of which nobody knows what it put there: others tell that the server
+    puts something else there than it was asked to."""
+    both = zip(done, asked, strict=True)
+    told = {words.f for one, words in both if words is not one and words.argument != one.argument}
+    unknown = (one for one in asked if one.outcome is Outcome.INFO and one.f in puts and one.f in told)
+    return next(unknown, None) if told else None
 
 
 def _is_plain(value: Any) -> bool:

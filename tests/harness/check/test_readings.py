@@ -297,6 +297,24 @@ def test_what_was_put_is_what_the_completion_says(
     assert [one.answer for one in found.verdicts] == [Answer.VALID], found
 
 
+def test_what_a_server_made_of_it_may_be_unknown(tmp_path: Path) -> None:
+    """A read of a value that only the operation of unknown outcome can have put there is no violation."""
+    events = [
+        *done(0, "enqueue", None, 17),
+        *done(2, "enqueue", None, None, "info"),
+        *done(1, "dequeue", None, 17),
+        *done(1, "dequeue", None, 18),
+    ]
+    [verdict] = judged(write(tmp_path, "edn", events), "fifo-queue").verdicts
+    assert verdict.answer is Answer.UNKNOWN
+    assert "nobody knows what operation 3 put there" in verdict.why
+    assert judged(write(tmp_path, "edn", events[:6]), "fifo-queue").verdicts[0].answer is Answer.VALID
+    known = [
+        one if one["value"] is not None or one["f"] != "enqueue" else {**one, "value": 17} for one in events
+    ]
+    assert judged(write(tmp_path, "edn", known), "fifo-queue").verdicts[0].answer is Answer.INVALID
+
+
 @pytest.mark.parametrize(
     ("events", "said"),
     [
