@@ -263,6 +263,15 @@ def test_a_value_that_is_written_twice_is_no_question_for_elle(tmp_path: Path) -
     assert "written more than once" in verdict.why
 
 
+def test_a_process_that_goes_on_after_an_unknown_outcome_is_another_for_elle(tmp_path: Path) -> None:
+    events = [*done(0, "txn", [[W, 1, 7]], None, "info"), *REGISTERS, *REGISTERS[2:]]
+    found = transactions(read_operations(write(tmp_path, "edn", events)).done, "rw-register")
+    first, second, *others = found.transactions.process.tolist()
+    assert first == 0
+    assert second not in (0, 1)
+    assert others == [1, 1]
+
+
 def test_what_is_no_transaction_refuses_no_other(tmp_path: Path) -> None:
     bad = [*REGISTERS, *done(2, "txn", [[R, 1, None]], [[R, 1, 8]]), *done(3, "sync", None, None)]
     found = judged(write(tmp_path, "edn", bad), "rw-register")
