@@ -22,7 +22,7 @@ from wrackline.harness.check.elle import anomalies, decided_by_us
 from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
 from wrackline.harness.check.rules import decide_by_rule
 from wrackline.harness.jepsen.log_histories import logs
-from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions
+from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions, untold
 from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
 from wrackline.history.jepsen.foreign import CLIENTS
 from wrackline.history.jepsen.text import TextError
@@ -169,11 +169,21 @@ class Judge:
     def _decide(self, key: Any, done: Sequence[Operation]) -> Iterator[Verdict]:
         """Raises TextError, ModelError, JvmUnavailable."""
         asking = self._asking
-        if self._checker is not None:
-            yield decide_by_rule(key, done, asking.name, self._checker, self._progress)
-            return
-        assert asking.model is not None
-        yield from decide(Subject(key, done, asked(done, asking.name, asking.model)), asking)
+        decider = self._checker or asking.model
+        assert decider is not None
+        words = asked(done, asking.name, decider)
+        unknown = untold(done, words, decider.puts)
+        for verdict in (
+            decide(Subject(key, done, words), asking)
+            if self._checker is None
+            else [decide_by_rule(key, done, words, self._checker, self._progress)]
+        ):
+            if unknown is not None and verdict.answer is Answer.INVALID:
+                why = (
+                    f"nobody knows what operation {unknown.at} put there: the server adds to what others put"
+                )
+                verdict = replace(verdict, answer=Answer.UNKNOWN, why=why)
+            yield verdict
 
     def _by_elle(self, path: Path, done: Sequence[Operation], wrong: list[str]) -> Iterable[Verdict]:
         question = self._question

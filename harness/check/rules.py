@@ -12,17 +12,17 @@ from wrackline.checkers.models.checker import Problem as Broken
 from wrackline.checkers.models.protocol import Operation as Done
 from wrackline.harness.check.answers import CHECKER, Problem, Verdict, operation
 from wrackline.harness.check.objects import MOST_OPERATIONS, MOST_PROBLEMS, around
-from wrackline.harness.jepsen.object_histories import asked
 from wrackline.history.jepsen.text import TextError
 
 
 def decide_by_rule(
-    key: Any, done: Sequence[Done], name: str, checker: Checker, progress: Callable[[str], None]
+    key: Any, done: Sequence[Done], asked: Sequence[Done], checker: Checker, progress: Callable[[str], None]
 ) -> Verdict:
-    """Raises TextError, ModelError."""
+    """``done``: what each of the operations that are ``asked`` about is in the file. Raises TextError,
+    ModelError."""
     began = time.monotonic()
     try:
-        found = checker.check(asked(done, name, checker), progress)
+        found = checker.check(asked, progress)
     except OperationError as wrong:
         raise TextError(f"operation {done[wrong.place].at}: {wrong.why}") from wrong
     shown = _first_of_each(found)[:MOST_PROBLEMS]

@@ -9,6 +9,7 @@ from typing import Any
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.harness.check.answers import ELLE, Anomaly, Judged, Operation, Verdict, shown
 from wrackline.harness.check.elle import transaction
+from wrackline.harness.report.text import plural
 
 _STATES_SHOWN = 3
 _WAITING_SHOWN = 6
@@ -99,6 +100,6 @@ def summary(files: Sequence[Judged], jvms: int) -> Iterator[str]:
         yield f"{len(verdicts):,} objects in {len(files):,} files: {what or 'none'}{unread}"
     left_out = sum(file.left_out for file in files)
     if left_out:
-        yield f"{left_out:,} events of Jepsen's own processes, such as its nemesis, are left out"
+        yield f"left out: {plural(left_out, 'event')} of Jepsen's own processes, such as its nemesis"
     if jvms > 1:
         yield f"{jvms} JVMs were needed, one after another: one that is ended takes nothing else with it"

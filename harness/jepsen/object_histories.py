@@ -8,7 +8,7 @@ v``, a set ``:add v`` and ``:read #{..}``, a mutex ``:acquire`` and ``:release``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,6 +44,8 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
     "strict-cas-register": _OF_REGISTERS,
 }
 """Words that others have for a model's operations."""
+_SUCCESSORS = 1 << 41
+"""The numbers of processes that go on after an operation of unknown outcome begin here."""
 _PUTS = ("write", "enqueue")
 
 
@@ -92,6 +94,15 @@ def _put(one: Operation) -> Any:
             f"{spelt(one.result):.40}; which of them was put there?"
         )
     return one.result
+
+
+def untold(done: Sequence[Operation], asked: Sequence[Operation], puts: Collection[str]) -> Operation | None:
+    """An operation of unknown outcome of which nobody knows what it put there: others tell that the server
+    puts something else there than it was asked to."""
+    both = zip(done, asked, strict=True)
+    told = {words.f for one, words in both if words is not one and words.argument != one.argument}
+    unknown = (one for one in asked if one.outcome is Outcome.INFO and one.f in puts and one.f in told)
+    return next(unknown, None) if told else None
 
 
 def _is_plain(value: Any) -> bool:
@@ -272,14 +283,17 @@ def transactions(operations: Iterable[Operation], model: str) -> Asked:
     done: list[Operation] = []
     every: list[list[tuple[Act, Any, Any]]] = []
     foreign = []
+    successor: dict[int, int] = {}
     for one in operations:
         if not _is_transaction(one.value):
             foreign.append(one)
             continue
         mops = [_micro(one, mop, model) for mop in one.value]
-        builder.add(
-            one.process, one.inv, _ret(one), one.outcome, [_numbered(mop, numbers.of) for mop in mops]
-        )
+        process = successor.get(one.process, one.process)
+        if one.outcome is Outcome.INFO:
+            # What nobody knows the end of stays open, so Jepsen's process would go on under another number.
+            successor[one.process] = _SUCCESSORS + len(done)
+        builder.add(process, one.inv, _ret(one), one.outcome, [_numbered(mop, numbers.of) for mop in mops])
         done.append(one)
         every.append(mops)
     return Asked(builder.build(), numbers.names, done, every, foreign)

@@ -142,6 +142,8 @@ def typed(operations: Iterable[Operation]) -> Iterator[Op]:
         names = _KEYWORDS if type(next(iter(said), None)) is Keyword else _TEXTS
         name, kind, f, time, index = map(said.get, names.keys)
         type_ = names.types.get(kind) if isinstance(kind, str) else None
+        if type_ is None and isinstance(kind, str):
+            type_ = _TEXTS.types.get(kind.removeprefix(":").lower())
         process = name if type(name) is int else None if name is None else processes.number(name)
         if name is None and type_ is not Type.INFO:
             raise TextError(_without_process(at, said))
@@ -153,7 +155,7 @@ def typed(operations: Iterable[Operation]) -> Iterator[Op]:
             time = _whole(time, at, "time", "a number of nanoseconds")
         if index is not None:
             index = _whole(index, at, "index", "a number")
-        word = "" if f is None else words.get(f) or words.setdefault(f, str(f))
+        word = "" if f is None else words.get(f) or words.setdefault(f, str(f).removeprefix(":"))
         yield Op(at, process, type_, word, said.get(names.value), time, None if index == -1 else index, said)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.calls import Model as KnossosModel
@@ -18,6 +19,7 @@ from wrackline.checkers.models.loading import load
 from wrackline.harness.check.answers import Judged, exit_code
 from wrackline.harness.check.elle import UNWRITTEN, decided_by_us
 from wrackline.harness.check.files import Judge, Question, models
+from wrackline.harness.cli.check import check_command
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions
 from wrackline.harness.jepsen.operations import by_key, read_operations
@@ -301,6 +303,15 @@ def test_a_value_that_is_written_twice_is_no_question_for_elle(tmp_path: Path) -
     assert "written more than once" in verdict.why
 
 
+def test_a_process_that_goes_on_after_an_unknown_outcome_is_another_for_elle(tmp_path: Path) -> None:
+    events = [*done(0, "txn", [[W, 1, 7]], None, "info"), *REGISTERS, *REGISTERS[2:]]
+    found = transactions(read_operations(write(tmp_path, "edn", events)).done, "rw-register")
+    first, second, *others = found.transactions.process.tolist()
+    assert first == 0
+    assert second not in (0, 1)
+    assert others == [1, 1]
+
+
 def test_what_is_no_transaction_refuses_no_other(tmp_path: Path) -> None:
     bad = [*REGISTERS, *done(2, "txn", [[R, 1, None]], [[R, 1, 8]]), *done(3, "sync", None, None)]
     found = judged(write(tmp_path, "edn", bad), "rw-register")
@@ -333,6 +344,24 @@ def test_what_was_put_is_what_the_completion_says(
     argument = ["k", None] if model == "kv" else None
     found = judged(write(tmp_path, "edn", [*put, *done(1, f, argument, take)]), model, by=by)
     assert [one.answer for one in found.verdicts] == [Answer.VALID], found
+
+
+def test_what_a_server_made_of_it_may_be_unknown(tmp_path: Path) -> None:
+    """A read of a value that only the operation of unknown outcome can have put there is no violation."""
+    events = [
+        *done(0, "enqueue", None, 17),
+        *done(2, "enqueue", None, None, "info"),
+        *done(1, "dequeue", None, 17),
+        *done(1, "dequeue", None, 18),
+    ]
+    [verdict] = judged(write(tmp_path, "edn", events), "fifo-queue").verdicts
+    assert verdict.answer is Answer.UNKNOWN
+    assert "nobody knows what operation 3 put there" in verdict.why
+    assert judged(write(tmp_path, "edn", events[:6]), "fifo-queue").verdicts[0].answer is Answer.VALID
+    known = [
+        one if one["value"] is not None or one["f"] != "enqueue" else {**one, "value": 17} for one in events
+    ]
+    assert judged(write(tmp_path, "edn", known), "fifo-queue").verdicts[0].answer is Answer.INVALID
 
 
 @pytest.mark.parametrize(
@@ -386,6 +415,27 @@ def test_one_object_that_is_refused_refuses_no_other(tmp_path: Path) -> None:
     found = judged(write(tmp_path, "edn", keyed), "register", independent=True)
     assert {one.key: one.answer for one in found.verdicts} == {1: Answer.VALID, 3: Answer.INVALID}
     assert "register has no :frob" in found.wrong
+
+
+def test_any_value_can_be_printed_as_json(tmp_path: Path) -> None:
+    odd = f'{{[1 2] #{{1 2.0}}, true {{:k "t"}}, :n {10**30}, #{{}} ##NaN}}'
+    path = tmp_path / "odd.edn"
+    path.write_text(
+        f"{{:process :a :type :invoke :f :write :value {odd}}}"
+        f"{{:process :a :type :ok :f :write :value {odd}}}"
+        "{:process 1 :type :invoke :f :read} {:process 1 :type :ok :f :read :value 1.0}"
+        "{:process :nemesis :type :info :f :kill}"
+    )
+    found = CliRunner().invoke(check_command, ["-m", "register", "--json", str(path)], standalone_mode=False)
+    assert found.return_value == 1
+    [file] = json.loads(found.stdout)["files"]
+    assert file["left_out"] == 1
+    first, second = file["verdicts"][0]["around"]
+    assert first["process"] == "a"
+    assert first["value"] == {"[1 2]": [1, 2.0], "true": {"k": "t"}, "n": str(10**30), "#{}": None}
+    assert second["value"] == 1.0
+    found = CliRunner().invoke(check_command, ["-m", "register", str(path)], standalone_mode=False)
+    assert "left out: 1 event of Jepsen's own processes" in found.stdout
 
 
 # --- words

@@ -260,6 +260,17 @@ def test_a_text_of_json_that_is_put_in_is_no_word_for_empty(tmp_path: Path, out:
     assert check(written(tmp_path, events, "jsonl"), "-m", "total-queue").return_value == code
 
 
+def test_what_the_server_adds_to_a_value_is_not_known_of_an_unknown_add(tmp_path: Path) -> None:
+    known, got = (
+        [*done(0, "add", 1, [1, "v1"]), (2, "invoke", "add", 2), (2, "info", "add", 2)],
+        [[1, "v1"], [2, "v2"]],
+    )
+    file = written(tmp_path, [*known, *done(1, "read", None, got)], "edn")
+    found = check(file, "-m", "final-set")
+    assert found.return_value == 3
+    assert "nobody knows what operation 3 put there" in found.output
+
+
 def test_a_checker_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "small.py").write_text(
         "from wrackline.api import Checker\n\n\n"

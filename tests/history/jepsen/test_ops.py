@@ -86,3 +86,8 @@ def test_jepsens_own_processes_have_none(tmp_path: Path) -> None:
     json = '{"process": "nemesis", "type": "info"}\n{"process": 1.0, "type": "ok", "index": 4.0}\n'
     found = events(tmp_path, json, "h.json")
     assert [(one.process, one.index) for one in found] == [(None, None), (1, 4)]
+
+
+def test_words_that_were_printed_with_their_colons(tmp_path: Path) -> None:
+    [one] = events(tmp_path, '{"process": 0, "type": ":ok", "f": ":read"}', "h.json")
+    assert (one.type, one.f) == ("ok", "read")

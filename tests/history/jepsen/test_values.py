@@ -39,6 +39,7 @@ def test_no_two_values_of_edn_are_one() -> None:
         ("{:a 1 :b 2}", "{:b 2 :a 1}"),
         ("##NaN", "##NaN"),
         ("1", "1N"),
+        ('#:x{:a 1 :y/b 2 :_/c 3 "d" {:e 4}}', '{:x/a 1 :y/b 2 :c 3 "d" {:e 4}}'),
     ],
 )
 def test_what_is_one_value_in_edn_is_one(one: str, other: str) -> None:
