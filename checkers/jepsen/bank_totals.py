@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -109,7 +110,8 @@ def _sum(balances: Collection[Any]) -> Fraction:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | Decimal | Fraction) and not isinstance(value, bool)
+    real = isinstance(value, int | float | Decimal | Fraction) and not isinstance(value, bool)
+    return real and math.isfinite(value)
 
 
 def _number(value: Fraction) -> str:

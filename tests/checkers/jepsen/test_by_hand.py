@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from tests.checkers.jepsen.cases import CASES, UNDECIDED, Case
 from tests.checkers.jepsen.events import history
 from tests.checkers.jepsen.told import TOLD, text
-from wrackline.checkers.models.checker import Checker
+from wrackline.checkers.models.checker import Checker, OperationError
 from wrackline.checkers.models.loading import known, load_decider
-from wrackline.checkers.models.protocol import Operation
+from wrackline.checkers.models.protocol import Operation, Outcome
+from wrackline.values import TRUE, Keyword, Map, Text, Whole
 
 
 def checker(name: str, **settings: object) -> Checker:
@@ -100,3 +104,62 @@ def test_a_read_that_ends_as_another_begins_may_be_the_later_one() -> None:
 def test_what_is_put_as_a_read_returns_may_be_in_it(name: str, put: Operation, seen: Operation) -> None:
     assert not checker(name).check([seen, put]).problems
     assert checker(name).check([seen, replace(put, inv=6)]).problems
+
+
+VALUES = [
+    *(
+        None,
+        0,
+        -1,
+        10**30,
+        TRUE,
+        1.5,
+        Whole(1.0),
+        Whole(math.nan),
+        math.inf,
+        "a",
+        "",
+        "1e400",
+        "²",
+        Keyword("a"),
+        Text("a"),
+    ),
+    *(
+        (),
+        (1, 2),
+        (1, (1, None)),
+        ((1,),),
+        (("r", "x", 1),),
+        (("r", "x"), ("r", "y", 1)),
+        (("w", "x", 1),),
+        (5, (None, 1)),
+    ),
+    *(
+        frozenset(),
+        frozenset({1, 2}),
+        Map(),
+        Map({"val": 1, "sts": "2"}),
+        (Map({"val": 1, "sts": "2"}),),
+        Map({"a": None}),
+    ),
+    *((Map({"val": TRUE}),), Map({"a": 1}), Map({"a": Whole(math.nan)})),
+]
+
+
+@pytest.mark.parametrize("name", [name for name in known() if isinstance(load_decider(name), Checker)])
+def test_any_value_is_read_or_refused(name: str) -> None:
+    asked = checker(name)
+    for seed in range(300):
+        chance = Random(seed)
+        history = []
+        for at in range(chance.randint(1, 5)):
+            outcome = chance.choice(list(Outcome))
+            ret = None if outcome is Outcome.INFO else at + chance.randint(0, 3)
+            result = chance.choice(VALUES) if outcome is Outcome.OK else None
+            more = {
+                key: chance.choice(VALUES) for key in chance.choice([(), ("link", "position"), ("error",)])
+            }
+            f = chance.choice(list(asked.operations))
+            history.append(Operation(at, f, chance.choice(VALUES), result, at, ret, outcome, more=more))
+        with suppress(OperationError):  # any other error is a ModelError that is none
+            asked.check(history)

@@ -35,7 +35,7 @@ def edn(value: Any) -> str:
             return "[" + " ".join(map(edn, value)) + "]"
         case Mapping():
             return "{" + ", ".join(f"{edn(key)} {edn(one)}" for key, one in value.items()) + "}"
-    return str(value)
+    return "##NaN" if value != value else str(value)
 
 
 def maps(events: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
@@ -162,6 +162,11 @@ def test_keys_are_objects_of_their_own(tmp_path: Path) -> None:
             ["-m", "bank-totals"],
             [(0, "invoke", "read", None), (0, "ok", "read", {"a": "x"})],
             "operation 1: :read needs numbers as balances; account a has x",
+        ),
+        (
+            ["-m", "bank-totals"],
+            [(0, "invoke", "read", None), (0, "ok", "read", {"a": float("nan")})],
+            "operation 1: :read needs numbers as balances; account a has",
         ),
         (
             ["-m", "long-fork"],
