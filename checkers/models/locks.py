@@ -122,16 +122,14 @@ class _Lock(Model[Held]):
         return ", ".join(self._parts(state))
 
     def _parts(self, state: Held) -> Iterator[str]:
-        if state.owner is None:
-            yield "nothing: it is free"
-        else:
-            times = f" {state.times} times" if state.times > 1 else ""
-            most = f" (of {self._limit})" if self._limit > 1 else ""
-            yield f"it is held by {_name(state.owner)}{times}{most}"
+        times = (
+            f" {state.times} times of {self._limit}" if state.owner is not None and self._limit > 1 else ""
+        )
+        yield "no owner" if state.owner is None else f"owner {_name(state.owner)}{times}"
         if state.fence:
-            yield f"with fence {state.fence}"
-        if state.highest and state.highest != state.fence:
-            yield f"after fence {state.highest}"
+            yield f"fence {state.fence}"
+        if state.highest != state.fence:
+            yield f"highest fence {state.highest}"
 
 
 class OwnerAwareMutex(_Lock):

@@ -103,10 +103,11 @@ def test_one_after_another(
 @pytest.mark.parametrize(
     ("name", "history", "state"),
     [
-        ("owner-aware-mutex", [a(0), a(1)], "it is held by process 0"),
-        ("reentrant-mutex", [a(0, "n1"), a(0, "n1"), a(1, "n2")], "it is held by n1 2 times (of 2)"),
-        ("fenced-mutex", [a(0, fence=3), r(0), a(1, fence=2)], "nothing: it is free, after fence 3"),
-        ("fenced-mutex", [a(0, fence=3), a(1, fence=4)], "it is held by process 0, with fence 3"),
+        ("owner-aware-mutex", [a(0), a(1)], "owner process 0"),
+        ("reentrant-mutex", [a(0, "n1"), a(0, "n1"), a(1, "n2")], "owner n1 2 times of 2"),
+        ("fenced-mutex", [a(0, fence=3), r(0), a(1, fence=2)], "no owner, highest fence 3"),
+        ("fenced-mutex", [a(0, fence=3), a(1, fence=4)], "owner process 0, fence 3"),
+        ("fenced-mutex", [a(0, fence=3), r(0), a(1), a(0)], "owner process 1, highest fence 3"),
         ("semaphore", [a(0), a(0), a(1)], "2 of process 0 (of 2)"),
         ("semaphore", [r(0)], "no permits (of 2)"),
     ],
