@@ -152,7 +152,7 @@ class Judge:
             yield partial(self._by_elle, path, done, wrong)
         elif question.model == LOG:
             found = logs(done, independent=question.independent)
-            wrong += map(without_key, found.without)
+            wrong += found.refused
             for at, log in enumerate(found.each, 1):
                 self._progress(f"{path}: key {log.key} ({at} of {len(found.each)})")
                 yield partial(decide_log, log, self._asking)

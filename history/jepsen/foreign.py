@@ -5,7 +5,7 @@ Porcupine's ``[]Operation`` as JSON
     ``{"ClientId": 0, "Input": .., "Call": 1, "Output": .., "Return": 2}``, in an array or one after another.
     An input has an operation (``get``, ``put``, ``append``, ``delete``, ``read``, ``write``, ``cas``, or 0,
     1, 2 for get, put, append), a value and maybe a key: with one it is for ``kv``, else for a register.
-    What has not returned has no ``Return``, or 0, or the largest int64.
+    What has not returned has no ``Return``, or 0, or the largest int64. ``[]Event`` is read too.
 etcd's ``client-N/operations.json``
     The same with etcd's requests, for ``kv``: puts, deletes and reads of a key. Of a transaction each key is
     an operation; that it compares revisions is not looked at. Reads of several keys or of an old revision are
@@ -74,13 +74,21 @@ class _Call:
 def of_json(items: Iterator[Any]) -> Iterator[Any]:
     """The same items, or the operations that they stand for. Raises ForeignError."""
     first = next(items, None)
-    if isinstance(first, Map) and "Call" in first and "Input" in first:
+    names = _named(first).keys() if isinstance(first, Map) and "process" not in first else set()
+    if names >= {"call", "input"}:
         return _in_time(_calls([first, *items]))
+    if names >= {"kind", "id", "value"}:
+        return _in_time(_calls(_of_events([first, *items])))
     if isinstance(first, Map) and "params" in first and isinstance(first.get("data"), tuple):
         return _concurrent(_sessions(first["data"]))
     if isinstance(first, tuple) and all(isinstance(one, Map) and "events" in one for one in first):
         return _concurrent(_sessions([first, *items]))
     return items if first is None else _again(first, items)
+
+
+def _named(one: Mapping[Any, Any]) -> dict[str, Any]:
+    """Fields by their names, however these are written: ClientId, clientId, client_id."""
+    return {str(name).lower().replace("_", ""): value for name, value in one.items()}
 
 
 def _again(first: Any, others: Iterable[Any]) -> Iterator[Any]:
@@ -222,8 +230,9 @@ def _calls(items: Iterable[Any]) -> Iterator[_Call]:
     leased: dict[Any, set[Any]] = {}
     for at, one in enumerate(items, 1):
         try:
-            client, asked, said = one["ClientId"], one["Input"], one.get("Output")
-            begin, end = one["Call"], one.get("Return")
+            fields = _named(one)
+            client, asked, said = fields["clientid"], fields["input"], fields.get("output")
+            begin, end = fields["call"], fields.get("return")
             end = None if end is None or end in (0, _NEVER) or end < begin else end
             of_etcd = isinstance(asked, Map) and isinstance(asked.get("Type"), str) and "LeaseGrant" in asked
             found = _of_etcd(asked, said, leased) if of_etcd else [_plain(asked, said)]
@@ -243,15 +252,33 @@ _Found = tuple[str, str, Any, Any]
 """(ok, fail or info; f; argument; result)"""
 
 
+def _of_events(events: Iterable[Any]) -> Iterator[Any]:
+    """Porcupine's ``[]Event`` as operations, whose times are their places."""
+    begun: dict[Any, dict[str, Any]] = {}
+    for at, one in enumerate(events, 1):
+        fields = _named(one) if isinstance(one, Mapping) else {}
+        try:
+            number, value = fields["id"], fields["value"]
+            if fields["kind"] in (True, "return", 1):
+                begun[number] |= {"output": value, "return": at}
+            else:
+                begun[number] = {"clientid": fields.get("clientid", number), "call": at, "input": value}
+        except (KeyError, TypeError) as wrong:
+            raise ForeignError(
+                f"event {at} is none of Porcupine's ({type(wrong).__name__}: {wrong})"
+            ) from wrong
+    yield from map(Map, begun.values())
+
+
 def _plain(asked: Any, said: Any) -> _Found:
     """Of a model in which an input is an operation with a value, and maybe a key."""
-    fields = {str(name).lower(): value for name, value in asked.items()}
+    fields = _named(asked)
     word = next(fields[name] for name in ("op", "operation", "type", "f", "kind", "method") if name in fields)
     f = _NUMBERED[word] if isinstance(word, int) else _WORDS[str(word).lower()]
     value = fields.get("value", fields.get("val"))
     result = said
     if isinstance(said, Mapping):
-        shown = {str(name).lower(): one for name, one in said.items()}
+        shown = _named(said)
         result = shown.get("value", shown.get("val"))
     if "key" not in fields:
         return "ok", _OF_A_REGISTER[f], None if f == "get" else value, result if f == "get" else value

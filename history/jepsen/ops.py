@@ -171,7 +171,7 @@ def _without_process(at: int, said: Operation) -> str:
     for name in _WRAPPED:
         if "type" not in said and isinstance(said.get(name), tuple):
             return f"the operations are inside of :{name}; write what it holds alone into a file"
-    has = ", ".join(f":{key}" for key in list(said)[:8])
+    has = ", ".join(f":{key}" for key in [key for key in said if key != "process"][:8])
     return (
         f"operation {at} has no :process, the number or name of its client, which does one after another; "
         f"it has {has or 'nothing'}"

@@ -21,7 +21,7 @@ import orjson
 from wrackline.history.files import whole_file
 from wrackline.history.jepsen.edn import EdnError, forms
 from wrackline.history.jepsen.foreign import CLIENTS, ForeignError, of_json, text_reader
-from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, value_of
+from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, spelt, value_of
 
 Operation = dict[str, Any]
 
@@ -93,7 +93,10 @@ def _of_clients(folder: Path) -> Iterator[Operation]:
 
 
 def _no_operation(item: Any) -> str:
-    return f"is no operation (a map with :type, :f, :process) but {item!r:.60}"
+    of_store = (
+        "" if isinstance(item, tuple | dict) else "; of Jepsen's store give history.edn, not history.txt"
+    )
+    return f"is no operation (a map with :type, :f, :process) but {spelt(item):.60}{of_store}"
 
 
 def _unpacked(raw: BufferedReader, path: Path) -> BinaryIO:

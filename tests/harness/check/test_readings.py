@@ -438,6 +438,16 @@ def test_any_value_can_be_printed_as_json(tmp_path: Path) -> None:
     assert "left out: 1 event of Jepsen's own processes" in found.stdout
 
 
+def test_a_foreign_operation_refuses_no_log_of_a_key(tmp_path: Path) -> None:
+    sent = done(0, "send", [[word("send"), 3, 7]], [[word("send"), 3, [0, 7]]])
+    polled = done(1, "poll", [[word("poll")]], [[word("poll"), {3: [[0, 8]]}]])
+    found = judged(write(tmp_path, "edn", [*sent, *polled, *done(0, "frob", 1, 1)]), "log")
+    assert [one.answer for one in found.verdicts] == [Answer.INVALID]
+    assert "operation 5: a log has no :frob" in found.wrong
+    one_log = [*APPENDED, *done(0, "frob", 1, 1)]
+    assert not judged(write(tmp_path, "edn", one_log), "log").verdicts, "it may have changed the log"
+
+
 # --- words
 
 

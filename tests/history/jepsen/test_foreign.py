@@ -132,6 +132,25 @@ def test_without_a_key_they_are_of_a_register(tmp_path: Path) -> None:
     assert [row[1:] for row in found] == [("ok", "write", 1), ("ok", "read", 1), ("ok", "read", 1)]
 
 
+def test_porcupines_events(tmp_path: Path) -> None:
+    events = [
+        {"ClientId": 0, "Kind": False, "Value": put("x", "1"), "Id": 0},
+        {"ClientId": 1, "Kind": False, "Value": {"Op": 0, "Key": "x"}, "Id": 1},
+        {"ClientId": 0, "Kind": True, "Value": {}, "Id": 0},
+        {"ClientId": 1, "Kind": True, "Value": {"Value": "1"}, "Id": 1},
+        {"ClientId": 1, "Kind": False, "Value": put("x", "2"), "Id": 2},
+    ]
+    assert [row[:3] for row in rows(written(tmp_path, json.dumps(events), "h.json"))] == [
+        ("0", "invoke", "put"), ("1", "invoke", "get"), ("0", "ok", "put"), ("1", "ok", "get"),
+        ("1", "invoke", "put"), ("1", "info", "put"),
+    ]  # fmt: skip
+
+
+def test_fields_may_be_written_as_elsewhere(tmp_path: Path) -> None:
+    calls = [{"client_id": 3, "input": {"op": "set", "value": 1}, "call": 1, "output": None, "return": 2}]
+    assert completions(written(tmp_path, json.dumps(calls), "h.json")) == [("3", "ok", "write", 1)]
+
+
 def request(kind: str, **content: Any) -> dict[str, Any]:
     empty = {"LeaseGrant": None, "LeaseRevoke": None, "Range": None, "Txn": None, "Defragment": None}
     return {"Type": kind, **empty, **content}
