@@ -122,9 +122,8 @@ class _Lock(Model[Held]):
         return ", ".join(self._parts(state))
 
     def _parts(self, state: Held) -> Iterator[str]:
-        times = (
-            f" {state.times} times of {self._limit}" if state.owner is not None and self._limit > 1 else ""
-        )
+        most = f" of {self._limit}" if self._limit else ""
+        times = f" {state.times} times{most}" if self._limit != 1 else ""
         yield "no owner" if state.owner is None else f"owner {_name(state.owner)}{times}"
         if state.fence:
             yield f"fence {state.fence}"

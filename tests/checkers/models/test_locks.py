@@ -124,3 +124,11 @@ def test_a_state_says_who_holds_it(name: str, history: list[tuple[Any, ...]], st
 def test_a_fence_is_a_number() -> None:
     with pytest.raises(ModelError, match=":acquire needs a number as :fence, not 'x'"):
         search([Operation(0, "acquire", None, {"fence": "x"}, 0, 1)], load("fenced-mutex"))
+
+
+def test_a_lock_without_a_limit_says_how_often_it_is_held() -> None:
+    done = [
+        Operation(process, "acquire", None, {}, 2 * at, 2 * at + 1) for at, process in enumerate((0, 0, 0, 1))
+    ]
+    [part] = search(done, load("reentrant-mutex", limit=0)).parts
+    assert part.ends[0].in_words == "owner process 0 3 times"
