@@ -34,7 +34,9 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.checkers.exact.search import search as linearizable
     from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
     from wrackline.checkers.inputs.runs import AnalysisError
+    from wrackline.checkers.models.checker import Checker, Found, OperationError
     from wrackline.checkers.models.loading import load as load_model
+    from wrackline.checkers.models.loading import load_decider
     from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, OneOf, Operation, Outcome
     from wrackline.checkers.verdict.anomaly import Promise
     from wrackline.fleets.base import (
@@ -132,7 +134,8 @@ _HOMES = {
     "wrackline.checkers.inputs.runs": "AnalysisError",
     "wrackline.checkers.exact.judgement": "End Judgement Part",
     "wrackline.checkers.exact.search": "linearizable=search",
-    "wrackline.checkers.models.loading": "load_model=load",
+    "wrackline.checkers.models.checker": "Checker Found OperationError",
+    "wrackline.checkers.models.loading": "load_model=load load_decider",
     "wrackline.checkers.models.protocol": "Model ModelError OneOf Operation Outcome REFUSED",
     "wrackline.checkers.engine.spark.masters": "SparkUnavailable",
     "wrackline.checkers.engine.candidates": "Candidate Rows SendOutcome Step is_place least lt",
@@ -226,6 +229,7 @@ __all__ = [
     "CannotRecord",
     "Capability",
     "Check",
+    "Checker",
     "ClientsSpec",
     "Cluster",
     "ClusterClient",
@@ -253,6 +257,7 @@ __all__ = [
     "Fleet",
     "FleetError",
     "FleetSpec",
+    "Found",
     "FurtherRows",
     "GuidedSpec",
     "History",
@@ -283,6 +288,7 @@ __all__ = [
     "Node",
     "OneOf",
     "Operation",
+    "OperationError",
     "Outcome",
     "Part",
     "PartitionSpec",
@@ -356,6 +362,7 @@ __all__ = [
     "least",
     "linearizable",
     "load",
+    "load_decider",
     "load_model",
     "lt",
     "mark",

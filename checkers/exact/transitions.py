@@ -70,9 +70,11 @@ class Transitions:
         return len(self.states) - 1
 
     def symbol(self, operation: Operation) -> int:
-        """The number of an operation: those of the same f, argument, result and outcome share one."""
+        """The number of an operation: those of the same f, argument, result and outcome share one, and of the
+        same process where that matters to the model."""
         answer = operation.result if operation.outcome is Outcome.OK else operation.outcome
-        key = (operation.f, frozen(operation.argument), frozen(answer), operation.outcome)
+        process = operation.process if self.model.names_process else None
+        key = (operation.f, frozen(operation.argument), frozen(answer), operation.outcome, process)
         known = self._symbol_ids.get(key)
         if known is None:
             known = self._symbol_ids[key] = len(self.symbols)

@@ -9,6 +9,7 @@ from enum import IntEnum, StrEnum
 import numpy as np
 
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, Ints
+from wrackline.checkers.models.protocol import Outcome
 
 NIL = int(np.iinfo(np.int64).min)
 """``a`` of an operation whose value is not known."""
@@ -124,10 +125,8 @@ def calls_of(table: Columns, model: Model, *, initial: int = NOTHING) -> Calls:
     )
 
 
-class Outcome(IntEnum):
-    OK = 0
-    FAIL = 1
-    INFO = 2
+OUTCOMES = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
+"""Their numbers are their places."""
 
 
 class Act(IntEnum):
@@ -188,7 +187,7 @@ class TransactionsBuilder:
                     begin = len(self._flat)
                     self._flat += value
                     self._mops.append((act, key, begin, len(self._flat)))
-        self._txns.append((inv, ret, process, outcome))
+        self._txns.append((inv, ret, process, OUTCOMES.index(outcome)))
         self._starts.append(len(self._mops))
 
     def build(self) -> Transactions:

@@ -1,4 +1,5 @@
-"""Finds a model: a built-in or installed one by its name, or a user's own by where it is written."""
+"""Finds a model or a checker: a built-in or installed one by its name, or a user's own by where it is
+written."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
+from wrackline.checkers.models.checker import Checker
 from wrackline.checkers.models.protocol import Model, ModelError
 from wrackline.plugins.registry import Group, PluginError, named, names
 
@@ -18,7 +20,7 @@ EXAMPLE = "mine.py:Counter or package.module:Counter"
 
 
 def known() -> tuple[str, ...]:
-    """The names of the built-in and installed models."""
+    """The names of the built-in and installed models and checkers."""
     return names(Group.MODELS)
 
 
@@ -27,12 +29,25 @@ def load(reference: str, **settings: Any) -> Model[Any]:
     anything that returns one when it is called. ``settings`` are its arguments (``initial`` of a register).
 
     Raises ModelError."""
+    found = load_decider(reference, **settings)
+    if isinstance(found, Checker):
+        raise ModelError(f"{reference} is a checker and no model: it needs no search, call its check()")
+    return found
+
+
+def load_decider(reference: str, **settings: Any) -> Model[Any] | Checker:
+    """The same of a model or a checker, whichever it is. Raises ModelError."""
+    return _made(reference, maker(reference), settings)
+
+
+def maker(reference: str) -> Callable[..., Any]:
+    """What makes the model or the checker when it is called, mostly its class. Raises ModelError."""
     if ":" in reference:
-        return _made(reference, _from_code(reference), settings)
+        return cast(Callable[..., Any], _from_code(reference))
     if reference.endswith(".py"):
         raise ModelError(f"{reference} names a file but no model in it: say {reference}:NAME")
     try:
-        return _made(reference, named(Group.MODELS, reference).load(), settings)
+        return cast(Callable[..., Any], named(Group.MODELS, reference).load())
     except PluginError as wrong:
         raise ModelError(f"{wrong}; one of your own is named as {EXAMPLE}") from wrong
 
@@ -58,7 +73,7 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
-def _made(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -> Model[Any]:
+def _made(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -> Model[Any] | Checker:
     if settings:
         _refuse_unknown(reference, maker, settings)
     try:
@@ -67,8 +82,9 @@ def _made(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -
         raise
     except Exception as wrong:  # what others wrote may raise anything
         raise ModelError(f"model {reference} cannot be made: {type(wrong).__name__}: {wrong}") from wrong
-    if not isinstance(model, Model):
-        raise ModelError(f"model {reference} is {model!r:.60}, no wrackline.api.Model; subclass that")
+    if not isinstance(model, Model | Checker):
+        what = "no wrackline.api.Model and no wrackline.api.Checker"
+        raise ModelError(f"model {reference} is {model!r:.60}, {what}; subclass one of them")
     return model
 
 

@@ -13,6 +13,7 @@ FREE, HELD = "free", "held"
 class Mutex(Model[str]):
     """A lock that one client holds at a time. A state is FREE or HELD: who holds it is not looked at."""
 
+    jepsen: ClassVar[str] = "knossos.model/mutex"
     operations: ClassVar[Mapping[str, str]] = {
         "acquire": "acquire: the lock was free and is held now",
         "release": "release: the lock was held and is free now",

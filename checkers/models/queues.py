@@ -18,14 +18,17 @@ from wrackline.checkers.models.protocol import (
     frozen,
 )
 from wrackline.checkers.models.seen import Seen, Unseen
+from wrackline.values import Keyword
 
-NOTHING = (None, "empty")
+NOTHING = (None, Keyword("empty"))
 """What a dequeue answers that found the queue empty."""
 Contents: TypeAlias = frozenset[tuple[Hashable, int]]
 """Values, and how often each is in the queue."""
 
 
 class _Queue(Model[S]):
+    puts = ("enqueue",)
+
     def observes(self, operation: Operation) -> bool:
         return _found_nothing(operation)
 
@@ -45,6 +48,7 @@ class FifoQueue(_Queue[tuple[Hashable, ...]]):
     """A queue whose values come out in the order in which they went in. A state is the values in it, the next
     one first."""
 
+    jepsen: ClassVar[str] = "knossos.model/fifo-queue"
     operations: ClassVar[Mapping[str, str]] = {
         "enqueue": "enqueue v: v is in the queue, behind what was there",
         "dequeue": "dequeue -> v: v was the next one and is out; nil or :empty: nothing was in",
@@ -85,6 +89,7 @@ class FifoQueue(_Queue[tuple[Hashable, ...]]):
 class UnorderedQueue(_Queue[Contents]):
     """A queue whose values come out in any order. A state is its contents."""
 
+    jepsen: ClassVar[str] = "knossos.model/unordered-queue"
     operations: ClassVar[Mapping[str, str]] = {
         "enqueue": "enqueue v: v is in the queue",
         "dequeue": "dequeue -> v: v was in and is out; nil or :empty: nothing was in",

@@ -30,7 +30,9 @@ UNSEEN: Value = ()
 class Register(Model[Value]):
     """Holds one value."""
 
+    jepsen: ClassVar[str] = "knossos.model/register"
     operations: ClassVar[Mapping[str, str]] = {"write": WRITE, "read": READ}
+    puts = ("write", "cas")
 
     def __init__(self, initial: Any = None) -> None:
         self._initial: Value = (frozen(initial),)
@@ -101,6 +103,7 @@ def pair(operation: Operation, value: Any) -> tuple[Hashable, Hashable]:
 class CasRegister(Register):
     """A register with compare-and-set. One that failed is left out: it may have failed for any reason."""
 
+    jepsen: ClassVar[str] = "knossos.model/cas-register"
     operations: ClassVar[Mapping[str, str]] = {
         "write": WRITE,
         "read": READ,
@@ -118,6 +121,7 @@ class StrictCasRegister(CasRegister):
     """A register whose compare-and-set fails only where it held another value, so that a failed one tells
     that it did. (Porcupine reads etcd's histories in this way.)"""
 
+    jepsen: ClassVar[str] = ""
     failed_tell = True
 
     def step(self, state: Value, operation: Operation) -> Value | Refused:

@@ -16,12 +16,14 @@ UNSEEN = frozenset[Hashable]({Unseen.UNSEEN})
 class Set(Model[frozenset[Hashable]]):
     """A set of values. A state is a frozenset of them."""
 
+    jepsen: ClassVar[str] = "knossos.model/set"
     operations: ClassVar[Mapping[str, str]] = {
         "add": "add v: v is in the set",
         "remove": "remove v: v is not in the set, whether or not it was",
         "read": "read -> [v ..]: these are all that is in the set",
     }
 
+    puts = ("add", "remove")
     _shown: tuple[frozenset[Hashable], ...] | None = None
     """Of a narrowed model: the largest sets that were read."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.checkers.exact.operations import NEVER
-from wrackline.harness.jepsen.object_histories import Done
+from wrackline.checkers.models.protocol import Operation as Read
+from wrackline.history.jepsen.ops import NamedProcess
+from wrackline.values import Truth, spelt
 
-EXACT, SEARCH, KNOSSOS, ELLE = "exact", "search", "Knossos", "Elle"
+EXACT, SEARCH, CHECKER, KNOSSOS, ELLE = "exact", "search", "checker", "Knossos", "Elle"
 """Who decided."""
 
 
@@ -21,7 +22,8 @@ class Operation:
     """Place of the invocation in the file, from 1: its name."""
     until: int | None
     """Place of the completion; None where nobody knows the outcome."""
-    process: int
+    process: Any
+    """A number, or what names it."""
     f: str
     argument: Any
     """``:value`` of the invocation."""
@@ -41,9 +43,10 @@ class Operation:
         return f"process {self.process} {self.words} (operation {self.at}{ends})"
 
 
-def operation(one: Done) -> Operation:
-    until = None if one.ret == NEVER else one.ret
-    return Operation(one.at, until, one.process, one.f, one.argument, one.value, one.outcome.name.lower())
+def operation(one: Read) -> Operation:
+    until = None if one.ret is None else one.until
+    process = one.process.name if isinstance(one.process, NamedProcess) else one.process
+    return Operation(one.at, until, process, one.f, one.argument, one.value, str(one.outcome))
 
 
 def shown(value: Any, most: int = 40) -> str:
@@ -53,6 +56,10 @@ def shown(value: Any, most: int = 40) -> str:
             text = "nil"
         case list() | tuple():
             text = "[" + " ".join(shown(one) for one in value[:12]) + (" ...]" if len(value) > 12 else "]")
+        case Mapping():
+            text = "{" + ", ".join(f"{shown(key)} {shown(one)}" for key, one in value.items()) + "}"
+        case frozenset():
+            text = "#{" + " ".join(sorted(map(shown, value))) + "}"
         case str() if re.fullmatch(r"[\w.*+!?/-]+", value):
             text = value
         case _:
@@ -60,13 +67,39 @@ def shown(value: Any, most: int = 40) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def plain(value: Any) -> Any:
+    """The same as JSON can have it: sets are lists, and keys that are no words or numbers are spelt as in
+    EDN."""
+    match value:
+        case int():
+            return value if abs(value) < 1 << 63 else str(value)
+        case str() | None:
+            return value
+        case Truth():
+            return bool(value)
+        case float():
+            return float(value)
+        case Mapping():
+            return {
+                key if isinstance(key, str | int) else spelt(key): plain(one) for key, one in value.items()
+            }
+        case tuple() | list():
+            return [plain(one) for one in value]
+        case frozenset():
+            return sorted(map(plain, value), key=str)
+    if is_dataclass(value):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    return spelt(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an exact check found: operations that are impossible together, whatever the others did."""
+    """What an exact check or a checker found: operations that are impossible together, whatever the others
+    did."""
 
     rule: str
     about: str
-    """The value or the offset, where that says more than the operations."""
+    """The value or the offset, where that says more than the operations; of a checker, a sentence."""
     operations: tuple[Operation, ...]
 
 
@@ -145,7 +178,7 @@ class Verdict:
     by: str
     operations: int
     promise: str = "linearizable"
-    """What it is, or is not: linearizable, strict-serializable, ..."""
+    """What it is, or is not: linearizable, strict-serializable, complete, ..."""
     why: str = ""
     """Of an unknown answer: which limit was reached."""
     problems: tuple[Problem, ...] = ()
@@ -157,6 +190,8 @@ class Verdict:
     """Operations at the time of what is wrong, for the drawing."""
     note: str = ""
     """What else should be known of how it was decided."""
+    figures: dict[str, Any] = field(default_factory=dict)
+    """What a checker counted and measured, by name; of several, a map."""
     seconds: float = 0.0
 
     @property
@@ -170,6 +205,8 @@ class Judged:
 
     file: str
     verdicts: list[Verdict] = field(default_factory=list)
+    left_out: int = 0
+    """Events of Jepsen's own processes, such as its nemesis."""
     wrong: str = ""
     """Why it could not be judged (to its end), in one line; empty where it could."""
 

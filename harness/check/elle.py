@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.answers import Case, Edge, Judgement
-from wrackline.harness.check.answers import Anomaly, Example, Link, Operation, operation, shown
-from wrackline.harness.jepsen.object_histories import Done
+from wrackline.checkers.jvm.calls import Act
+from wrackline.checkers.models.protocol import Operation as Done
+from wrackline.checkers.models.protocol import Outcome
+from wrackline.harness.check.answers import (
+    ELLE,
+    EXACT,
+    Anomaly,
+    Example,
+    Link,
+    Operation,
+    Verdict,
+    operation,
+    shown,
+)
+from wrackline.harness.jepsen.object_histories import Asked
 
 _NOTHING_TO_SHOW = "empty-transaction-graph"
 _Name = Callable[[int | None], Any]
@@ -29,6 +44,63 @@ def anomalies(
         )
         for kind, (count, cases) in found.anomalies.items()
     )
+
+
+UNWRITTEN = "unwritten-read"
+"""An anomaly that Elle has no name for: it ends with an exception."""
+MOST_UNWRITTEN = 3
+_DONE = {"appended": "appended", "wrote": "written"}
+
+
+def decided_by_us(asked: Asked, model: str, consistency: str) -> Verdict | None:
+    """What needs no Elle, and what Elle cannot be asked: a value that was read and that nobody wrote is wrong
+    under every model; where a value is written twice to one key, none of Elle's rules holds."""
+    writers: Counter[tuple[Any, Any]] = Counter()
+    for one, mops in zip(asked.done, asked.mops, strict=True):
+        for act, key, value in mops:
+            if act in (Act.WRITE, Act.APPEND):
+                writers[key, value] += 1 if one.outcome is not Outcome.FAIL else 0
+    verb = "appended" if model == "list-append" else "wrote"
+    found = [
+        (one, key, value)
+        for one, mops in zip(asked.done, asked.mops, strict=True)
+        if one.outcome is Outcome.OK
+        for key, value in _read(mops)
+        if (key, value) not in writers
+    ]
+    count = len(asked.done)
+    if found:
+        examples = tuple(
+            Example(
+                (operation(one),),
+                (),
+                f"T1 read {shown(value)} of key {shown(key)}, which nobody {verb}",
+                {},
+                "",
+                {},
+            )
+            for one, key, value in found[:MOST_UNWRITTEN]
+        )
+        anomaly = Anomaly(UNWRITTEN, len(found), examples)
+        return Verdict(None, Answer.INVALID, EXACT, count, promise=consistency, anomalies=(anomaly,))
+    twice = next((place for place, n in writers.items() if n > 1), None)
+    if twice is None:
+        return None
+    key, value = twice
+    why = (
+        f"value {shown(value)} of key {shown(key)} was {_DONE[verb]} more than once: Elle's rules hold for "
+        "each only once"
+    )
+    return Verdict(None, Answer.UNKNOWN, ELLE, count, promise=consistency, why=why)
+
+
+def _read(mops: Sequence[tuple[Act, Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """The (key, value) that a transaction was shown."""
+    for act, key, value in mops:
+        if act is Act.READ and value is not None:
+            yield key, value
+        elif act is Act.READ_LIST:
+            yield from ((key, each) for each in value or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +146,8 @@ def facts(value: Any, number: Mapping[int, int], name: _Name) -> Any:
             return {"operation": f"T{number[row]}"} if row in number else None
         case dict():
             return {name(k) if isinstance(k, int) else k: facts(v, number, name) for k, v in value.items()}
-        case list():
+        case list() | tuple():
             return [facts(one, number, name) for one in value]
-        case bool():
-            return value
         case int():
             return name(value)
     return value
@@ -87,7 +157,7 @@ def what_is_wrong(kind: str, said: Mapping[str, Any]) -> str:
     """A sentence about an anomaly that is no cycle; empty for kinds that have none."""
     one, writer = (_name_of(said.get(part)) for part in ("op", "writer"))
     mop = said.get("mop")
-    _, key, seen = mop if isinstance(mop, list) and len(mop) == 3 else (None, said.get("key"), None)
+    _, key, seen = mop if isinstance(mop, list | tuple) and len(mop) == 3 else (None, said.get("key"), None)
     of, read = f"of key {shown(key)}", shown(said.get("element", seen))
     match kind, said.get("values"):
         case "G1a", _:
@@ -139,6 +209,6 @@ def sentence(edge: Edge, model: str, before: str, after: str, name: _Name) -> st
 
 def transaction(one: Operation) -> str:
     """``[append x 1] [r y nil]``."""
-    mops = one.value if isinstance(one.value, list) else []
+    mops = one.value if isinstance(one.value, tuple) else ()
     words = " ".join(shown(mop, 60) for mop in mops[:8])
     return words + (" ..." if len(mops) > 8 else "")

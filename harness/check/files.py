@@ -14,18 +14,24 @@ from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
-from wrackline.checkers.models.loading import known, load
-from wrackline.checkers.models.protocol import ModelError
+from wrackline.checkers.models.checker import Checker
+from wrackline.checkers.models.loading import known, load_decider
+from wrackline.checkers.models.protocol import Model, ModelError, Operation
 from wrackline.harness.check.answers import ELLE, Judged, Verdict
-from wrackline.harness.check.elle import anomalies
+from wrackline.harness.check.elle import anomalies, decided_by_us
 from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
+from wrackline.harness.check.rules import decide_by_rule
 from wrackline.harness.jepsen.log_histories import logs
-from wrackline.harness.jepsen.object_histories import ELLE_MODELS, subjects, transactions
-from wrackline.history.jepsen.text import TextError, read
+from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions, untold
+from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
+from wrackline.history.jepsen.foreign import CLIENTS
+from wrackline.history.jepsen.text import TextError
+from wrackline.values import spelt, value_of
 
 NOTHING = "there is no operation of a client in it; nothing to judge"
 _ENDINGS = (".edn", ".json", ".jsonl")
 _NO_HISTORIES = ("results.edn",)
+_BANK = "bank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,8 @@ class Question:
     independent: bool = False
     holes: bool = False
     initial: Any = None
+    total: Any = None
+    """What all accounts have together."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Arguments of the model."""
     consistency: str = "strict-serializable"
@@ -53,6 +61,7 @@ class Judge:
         """Raises ModelError."""
         self._question, self._progress = question, progress
         self._jvm: Bridge | None = None
+        self._checker: Checker | None = None
         self._stack = ExitStack()
         self._asking = self._prepared()
 
@@ -75,17 +84,26 @@ class Judge:
         settings = dict(asked.settings)
         if asked.initial is not None:
             settings["initial"] = asked.initial
+        if asked.total is not None:
+            if asked.model == _BANK:
+                raise ModelError(
+                    f"{_BANK} decides about each balance; --total is of bank-totals, the sums alone"
+                )
+            settings["total"] = asked.total
         if not own and settings:
             raise ModelError(f"model {asked.model} takes no {', '.join(settings)}")
         if asked.by in ("knossos", "both") and asked.model not in _of_knossos():
             raise ModelError(f"Knossos has no model {asked.model}, only {', '.join(_of_knossos())}")
-        if asked.by == "search" and not own:
+        decider = load_decider(asked.model, **settings) if own else None
+        if isinstance(decider, Checker):
+            self._checker = decider
+        if asked.by == "search" and not isinstance(decider, Model):
             raise ModelError(f"our own search has no model {asked.model}; leave --by out")
         return Asking(
             asked.model,
-            load(asked.model, **settings) if own else None,
+            decider if isinstance(decider, Model) else None,
             asked.by,
-            asked.initial,
+            value_of(asked.initial),
             asked.holes,
             Limits(asked.deadline_s, asked.memory_bytes),
             self._bridge,
@@ -101,58 +119,104 @@ class Judge:
 
     def judge(self, file: Judged, told: Callable[[Verdict], None] = lambda _verdict: None) -> None:
         """Add all verdicts of a file to it, and what is wrong with it; ``told`` gets each verdict as soon as
-        it is there."""
+        it is there. What cannot be judged keeps nothing else from being judged."""
+        wrong: list[str] = []
         try:
-            for verdict in self._verdicts(Path(file.file)):
-                file.verdicts.append(verdict)
-                told(verdict)
-            if not file.verdicts:
+            path = Path(file.file)
+            self._progress(f"reading {path}")
+            found = read_operations(path)
+            file.left_out = found.left_out
+            for object_ in self._objects(path, found.done, wrong):
+                try:
+                    for verdict in self._with_jvms(object_):
+                        file.verdicts.append(verdict)
+                        told(verdict)
+                except (TextError, ModelError) as refused:
+                    wrong.append(str(refused))
+            if not file.verdicts and not wrong:
                 raise TextError(NOTHING)
-        except (TextError, ModelError, JvmUnavailable, OSError) as wrong:
-            said = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else str(wrong)
-            file.wrong = said if said.startswith(file.file) else f"{file.file}: {said}"
+        except (TextError, ModelError, JvmUnavailable, OSError) as refused:
+            said = refused.strerror if isinstance(refused, OSError) and refused.strerror else str(refused)
+            wrong.append(said)
+        if wrong:
+            more = f" (and {len(wrong) - 1:,} more like it)" if len(wrong) > 1 else ""
+            file.wrong = (wrong[0] if wrong[0].startswith(file.file) else f"{file.file}: {wrong[0]}") + more
 
-    def _verdicts(self, path: Path) -> Iterator[Verdict]:
-        asked = self._question
-        self._progress(f"reading {path}")
-        if asked.model in ELLE_MODELS:
-            yield from self._by_elle(path)
-        elif asked.model == LOG:
-            of_logs = logs(read(path), independent=asked.independent)
-            for at, log in enumerate(of_logs, 1):
-                self._progress(f"{path}: key {log.key} ({at} of {len(of_logs)})")
-                yield from self._with_jvms(partial(decide_log, log, self._asking))
-        else:
-            found = subjects(read(path), independent=asked.independent)
-            for at, subject in enumerate(found, 1):
-                self._progress(f"{path}: object {at} of {len(found)}, {len(subject.done)} operations")
-                yield from self._with_jvms(partial(decide, subject, self._asking))
+    def _objects(
+        self, path: Path, done: Sequence[Operation], wrong: list[str]
+    ) -> Iterator[Callable[[], Iterable[Verdict]]]:
+        """What decides each object. ``wrong`` gets a line for each operation that is of none. Raises
+        TextError."""
+        question = self._question
+        if question.model in ELLE_MODELS:
+            yield partial(self._by_elle, path, done, wrong)
+        elif question.model == LOG:
+            found = logs(done, independent=question.independent)
+            wrong += found.refused
+            for at, log in enumerate(found.each, 1):
+                self._progress(f"{path}: key {log.key} ({at} of {len(found.each)})")
+                yield partial(decide_log, log, self._asking)
+        elif question.independent:
+            keyed = by_key(done)
+            wrong += map(without_key, keyed.without)
+            for at, (key, those) in enumerate(keyed.of.items(), 1):
+                self._progress(f"{path}: object {at} of {len(keyed.of)}, {len(those)} operations")
+                yield partial(self._decide, key, those)
+        elif done:
+            self._progress(f"{path}: {len(done)} operations")
+            yield partial(self._decide, None, done)
 
-    def _by_elle(self, path: Path) -> list[Verdict]:
-        asked = self._question
-        txns, names, done = transactions(read(path), asked.model)
-        if not len(txns):
-            raise TextError(NOTHING)
-        self._progress(f"{path}: Elle, {len(txns)} transactions")
-
-        def judge() -> list[Verdict]:
-            answer = self._bridge().serializable(
-                asked.model, txns, consistency=asked.consistency, deadline_s=asked.deadline_s
-            )
-            return [
-                Verdict(
-                    None,
-                    answer.answer,
-                    ELLE,
-                    len(txns),
-                    promise=asked.consistency,
-                    why=answer.why,
-                    anomalies=anomalies(answer, asked.model, names, done),
-                    refuted=answer.refuted,
+    def _decide(self, key: Any, done: Sequence[Operation]) -> Iterator[Verdict]:
+        """Raises TextError, ModelError, JvmUnavailable."""
+        asking = self._asking
+        decider = self._checker or asking.model
+        assert decider is not None
+        words = asked(done, asking.name, decider)
+        unknown = untold(done, words, decider.puts)
+        for verdict in (
+            decide(Subject(key, done, words), asking)
+            if self._checker is None
+            else [decide_by_rule(key, done, words, self._checker, self._progress)]
+        ):
+            if unknown is not None and verdict.answer is Answer.INVALID:
+                why = (
+                    f"nobody knows what operation {unknown.at} put there: the server adds to what others put"
                 )
-            ]
+                verdict = replace(verdict, answer=Answer.UNKNOWN, why=why)
+            yield verdict
 
-        return self._with_jvms(judge)
+    def _by_elle(self, path: Path, done: Sequence[Operation], wrong: list[str]) -> Iterable[Verdict]:
+        question = self._question
+        found = transactions(done, question.model)
+        txns = found.transactions
+        if found.foreign:
+            wrong += [
+                f"operation {one.at}: a transaction's value is a list of [f k v], not {spelt(one.value):.40}"
+                for one in found.foreign
+            ]
+        if not len(txns):
+            if found.foreign:
+                return []
+            raise TextError(NOTHING)
+        ours = decided_by_us(found, question.model, question.consistency)
+        if ours is not None:
+            return [ours]
+        self._progress(f"{path}: Elle, {len(txns)} transactions")
+        answer = self._bridge().serializable(
+            question.model, txns, consistency=question.consistency, deadline_s=question.deadline_s
+        )
+        return [
+            Verdict(
+                None,
+                answer.answer,
+                ELLE,
+                len(txns),
+                promise=question.consistency,
+                why=answer.why,
+                anomalies=anomalies(answer, question.model, found.names, found.done),
+                refuted=answer.refuted,
+            )
+        ]
 
     def _with_jvms(self, judge: Callable[[], Iterable[Verdict]]) -> list[Verdict]:
         """Says of what was not decided that the JVM had to be ended for it."""
@@ -175,13 +239,14 @@ def _of_knossos() -> tuple[str, ...]:
 
 
 def models() -> tuple[str, ...]:
-    """The names of all models that come with Wrackline or are installed."""
+    """The names of all models and checkers that come with Wrackline or are installed."""
     return (*known(), *ELLE_MODELS)
 
 
 def histories(given: Sequence[Path]) -> list[Path]:
     """The files, and those of the folders: each history.edn (or history.*.json ...) below one, as in Jepsen's
-    store; where there is none, each .edn, .json and .jsonl file in it. Raises TextError."""
+    store; where there is none, each .edn, .json and .jsonl file in it. A folder with the operations of etcd's
+    clients is one history. Raises TextError."""
     found: dict[Path, Path] = {}
     for one in given:
         files = _in_folder(one) if one.is_dir() else [one]
@@ -191,6 +256,9 @@ def histories(given: Sequence[Path]) -> list[Path]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
+    of_etcd = sorted({file.parents[1] for file in folder.rglob(CLIENTS)})
+    if of_etcd:
+        return of_etcd
     below = [file for file in folder.rglob("history*") if file.is_file() and _is_history(file)]
     found = below or [file for file in folder.iterdir() if file.is_file() and _is_history(file)]
     if not found:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.harness.check.answers import Anomaly, Example, Judged, Operation, Verdict, exit_code
 from wrackline.harness.check.elle import transaction
-from wrackline.harness.check.words import answer, headline
+from wrackline.harness.check.words import answer, figures, headline
 from wrackline.harness.report.draw.elle_cycle import Step, Transaction, elle_cycle
 from wrackline.harness.report.draw.object_states import Bar, object_states
 from wrackline.harness.report.read.files import replace_file
@@ -86,6 +86,7 @@ def _object(file: Judged, verdict: Verdict) -> dict[str, Any]:
         "decided": headline(verdict).rpartition("(")[2].removesuffix(")"),
         "why": verdict.why,
         "note": verdict.note,
+        "figures": figures(verdict),
         "stuck": stuck.operation.line if stuck is not None else "",
         "ordered": stuck is not None and bool(stuck.order),
         "bars": _bars(verdict),

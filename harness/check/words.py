@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.harness.check.answers import ELLE, Anomaly, Judged, Operation, Verdict, shown
 from wrackline.harness.check.elle import transaction
+from wrackline.harness.report.text import plural
 
 _STATES_SHOWN = 3
 _WAITING_SHOWN = 6
@@ -34,6 +36,8 @@ def details(verdict: Verdict) -> Iterator[str]:
         yield from (f"    {one.line}" for one in problem.operations)
     if verdict.note:
         yield f"  {verdict.note}"
+    if verdict.figures:
+        yield f"  {figures(verdict)}"
     if verdict.stuck is not None:
         yield f"  there is no place for {verdict.stuck.operation.line}"
         for state in verdict.stuck.states[:_STATES_SHOWN]:
@@ -45,6 +49,23 @@ def details(verdict: Verdict) -> Iterator[str]:
         yield from _of_anomaly(anomaly)
     if verdict.refuted:
         yield f"  not {', not '.join(verdict.refuted)}"
+
+
+def figures(verdict: Verdict) -> str:
+    """``added 12, lost 1, stable after (ms) 0 at 0.5, 3 at 1``."""
+    return ", ".join(f"{name} {_figure(figure)}" for name, figure in verdict.figures.items())
+
+
+def _figure(figure: Any) -> str:
+    if isinstance(figure, Mapping):
+        return ", ".join(f"{_figure(one)} at {point}" for point, one in figure.items())
+    return (
+        f"{figure:,}"
+        if isinstance(figure, int)
+        else f"{figure:g}"
+        if isinstance(figure, float)
+        else str(figure)
+    )
 
 
 def _few(operations: Sequence[Operation]) -> str:
@@ -69,7 +90,7 @@ def _of_anomaly(anomaly: Anomaly) -> Iterator[str]:
 
 
 def summary(files: Sequence[Judged], jvms: int) -> Iterator[str]:
-    """What all of it came to, where that is more than one object."""
+    """What all of it came to, where that is more than one object, and what was left out of it."""
     verdicts = [one for file in files for one in file.verdicts]
     if len(verdicts) > 1 or len(files) > 1:
         counts = Counter(answer(one) for one in verdicts)
@@ -77,5 +98,8 @@ def summary(files: Sequence[Judged], jvms: int) -> Iterator[str]:
         broken = sum(bool(file.wrong) for file in files)
         unread = f"; {broken} of the files could not be judged" if broken else ""
         yield f"{len(verdicts):,} objects in {len(files):,} files: {what or 'none'}{unread}"
+    left_out = sum(file.left_out for file in files)
+    if left_out:
+        yield f"left out: {plural(left_out, 'event')} of Jepsen's own processes, such as its nemesis"
     if jvms > 1:
         yield f"{jvms} JVMs were needed, one after another: one that is ended takes nothing else with it"

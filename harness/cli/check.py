@@ -13,8 +13,9 @@ import orjson
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE
-from wrackline.harness.check.answers import Judged, Verdict, exit_code
+from wrackline.harness.check.answers import Judged, Verdict, exit_code, plain
 from wrackline.harness.check.files import Judge, Question, histories, models
+from wrackline.harness.check.listing import lines
 from wrackline.harness.check.words import answer, details, headline, summary
 from wrackline.harness.cli.options import memory_size
 from wrackline.harness.cli.stopped import STOPPED
@@ -47,6 +48,13 @@ def _value(_context: click.Context, _option: click.Parameter, given: str | None)
         return given
 
 
+def _list(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    if given and not context.resilient_parsing:
+        for line in lines():
+            click.echo(line)
+        context.exit()
+
+
 def _settings(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
     found = {}
     for one in given:
@@ -67,7 +75,15 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
     required=True,
     callback=_model,
     metavar="NAME",
-    help=f"What the operations are of: {', '.join(models())}, or FILE.py:CLASS.",
+    help="What is asked: a model, a checker (--list says what each means), or FILE.py:CLASS.",
+)
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list,
+    help="Say what each NAME means, and Jepsen's name of it, and end.",
 )
 @click.option("--independent", is_flag=True, help="Values are [key value]: each key is an object of its own.")
 @click.option(
@@ -78,6 +94,12 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
     metavar="JSON",
     callback=_value,
     help="What a register, a counter or a key holds at first, or an account has; a map for each key its own.",
+)
+@click.option(
+    "--total",
+    metavar="JSON",
+    callback=_value,
+    help="Of bank-totals: the sum of all balances; else all reads must agree with the first.",
 )
 @click.option(
     "--set",
@@ -126,25 +148,28 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
 def check_command(
     given: tuple[Path, ...], as_json: bool, report: Path | None, by: str | None, **question: Any
 ) -> int:
-    """Judge each HISTORY: an EDN or JSON file as Jepsen and elle-cli write them, or a folder of them.
+    """Judge each HISTORY: an EDN or JSON file as Jepsen and elle-cli write them, one of Porcupine's, etcd's,
+    dbcop's or PolySI's, or a folder of them.
 
     \b
       wrackline check -m register history.edn              is it linearizable?
       wrackline check -m cas-register --independent store/ every key of every history below store/
       wrackline check -m log history.kafka.edn             each partition of `wrackline export`
       wrackline check -m bank --initial 100 history.edn    accounts that begin with 100 each
+      wrackline check -m bank-totals --total 80 h.edn      the sums of balances alone, as Jepsen's bank test
       wrackline check -m mine.py:Counter history.edn       a model of your own
       wrackline check -m list-append history.json          transactions, by Elle
       wrackline check -m register --by both history.edn    Knossos as referee of our answer
       wrackline check -m mutex --report why.html h.edn     draw what has no place
 
     Registers, FIFO queues and logs with offsets whose values are written once are decided exactly, at any
-    size. Other objects are searched for an order of their operations, in native code, which may run into a
-    limit: then the answer is unknown. Transactions need Elle, and --by needs Knossos (see `wrackline jvm`):
-    one JVM for all files and keys, and another one only after one that had to be ended.
+    size. So are Jepsen's checkers of one rule; --list says what each means. Other objects are searched for an
+    order of their operations, in native code, which may run into a limit: then the answer is unknown.
+    Transactions need Elle, and --by needs Knossos (see `wrackline jvm`): one JVM for all files and keys, and
+    another one only after one that had to be ended.
 
     A file that cannot be read is told in one line, and the others are judged. What was decided before Ctrl-C
-    is printed. Exit code, the first that holds: 1 something is not linearizable (or serializable), 2 a file
+    is printed. Exit code, the first that holds: 1 something is not what it should be, 2 a file
     could not be judged, 3 something is unknown, 0 all is in order; 130 stopped.
     """
     files: list[Judged] = []
@@ -225,6 +250,6 @@ class _Lines:
 
 
 def _json(files: Sequence[Judged], jvms: int, stopped: bool) -> str:
-    said = {"exit_code": STOPPED if stopped else exit_code(files), "jvms": jvms, "files": files}
+    said = {"exit_code": STOPPED if stopped else exit_code(files), "jvms": jvms, "files": plain(files)}
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
-    return orjson.dumps(said, option=options, default=str).decode()
+    return orjson.dumps(said, option=options).decode()

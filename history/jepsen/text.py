@@ -1,65 +1,67 @@
 """EDN and JSON as Jepsen writes them: operations in, operations out.
 
-An operation is a plain dict here: keys and keywords are strings (``"type": "ok"``), a process is an int or
-``"nemesis"``, vectors are lists, sets are lists.
+An operation that is read is a ``Map`` (wrackline.values); one that is written is a plain dict, whose keys are
+strings and whose keywords are ``Keyword``.
 """
 
 from __future__ import annotations
 
 import gzip
 import itertools
+import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from io import BufferedIOBase
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import orjson
 
 from wrackline.history.files import whole_file
 from wrackline.history.jepsen.edn import EdnError, forms
+from wrackline.history.jepsen.foreign import CLIENTS, ForeignError, of_json, text_reader
+from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, spelt, value_of
 
 Operation = dict[str, Any]
 
 PROGRESS = 2000
-DEEPEST = 100
-"""Levels of vectors and maps in one operation; Jepsen's have six or so."""
 _EXPECTED = "a history.edn of Jepsen's store was expected"
-_NOT_EDN = "an EDN history must not end in .json"
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_GZIP = b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_LONG = re.compile(rb"\d{20}")
+"""orjson reads an integer beyond 64 bits as a float, which has no room for all of its digits."""
+_EDN = re.compile(rb"\s*[\[(]?\s*(?:\{\s*:|[#;])")
+_JSON = re.compile(r'\s*(?:\[\s*)?\{\s*"[^"]*"\s*:(?:\s*["\d\[{-]|\s+[tfn])')
+_SPACE = re.compile(r"[\s,]*")
 
 
 class TextError(Exception):
     """The file is not what its ending says. One line: where, what, how to mend it."""
 
 
-class Keyword(str):
-    """A word that is written as a keyword in EDN (``:ok``) and as a string in JSON."""
-
-    __slots__ = ()
-
-
 def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> Iterator[Operation]:
     """The operations of a history file, in its order. ``progress`` is called with how many were read.
 
-    ``.json`` holds one array or one object a line; anything else is read as EDN: one vector, or maps one
-    after another. Either may be compressed (``.gz``). Raises TextError, OSError."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    zipped = suffixes[-1:] == [".gz"]
-    json = (suffixes[:-1] if zipped else suffixes)[-1:] in ([".json"], [".jsonl"])
+    ``.json`` and ``.jsonl`` hold one array, or objects one after another; anything else is EDN: one vector,
+    or maps one after another. Texts and JSON of other checkers are known by how they begin
+    (wrackline.history.jepsen.foreign), gzip by its content. A folder is a history of etcd's. Raises
+    TextError, OSError."""
+    if path.is_dir():
+        yield from _of_clients(path)
+        return
+    json_ = path.name.lower().removesuffix(".gz").endswith((".json", ".jsonl"))
     try:
-        with gzip.open(path, "rb") if zipped else path.open("rb") as file:
-            operations = _read_json(file, path) if json else _read_edn(file, path)
+        with path.open("rb") as raw:
+            file = _unpacked(raw, path)
+            operations = of_json(_read_json(file.read(), path)) if json_ else _read_text(file, path)
+            if path.match(CLIENTS) and len(list(path.parents[1].glob(CLIENTS))) > 1:
+                raise TextError(f"{path}: one client of several; give the folder of all: {path.parents[1]}")
             for done, operation in enumerate(operations, 1):
-                if _deeper(operation, DEEPEST):
-                    raise TextError(
-                        f"{path}: item {done} is nested more than {DEEPEST} deep; that is no operation"
-                    )
-                if not isinstance(operation, dict):
-                    raise TextError(
-                        f"{path}: item {done} is no operation (a map with :type, :f, :process) but "
-                        f"{operation!r:.60}"
-                    )
+                if not isinstance(operation, Map):
+                    raise TextError(f"{path}: item {done} {_no_operation(operation)}")
                 yield operation
                 if done % PROGRESS == 0:
                     progress(done)
@@ -71,45 +73,126 @@ def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> It
             "history.edn, not "
             "test.jepsen"
         ) from wrong
+    except ForeignError as wrong:
+        raise TextError(f"{path}: {wrong}") from wrong
+    except NestedTooDeep as wrong:
+        raise TextError(f"{path}: nested more than {DEEPEST} deep; that is no operation") from wrong
 
 
-def _deeper(value: Any, most: int) -> bool:
-    """Without recursion, which is what this protects."""
-    level = [value]
-    for _ in range(most):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, (dict, list))
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return False
-    return True
+def _of_clients(folder: Path) -> Iterator[Operation]:
+    """The operations of all clients of a history of etcd's."""
+
+    def items() -> Iterator[Any]:
+        for path in sorted(folder.glob(CLIENTS)):
+            yield from _read_json(path.read_bytes(), path)
+
+    try:
+        yield from of_json(items())
+    except ForeignError as wrong:
+        raise TextError(f"{folder}: {wrong}") from wrong
 
 
-def _read_json(file: BufferedIOBase, path: Path) -> Iterator[Any]:
-    text = file.read()
+def _no_operation(item: Any) -> str:
+    of_store = (
+        "" if isinstance(item, tuple | dict) else "; of Jepsen's store give history.edn, not history.txt"
+    )
+    return f"is no operation (a map with :type, :f, :process) but {spelt(item):.60}{of_store}"
+
+
+def _unpacked(raw: BufferedReader, path: Path) -> BinaryIO:
+    """The text behind gzip and a byte order mark."""
+    file = cast(BufferedReader, gzip.GzipFile(fileobj=raw)) if raw.peek(2)[:2] == _GZIP else raw
+    begin = file.peek(3)[:3]
+    if begin[:2] in _UTF16:
+        raise TextError(
+            f"{path}: UTF-16, which nobody reads here; write it as UTF-8: iconv -f UTF-16 -t UTF-8"
+        )
+    if begin == _MARK:
+        file.read(3)
+    return file
+
+
+def _read_json(text: bytes, path: Path) -> Iterator[Any]:
     if not text.strip():
         raise TextError(f"{path}: empty; {_EXPECTED}")
-    try:
-        if text.lstrip()[:1] == b"[":
-            yield from orjson.loads(text)
-        else:
-            for at, line in enumerate(text.splitlines(), 1):
-                if line.strip():
-                    try:
-                        yield orjson.loads(line)
-                    except orjson.JSONDecodeError as wrong:
-                        raise TextError(f"{path}, line {at}: no JSON ({wrong}); {_NOT_EDN}") from wrong
-    except orjson.JSONDecodeError as wrong:
-        raise TextError(f"{path}: no JSON ({wrong}); {_NOT_EDN}") from wrong
+    if text.lstrip()[:1] == b"[":
+        try:
+            found = value_of((_exactly if _LONG.search(text) else orjson.loads)(text))
+        except ValueError as wrong:
+            raise TextError(f"{path}: no JSON ({wrong}); {_why(text)}") from wrong
+        yield from found
+    else:
+        yield from _from_lines(text, path)
 
 
-def _read_edn(file: BufferedIOBase, path: Path) -> Iterator[Any]:
+def _from_lines(text: bytes, path: Path) -> Iterator[Any]:
+    """One value a line, or values over several lines one after another."""
+    read_line = _exactly if _LONG.search(text) else orjson.loads
+    for at, line in enumerate(text.splitlines(), 1):
+        if line and not line.isspace():
+            try:
+                found = value_of(read_line(line))
+            except ValueError as wrong:
+                if at == 1 or line.strip() == b"{":
+                    yield from _one_after_another(text, path)
+                    return
+                raise TextError(f"{path}, line {at}: no JSON ({wrong}); {_why(text)}") from wrong
+            yield found
+
+
+def _why(text: bytes) -> str:
+    """What may be wrong with a text that is no JSON."""
+    return "an EDN history must not end in .json" if _EDN.match(text) else "was it cut off?"
+
+
+def _exactly(text: bytes) -> Any:
+    """With all digits of its integers. Raises ValueError."""
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _one_after_another(text: bytes, path: Path) -> Iterator[Any]:
+    """Objects over several lines each."""
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    whole = text.decode("utf-8")
+    at = 0
+    while (at := _space(whole, at)) < len(whole):
+        try:
+            found, at = decoder.raw_decode(whole, at)
+        except ValueError as wrong:
+            where = wrong.pos if isinstance(wrong, json.JSONDecodeError) else at
+            line = 1 + whole.count("\n", 0, where)
+            raise TextError(f"{path}, line {line}: no JSON ({wrong}); {_why(text)}") from wrong
+        yield value_of(found)
+
+
+def _space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _read_text(file: BinaryIO, path: Path) -> Iterator[Any]:
+    lines = (line.decode("utf-8") for line in file)
+    before = []
+    for line in lines:
+        before.append(line)
+        if line.strip():
+            break
+    whole = itertools.chain(before, lines)
+    first = before[-1] if before else ""
+    if _JSON.match(first):
+        return of_json(_read_json("".join(whole).encode(), path))
+    reader = text_reader(first)
+    return _read_edn(whole, path) if reader is None else reader(whole)
+
+
+def _read_edn(lines: Iterable[str], path: Path) -> Iterator[Any]:
     any_ = False
     try:
-        for form in forms(line.decode("utf-8") for line in file):
+        for form in forms(lines):
             any_ = True
             yield form
     except EdnError as wrong:
@@ -124,7 +207,7 @@ def to_edn(value: Any) -> str:
     match value:
         case None:
             return "nil"
-        case bool():
+        case bool() | Truth():
             return "true" if value else "false"
         case Keyword():
             return f":{value}"
@@ -137,6 +220,8 @@ def to_edn(value: Any) -> str:
             return "{" + inside + "}"
         case list() | tuple():
             return "[" + " ".join(to_edn(item) for item in value) + "]"
+        case frozenset():
+            return "#{" + " ".join(sorted(map(to_edn, value))) + "}"
     raise TypeError(f"no EDN for {type(value).__name__}")
 
 

@@ -62,14 +62,17 @@ def test_a_built_in_one_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("reference", "wrong"),
     [
-        ("conuter", "there is no model 'conuter'; there are bank, "),
+        ("conuter", "there is no model 'conuter'; there are adya, "),
         ("{mine}", "names a file but no model in it: say {mine}:NAME"),
         ("{mine}:Lihgt", "there is no Lihgt in {mine}"),
         ("{mine}.py:Light", "cannot be loaded: FileNotFoundError: there is no file {mine}.py"),
         ("no.such:Model", "cannot be loaded: ModuleNotFoundError: No module named 'no'"),
         ("{mine}:Holding", "cannot be made: TypeError: "),
         ("{mine}:broken", "cannot be made: TypeError: 'float' object is not callable"),
-        ("builtins:dict", "is {{}}, no wrackline.api.Model; subclass that"),
+        (
+            "builtins:dict",
+            "is {{}}, no wrackline.api.Model and no wrackline.api.Checker; subclass one of them",
+        ),
     ],
 )
 def test_what_cannot_be_loaded_is_one_clear_line(mine: Path, reference: str, wrong: str) -> None:

@@ -282,7 +282,7 @@ def test_check_never_calls_a_history_not_linearizable_because_it_broke_down(
     def breaks(*_arguments: object, **_options: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("wrackline.harness.check.files.subjects", breaks)
+    monkeypatch.setattr("wrackline.harness.check.files.read_operations", breaks)
     history = tmp_path / "history.edn"
     history.write_text("{:index 0, :type :invoke, :process 0, :f :read, :value nil}\n")
     code, _, err = call(capsys, "check", "--model", "register", str(history))
