@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is asked for
     from wrackline.checkers.anomalies.explained_by import By, ExplainedBy, FurtherRows, Spelt
     from wrackline.checkers.anomalies.finding import Finding, apart, known, seconds
-    from wrackline.checkers.anomalies.places import Places, Row
+    from wrackline.checkers.anomalies.places import Places
     from wrackline.checkers.anomalies.registry import Check, check, found_by, mark
     from wrackline.checkers.anomalies.walks import Figure, Walk
     from wrackline.checkers.engine.candidates import Candidate, Rows, SendOutcome, Step, is_place, least, lt
@@ -126,7 +126,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
 # Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
 _HOMES = {
     "wrackline.checkers.anomalies.finding": "Finding apart known seconds",
-    "wrackline.checkers.anomalies.places": "Places Row",
+    "wrackline.checkers.anomalies.places": "Places",
     "wrackline.checkers.anomalies.walks": "Figure Walk",
     "wrackline.checkers.inputs.arrays": "Bools Ints NONE bools",
     "wrackline.checkers.anomalies.explained_by": "By ExplainedBy FurtherRows Spelt",
@@ -194,7 +194,6 @@ _PLACES = {
 }
 CONSTANTS = {
     "Bools": "A column of truths, which a mark's test returns: a numpy array with an element for each row.",
-    "Findings": "What a check returns: the table that `findings` makes.",
     "Ints": "A column of integers: a numpy array with an element for each row; NONE where nothing is known.",
     "Lax": "For a field that is a tuple or an enum: YAML can only write something that becomes one.",
     "MILLISECONDS": "Annotation of a number of milliseconds: the field takes ``3s`` too.",
@@ -318,7 +317,6 @@ __all__ = [
     "ReplicaLog",
     "RestartSpec",
     "Result",
-    "Row",
     "Rows",
     "ScenarioFailed",
     "Scene",
