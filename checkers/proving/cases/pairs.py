@@ -44,10 +44,6 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: (a | q: (b | final a@0 to 2 short | final a@0",
         "p: (a | q: (b | final a@0 | e: end 2",
     ),
-    "lost-committed from the middle": (
-        "p: a? | e: end 1 | q: b@1 | final b@1",
-        "p: a? | e: end 0 | q: b@0 | final b@0",
-    ),
     "lost-on-replica of a record of unknown outcome": (
         "p: z@0 | p: a? | final z@0 a@1 | n1 holds z@0 a@1 hw 2 | n2 holds z@0 hw 1",
         "p: z@0 | p: a? | final z@0 a@1 | n1 holds z@0 a@1 hw 2 | n2 holds z@0 hw 1 out",

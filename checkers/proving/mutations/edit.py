@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 
 from wrackline.checkers.proving.model.columns import TOPIC
 from wrackline.checkers.proving.model.made import Made
-from wrackline.history.model import FAILED, REPLICA, UNKNOWN, Event, Record, Type, value_of
+from wrackline.history.model import (
+    ACKED_WITHOUT_OFFSET,
+    FAILED,
+    REPLICA,
+    UNKNOWN,
+    Event,
+    Record,
+    Type,
+    value_of,
+)
 
 NOBODY = 1_999_999
 """A process that sends nothing: its values are phantoms."""
@@ -119,14 +128,13 @@ class Edit:
         return max([0, *ends, *polls])
 
     def acked(self, partition: int, before: int) -> int:
-        """How long the log was shown to be by acks that had completed before this event."""
+        """How long the log was shown to be by acks that had completed before this event. Where one without
+        an offset lies, the final read says."""
+        places = {record.value: record.offset for record in self.log(partition)}
         ends = [
-            one.told + 1
+            (places.get(one.value, -1) if one.told == ACKED_WITHOUT_OFFSET else one.told) + 1
             for one in self.sent.values()
-            if one.partition == partition
-            and one.told >= 0
-            and one.completed is not None
-            and one.completed < before
+            if one.partition == partition and one.completed is not None and one.completed < before
         ]
         return max([0, *ends])
 
