@@ -12,7 +12,7 @@ import numpy as np
 
 from wrackline.checkers.exact.judgement import Answer, End, Part
 from wrackline.checkers.exact.kernel import LOOKS, OP, TIMES, R, Said, rehash, run
-from wrackline.checkers.exact.layout import Layout, Rows, lay_out
+from wrackline.checkers.exact.layout import Rows, lay_out
 from wrackline.checkers.exact.native import Longs
 from wrackline.checkers.exact.transitions import Transitions
 from wrackline.checkers.models.protocol import asked
@@ -32,12 +32,12 @@ class Limits:
     memory_bytes: int
 
 
-class _Seen:
+class Seen:
     """The configurations that were looked at: a hash table whose buckets are chains of rows."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._words = layout.words
-        self._make(1 << 8 if len(layout) < 64 else 1 << 11, 1 + layout.mask_words)
+    def __init__(self, rows: int, width: int, hashed_words: int) -> None:
+        self._words = hashed_words
+        self._make(rows, width)
 
     def _make(self, rows: int, width: int) -> None:
         self.rows: Longs = np.empty((rows, width), np.int64)
@@ -59,20 +59,18 @@ class _Seen:
         return True
 
 
-class Search:
+class PartSearch:
     """For an order of the operations of one part. It may be left for a while and gone on with."""
 
     def __init__(self, rows: Rows, table: Transitions, limits: Limits) -> None:
         layout = lay_out(rows)
         self._rows, self._layout, self._table, self._limits = rows, layout, table, limits
         self._spent_s = 0.0
-        n, all_of_them = len(layout.ops), len(layout)
+        all_of_them = len(layout)
         self._regs: Longs = np.zeros(R.SIZE, np.int64)
         self._kinds = np.zeros((len(layout.first_of_kind), 2), np.int32)
         self._kinds[:, 0] = layout.first_of_kind
-        self._links = np.zeros((n + 1, 3), np.int32)
-        self._links[:, 0] = np.roll(np.arange(n + 1), -1)
-        self._links[:, 1] = np.roll(np.arange(n + 1), 1)
+        self._links = layout.links()
         self._mask = np.zeros(layout.mask_words, np.int64)
         self._stack = np.zeros((all_of_them, 4), np.int32)
         self._best = np.zeros(all_of_them, np.int32)
@@ -80,7 +78,7 @@ class Search:
         self._symbols = np.zeros((len(table.symbols), 2), np.int32)
         self._symbols[:, LOOKS] = table.kinds
         self._symbols[:, TIMES] = np.bincount(layout.ops[:, 1], minlength=len(table.symbols))
-        self._seen = _Seen(layout)
+        self._seen = Seen(1 << 8 if len(layout) < 64 else 1 << 11, 1 + layout.mask_words, layout.words)
 
     @property
     def bytes(self) -> int:

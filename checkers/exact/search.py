@@ -15,10 +15,12 @@ from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer, End, Judgement, Part
 from wrackline.checkers.exact.layout import Rows
-from wrackline.checkers.exact.part import Limits, Search
-from wrackline.checkers.exact.several import Task, decide_all
+from wrackline.checkers.exact.part import Limits, PartSearch
+from wrackline.checkers.exact.queue_search import QueueSearch
+from wrackline.checkers.exact.several import Search, Task, decide_all
 from wrackline.checkers.exact.transitions import Transitions
 from wrackline.checkers.models.protocol import Model, ModelError, Operation, Outcome, asked
+from wrackline.checkers.models.queues import FifoQueue
 
 __all__ = ["Answer", "End", "Judgement", "Part", "search"]
 
@@ -62,26 +64,28 @@ class _Tables:
     """Transitions for each part. Parts share them where the model is the same for all."""
 
     def __init__(self, model: Model[Any]) -> None:
-        self._model = model
+        self.model = model
         self._shared = Transitions(model)
 
     def table(self, members: _Members) -> Transitions:
-        with asked(self._model, "narrowed()"):
-            narrowed = self._model.narrowed([one for _, one in members])
+        with asked(self.model, "narrowed()"):
+            narrowed = self.model.narrowed([one for _, one in members])
         if not isinstance(narrowed, Model):
             raise ModelError(
-                f"model {type(self._model).__name__}: narrowed() gives {narrowed!r:.40}, which is no model"
+                f"model {type(self.model).__name__}: narrowed() gives {narrowed!r:.40}, which is no model"
             )
-        if narrowed is not self._model:
+        if narrowed is not self.model:
             return Transitions(narrowed)
         if len(self._shared.states) > _MOST_SHARED:
-            self._shared = Transitions(self._model)
+            self._shared = Transitions(self.model)
         return self._shared
 
 
 def _search(key: Hashable, members: _Members, tables: _Tables, limits: Limits) -> Search:
+    if type(tables.model) is FifoQueue:  # a subclass may have other steps
+        return QueueSearch(key, members, tables.model, limits)
     table = tables.table(members)
-    return Search(_rows(key, members, table), table, limits)
+    return PartSearch(_rows(key, members, table), table, limits)
 
 
 def _parts(history: Sequence[Operation], model: Model[Any]) -> dict[Hashable, _Members]:

@@ -8,9 +8,9 @@ import signal
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from wrackline.checkers.exact.judgement import Answer, Part
-from wrackline.checkers.exact.part import Search
 
 ALONE_S = 1.0
 """So long one process works by itself: to start others takes a while too."""
@@ -21,6 +21,17 @@ _MOST_KEPT_BYTES = 256 << 20
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 Progress = Callable[[str], None]
+
+
+class Search(Protocol):
+    """Of one part. It may be left for a while and gone on with."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory in use."""
+
+    def go(self, turn_s: float, progress: Progress) -> Part | None:
+        """Search for so long at most; None where that did not suffice. Raises ModelError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ Contents: TypeAlias = frozenset[tuple[Hashable, int]]
 
 class _Queue(Model[S]):
     def observes(self, operation: Operation) -> bool:
-        return _found_nothing(operation)
+        return found_nothing(operation)
 
     def unknowns(self, operations: Sequence[Operation]) -> Mapping[int, int | None]:
         """A value that never came out need not have gone in. One that came out and that one operation alone
@@ -36,7 +36,7 @@ class _Queue(Model[S]):
         for place, one in enumerate(operations):
             if one.f == "enqueue":
                 seen.put(place, one, frozen(one.argument))
-            elif one.outcome is Outcome.OK and not _found_nothing(one):
+            elif one.outcome is Outcome.OK and not found_nothing(one):
                 seen.see(one, [frozen(one.result)])
         return seen.forgettable()
 
@@ -58,7 +58,7 @@ class FifoQueue(_Queue[tuple[Hashable, ...]]):
 
     def narrowed(self, operations: Sequence[Operation]) -> FifoQueue:
         """What stands behind a value that nobody dequeues does not come out, so it need not be remembered."""
-        dequeues = [one for one in operations if one.f == "dequeue" and not _found_nothing(one)]
+        dequeues = [one for one in operations if one.f == "dequeue" and not found_nothing(one)]
         if any(one.outcome is not Outcome.OK for one in dequeues):
             return self  # nobody knows what it took
         same = copy(self)
@@ -73,7 +73,7 @@ class FifoQueue(_Queue[tuple[Hashable, ...]]):
             if state and state[-1] == Unseen.UNSEEN:
                 return state
             return (*state, value if value in self._taken else Unseen.UNSEEN)
-        if _found_nothing(operation):
+        if found_nothing(operation):
             return REFUSED if state else state
         if not state:
             return REFUSED
@@ -94,7 +94,7 @@ class UnorderedQueue(_Queue[Contents]):
         return frozenset()
 
     def step(self, state: Contents, operation: Operation) -> Contents | OneOf[Contents] | Refused:
-        if _found_nothing(operation):
+        if found_nothing(operation):
             return REFUSED if state else state
         inside = Counter(dict(state))
         if operation.f == "enqueue":
@@ -112,5 +112,6 @@ def _contents(inside: Counter[Any]) -> Contents:
     return frozenset(inside.items())
 
 
-def _found_nothing(operation: Operation) -> bool:
+def found_nothing(operation: Operation) -> bool:
+    """Whether it is a dequeue that found the queue empty."""
     return operation.f == "dequeue" and operation.outcome is Outcome.OK and operation.result in NOTHING
