@@ -14,7 +14,7 @@ from wrackline.checkers.exact.judgement import Answer, End, Part
 from wrackline.checkers.exact.kernel import Said
 from wrackline.checkers.exact.layout import Layout, arrays_of, events
 from wrackline.checkers.exact.native import Longs, Words
-from wrackline.checkers.exact.part import PROGRESS_S, Limits, Seen
+from wrackline.checkers.exact.part import PROGRESS_S, STEP_BYTES, Limits, Seen
 from wrackline.checkers.exact.queue_kernel import ANY, GET, NEVER, PUT, STACK, Q, run
 from wrackline.checkers.models.protocol import Operation, Outcome, frozen
 from wrackline.checkers.models.queues import FifoQueue, found_nothing
@@ -90,7 +90,8 @@ class _Question:
 
     @property
     def bytes(self) -> int:
-        return self.seen.bytes + sum(one.nbytes for one in self._fixed)
+        fixed = sum(int(one.nbytes) for one in self._fixed)
+        return self.seen.bytes(int(self._regs[Q.SEEN])) + fixed
 
     @property
     def tried(self) -> int:
@@ -107,17 +108,23 @@ class _Question:
         empty = np.stack([ret[order], np.maximum.accumulate(inv[order])], axis=1)
         return empty, np.sort(inv).reshape(-1, 1)
 
-    def go(self, until: float, memory_bytes: int) -> Said:
+    def go(self, until: float, limits: Limits) -> Said:
         """VALID, INVALID, PAUSED: the time was up, or FULL: the memory was used up."""
         while True:
-            self._regs[Q.BUDGET] = _STEPS
-            said = Said(run(self._regs, *self._fixed, self.seen.heads, self.seen.chain, self.seen.rows))
+            self._regs[Q.BUDGET] = max(1, min(_STEPS, STEP_BYTES // self.seen.per_row))
+            table = (self.seen.heads, self.seen.chain, self.seen.rows)
+            said = Said(run(*(self._regs, *self._fixed, *table)))
             if said in (Said.VALID, Said.INVALID):
                 return said
-            room = memory_bytes - (self.bytes - self.seen.bytes)
-            if said is Said.FULL and not self.seen.grow(int(self._regs[Q.SEEN]), room):
+            count = int(self._regs[Q.SEEN])
+            if said is Said.FULL and not self.seen.grow(count, limits.memory_bytes, limits.room()):
                 return said
-            if time.monotonic() > until:
+            if said is Said.PAUSED and not self.seen.spread(count, limits.room()):
+                return Said.FULL
+            now = time.monotonic()
+            if limits.meter.exceeds(limits.memory_bytes, now):
+                return Said.FULL
+            if now > until:
                 return Said.PAUSED
 
     def order(self, *, whole: bool) -> list[int]:
@@ -218,9 +225,9 @@ class QueueSearch:
         show_at = began + PROGRESS_S
         answer, why = None, f"no answer within {self._limits.deadline_s:g} s"
         while answer is None and time.monotonic() <= until:
-            said = self._question.go(min(until, show_at), self._limits.memory_bytes)
+            said = self._question.go(min(until, show_at), self._limits)
             if said is Said.FULL:
-                why = f"{self._limits.memory_bytes >> 20} MB of memory are used up"
+                why = self._limits.used_up
             answer = self._answer(said)
             if time.monotonic() > show_at:
                 show_at = time.monotonic() + PROGRESS_S
