@@ -12,6 +12,8 @@ _LOOK_S = 0.005
 """Between two looks at what is resident; a look takes some 0.02 ms."""
 _LOOK_AT_COPIES_S = 1.0
 """Between two looks at what a forked process has copied, which take some ms for each GB."""
+_MARGIN = 2 << 20
+"""What may come until the next look: pages are large ones where the machine has them."""
 _SHARE_OF_FREE = 0.9
 _libc = ctypes.CDLL(None)
 
@@ -45,6 +47,7 @@ class Meter:
         if now < self._look_at:
             return False
         self._look_at = now + _LOOK_S
+        limit -= min(limit // 4, _MARGIN)
         if self.taken() <= limit:
             return False
         _libc.malloc_trim(0)  # what an earlier search gave back

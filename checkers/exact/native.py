@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numba
@@ -22,3 +24,18 @@ def native(function: _Function) -> _Function:
         return cast(_Function, numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:  # numba finds no such folder
         return cast(_Function, numba.njit(nogil=True)(function))
+
+
+@contextmanager
+def no_linear_algebra() -> Iterator[None]:
+    """What numba loads inside, with the first function that it calls, is without scipy's linear algebra, of
+    which it only looks whether it is there: half of the time until then, and of no use to a search."""
+    name = "scipy.linalg"
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = cast(Any, None)  # so Python says that there is no such module
+    try:
+        yield
+    finally:
+        del sys.modules[name]
