@@ -3,11 +3,11 @@
     python benchmarks/checkers/memory.py                         # 16m, 64m and 256m
     python benchmarks/checkers/memory.py --memory 1g --models kv register
 
-A figure is the most memory of `wrackline check`, in MB: what its processes have in memory beside files, pages that
-they share counted once, looked at a hundred times a second. From it is taken what the same command takes for a
-history of one operation: the interpreter, what it imports, and the native code. "kv, 4 keys" is searched by
-two processes at once, where there are two cores. Exact checks do not search, so --memory is not for them;
-their figure is for each of 100,000 operations. The table is Markdown."""
+A figure is the most memory of `wrackline check`, in MB: what its processes have in memory beside files,
+pages that they share counted once, looked at a hundred times a second. From it is taken what the same command
+takes for a history of one operation: the interpreter, what it imports, and the native code. "kv, 4 keys" is
+searched by two processes at once, where there are two cores. Exact checks do not search, so --memory is not
+for them; their figure is for each of 100,000 operations. The table is Markdown."""
 
 from __future__ import annotations
 

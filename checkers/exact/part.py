@@ -15,7 +15,7 @@ from wrackline.checkers.exact.judgement import Answer, End, Part
 from wrackline.checkers.exact.kernel import LOOKS, OP, TIMES, R, Said, rehash, run
 from wrackline.checkers.exact.layout import Rows, lay_out
 from wrackline.checkers.exact.memory import Meter
-from wrackline.checkers.exact.native import Longs, no_linear_algebra
+from wrackline.checkers.exact.native import Longs, lean_start
 from wrackline.checkers.exact.transitions import Transitions
 from wrackline.checkers.models.protocol import Model, Operation, asked
 
@@ -115,7 +115,7 @@ def load() -> None:
     operation = Operation(0, "", None, None, 0, 1)
     table = Transitions(_Anything())
     rows = Rows(None, [0], [0], [1], [False], [table.symbol(operation)])
-    with no_linear_algebra():
+    with lean_start():
         PartSearch(rows, table, Limits(1.0, 1 << 30, Meter())).go(1.0, lambda _line: None)
 
 
