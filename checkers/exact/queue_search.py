@@ -60,11 +60,16 @@ class _Question:
         last = table.ended[table.returns[certain - 1]] if certain else -1
         there = table.begun < last
         ended = np.where(table.ended <= last, table.ended, -1)
-        needed = np.isin(table.value, table.value[(table.kind == GET) & (ended >= 0)])
+        sure = table.value[(table.kind == GET) & (ended >= 0)]
+        needed = np.isin(table.value, sure)
         rows = [
             np.flatnonzero(there & (table.kind == PUT) & ((ended >= 0) | needed)),
             np.flatnonzero(there & (table.kind == GET)),
         ]
+        many = len(table.held)
+        self._more_came_out = np.bincount(sure, minlength=many) > np.bincount(
+            table.value[rows[PUT]], minlength=many
+        )
         self.asks = np.flatnonzero(there & (table.kind == _ASK) & (ended >= 0))
         self.ended = ended
         self.sides = [arrays_of(some, table.value[some], table.begun[some], ended[some]) for some in rows]
@@ -110,6 +115,8 @@ class _Question:
 
     def go(self, until: float, limits: Limits) -> Said:
         """VALID, INVALID, PAUSED: the time was up, or FULL: the memory was used up."""
+        if self._more_came_out.any():
+            return Said.INVALID
         while True:
             self._regs[Q.BUDGET] = max(1, min(_STEPS, STEP_BYTES // self.seen.per_row))
             table = (self.seen.heads, self.seen.chain, self.seen.rows)

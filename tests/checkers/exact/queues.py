@@ -19,7 +19,7 @@ class Drawn:
     unknown: float = 0.0
     """Share of operations that never return; their client is replaced."""
     empty: bool = True
-    """Whether dequeues are answered that find nothing; else they wait."""
+    """Whether dequeues that find nothing are answered so; else they fail."""
     clients: int = 10
     seed: int = 1
 
@@ -41,7 +41,7 @@ def drawn(wanted: Drawn) -> list[Operation]:
             number = rng.choice(list(open_ones))
             one = open_ones[number]
             if one.outcome is Outcome.INFO:
-                open_ones[number] = _happened(one, held, empty=wanted.empty or begun == wanted.operations)
+                open_ones[number] = _happened(one, held, empty=wanted.empty)
                 continue
             del open_ones[number]
             lost = rng.random() < wanted.unknown
@@ -55,7 +55,7 @@ def _happened(one: Operation, held: deque[int], *, empty: bool) -> Operation:
         return replace(one, result=one.argument, outcome=Outcome.OK)
     if held:
         return replace(one, result=held.popleft(), outcome=Outcome.OK)
-    return replace(one, result="empty", outcome=Outcome.OK) if empty else one
+    return replace(one, result="empty", outcome=Outcome.OK) if empty else replace(one, outcome=Outcome.FAIL)
 
 
 def with_garbage(history: list[Operation]) -> tuple[list[Operation], int]:

@@ -7,6 +7,7 @@ import os
 import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,13 +66,10 @@ def test_a_process_that_is_killed_leaves_its_part_unknown(monkeypatch: pytest.Mo
         def partition(self, operation: Operation) -> int:
             return operation.process
 
-        def step(self, state, operation):  # type: ignore[no-untyped-def]
+        def step(self, state: int, operation: Operation) -> Any:
             if operation.process == 1 and os.getpid() != parent:
                 os.kill(os.getpid(), signal.SIGKILL)
             return super().step(state, operation)
-
-        def narrowed(self, operations):  # type: ignore[no-untyped-def]
-            return self
 
     parent = os.getpid()
     monkeypatch.setattr(several, "ALONE_S", -1.0)
