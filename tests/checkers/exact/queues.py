@@ -70,7 +70,7 @@ def with_exchange(history: list[Operation]) -> list[Operation]:
     gets = _gets(history)
     found = list(history)
     for at in range(len(gets) * 8 // 10, len(gets)):
-        for other in gets[at + 1 : at + 30]:
+        for other in reversed(gets[at + 1 : at + 30]):
             one, later = history[gets[at]], history[other]
             if one.result != later.result and (one.ret or 0) < later.inv:
                 found[gets[at]] = replace(one, result=later.result)
