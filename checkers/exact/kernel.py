@@ -82,7 +82,8 @@ _MIX2 = -4417276706812531889
 
 
 @native
-def _hash(first: int, words: Longs, count: int) -> int:
+def hashed(first: int, words: Longs, count: int) -> int:
+    """A hash of ``first`` and the first ``count`` of ``words``."""
     mixed = first * _MIX
     for at in range(count):
         mixed = (mixed ^ words[at]) * _MIX2
@@ -115,7 +116,7 @@ def rehash(heads: Words, chain: Words, seen: Longs, count: int, words: int) -> N
     """Put the first ``count`` rows of ``seen`` into a larger ``heads``, which is -1 everywhere."""
     last = len(heads) - 1
     for n in range(count):
-        bucket = _hash(seen[n, 0], seen[n, 1:], words) & last
+        bucket = hashed(seen[n, 0], seen[n, 1:], words) & last
         chain[n] = heads[bucket]
         heads[bucket] = n
 
@@ -183,7 +184,7 @@ def run(
                         stack[depth, OP], stack[depth, STATE] = at, state
                         stack[depth, FRONT], stack[depth, CHOICE] = front, FORCED
                         depth += 1
-                        front = _place(ops, returns, links, mask, at, front)
+                        front = place(ops, returns, links, mask, at, front)
                 at = after
             if front == last_return:
                 said = _VALID
@@ -195,10 +196,10 @@ def run(
         elif mode == _LOOK:
             budget -= 1
             first = (state << 32) | front
-            bucket = _hash(first, mask, words) & last_head
+            bucket = hashed(first, mask, words) & last_head
             row = heads[bucket]
             while row != -1:
-                if seen[row, 0] == first and _covers(seen, row, mask, words, more):
+                if seen[row, 0] == first and covers(seen, row, mask, words, more):
                     break
                 row = chain[row]
             if row != -1:
@@ -263,7 +264,7 @@ def run(
                 depth += 1
                 state = target
                 if placed < n:
-                    front = _place(ops, returns, links, mask, placed, front)
+                    front = place(ops, returns, links, mask, placed, front)
                 else:
                     bit = kinds[placed - n, 0] + kinds[placed - n, 1]
                     kinds[placed - n, 1] += 1
@@ -286,7 +287,7 @@ def run(
                 state, choice = stack[depth, STATE], stack[depth, CHOICE]
                 forced = choice == FORCED
                 if placed < n:
-                    _take_back(ops, returns, links, mask, placed, stack[depth, FRONT], front)
+                    take_back(ops, returns, links, mask, placed, stack[depth, FRONT], front)
                     front = stack[depth, FRONT]
                 else:
                     kinds[placed - n, 1] -= 1
@@ -317,7 +318,7 @@ def run(
 
 
 @native
-def _covers(seen: Longs, row: int, mask: Longs, words: int, more: int) -> bool:
+def covers(seen: Longs, row: int, mask: Longs, words: int, more: int) -> bool:
     """Whether a row of ``seen`` has the places of ``mask`` and no unknown that ``mask`` has not."""
     for word in range(words):
         if seen[row, 1 + word] != mask[word]:
@@ -360,7 +361,7 @@ def _later(ops: Words, links: Words, one: int, end: int) -> bool:
 
 
 @native
-def _place(ops: Words, returns: Words, links: Words, mask: Longs, one: int, front: int) -> int:
+def place(ops: Words, returns: Words, links: Words, mask: Longs, one: int, front: int) -> int:
     """Give an operation its place; returns the front after that."""
     links[links[one, 1], 0] = links[one, 0]
     links[links[one, 0], 1] = links[one, 1]
@@ -374,8 +375,8 @@ def _place(ops: Words, returns: Words, links: Words, mask: Longs, one: int, fron
 
 
 @native
-def _take_back(ops: Words, returns: Words, links: Words, mask: Longs, one: int, old: int, front: int) -> None:
-    """Undo ``_place``, which had moved the front from ``old`` to ``front``."""
+def take_back(ops: Words, returns: Words, links: Words, mask: Longs, one: int, old: int, front: int) -> None:
+    """Undo ``place``, which had moved the front from ``old`` to ``front``."""
     for passed in range(old, front):
         slot = ops[returns[passed, 1], 2]
         mask[slot >> 6] |= 1 << (slot & 63)

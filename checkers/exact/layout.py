@@ -48,32 +48,53 @@ class Layout:
         """... and for unknowns too."""
         return self.words + -(-len(self.unknowns) // 64)
 
+    def links(self) -> Words:
+        """Of each of ``ops`` the next and the previous, and that it has no place yet; the last row is both
+        ends."""
+        n = len(self.ops)
+        links = np.zeros((n + 1, 3), np.int32)
+        links[:, 0] = np.roll(np.arange(n + 1), -1)
+        links[:, 1] = np.roll(np.arange(n + 1), 1)
+        return links
+
     def __len__(self) -> int:
         return len(self.ops) + len(self.unknowns)
 
 
 def lay_out(rows: Rows) -> Layout:
     """The arrays of these operations."""
-    where, begins = np.array(rows.places, np.int64), np.array(rows.inv, np.int64)
     symbol = np.array(rows.symbols, np.int32)
-    known = np.array([one is not None for one in rows.ret], bool)
-    ends = np.array([one for one in rows.ret if one is not None], np.int64)
+    begun, ended = events(rows.inv, rows.ret, rows.deduced)
+    return arrays_of(np.array(rows.places, np.int64), symbol, begun, ended)
+
+
+def events(inv: Sequence[int], ret: Sequence[int | None], deduced: Sequence[bool]) -> tuple[Words, Words]:
+    """The numbers of invocations and of returns in one order of both; -1 where nothing returned."""
+    begins = np.array(inv, np.int64)
+    known = np.array([one is not None for one in ret], bool)
+    ends = np.array([one for one in ret if one is not None], np.int64)
     # Of equal times invocations come first: operations that touch are concurrent. What is deduced from
     # another operation's return comes after that return, so that the other one is said to have no place.
     late = np.zeros(len(begins) + len(ends), np.int8)
-    late[len(begins) :] = 1 + np.array(rows.deduced, bool)[known]
+    late[len(begins) :] = 1 + np.array(deduced, bool)[known]
     event = np.empty(len(late), np.int32)
     event[np.lexsort((late, np.concatenate([begins, ends])))] = np.arange(len(late), dtype=np.int32)
-    begun, ended = event[: len(begins)], event[len(begins) :]
+    ended = np.full(len(begins), -1, np.int32)
+    ended[known] = event[len(begins) :]
+    return event[: len(begins)], ended
 
+
+def arrays_of(where: Longs, symbol: Words, begun: Words, ended: Words) -> Layout:
+    """The layout of operations whose events are numbered."""
+    known = ended >= 0
     maybe = np.flatnonzero(~known)
     maybe = maybe[np.lexsort((begun[maybe], symbol[maybe]))]
     unknowns = np.stack([begun[maybe], symbol[maybe]], axis=1)
-    first_of_kind = np.append(np.flatnonzero(np.diff(unknowns[:, 1], prepend=-1)), len(maybe))
+    first_of_kind = np.append(np.flatnonzero(np.diff(unknowns[:, 1], prepend=-2)), len(maybe))
 
     sure = np.flatnonzero(known)
     order = np.argsort(begun[sure])
-    ended = ended[order]
+    ended = ended[sure[order]]
     ops = np.zeros((len(sure), 4), np.int32)
     ops[:, 0], ops[:, 1] = begun[sure][order], symbol[sure][order]
     returns = np.zeros((len(sure), 2), np.int32)

@@ -6,22 +6,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from wrackline.checkers.exact.judgement import Answer, End, Part
 from wrackline.checkers.exact.kernel import LOOKS, OP, TIMES, R, Said, rehash, run
-from wrackline.checkers.exact.layout import Layout, Rows, lay_out
-from wrackline.checkers.exact.native import Longs
+from wrackline.checkers.exact.layout import Rows, lay_out
+from wrackline.checkers.exact.memory import Meter
+from wrackline.checkers.exact.native import Longs, lean_start
 from wrackline.checkers.exact.transitions import Transitions
-from wrackline.checkers.models.protocol import asked
+from wrackline.checkers.models.protocol import Model, Operation, asked
 
 MOST_ENDS = 8
 PROGRESS_S = 5.0
 _ASKED, _BUDGET = int(R.ASKED), int(R.BUDGET)
-_STEPS = 100_000
-"""Most configurations between two looks at the clock: some 0.03 s."""
+_AT_ONCE = 1 << 14
+MOST_STEPS = 50_000
+"""Most configurations between two looks at the clock: some 0.02 s."""
+STEP_BYTES = 1 << 20
+"""... and most memory that they take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,49 +35,110 @@ class Limits:
 
     deadline_s: float
     memory_bytes: int
+    """For all that the process takes."""
+    meter: Meter
+
+    def room(self) -> int:
+        """Bytes that are left."""
+        return self.memory_bytes - self.meter.taken()
+
+    @property
+    def used_up(self) -> str:
+        """Why a search gave up for want of memory."""
+        return f"{self.memory_bytes >> 20} MB of memory are used up"
 
 
-class _Seen:
+class Seen:
     """The configurations that were looked at: a hash table whose buckets are chains of rows."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._words = layout.words
-        self._make(1 << 8 if len(layout) < 64 else 1 << 11, 1 + layout.mask_words)
-
-    def _make(self, rows: int, width: int) -> None:
+    def __init__(self, rows: int, width: int, hashed_words: int) -> None:
+        self._words = hashed_words
         self.rows: Longs = np.empty((rows, width), np.int64)
         self.chain = np.empty(rows, np.int32)
         self.heads = np.full(rows, -1, np.int32)
 
     @property
-    def bytes(self) -> int:
-        return self.rows.nbytes + self.chain.nbytes + self.heads.nbytes
+    def per_row(self) -> int:
+        """Bytes."""
+        return self.rows.strides[0] + self.chain.itemsize
 
-    def grow(self, count: int, most_bytes: int) -> bool:
-        """Twice the room; False where that does not fit into ``most_bytes`` beside what there is now."""
-        if 3 * self.bytes > most_bytes or 2 * count > np.iinfo(np.int32).max:
+    def at(self, front: int, count: int) -> tuple[Longs, int]:
+        """The first MOST_ENDS of ``count`` rows that have this front, and how many have it."""
+        few, found = [self.rows[:0]], 0
+        for begin in range(0, count, _AT_ONCE):  # a copy of all may be more than there is room for
+            some = self.rows[begin : min(count, begin + _AT_ONCE)]
+            some = some[(some[:, 0] & 0xFFFFFFFF) == front]
+            few.append(some[: max(0, MOST_ENDS - found)].copy())
+            found += len(some)
+        return np.concatenate(few), found
+
+    def bytes(self, count: int) -> int:
+        """Memory in use with ``count`` rows."""
+        return count * self.per_row + self.heads.nbytes
+
+    def grow(self, count: int, most_bytes: int, room: int) -> bool:
+        """More space; False where there is no room.
+
+        Addresses for all rows that ``most_bytes`` can hold are reserved at once. A page of them is in memory
+        when the first row in it is written, so nothing is there twice, and what is there is looked at as the
+        search goes on."""
+        most = min(most_bytes // self.per_row, int(np.iinfo(np.int32).max))
+        if most <= count or 2 * self.bytes(count) > room:
             return False
-        old = self.rows
-        self._make(2 * count, old.shape[1])
-        self.rows[:count] = old
+        while True:
+            try:
+                rows, chain = np.empty((most, self.rows.shape[1]), np.int64), np.empty(most, np.int32)
+                break
+            except MemoryError:  # there are limits of addresses, too
+                most //= 2
+                if most < 2 * count:
+                    return False
+        rows[:count], chain[:count] = self.rows[:count], self.chain[:count]
+        self.rows, self.chain = rows, chain
+        return self.spread(count, room)
+
+    def spread(self, count: int, room: int) -> bool:
+        """More buckets, where there are few for ``count`` rows; False where there is no room."""
+        if count < 2 * len(self.heads):
+            return True
+        if 4 * self.heads.nbytes > room:
+            return False
+        self.heads = np.full(4 * len(self.heads), -1, np.int32)
         rehash(self.heads, self.chain, self.rows, count, self._words)
         return True
 
 
-class Search:
+@cache
+def load() -> None:
+    """Have the native code in memory before anybody measures: with numba it takes some 60 MB, and more where
+    it must be compiled first."""
+    operation = Operation(0, "", None, None, 0, 1)
+    table = Transitions(_Anything())
+    rows = Rows(None, [0], [0], [1], [False], [table.symbol(operation)])
+    with lean_start():
+        PartSearch(rows, table, Limits(1.0, 1 << 30, Meter())).go(1.0, lambda _line: None)
+
+
+class _Anything(Model[int]):
+    def initial(self) -> int:
+        return 0
+
+    def step(self, state: int, operation: Operation) -> int:  # noqa: ARG002
+        return state
+
+
+class PartSearch:
     """For an order of the operations of one part. It may be left for a while and gone on with."""
 
     def __init__(self, rows: Rows, table: Transitions, limits: Limits) -> None:
         layout = lay_out(rows)
         self._rows, self._layout, self._table, self._limits = rows, layout, table, limits
         self._spent_s = 0.0
-        n, all_of_them = len(layout.ops), len(layout)
+        all_of_them = len(layout)
         self._regs: Longs = np.zeros(R.SIZE, np.int64)
         self._kinds = np.zeros((len(layout.first_of_kind), 2), np.int32)
         self._kinds[:, 0] = layout.first_of_kind
-        self._links = np.zeros((n + 1, 3), np.int32)
-        self._links[:, 0] = np.roll(np.arange(n + 1), -1)
-        self._links[:, 1] = np.roll(np.arange(n + 1), 1)
+        self._links = layout.links()
         self._mask = np.zeros(layout.mask_words, np.int64)
         self._stack = np.zeros((all_of_them, 4), np.int32)
         self._best = np.zeros(all_of_them, np.int32)
@@ -80,12 +146,13 @@ class Search:
         self._symbols = np.zeros((len(table.symbols), 2), np.int32)
         self._symbols[:, LOOKS] = table.kinds
         self._symbols[:, TIMES] = np.bincount(layout.ops[:, 1], minlength=len(table.symbols))
-        self._seen = _Seen(layout)
+        self._seen = Seen(1 << 8 if len(layout) < 64 else 1 << 11, 1 + layout.mask_words, layout.words)
 
     @property
     def bytes(self) -> int:
-        """Memory in use, without that of the transitions."""
-        return self._seen.bytes + self._stack.nbytes + self._layout.ops.nbytes
+        """Memory in use; that of the transitions is an estimate."""
+        seen = self._seen.bytes(int(self._regs[R.SEEN]))
+        return self._table.bytes + seen + self._stack.nbytes + self._layout.ops.nbytes
 
     def go(self, turn_s: float, progress: Callable[[str], None]) -> Part | None:
         """Search for so long at most; None where that did not suffice. Raises ModelError."""
@@ -102,25 +169,31 @@ class Search:
         table, regs, limits = self._table, self._regs, self._limits
         show_at = time.monotonic() + PROGRESS_S
         arrays = self._arrays()
+        steps = max(1, min(MOST_STEPS, STEP_BYTES // self._seen.per_row))
         while True:
-            regs[_BUDGET] = _STEPS
+            regs[_BUDGET] = steps
             said = run(*arrays)
             full = False
             # The first of these is what happens most, by far, with a model of many states.
             if said == Said.ASKS:
-                keys, many = table.keys, table.many
-                table.answer(self._needs[: regs[_ASKED]])
-                if keys is not table.keys or many is not table.many:
-                    arrays = self._arrays()
-                    full = table.bytes + self._seen.bytes > limits.memory_bytes
+                try:
+                    if table.answer(self._needs[: regs[_ASKED]], limits.room):
+                        arrays = self._arrays()
+                except MemoryError:
+                    full = True
             elif said == Said.FULL:
-                full = not self._seen.grow(int(regs[R.SEEN]), limits.memory_bytes - table.bytes)
+                full = not self._seen.grow(int(regs[R.SEEN]), limits.memory_bytes, limits.room())
                 arrays = self._arrays()
-            elif said != Said.PAUSED:
+            elif said == Said.PAUSED:
+                heads = self._seen.heads
+                full = not self._seen.spread(int(regs[R.SEEN]), limits.room())
+                if heads is not self._seen.heads:
+                    arrays = self._arrays()
+            else:
                 return (Answer.VALID if said == Said.VALID else Answer.INVALID), ""
-            if full:
-                return Answer.UNKNOWN, f"{limits.memory_bytes >> 20} MB of memory are used up"
             now = time.monotonic()
+            if full or limits.meter.exceeds(limits.memory_bytes, now):
+                return Answer.UNKNOWN, limits.used_up
             if now > until:
                 return None, f"no answer within {limits.deadline_s:g} s"
             if now > show_at:
@@ -186,12 +259,11 @@ class Search:
         """The operation without a place, the ends before it, and how many there are."""
         layout = self._layout
         front = int(self._regs[R.BEST_FRONT])
-        there = self._seen.rows[: self._regs[R.SEEN]]
-        there = there[(there[:, 0] & 0xFFFFFFFF) == front]
+        there, count = self._seen.at(front, int(self._regs[R.SEEN]))
         limit, stuck = layout.returns[front].tolist()
         is_open = np.flatnonzero((layout.ops[:, 0] < limit) & (layout.ops[:, 3] >= front)).tolist()
         ends = []
-        for row in there[:MOST_ENDS].tolist():
+        for row in there.tolist():
             state, mask = row[0] >> 32, row[1:]
             placed = [one for one in is_open if _bit(mask, int(layout.ops[one, 2]))]
             unknown = [n for n in range(len(layout.unknowns)) if _bit(mask[layout.words :], n)]
@@ -204,7 +276,7 @@ class Search:
                     _of(layout.certain, waiting),
                 )
             )
-        return int(layout.certain[stuck]), tuple(ends), len(there)
+        return int(layout.certain[stuck]), tuple(ends), count
 
 
 def _of(places: Longs, rows: Sequence[int]) -> tuple[int, ...]:

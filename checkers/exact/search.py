@@ -15,10 +15,13 @@ from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer, End, Judgement, Part
 from wrackline.checkers.exact.layout import Rows
-from wrackline.checkers.exact.part import Limits, Search
-from wrackline.checkers.exact.several import Task, decide_all
+from wrackline.checkers.exact.memory import Meter, free_bytes
+from wrackline.checkers.exact.part import Limits, PartSearch, load
+from wrackline.checkers.exact.queue_search import QueueSearch
+from wrackline.checkers.exact.several import KEPT, Means, Search, Task, decide_all
 from wrackline.checkers.exact.transitions import Transitions
 from wrackline.checkers.models.protocol import Model, ModelError, Operation, Outcome, asked
+from wrackline.checkers.models.queues import FifoQueue
 
 __all__ = ["Answer", "End", "Judgement", "Part", "search"]
 
@@ -42,46 +45,56 @@ def search(
 ) -> Judgement:
     """Decide each part of the history.
 
-    ``deadline_s`` is for each part, ``memory_bytes`` for all parts that are searched at once; what is not
-    decided within them is UNKNOWN. With ``processes`` above 1, what is left after a second is shared among so
+    ``deadline_s`` is for each part, ``memory_bytes`` for all that the search takes beside the history, in all
+    processes at once (and never more than most of what the machine has left); what is not decided within them
+    is UNKNOWN. With ``processes`` above 1, what is left after a second is shared among so
     many: they are forked, so do not ask for them in a program whose other threads hold locks. With ``first``
     the search ends once a part is INVALID, and others may stay UNKNOWN. ``progress`` is called with a line
     every few seconds, also from those processes. Raises ModelError: the model is wrong, or not for this
     history."""
-    tables, parts = _Tables(model), _parts(history, model)
+    load()
+    parts = _parts(history, model)
     at_once = max(1, min(processes, len(parts)))
-    limits = Limits(deadline_s, memory_bytes // at_once)
+    memory_bytes = min(memory_bytes, free_bytes())
+    meter = Meter()
+    most = memory_bytes if len(parts) == 1 else int(memory_bytes * (1 - KEPT))
+    limits = Limits(deadline_s, most // at_once, meter)
+    tables = _Tables(model, limits.memory_bytes // 4)
     tasks = [
         Task(key, len(members), partial(_search, key, members, tables, limits))
         for key, members in parts.items()
     ]
-    return Judgement(tuple(decide_all(tasks, at_once, first, progress)))
+    means = Means(at_once, memory_bytes, partial(meter.begin, forked=True), progress)
+    return Judgement(tuple(decide_all(tasks, first, means)))
 
 
 class _Tables:
     """Transitions for each part. Parts share them where the model is the same for all."""
 
-    def __init__(self, model: Model[Any]) -> None:
-        self._model = model
+    def __init__(self, model: Model[Any], most_bytes: int) -> None:
+        """A table that has more begins anew with the next part."""
+        self.model, self._most_bytes = model, most_bytes
         self._shared = Transitions(model)
 
     def table(self, members: _Members) -> Transitions:
-        with asked(self._model, "narrowed()"):
-            narrowed = self._model.narrowed([one for _, one in members])
+        with asked(self.model, "narrowed()"):
+            narrowed = self.model.narrowed([one for _, one in members])
         if not isinstance(narrowed, Model):
             raise ModelError(
-                f"model {type(self._model).__name__}: narrowed() gives {narrowed!r:.40}, which is no model"
+                f"model {type(self.model).__name__}: narrowed() gives {narrowed!r:.40}, which is no model"
             )
-        if narrowed is not self._model:
+        if narrowed is not self.model:
             return Transitions(narrowed)
-        if len(self._shared.states) > _MOST_SHARED:
-            self._shared = Transitions(self._model)
+        if len(self._shared.states) > _MOST_SHARED or self._shared.bytes > self._most_bytes:
+            self._shared = Transitions(self.model)
         return self._shared
 
 
 def _search(key: Hashable, members: _Members, tables: _Tables, limits: Limits) -> Search:
+    if type(tables.model) is FifoQueue:  # a subclass may have other steps
+        return QueueSearch(key, members, tables.model, limits)
     table = tables.table(members)
-    return Search(_rows(key, members, table), table, limits)
+    return PartSearch(_rows(key, members, table), table, limits)
 
 
 def _parts(history: Sequence[Operation], model: Model[Any]) -> dict[Hashable, _Members]:

@@ -8,19 +8,33 @@ import signal
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from multiprocessing.sharedctypes import Synchronized
+from typing import Protocol
 
 from wrackline.checkers.exact.judgement import Answer, Part
-from wrackline.checkers.exact.part import Search
 
 ALONE_S = 1.0
 """So long one process works by itself: to start others takes a while too."""
 _TURN_S = 0.25
 """What one part gets before the others have had theirs."""
-_MOST_KEPT_BYTES = 256 << 20
-"""Of the searches that wait for their next turn; others begin again then."""
+KEPT = 1 / 8
+"""Share of the memory for searches that wait for their next turn; others begin again then."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 Progress = Callable[[str], None]
+
+
+class Search(Protocol):
+    """Of one part. It may be left for a while and gone on with."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory in use."""
+
+    def go(self, turn_s: float, progress: Progress) -> Part | None:
+        """Search for so long at most; None where that did not suffice. Raises ModelError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,59 +46,77 @@ class Task:
     make: Callable[[], Search]
 
 
-_work: tuple[Sequence[Task], Mapping[int, Search], Progress]
-"""Of the processes that are forked: what they go on with."""
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What the parts are decided with."""
+
+    processes: int
+    memory_bytes: int
+    """For all of them at once."""
+    forked: Callable[[], None]
+    """Called in each process before anything else."""
+    progress: Progress
 
 
-def decide_all(tasks: Sequence[Task], processes: int, first: bool, progress: Progress) -> list[Part]:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the processes that are forked go on with."""
+
+    left: Sequence[int]
+    tasks: Sequence[Task]
+    begun: Mapping[int, Search]
+    means: Means
+    at: Synchronized[int]
+    """How many of ``left`` somebody has taken."""
+
+
+def decide_all(tasks: Sequence[Task], first: bool, means: Means) -> list[Part]:
     """The parts, in the same order. With ``first`` nobody goes on once a part is INVALID. Raises
     ModelError."""
     done: dict[int, Part] = {}
-    begun: dict[int, Search] = {}
-    for number, part in _in_turn(tasks, begun, processes, progress):
+    why = "the process that searched it was ended from outside; the machine may have had no memory left"
+    for number, part in _in_turn(tasks, means):
         done[number] = part
         if first and part.answer is Answer.INVALID:
+            why = "not gone on with, since another part is not linearizable"
             break
-    else:
-        return [done[number] for number in range(len(tasks))]
-    why = "not gone on with, since another part is not linearizable"
     return [
         done.get(number) or Part(task.key, Answer.UNKNOWN, task.operations, why)
         for number, task in enumerate(tasks)
     ]
 
 
-def _in_turn(
-    tasks: Sequence[Task], begun: dict[int, Search], processes: int, progress: Progress
-) -> Iterator[tuple[int, Part]]:
+def _in_turn(tasks: Sequence[Task], means: Means) -> Iterator[tuple[int, Part]]:
     """Each part has a short turn first, so that one that is hard keeps nobody waiting."""
     began = time.monotonic()
-    kept_bytes = 0
-    left = []
+    begun: dict[int, Search] = {}
+    room = means.memory_bytes * KEPT
+    left: list[int] = []
     for number, task in enumerate(tasks):
-        if processes > 1 and time.monotonic() - began > ALONE_S:
+        if means.processes > 1 and time.monotonic() - began > ALONE_S:
+            left += range(number, len(tasks))
             break
         search = task.make()
-        part = search.go(_TURN_S, progress)
+        part = search.go(_TURN_S if len(tasks) > 1 else float("inf"), means.progress)
         if part is not None:
             yield number, part
-            continue
-        left.append(number)
-        kept_bytes += search.bytes
-        if kept_bytes < _MOST_KEPT_BYTES:
-            begun[number] = search
-    else:
-        number = len(tasks)
-    left += range(number, len(tasks))
-    if processes > 1 and len(left) > 1:
-        yield from _in_processes(left, tasks, begun, processes, progress)
+        else:
+            left.append(number)
+            if search.bytes <= room:
+                room -= search.bytes
+                begun[number] = search
+        del search  # its memory is the next one's
+    if means.processes > 1 and len(left) > 1:
+        yield from _in_processes(left, tasks, begun, means)
         return
     for number in left:
-        yield number, _to_the_end(number, tasks, begun, progress)
+        yield (
+            number,
+            _to_the_end(begun.pop(number) if number in begun else tasks[number].make(), means.progress),
+        )
 
 
-def _to_the_end(number: int, tasks: Sequence[Task], begun: Mapping[int, Search], progress: Progress) -> Part:
-    search = begun.get(number) or tasks[number].make()
+def _to_the_end(search: Search, progress: Progress) -> Part:
     part = None
     while part is None:
         part = search.go(float("inf"), progress)
@@ -92,23 +124,52 @@ def _to_the_end(number: int, tasks: Sequence[Task], begun: Mapping[int, Search],
 
 
 def _in_processes(
-    left: list[int], tasks: Sequence[Task], begun: Mapping[int, Search], processes: int, progress: Progress
+    left: list[int], tasks: Sequence[Task], begun: Mapping[int, Search], means: Means
 ) -> Iterator[tuple[int, Part]]:
     """They are forked, so that they have the model, the operations and what was already searched without
-    being sent them."""
-    global _work
-    _work = (tasks, begun, progress)
+    being sent them. A part whose process was ended from outside is left out."""
     context = multiprocessing.get_context("fork")
-    with context.Pool(min(processes, len(left)), initializer=_end_with_parent) as pool:
-        yield from pool.imap_unordered(_one, left)
+    work = _Work(left, tasks, begun, means, context.Value("q", 0))
+    processes: dict[Connection, ForkProcess] = {}
+    try:
+        for _ in range(min(means.processes, len(left))):
+            mine, theirs = context.Pipe(duplex=False)
+            processes[mine] = context.Process(target=_decide_some, args=(work, theirs), daemon=True)
+            processes[mine].start()
+            theirs.close()
+        while processes:
+            for one in wait(list(processes)):
+                assert isinstance(one, Connection)
+                try:
+                    told = one.recv()
+                except EOFError:
+                    processes.pop(one).join()
+                    continue
+                if isinstance(told, Exception):
+                    raise told
+                yield told
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.join()
 
 
-def _one(number: int) -> tuple[int, Part]:
-    tasks, begun, progress = _work
-    return number, _to_the_end(number, tasks, begun, progress)
-
-
-def _end_with_parent() -> None:
+def _decide_some(work: _Work, told: Connection) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its children
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # by this; a handler of the parent's is none of theirs
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler of the parent's is none of theirs
+    work.means.forked()
+    while True:
+        with work.at.get_lock():
+            at = work.at.value
+            work.at.value += 1
+        if at >= len(work.left):
+            return
+        number = work.left[at]
+        try:
+            search = work.begun.get(number) or work.tasks[number].make()
+            told.send((number, _to_the_end(search, work.means.progress)))
+        except Exception as wrong:  # noqa: BLE001 (the parent raises it)
+            told.send(wrong)
+            return
+        del search

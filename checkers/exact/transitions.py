@@ -4,7 +4,7 @@ after it. The model is asked about each pair once, when the search first needs i
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from wrackline.checkers.models.protocol import (
     frozen,
 )
 
+_LARGE = 1 << 16
+_SMALL_BYTES = 1 << 16
 _PER_STATE = 150
 """Bytes of a state beside the object itself: its places in a list and a dictionary, and its number."""
 
@@ -83,19 +85,22 @@ class Transitions:
                 self.kinds.append(self.model.observes(operation))
         return known
 
-    def answer(self, needs: Longs) -> None:
+    def answer(self, needs: Longs, room: Callable[[], int]) -> bool:
         """Ask the model about the pairs in the first column of ``needs`` and put its answers into the second.
-        Raises ModelError."""
+        Whether there are new arrays now. Raises ModelError; MemoryError where these are more than
+        ``room``."""
+        keys, many = self.keys, self.many
         for row, pair in enumerate(needs[:, 0].tolist()):
-            needs[row, 1] = self._step(pair >> 32, pair & 0xFFFFFFFF)
+            needs[row, 1] = self._step(pair >> 32, pair & 0xFFFFFFFF, room)
         self._known += len(needs)
-        if 2 * self._known > len(self.keys):
-            old_keys, old_values = self.keys, self.values
-            self.keys = np.full(4 * len(old_keys), -1, np.int64)
-            self.values = np.full(4 * len(old_keys), -1, np.int32)
-            relearn(self.keys, self.values, old_keys, old_values)
+        if 2 * self._known > len(keys):
+            size = 2 * len(keys) if len(keys) > _LARGE else 4 * len(keys)
+            new_keys, new_values = _array((size,), np.int64, room), _array((size,), np.int32, room)
+            relearn(new_keys, new_values, keys, self.values)
+            self.keys, self.values = new_keys, new_values
+        return keys is not self.keys or many is not self.many
 
-    def _step(self, state_id: int, symbol: int) -> int:
+    def _step(self, state_id: int, symbol: int, room: Callable[[], int]) -> int:
         state, operation = self.states[state_id], self.symbols[symbol]
         try:
             after = self.model.step(state, operation)
@@ -117,12 +122,12 @@ class Transitions:
         ids = list(dict.fromkeys(self.state_id(one, "step()") for one in after))
         if len(ids) < 2:
             return ids[0] if ids else REFUSE
-        return MANY - self._row(ids)
+        return MANY - self._row(ids, room)
 
-    def _row(self, ids: list[int]) -> int:
+    def _row(self, ids: list[int], room: Callable[[], int]) -> int:
         rows, width = self.many.shape
         if self._rows == rows or len(ids) > width:
-            larger = np.full((max(rows, 2 * self._rows), max(width, len(ids))), -1, np.int32)
+            larger = _array((max(rows, 2 * self._rows), max(width, len(ids))), np.int32, room)
             larger[:rows, :width] = self.many
             self.many = larger
         self.many[self._rows, : len(ids)] = ids
@@ -131,3 +136,11 @@ class Transitions:
 
     def _error(self, what: str) -> ModelError:
         return ModelError(f"model {type(self.model).__name__}: {what}")
+
+
+def _array(shape: tuple[int, ...], kind: type, room: Callable[[], int]) -> Any:
+    """Of -1. Raises MemoryError."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    if size > _SMALL_BYTES and size > room():
+        raise MemoryError
+    return np.full(shape, -1, kind)

@@ -30,7 +30,7 @@ class _Queue(Model[S]):
     puts = ("enqueue",)
 
     def observes(self, operation: Operation) -> bool:
-        return _found_nothing(operation)
+        return found_nothing(operation)
 
     def unknowns(self, operations: Sequence[Operation]) -> Mapping[int, int | None]:
         """A value that never came out need not have gone in. One that came out and that one operation alone
@@ -39,7 +39,7 @@ class _Queue(Model[S]):
         for place, one in enumerate(operations):
             if one.f == "enqueue":
                 seen.put(place, one, frozen(one.argument))
-            elif one.outcome is Outcome.OK and not _found_nothing(one):
+            elif one.outcome is Outcome.OK and not found_nothing(one):
                 seen.see(one, [frozen(one.result)])
         return seen.forgettable()
 
@@ -62,7 +62,7 @@ class FifoQueue(_Queue[tuple[Hashable, ...]]):
 
     def narrowed(self, operations: Sequence[Operation]) -> FifoQueue:
         """What stands behind a value that nobody dequeues does not come out, so it need not be remembered."""
-        dequeues = [one for one in operations if one.f == "dequeue" and not _found_nothing(one)]
+        dequeues = [one for one in operations if one.f == "dequeue" and not found_nothing(one)]
         if any(one.outcome is not Outcome.OK for one in dequeues):
             return self  # nobody knows what it took
         same = copy(self)
@@ -77,7 +77,7 @@ class FifoQueue(_Queue[tuple[Hashable, ...]]):
             if state and state[-1] == Unseen.UNSEEN:
                 return state
             return (*state, value if value in self._taken else Unseen.UNSEEN)
-        if _found_nothing(operation):
+        if found_nothing(operation):
             return REFUSED if state else state
         if not state:
             return REFUSED
@@ -99,7 +99,7 @@ class UnorderedQueue(_Queue[Contents]):
         return frozenset()
 
     def step(self, state: Contents, operation: Operation) -> Contents | OneOf[Contents] | Refused:
-        if _found_nothing(operation):
+        if found_nothing(operation):
             return REFUSED if state else state
         inside = Counter(dict(state))
         if operation.f == "enqueue":
@@ -117,5 +117,6 @@ def _contents(inside: Counter[Any]) -> Contents:
     return frozenset(inside.items())
 
 
-def _found_nothing(operation: Operation) -> bool:
+def found_nothing(operation: Operation) -> bool:
+    """Whether it is a dequeue that found the queue empty."""
     return operation.f == "dequeue" and operation.outcome is Outcome.OK and operation.result in NOTHING

@@ -130,7 +130,8 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
     show_default=True,
     metavar="SIZE",
     callback=_bytes,
-    help="Most memory of a search, and of the JVM: 512m, 4g.",
+    help="Most memory of a search in all its processes, beside the program and the history, and of the JVM: "
+    "512m, 4g. Where it does not suffice the answer is unknown.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was decided as JSON, and nothing else.")
 @click.option(
