@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from types import NoneType
 from typing import Any, NoReturn
@@ -126,7 +126,7 @@ def value_of(given: Any, deepest: int = DEEPEST) -> Any:
     kind = type(given)
     if kind in _READY:
         return given
-    if kind is dict and _READY.issuperset(map(type, given.values())) and _READY.issuperset(map(type, given)):
+    if kind is dict and is_flat(given.values()) and is_flat(given):
         return Map(given)
     if kind is bool:
         return TRUE if given else FALSE
@@ -135,7 +135,7 @@ def value_of(given: Any, deepest: int = DEEPEST) -> Any:
     if deepest <= 0:
         raise NestedTooDeep
     if kind is list or kind is tuple:
-        if _READY.issuperset(map(type, given)):
+        if is_flat(given):
             return tuple(given)
         return tuple([one if type(one) in _READY else value_of(one, deepest - 1) for one in given])
     if isinstance(given, Mapping):
@@ -145,6 +145,11 @@ def value_of(given: Any, deepest: int = DEEPEST) -> Any:
     if isinstance(given, set | frozenset):
         return frozenset(value_of(one, deepest - 1) for one in given)
     return given if isinstance(given, Hashable) else repr(given)
+
+
+def is_flat(values: Iterable[Any]) -> bool:
+    """Whether all of these are values already, as most of JSON's are."""
+    return _READY.issuperset(map(type, values))
 
 
 def real(number: float) -> float:

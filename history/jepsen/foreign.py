@@ -25,6 +25,7 @@ what a session did in which order is not looked at.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,17 +84,12 @@ def of_json(items: Iterator[Any]) -> Iterator[Any]:
         return _concurrent(_sessions(first["data"]))
     if isinstance(first, tuple) and all(isinstance(one, Map) and "events" in one for one in first):
         return _concurrent(_sessions([first, *items]))
-    return items if first is None else _again(first, items)
+    return items if first is None else itertools.chain([first], items)
 
 
 def _named(one: Mapping[Any, Any]) -> dict[str, Any]:
     """Fields by their names, however these are written: ClientId, clientId, client_id."""
     return {str(name).lower().replace("_", ""): value for name, value in one.items()}
-
-
-def _again(first: Any, others: Iterable[Any]) -> Iterator[Any]:
-    yield first
-    yield from others
 
 
 def text_reader(line: str) -> Callable[[Iterable[str]], Iterator[Map]] | None:

@@ -151,17 +151,15 @@ def typed(operations: Iterable[Operation]) -> Iterator[Op]:
             if name is not None and process is None:
                 continue  # Jepsen's own need not be operations
             raise TextError(f"operation {at}: :type is {spelt(kind)}, not one of {', '.join(_TYPES)}")
-        if time is not None:
+        if type(time) is not int and time is not None:
             time = _whole(time, at, "time", "a number of nanoseconds")
-        if index is not None:
+        if type(index) is not int and index is not None:
             index = _whole(index, at, "index", "a number")
         word = "" if f is None else words.get(f) or words.setdefault(f, str(f).removeprefix(":"))
         yield Op(at, process, type_, word, said.get(names.value), time, None if index == -1 else index, said)
 
 
 def _whole(value: Any, at: int, name: str, what: str) -> int:
-    if type(value) is int:
-        return value
     if isinstance(value, float) and math.isfinite(value):
         return int(value)
     raise TextError(f"operation {at}: :{name} is {spelt(value):.40}, not {what}")

@@ -21,7 +21,7 @@ import orjson
 from wrackline.history.files import whole_file
 from wrackline.history.jepsen.edn import EdnError, forms
 from wrackline.history.jepsen.foreign import CLIENTS, ForeignError, of_json, text_reader
-from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, spelt, value_of
+from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, is_flat, spelt, value_of
 
 Operation = dict[str, Any]
 
@@ -131,13 +131,14 @@ def _from_lines(text: bytes, path: Path) -> Iterator[Any]:
     for at, line in enumerate(text.splitlines(), 1):
         if line and not line.isspace():
             try:
-                found = value_of(read_line(line))
+                found = read_line(line)
             except ValueError as wrong:
                 if at == 1 or line.strip() == b"{":
                     yield from _one_after_another(text, path)
                     return
                 raise TextError(f"{path}, line {at}: no JSON ({wrong}); {_why(text)}") from wrong
-            yield found
+            flat = type(found) is dict and is_flat(found.values())
+            yield Map(found) if flat else value_of(found)
 
 
 def _why(text: bytes) -> str:
