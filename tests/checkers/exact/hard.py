@@ -69,9 +69,10 @@ def _records(n: int, _key: Any) -> list[Move]:
 
 
 def _pairs(n: int, _key: Any) -> list[Move]:
-    puts: list[Move] = [("enqueue", at // 2, at // 2) for at in range(n // 2)]
+    """Two more go in than come out, and nothing is said to be left."""
+    puts: list[Move] = [("enqueue", at // 2, at // 2) for at in range(n // 2 + 2)]
     gets: list[Move] = [("dequeue", None, at // 2) for at in range(n // 2)]
-    return [*puts, *gets, ("dequeue", None, "never")]
+    return [*puts, *gets, ("dequeue", None, "empty")]
 
 
 def _bag(n: int, _key: Any) -> list[Move]:
