@@ -9,6 +9,7 @@ v``, a set ``:add v`` and ``:read #{..}``, a mutex ``:acquire`` and ``:release``
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,8 +28,9 @@ from wrackline.checkers.jvm.calls import (
     TransactionsBuilder,
 )
 from wrackline.checkers.models.checker import Checker
+from wrackline.checkers.models.loading import known, maker
 from wrackline.checkers.models.protocol import Model as AnyModel
-from wrackline.checkers.models.protocol import Operation, Outcome
+from wrackline.checkers.models.protocol import ModelError, Operation, Outcome
 from wrackline.checkers.models.queues import NOTHING as FOUND_NOTHING
 from wrackline.history.jepsen.text import TextError
 from wrackline.values import Initial, Text, Truth, spelt
@@ -49,6 +51,15 @@ _SUCCESSORS = 1 << 41
 _PUTS = ("write", "enqueue")
 
 
+def _home_of(f: str) -> str:
+    """Who knows such an operation, as the end of a sentence; empty where nobody does."""
+    found = []
+    for name in known():
+        with suppress(ModelError):  # what others installed may be broken
+            found += [name] if f in getattr(maker(name), "operations", ()) else []
+    return f"; :{f} is of {', '.join(found)}" if found else ""
+
+
 def asked(done: Sequence[Operation], name: str, model: AnyModel[Any] | Checker) -> list[Operation]:
     """The same operations in the model's own words, each with what it did: what was put is what the
     completion says of it. Raises TextError for an operation that the model has no words for."""
@@ -61,7 +72,7 @@ def asked(done: Sequence[Operation], name: str, model: AnyModel[Any] | Checker) 
             f = "txn"
         if f not in has and has:
             names = ", ".join(f":{f}" for f in model.operations)
-            raise TextError(f"operation {one.at}: {name} has no :{one.f}, only {names}")
+            raise TextError(f"operation {one.at}: {name} has no :{one.f}, only {names}{_home_of(one.f)}")
         if sets and f == "read" and one.outcome is Outcome.OK:
             _refuse_no_set(one)
         put = one.argument
