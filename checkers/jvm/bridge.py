@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,14 +154,14 @@ class Bridge:
     ) -> Judgement:
         """Elle's ``list-append`` or ``rw-register``. Raises JvmUnavailable."""
         self.load("elle")
+        if not _one_at_a_time(history):  # as a process of Jepsen's does; so its order cannot be asked for
+            history = replace(history, process=np.arange(len(history), dtype=np.int64))
         order = events_in_order(history.inv, history.ret)
         # Elle looks for who wrote a value among completions: what never returned completes, as unknown, at
         # the end.
         order = np.concatenate([order, -1 - np.flatnonzero(history.ret == NEVER)])
-        # A process of Jepsen's does one thing at a time. Where one does not, its order is not asked for.
-        process = history.process if _one_at_a_time(history) else np.arange(len(history), dtype=np.int64)
         arguments = (
-            *(model, consistency, max(1, int(deadline_s * 500)), order, process, history.outcome),
+            *(model, consistency, max(1, int(deadline_s * 500)), order, history.process, history.outcome),
             *(history.starts, history.act, history.key, history.a, history.b, history.flat, NIL),
         )
         try:
