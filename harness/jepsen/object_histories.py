@@ -32,6 +32,7 @@ from wrackline.checkers.models.loading import known, maker
 from wrackline.checkers.models.protocol import Model as AnyModel
 from wrackline.checkers.models.protocol import ModelError, Operation, Outcome
 from wrackline.checkers.models.queues import NOTHING as FOUND_NOTHING
+from wrackline.history.jepsen.foreign import TransactionName
 from wrackline.history.jepsen.text import TextError
 from wrackline.values import Initial, Text, Truth, spelt
 
@@ -300,10 +301,12 @@ def transactions(operations: Iterable[Operation], model: str) -> Asked:
             foreign.append(one)
             continue
         mops = [_micro(one, mop, model) for mop in one.value]
-        process = successor.get(one.process, one.process)
+        name = getattr(one.process, "name", None)
+        process = name.session if isinstance(name, TransactionName) else one.process
+        process = successor.get(process, process)
         if one.outcome is Outcome.INFO:
             # What nobody knows the end of stays open, so Jepsen's process would go on under another number.
-            successor[one.process] = _SUCCESSORS + len(done)
+            successor[process] = _SUCCESSORS + len(done)
         builder.add(process, one.inv, _ret(one), one.outcome, [_numbered(mop, numbers.of) for mop in mops])
         done.append(one)
         every.append(mops)

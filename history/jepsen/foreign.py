@@ -19,8 +19,9 @@ dbcop's JSON
     Sessions of ``{"events": [..], "committed": true}``, alone or as ``data``; also as the version of 2019
     writes them.
 
-Neither PolySI nor dbcop says when a transaction was: all are concurrent, each is a process of its own, and
-what a session did in which order is not looked at.
+Neither PolySI nor dbcop says when a transaction was: all are concurrent, and each is a process of its own.
+What a session did in which order is looked at where transactions are to keep it
+(strong-session-serializable).
 """
 
 from __future__ import annotations
@@ -49,6 +50,12 @@ _OF_A_REGISTER: Final = {"get": "read", "put": "write", "cas": "cas"}
 
 CLIENTS: Final = "client-*/operations.json"
 """The files of one history of etcd's, below its folder."""
+
+
+class TransactionName(Text):
+    """SESSION/NUMBER, the name of a process that does one transaction of a session."""
+
+    session: int
 
 
 class ForeignError(ValueError):
@@ -101,22 +108,28 @@ def text_reader(line: str) -> Callable[[Iterable[str]], Iterator[Map]] | None:
 
 # --- transactions, of which nobody knows when they were
 
-_Transaction = tuple[str, bool, Sequence[tuple[str, Any, Any]]]
-"""(name, committed, [f key value])"""
+_Transaction = tuple[int, int, bool, Sequence[tuple[str, Any, Any]]]
+"""(session, number, committed, [f key value])"""
 
 
 def _concurrent(transactions: Iterable[_Transaction]) -> Iterator[Map]:
-    every = list(transactions)
+    every = [(_name(session, number), committed, mops) for session, number, committed, mops in transactions]
     for name, _, mops in every:
         asked = tuple((Keyword(f), key, value if f == "w" else None) for f, key, value in mops)
-        yield _event(Text(name), "invoke", "txn", asked)
+        yield _event(name, "invoke", "txn", asked)
     for name, committed, mops in every:
         done = tuple((Keyword(f), key, value) for f, key, value in mops)
-        yield _event(Text(name), "ok" if committed else "fail", "txn", done)
+        yield _event(name, "ok" if committed else "fail", "txn", done)
+
+
+def _name(session: int, number: int) -> TransactionName:
+    name = TransactionName(f"{session}/{number}")
+    name.session = session
+    return name
 
 
 def _polysi(lines: Iterable[str]) -> Iterator[Map]:
-    transactions: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
+    transactions: dict[tuple[int, int], list[tuple[str, int, int]]] = {}
     for at, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -124,11 +137,12 @@ def _polysi(lines: Iterable[str]) -> Iterator[Map]:
         if found is None:
             raise ForeignError(f"line {at}: no r(key,value,session,transaction) but {line.strip():.40}")
         f, key, value, *name = found.groups()
-        transactions.setdefault((name[0], name[1]), []).append((f, int(key), int(value)))
+        transactions.setdefault((int(name[0]), int(name[1])), []).append((f, int(key), int(value)))
     written = {(key, value) for mops in transactions.values() for f, key, value in mops if f == "w"}
     return _concurrent(
         (
-            f"{session}/{number}",
+            session,
+            number,
             True,
             [(f, key, value if value or (key, 0) in written else None) for f, key, value in mops],
         )
@@ -148,7 +162,7 @@ def _dbcop(lines: Iterable[str]) -> Iterator[Map]:
                 raise ForeignError(f"line {at}: no transactions as [x:=1 y==2] but {text:.40}")
             for inside, aborted in _DBCOP_TXN.findall(text):
                 mops = [_dbcop_event(word, at) for word in inside.split()]
-                found.append((f"{session}/{number}", not aborted, mops))
+                found.append((session, number, not aborted, mops))
                 number += 1
     return _concurrent(found)
 
@@ -166,7 +180,6 @@ def _dbcop_event(word: str, at: int) -> tuple[str, Any, Any]:
 def _sessions(sessions: Iterable[Any]) -> Iterator[_Transaction]:
     for session, transactions in enumerate(sessions, 1):
         for number, one in enumerate(transactions, 1):
-            name = f"{session}/{number}"
             try:
                 committed = bool(one["committed"] if "committed" in one else one["success"])
                 mops = [_dbcop_json(event) for event in one["events"]]
@@ -175,7 +188,7 @@ def _sessions(sessions: Iterable[Any]) -> Iterator[_Transaction]:
                     f"transaction {number} of session {session} is none of dbcop's "
                     f"({type(wrong).__name__}: {wrong})"
                 ) from wrong
-            yield name, committed, [mop for mop in mops if mop is not None]
+            yield session, number, committed, [mop for mop in mops if mop is not None]
 
 
 def _dbcop_json(event: Any) -> tuple[str, Any, Any] | None:

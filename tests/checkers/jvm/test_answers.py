@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.bridge import Bridge
+from wrackline.checkers.jvm.calls import Act, TransactionsBuilder
+from wrackline.checkers.models.protocol import Outcome
 from wrackline.harness.check.elle import anomalies
 from wrackline.harness.jepsen.object_histories import transactions
 from wrackline.harness.jepsen.operations import read_operations
@@ -37,3 +40,22 @@ def test_facts_name_operations_and_values(tmp_path: Path, monkeypatch: pytest.Mo
     assert [one.process for one in example.transactions] == ["b"]
     shown: Any = example.facts
     assert shown == {"key": "x", "op": {"operation": "T1"}, "values": [[True, "t"], ["t", True]]}
+
+
+@pytest.mark.parametrize(("at_once", "processes"), [(False, [7, 7]), (True, [0, 1])])
+def test_a_process_of_elles_does_one_thing_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, at_once: bool, processes: list[int]
+) -> None:
+    """Elle pairs the events of a process by their order, and would take one for another's completion."""
+    asked: list[Any] = []
+
+    def answer(_bridge: Bridge, what: str, arguments: Any, *_: Any) -> Any:
+        asked[:] = arguments
+        return [1, [], []] if what == "elle" else None
+
+    monkeypatch.setattr(Bridge, "_ask", answer)
+    builder = TransactionsBuilder()
+    for inv in (1, 2) if at_once else (1, 5):
+        builder.add(7, inv, inv + 3, Outcome.OK, [(Act.WRITE, 0, inv)])
+    assert Bridge(["none"]).serializable("rw-register", builder.build()).answer is Answer.VALID
+    assert processes in [one.tolist() for one in asked if isinstance(one, np.ndarray)]

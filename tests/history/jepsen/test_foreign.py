@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from wrackline.harness.jepsen.object_histories import transactions
+from wrackline.harness.jepsen.operations import read_operations
 from wrackline.history.jepsen.ops import read_in_order
 from wrackline.history.jepsen.text import TextError
 
@@ -82,6 +84,14 @@ def test_dbcops_json(tmp_path: Path, sessions: list[Any], wrapped: bool) -> None
         ("1/1", "ok", "txn", (("w", 0, 1), ("r", 1, None))),
         ("2/1", "fail", "txn", (("r", 0, 1),)),
     ]
+
+
+def test_a_session_keeps_its_order_where_that_is_asked_for(tmp_path: Path) -> None:
+    found = transactions(
+        read_operations(written(tmp_path, "[x:=1] [x:=2]\n---\n[x==2]\n", "h.hist")).done, "rw-register"
+    )
+    assert found.transactions.process.tolist() == [1, 1, 2]
+    assert [str(one.process) for one in found.done] == ["1/1", "1/2", "2/1"]
 
 
 # --- operations with times
