@@ -1,6 +1,6 @@
 """The walk beside the explainer: of histories that a coordinator can have answered it says nothing, and most
-of the others it calls. What it misses are chains: where an answer alone proves that a commit of unknown outcome
-took effect, and where a member begins anew in what it had before."""
+of the others it calls. What it misses are chains: where an answer alone proves that a commit of unknown
+outcome took effect, and where a member begins anew in what it had before."""
 
 from __future__ import annotations
 
