@@ -176,10 +176,11 @@ class Coordinator:
         newer = self._newer(one, at)
         if newer is not None and one.succeeded:
             yield self._say.zombie(one, newer)
-        elif newer is not None and self._is_sent_at_once(one):
-            one.is_dead, one.fence = True, newer
-        elif one.keeps_generation:
-            at.pending.append(one)
+        elif self._is_sent_at_once(one):
+            if newer is None:
+                at.pending.append(one)
+            else:
+                one.is_dead, one.fence = True, newer
 
     def _goes_back(self, one: Operation, at: Committed, before: Operation) -> bool:
         """Whether it commits less than had been committed, and neither its consumer nor the group had put it

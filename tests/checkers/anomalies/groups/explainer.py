@@ -134,11 +134,10 @@ class _Search:
         if one.generation == NOBODY:
             return True
         now = self._generations[begun - 1] if begun else NOBODY
-        if not self._is_classic:
-            return (
-                now != NOBODY and self._owner[now] == one.member and (now <= one.generation or one.is_async)
-            )
         may_be_sent_later = one.is_async or one.number in self._never
+        if not self._is_classic:
+            is_owner = now != NOBODY and self._owner[now] == one.member
+            return is_owner and (now <= one.generation or may_be_sent_later)
         later = self._known_later[one.number] if may_be_sent_later else set()
         return now == one.generation or now in later
 
