@@ -84,3 +84,25 @@ def test_who_begins_behind_what_was_deleted_proves_nothing(
     case = parse(f"{text} | final {final}", "case")
     run = write_events(tmp_path / "run", case.info, case.events)
     assert [one["anomaly"] for one in walk_of(run)[0]] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("c: gen 1 from 0 | c: got a@0 at 2 | c: got b@1 at 3", [(2, 4)]),
+        ("c: gen 1 from 0 | c: got a@0 at 3", [(1, 2), (2, 2)]),
+        ("c: gen 1 from 0 | c: got a@0 at 3 | c: got b@1 at 2", []),
+        ("c: gen 1 from 0 | c: got a@0 at 2 | c: gen 2 | c: got b@1", [(1, 2)]),
+        ("c: gen 1 from ? | c: got at 3", []),
+        ("z: gen 1 from 3 | c: from 0 | c: got a@0 at 3", []),
+        ("c: from 0 in g | c: got a@0 at 2", [(1, 3)]),
+    ],
+)
+def test_a_position_passes_what_nobody_gave(
+    text: str, expected: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    """(offset, and which event after the send is the poll that first says so)."""
+    case = parse(f"p: a@0 b@1 c@2 | {text} | final a@0 b@1 c@2", "case")
+    found, _ = walk_of(write_events(tmp_path / "run", case.info, case.events))
+    assert {one["anomaly"] for one in found} <= {"position-skip"}
+    assert [(one["offset"], one["operations"][0] - 2) for one in found] == expected
