@@ -153,12 +153,14 @@ class Coordinator:
             if told.generation > (rising[-1].generation if rising else -1):
                 rising.append(told)
         for one in self._commits:
-            is_sent = one.done is not None or not self._may_be_sent_later(one)
-            if not one.succeeded and one.keeps_generation and is_sent:
+            if not one.succeeded and self._is_sent_at_once(one):
                 at = bisect_right(rising, one.said.generation, key=lambda told: told.generation)
                 if at < len(rising):
                     one.fence, one.until = rising[at], rising[at].index
-                    one.is_dead = one.until < one.since
+
+    def _is_sent_at_once(self, one: Operation) -> bool:
+        """Whether it goes under the generation that it names, and no other."""
+        return one.keeps_generation and (one.done is not None or not self._may_be_sent_later(one))
 
     def _may_be_sent_later(self, one: Operation) -> bool:
         """Whether a commit that its client may hold back could go under a later generation: of whom nobody
@@ -174,8 +176,11 @@ class Coordinator:
         newer = self._newer(one, at)
         if newer is not None and one.succeeded:
             yield self._say.zombie(one, newer)
-        elif one.keeps_generation and not one.is_dead:
-            at.pending.append(one)
+        elif self._is_sent_at_once(one):
+            if newer is None:
+                at.pending.append(one)
+            else:
+                one.is_dead, one.fence = True, newer
 
     def _goes_back(self, one: Operation, at: Committed, before: Operation) -> bool:
         """Whether it commits less than had been committed, and neither its consumer nor the group had put it

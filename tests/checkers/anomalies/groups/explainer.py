@@ -134,11 +134,10 @@ class _Search:
         if one.generation == NOBODY:
             return True
         now = self._generations[begun - 1] if begun else NOBODY
-        if not self._is_classic:
-            return (
-                now != NOBODY and self._owner[now] == one.member and (now <= one.generation or one.is_async)
-            )
         may_be_sent_later = one.is_async or one.number in self._never
+        if not self._is_classic:
+            is_owner = now != NOBODY and self._owner[now] == one.member
+            return is_owner and (now <= one.generation or may_be_sent_later)
         later = self._known_later[one.number] if may_be_sent_later else set()
         return now == one.generation or now in later
 
@@ -179,15 +178,25 @@ class _Drawing:
         self._number = 0
         if rng.random() < 0.5:
             self.steps += [Step("join", name) for name in "AB"]
-        for _ in range(rng.randrange(20, 60)):
+        for _ in range(rng.randrange(60, 160)):
             rng.choice(self._moves())()
 
     def _moves(self) -> list[Callable[[], None]]:
-        twice = [self._tell, self._commit, self._apply, self._end]
-        return [self._begin, self._fetch, self._ask, self._read, self._answer, *twice, *twice]
+        weights = {
+            self._begin: 1,
+            self._fetch: 4,
+            self._tell: 4,
+            self._commit: 3,
+            self._apply: 5,
+            self._end: 4,
+            self._ask: 1,
+            self._read: 2,
+            self._answer: 2,
+        }
+        return [move for move, weight in weights.items() for _ in range(weight)]
 
     def _begin(self) -> None:
-        if self._rng.random() < 0.6:
+        if self._generation < 7:
             self._generation += self._rng.randrange(1, 3)
             self._owner = self._rng.choice("ABC")
             self._wants = {self._owner}
@@ -275,7 +284,7 @@ class _Drawing:
             self.steps.append(Step("answer", offset=self._questions[number], number=number))
 
 
-_WEIGHTS = {"answer": 4, "told": 4, "ok": 1, "fail": 2, "info": 2, "commit": 1, "ask": 1, "join": 1}
+_WEIGHTS = {"answer": 4, "told": 6, "ok": 1, "fail": 2, "info": 2, "commit": 0, "ask": 1, "join": 1}
 
 
 def disturbed(steps: Sequence[Step], rng: random.Random) -> list[Step]:
@@ -286,14 +295,14 @@ def disturbed(steps: Sequence[Step], rng: random.Random) -> list[Step]:
             break
         at = rng.choice([n for n, one in enumerate(found) for _ in range(_WEIGHTS[one.kind])])
         one = found[at]
-        if one.kind in ("answer", "told") and one.owns and rng.random() < 0.8:
-            found[at] = replace(one, offset=max(0, (one.offset or 0) + rng.choice([-2, -1, 1, 2])))
+        committed = [other.offset for other in found if other.kind == "commit"]
+        if one.kind == "answer" or (one.kind == "told" and one.owns and one.offset is not None):
+            arbitrary = [0 if one.kind == "told" else None, (one.offset or 0) + 1]
+            found[at] = replace(one, offset=rng.choice([*committed * 3, *arbitrary]))
         elif one.kind in ("fail", "info"):
             found[at] = replace(one, kind="ok")
         elif one.kind == "ok":
             found[at] = replace(one, kind=rng.choice(["fail", "info"]))
-        elif one.kind == "commit":
-            found[at] = replace(one, offset=max(0, (one.offset or 0) + rng.choice([-1, 1])))
         elif one.kind == "ask" or one.kind == "join":
             found.pop(at)
             found = [s for s in found if one.kind == "join" or s.kind != "answer" or s.number != one.number]
