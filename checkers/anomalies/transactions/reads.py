@@ -58,29 +58,31 @@ def precommitted_reads(events: Events, joined: Joined, about: AboutRun) -> Itera
 
 def precommitted_offsets(events: Events, _: Joined, about: AboutRun) -> Iterator[Finding]:
     """``precommitted-read`` of offsets: a group was told that it has those of a transaction, which nobody
-    else committed, before the commit of the transaction was asked for. ``where``: ``offsets``."""
+    else committed, before the commit of the transaction was asked for, or though nobody ever did. ``where``:
+    ``offsets``."""
     for sent in events.coordinator.sent():
-        one = sent.transaction
-        early = (a for a in sent.shown_by if _none(a.complete_ns) < _none(one.end_ns))
-        answer = min(early, key=lambda a: a.last_index, default=None)
-        if answer is None or one.asked != "commit":
-            continue
-        log = about.of_number[sent.log]
-        yield Finding(
-            anomaly="precommitted-read",
-            log=log,
-            offset=sent.offset,
-            operations=[sent.commit.invoke_index, answer.complete_index],
-            where="offsets",
-            sentence=(
-                f"Group {answer.group} was told at {seconds(answer.complete_ns)} that its committed offset "
-                f"of {log} "
-                f"is {sent.offset:,}, which transaction {one.number} alone commits, before the commit of the "
-                f"transaction was asked for at {seconds(one.end_ns)}"
-            ),
-            since_ns=one.invoke_ns,
-            until_ns=answer.complete_ns,
-        )
+        one, log = sent.transaction, about.of_number[sent.log]
+        if one.asked == "commit":
+            early = [a for a in sent.shown_by if _none(a.complete_ns) < _none(one.end_ns)]
+            why = f"before the commit of the transaction was asked for at {seconds(one.end_ns)}"
+        else:
+            early = list(sent.shown_by) if one.never_asked and one.asked is None else []
+            why = f"and nobody asked for its commit (it ended without success at {seconds(one.complete_ns)})"
+        for answer in sorted(early, key=lambda a: a.last_index)[:1]:
+            yield Finding(
+                anomaly="precommitted-read",
+                log=log,
+                offset=sent.offset,
+                operations=[sent.commit.invoke_index, answer.complete_index],
+                where="offsets",
+                sentence=(
+                    f"Group {answer.group} was told at {seconds(answer.complete_ns)} that its committed "
+                    "offset "
+                    f"of {log} is {sent.offset:,}, which transaction {one.number} alone commits, {why}"
+                ),
+                since_ns=one.invoke_ns,
+                until_ns=answer.complete_ns,
+            )
 
 
 def aborted_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:

@@ -147,22 +147,26 @@ def _answered(told: _Told, about: AboutRun, answer: Offsets | None = None) -> st
 
 
 def _offsets_told(coordinator: Coordinator, about: AboutRun) -> tuple[dict[int, _Told], dict[int, _Told]]:
-    """By the number of a transaction the first answer, after its commit, that its group has its offsets: no
-    less than theirs, where the commit had succeeded; where its end is unknown theirs exactly, which nobody
-    else committed. And the first that it has not: another one, that no later commit accounts for."""
+    """By the number of a transaction the first answer, after its commit if there is one, that its group has
+    its offsets: no less than theirs, where the commit had succeeded; where its end is unknown theirs
+    exactly, which nobody else committed. And the first that it has not: another one, that no later commit
+    accounts for."""
     has: dict[int, _Told] = {}
     lacks: dict[int, _Told] = {}
+    at_once: dict[int, _Told] = {}
     waits = about.info.isolation == READ_COMMITTED
     for sent in coordinator.sent():
         one, commit = sent.transaction, sent.commit
         unknown = waits and commit.complete_index is not None and one.type == "info" and one.asked == "commit"
+        for answer in sent.shown_by:
+            _keep_first(at_once, one.number, _Told(sent.log, sent.offset, answer))
         for answer in (a for a in sent.answers if a.invoke_index > commit.last_index):
             told = answer.offsets[sent.log]
             if (commit.type == "ok" and told >= sent.offset) or (told == sent.offset and sent.alone):
                 _keep_first(has, one.number, _Told(sent.log, sent.offset, answer))
             elif unknown and told != sent.offset and not sent.accounted(told):
                 _keep_first(lacks, one.number, _Told(sent.log, sent.offset, answer))
-    return has, lacks
+    return at_once | has, lacks
 
 
 def _keep_first(found: dict[int, _Told], number: int, told: _Told) -> None:
