@@ -220,7 +220,8 @@ class _Reader:
             one.type, one.complete_index, one.complete_ns = event.type, event.index, event.ns
         if event.extra:
             least = 0 if f == COMMIT else -1
-            logs = ((event.base + int(p), int(o)) for p, o in (event.extra.get("offsets") or {}).items())
+            named = (event.extra.get("offsets") or {}).items()
+            logs = ((event.base + int(p), int(o)) for p, o in named if o is not None)
             one.group, one.txn = _group(event.extra), _number(event.extra.get("txn"))
             one.offsets = {log: offset for log, offset in logs if offset >= least and log in self._logs}
 
