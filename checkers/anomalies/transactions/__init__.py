@@ -21,9 +21,9 @@ from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, Cycle, E
 from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.registry import found_by
 from wrackline.checkers.anomalies.transactions.cycles import cycles
-from wrackline.checkers.anomalies.transactions.events import KINDS, decoded
+from wrackline.checkers.anomalies.transactions.events import KINDS, read_events
 from wrackline.checkers.anomalies.transactions.inputs import unprocessed_inputs
-from wrackline.checkers.anomalies.transactions.join import joined
+from wrackline.checkers.anomalies.transactions.matches import match_records
 from wrackline.checkers.anomalies.transactions.reads import (
     aborted_reads,
     precommitted_offsets,
@@ -51,10 +51,10 @@ _CHECKS = (
 def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Iterator[Finding | Figure]:
     """Findings of all anomalies below and of ``aborted-read``, and the figure of each transactional id
     (wrackline.checkers.verdict.metrics.TransactionEnds)."""
-    events = decoded(batches, about)
+    events = read_events(batches, about)
     for transactional_id, ends in events.coordinator.ends().items():
         yield Figure("transaction", transactional_id, list(astuple(ends)))
-    records = joined(events)
+    records = match_records(events)
     for check in _CHECKS:
         yield from check(events, records, about)
 

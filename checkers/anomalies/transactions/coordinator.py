@@ -102,12 +102,12 @@ class SentOffset:
         return sum(one.offsets[self.log] == self.offset for one in self.commits) == 1
 
     @property
-    def shown_by(self) -> Iterator[Offsets]:
+    def proofs(self) -> Iterator[Offsets]:
         """Answers that can only be of this commit."""
         some = self.answers if self.alone else ()
         return (one for one in some if one.offsets[self.log] == self.offset)
 
-    def accounted(self, told: int) -> bool:
+    def is_accounted(self, told: int) -> bool:
         """Whether another commit, of what was told, may have taken effect after this one."""
         return any(
             other is not self.commit

@@ -31,16 +31,16 @@ from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.cycle_search import Edges, Graph, Nodes, Step, circles
 from wrackline.checkers.anomalies.transactions.events import Events, Records
-from wrackline.checkers.anomalies.transactions.join import Joined, place, stored
+from wrackline.checkers.anomalies.transactions.matches import Matches, in_final_read, place_in
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools
 from wrackline.checkers.inputs.table import Table, concatenated, constant
 
 
-def cycles(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+def cycles(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
     """Of each component of writes and real time the shortest cycle through its first node, edge by edge, and
     so of each component of reads alone; of each component of all with a read that does not lie within one of
     those, the shortest cycle through that read."""
-    graph = graph_of(events, joined, about)
+    graph = graph_of(events, matches, about)
     nodes, edges = graph.nodes, graph.edges
     for circle in circles(graph):
         rows = [step.edge for step in circle if step.edge is not None]
@@ -49,7 +49,7 @@ def cycles(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]
         if any(reads):
             kind = "read-cycle" if len(rows) == len(circle) and all(reads) else "write-read-cycle"
         members = np.array([step.source for step in circle])
-        sentence = "; ".join(_said(step, graph, about) for step in circle)
+        sentence = "; ".join(_reason(step, graph, about) for step in circle)
         yield Finding(
             anomaly=kind,
             log=about.of_number[int(edges.log[rows[0]])] if rows else None,
@@ -75,10 +75,10 @@ class _Operations(Table[Ints]):
     sends: Ints
 
 
-def graph_of(events: Events, joined: Joined, about: AboutRun) -> Graph:
+def graph_of(events: Events, matches: Matches, about: AboutRun) -> Graph:
     """Of what committed transactions sent and were given, as far as the final read does not say that it is
     gone: the offset of a lost record is used again, which is loss, and no order."""
-    operations, records = _operations(events, joined)
+    operations, records = _operations(events, matches)
     records = records.take(_counts(records, events.final, about))
     nodes, node_of = _nodes(operations, np.unique(records.of))
     node, complete, is_sent = (c[records.of] for c in (node_of, operations.complete, operations.sends == 1))
@@ -89,7 +89,7 @@ def graph_of(events: Events, joined: Joined, about: AboutRun) -> Graph:
     sent = sent[np.diff(at[sent], prepend=-1) != 0]
     given = np.lexsort((records.value, at, complete))
     given = given[~is_sent[given]]
-    found = place(at[sent], at[given])
+    found = place_in(at[sent], at[given])
     given, source = given[found != NONE], sent[found[found != NONE]]
     alike = records.value[given] == records.value[source]
     given, source = given[alike], source[alike]
@@ -116,28 +116,31 @@ def _counts(records: Records, final: Records, about: AboutRun) -> Bools:
     known = [about.of_number[number] for number in logs.tolist()]
     complete = np.array([one.complete for one in known], bool)[log]
     unread = np.array([NEVER if one.unread_from is None else one.unread_from for one in known], np.int64)[log]
-    there = stored(records, final) | ~complete | (records.offset >= unread)
+    there = in_final_read(records, final) | ~complete | (records.offset >= unread)
     return bools(there & (records.offset >= 0) & (records.value >= 0))
 
 
-def _operations(events: Events, joined: Joined) -> tuple[_Operations, Records]:
+def _operations(events: Events, matches: Matches) -> tuple[_Operations, Records]:
     """Sends and polls of transactions, and their records, ``of`` places among them."""
-    sends = [(n, one) for n, one in enumerate(joined.transactions) if one.paired and one.type == "ok"]
+    sends = [(n, one) for n, one in enumerate(matches.transactions) if one.paired and one.type == "ok"]
     rows = [
         (t.number, t.process, t.invoke_index, t.complete_index, t.invoke_ns, t.complete_ns, 1)
         for _, t in sends
     ]
     of_sends = _Operations(*np.array(rows, np.int64).reshape(-1, 7).T)
-    polls = events.polls.take(events.polls.said.invoke_index != NONE)
+    polls = events.polls.take(events.polls.of.invoke_index != NONE)
     of_polls = _Operations(
-        *(polls.said.txn, polls.process, polls.said.invoke_index, polls.index),
-        *(polls.said.invoke_ns, polls.ns, constant(0, len(polls))),
+        *(polls.of.txn, polls.process, polls.of.invoke_index, polls.index),
+        *(polls.of.invoke_ns, polls.ns, constant(0, len(polls))),
     )
-    send = np.full(len(joined.transactions), NONE)
+    send = np.full(len(matches.transactions), NONE)
     send[[n for n, _ in sends]] = np.arange(len(sends))
     poll = np.full(len(events.polls), NONE)
-    poll[events.polls.said.invoke_index != NONE] = len(sends) + np.arange(len(polls))
-    records = [replace(joined.sent, of=send[joined.sent.of]), replace(events.given, of=poll[events.given.of])]
+    poll[events.polls.of.invoke_index != NONE] = len(sends) + np.arange(len(polls))
+    records = [
+        replace(matches.sent, of=send[matches.sent.of]),
+        replace(events.given, of=poll[events.given.of]),
+    ]
     every = concatenated(Records, [one.take(one.of != NONE) for one in records])
     return concatenated(_Operations, [of_sends, of_polls]), every
 
@@ -165,7 +168,7 @@ def _nodes(operations: _Operations, some: Ints) -> tuple[Nodes, Ints]:
     return nodes, node_of
 
 
-def _said(step: Step, graph: Graph, about: AboutRun) -> str:
+def _reason(step: Step, graph: Graph, about: AboutRun) -> str:
     """Why one transaction follows another."""
     nodes, edges = graph.nodes, graph.edges
     source, target = (

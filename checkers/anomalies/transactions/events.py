@@ -44,7 +44,7 @@ class Records(Table[Ints]):
 
 
 @dataclass(frozen=True, slots=True)
-class Said(Table[Ints]):
+class OfTransaction(Table[Ints]):
     """What polls say of transactions."""
 
     txn: Ints
@@ -63,7 +63,7 @@ class Polls(Table[Ints]):
     index: Ints
     ns: Ints
     process: Ints
-    said: Said
+    of: OfTransaction
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Events:
     """Process -> the groups that it reads for."""
 
 
-def decoded(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Events:
+def read_events(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Events:
     """The events of a run, of which each batch has some, one after another."""
     reader = _Reader(about)
     for batch in batches:
@@ -93,8 +93,8 @@ def decoded(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Events:
 @dataclass(slots=True)
 class _Event:
     type: str
-    said: Mapping[str, Any]
-    """``extra``."""
+    extra: Mapping[str, Any]
+    """As decoded."""
     index: int
     ns: int
     process: int
@@ -134,7 +134,7 @@ class _Reader:
         self._polls += len(polls)
         self.given.append(self._known(records, place))
         self.final.append(self._known(records, np.where((kind == _DRAIN) & done, index, NONE)))
-        said = Said(*(np.full(len(kind), value) for value in (NONE, 0, NONE, NONE)))
+        of = OfTransaction(*(np.full(len(kind), value) for value in (NONE, 0, NONE, NONE)))
         extra = batch.column("extra")
         spoken = _has(extra, '"txn"') | (_has(extra, '"aborted"') & (kind == _POLL))
         spoken &= (kind == _SEND) | (kind == _POLL)
@@ -150,12 +150,12 @@ class _Reader:
             if f == _SEND:
                 self._send(event, islice(each, size))
             elif f == _POLL:
-                self._poll(event, said, row)
+                self._poll(event, of, row)
             elif f in (_COMMIT, _COMMITTED):
                 self._offsets(event, KINDS[f])
-            if f in (_COMMIT, _REBALANCE, _SUBSCRIBE) or (f == _ASSIGN and "group" in event.said):
-                self.members.setdefault(event.process, set()).add(_group(event.said))
-        self.polls.append(Polls(index[polls], ns[polls], process[polls], said.take(polls)))
+            if f in (_COMMIT, _REBALANCE, _SUBSCRIBE) or (f == _ASSIGN and "group" in event.extra):
+                self.members.setdefault(event.process, set()).add(_group(event.extra))
+        self.polls.append(Polls(index[polls], ns[polls], process[polls], of.take(polls)))
 
     def _known(self, records: Records, of_event: Ints) -> Records:
         """The records of some events, as far as they are in a partition that is known."""
@@ -179,37 +179,37 @@ class _Reader:
 
     def _send(self, event: _Event, records: Iterable[tuple[int, int, int]]) -> None:
         known = {(log, value): offset for log, value, offset in records if value >= 0 and log in self._logs}
-        number = _number(event.said.get("txn"))
+        number = _number(event.extra.get("txn"))
         if number is None:
             return
         paired = self._paired(event, number) is not None
         one = self.coordinator.transactions.get(number) or Transaction(number, process=event.process)
         if event.type == "invoke":
-            named = event.said.get("transactional_id")
+            named = event.extra.get("transactional_id")
             one.transactional_id = None if named is None else str(named)
             one.invoke_index, one.invoke_ns = event.index, event.ns
         else:
             one.complete_index, one.complete_ns, one.type = event.index, event.ns, event.type
-            one.asked, one.end_ns = event.said.get("asked"), _number(event.said.get("end_ns"))
+            one.asked, one.end_ns = event.extra.get("asked"), _number(event.extra.get("end_ns"))
             one.paired = paired
         one.records |= known
         if number not in self.coordinator.transactions:
             self.coordinator.begin(one)
 
-    def _poll(self, event: _Event, said: Said, row: int) -> None:
-        if event.said.get("aborted") == "fail":
-            said.undone[row] = 1
-        number = _number(event.said.get("txn"))
+    def _poll(self, event: _Event, of: OfTransaction, row: int) -> None:
+        if event.extra.get("aborted") == "fail":
+            of.undone[row] = 1
+        number = _number(event.extra.get("txn"))
         if number is not None:
-            said.txn[row] = number
+            of.txn[row] = number
             paired = self._paired(event, number)
             if paired is not None:
-                said.invoke_index[row], said.invoke_ns[row] = paired
+                of.invoke_index[row], of.invoke_ns[row] = paired
 
     def _offsets(self, event: _Event, f: str) -> None:
         """A commit, or a question for what is committed. The completion says most."""
         if event.type == "invoke":
-            one = Offsets(f, _group(event.said), {}, None, event.process, event.index)
+            one = Offsets(f, _group(event.extra), {}, None, event.process, event.index)
             self._asked[event.process, f] = one
             self.coordinator.offsets.append(one)
         else:
@@ -218,10 +218,11 @@ class _Reader:
                 return
             one = asked
             one.type, one.complete_index, one.complete_ns = event.type, event.index, event.ns
-        if event.said:
+        if event.extra:
             least = 0 if f == COMMIT else -1
-            logs = ((event.base + int(p), int(o)) for p, o in (event.said.get("offsets") or {}).items())
-            one.group, one.txn = _group(event.said), _number(event.said.get("txn"))
+            named = (event.extra.get("offsets") or {}).items()
+            logs = ((event.base + int(p), int(o)) for p, o in named if o is not None)
+            one.group, one.txn = _group(event.extra), _number(event.extra.get("txn"))
             one.offsets = {log: offset for log, offset in logs if offset >= least and log in self._logs}
 
 
@@ -243,9 +244,9 @@ def _records(batch: pa.RecordBatch, base: Ints, sizes: Ints) -> Records:
     return Records(np.where(base[of] == NONE, NONE, base[of] + partition), value, offset, of)
 
 
-def _number(said: Any) -> int | None:
-    return None if said is None else int(said)
+def _number(field: Any) -> int | None:
+    return None if field is None else int(field)
 
 
-def _group(said: Mapping[str, Any]) -> str:
-    return str(said.get("group") or "")
+def _group(extra: Mapping[str, Any]) -> str:
+    return str(extra.get("group") or "")

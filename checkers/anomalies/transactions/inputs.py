@@ -10,10 +10,10 @@ from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.coordinator import Offsets
 from wrackline.checkers.anomalies.transactions.events import Events
-from wrackline.checkers.anomalies.transactions.join import Joined
+from wrackline.checkers.anomalies.transactions.matches import Matches
 
 
-def unprocessed_inputs(events: Events, _: Joined, about: AboutRun) -> Iterator[Finding]:
+def unprocessed_inputs(events: Events, _: Matches, about: AboutRun) -> Iterator[Finding]:
     """Of records that are in the final read. A transaction of unknown end may have processed what it was
     given. Of a compacted topic nothing is said: a record that was to be given again may be gone by then."""
     reached: dict[tuple[str, int], Offsets] = {}
@@ -35,7 +35,7 @@ def unprocessed_inputs(events: Events, _: Joined, about: AboutRun) -> Iterator[F
         offsets, begin = np.unique(events.given.offset[given], return_index=True)
         if not len(offsets):
             continue
-        undone = np.minimum.reduceat(events.polls.said.undone[polls], begin) == 1
+        undone = np.minimum.reduceat(events.polls.of.undone[polls], begin) == 1
         last_poll = polls[np.append(begin[1:], len(polls)) - 1]
         kept = np.flatnonzero((events.final.log == number) & (events.final.value >= 0))
         at = np.minimum(np.searchsorted(offsets, events.final.offset[kept]), len(offsets) - 1)

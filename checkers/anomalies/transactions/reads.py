@@ -10,25 +10,25 @@ from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.coordinator import Transaction
 from wrackline.checkers.anomalies.transactions.events import Events
-from wrackline.checkers.anomalies.transactions.join import Joined, looked_up
+from wrackline.checkers.anomalies.transactions.matches import Matches, values_at
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.table import assigned, constant
 
 READ_UNCOMMITTED = "read_uncommitted"
 
 
-def precommitted_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+def precommitted_reads(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
     """Whatever became of the transaction, and once per record. ``where``: ``its own`` (a transaction's polls
     come before its end), ``before its end`` (by the clock, of any consumer)."""
-    whose, poll = joined.sent.of[joined.given_to], events.given.of[joined.given]
-    number = np.array([one.number for one in joined.transactions], np.int64)
-    other = events.polls.said.txn[poll] != number[whose]
-    early = np.flatnonzero(~other | (events.polls.ns[poll] < _ends(joined)[whose]))
-    other, rows = other[early], joined.given_to[early]
-    sent, given = joined.sent.take(rows), events.given.take(joined.given[early])
+    whose, poll = matches.sent.of[matches.given_to], events.given.of[matches.given]
+    number = np.array([one.number for one in matches.transactions], np.int64)
+    other = events.polls.of.txn[poll] != number[whose]
+    early = np.flatnonzero(~other | (events.polls.ns[poll] < _ends(matches)[whose]))
+    other, rows = other[early], matches.given_to[early]
+    sent, given = matches.sent.take(rows), events.given.take(matches.given[early])
     polls = events.polls.take(given.of)
     for row in _first(rows, (other, polls.index, given.offset)):
-        one, poll_ns = joined.transactions[sent.of[row]], int(polls.ns[row])
+        one, poll_ns = matches.transactions[sent.of[row]], int(polls.ns[row])
         log, offset = about.of_number[int(sent.log[row])], int(given.offset[row])
         value, at = about.value(int(sent.value[row])), f"at offset {offset:,} of {log} at {seconds(poll_ns)}"
         if other[row]:
@@ -56,51 +56,53 @@ def precommitted_reads(events: Events, joined: Joined, about: AboutRun) -> Itera
         )
 
 
-def precommitted_offsets(events: Events, _: Joined, about: AboutRun) -> Iterator[Finding]:
+def precommitted_offsets(events: Events, _: Matches, about: AboutRun) -> Iterator[Finding]:
     """``precommitted-read`` of offsets: a group was told that it has those of a transaction, which nobody
-    else committed, before the commit of the transaction was asked for. ``where``: ``offsets``."""
+    else committed, before the commit of the transaction was asked for, or though nobody ever did. ``where``:
+    ``offsets``."""
     for sent in events.coordinator.sent():
-        one = sent.transaction
-        early = (a for a in sent.shown_by if _none(a.complete_ns) < _none(one.end_ns))
-        answer = min(early, key=lambda a: a.last_index, default=None)
-        if answer is None or one.asked != "commit":
-            continue
-        log = about.of_number[sent.log]
-        yield Finding(
-            anomaly="precommitted-read",
-            log=log,
-            offset=sent.offset,
-            operations=[sent.commit.invoke_index, answer.complete_index],
-            where="offsets",
-            sentence=(
-                f"Group {answer.group} was told at {seconds(answer.complete_ns)} that its committed offset "
-                f"of {log} "
-                f"is {sent.offset:,}, which transaction {one.number} alone commits, before the commit of the "
-                f"transaction was asked for at {seconds(one.end_ns)}"
-            ),
-            since_ns=one.invoke_ns,
-            until_ns=answer.complete_ns,
-        )
+        one, log = sent.transaction, about.of_number[sent.log]
+        if one.asked == "commit":
+            early = [a for a in sent.proofs if _none(a.complete_ns) < _none(one.end_ns)]
+            why = f"before the commit of the transaction was asked for at {seconds(one.end_ns)}"
+        else:
+            early = list(sent.proofs) if one.never_asked and one.asked is None else []
+            why = f"and nobody asked for its commit (it ended without success at {seconds(one.complete_ns)})"
+        for answer in sorted(early, key=lambda a: a.last_index)[:1]:
+            yield Finding(
+                anomaly="precommitted-read",
+                log=log,
+                offset=sent.offset,
+                operations=[sent.commit.invoke_index, answer.complete_index],
+                where="offsets",
+                sentence=(
+                    f"Group {answer.group} was told at {seconds(answer.complete_ns)} that its committed "
+                    "offset "
+                    f"of {log} is {sent.offset:,}, which transaction {one.number} alone commits, {why}"
+                ),
+                since_ns=one.invoke_ns,
+                until_ns=answer.complete_ns,
+            )
 
 
-def aborted_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+def aborted_reads(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
     """``aborted-read`` of transactions whose end is unknown and whose commit nobody asked for: whatever the
     calls returned, nobody wanted these records to be visible. Once per record. At read_uncommitted consumers
     are given what is aborted later."""
     if about.info.isolation == READ_UNCOMMITTED:
         return
-    sent, unwanted = joined.sent, np.array([one.never_asked for one in joined.transactions], bool)
-    first = first_polls(events, joined, unwanted.tolist())
-    visible = unwanted[sent.of] & ((first != NONE) | (joined.final != NONE))
+    sent, unwanted = matches.sent, np.array([one.never_asked for one in matches.transactions], bool)
+    first = first_polls(events, matches, unwanted.tolist())
+    visible = unwanted[sent.of] & ((first != NONE) | (matches.final != NONE))
     for row in np.flatnonzero(visible).tolist():
-        one, log = joined.transactions[sent.of[row]], about.of_number[int(sent.log[row])]
+        one, log = matches.transactions[sent.of[row]], about.of_number[int(sent.log[row])]
         poll_index, poll_ns, offset, final_index = None, None, NONE, None
         if first[row] != NONE:
             poll = events.given.of[first[row]]
             poll_index, poll_ns = int(events.polls.index[poll]), int(events.polls.ns[poll])
             offset = int(events.given.offset[first[row]])
-        if joined.final[row] != NONE:
-            offset, final_index = (int(c[joined.final[row]]) for c in (events.final.offset, events.final.of))
+        if matches.final[row] != NONE:
+            offset, final_index = (int(c[matches.final[row]]) for c in (events.final.offset, events.final.of))
         by = f"a consumer at {seconds(poll_ns)}" if final_index is None else "the final read"
         yield Finding(
             anomaly="aborted-read",
@@ -121,24 +123,26 @@ def aborted_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[F
         )
 
 
-def unstable_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+def unstable_reads(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
     """Consumers of committed records are given nothing at or behind the last stable offset, that of the first
     record of an open transaction (KIP-98). A record that is in the final read was there before what is behind
     it; its transaction was committed, so it was open until that was asked for. Once per transaction and
     partition. A transaction of which a record itself was given too early is a precommitted read."""
     if about.info.isolation == READ_UNCOMMITTED:
         return
-    ends = np.array([_none(one.end_ns if one.asked == "commit" else None) for one in joined.transactions])
-    early = events.polls.ns[events.given.of[joined.given]] < _ends(joined)[joined.sent.of[joined.given_to]]
-    ends[joined.sent.of[joined.given_to[early]]] = NONE
+    ends = np.array([_none(one.end_ns if one.asked == "commit" else None) for one in matches.transactions])
+    early = (
+        events.polls.ns[events.given.of[matches.given]] < _ends(matches)[matches.sent.of[matches.given_to]]
+    )
+    ends[matches.sent.of[matches.given_to[early]]] = NONE
     final = events.final
-    committed = np.flatnonzero(joined.final != NONE)
-    sent_row = assigned(constant(NONE, len(final)), joined.final[committed], committed)
-    for number in np.unique(joined.sent.log[committed]).tolist():
+    committed = np.flatnonzero(matches.final != NONE)
+    sent_row = assigned(constant(NONE, len(final)), matches.final[committed], committed)
+    for number in np.unique(matches.sent.log[committed]).tolist():
         rows = np.flatnonzero(final.log == number)
         rows = rows[np.argsort(final.offset[rows], kind="stable")]
-        of = looked_up(joined.sent.of, sent_row[rows])
-        open_until = looked_up(ends, of)
+        of = values_at(matches.sent.of, sent_row[rows])
+        open_until = values_at(ends, of)
         latest = np.maximum.accumulate(open_until)
         culprit = np.maximum.accumulate(np.where(open_until == latest, np.arange(len(rows)), 0))
         given = np.flatnonzero(events.given.log == number)
@@ -151,7 +155,7 @@ def unstable_reads(events: Events, joined: Joined, about: AboutRun) -> Iterator[
         given, at, polls = given[behind], at[behind], polls[behind]
         whose = of[culprit[at - 1]]
         for row in _first(whose, (events.polls.index[polls], events.given.offset[given])):
-            before, one = rows[culprit[at[row] - 1]], joined.transactions[whose[row]]
+            before, one = rows[culprit[at[row] - 1]], matches.transactions[whose[row]]
             yield _unstable(events, about, one, int(before), int(given[row]))
 
 
@@ -184,12 +188,12 @@ def _unstable(events: Events, about: AboutRun, one: Transaction, before: int, gi
     )
 
 
-def first_polls(events: Events, joined: Joined, wanted: Sequence[bool]) -> Ints:
-    """The row of ``Events.given`` that gave each of ``Joined.sent`` first, of the transactions that are
+def first_polls(events: Events, matches: Matches, wanted: Sequence[bool]) -> Ints:
+    """The row of ``Events.given`` that gave each of ``Matches.sent`` first, of the transactions that are
     wanted; NONE where nobody was given it."""
-    found = np.full(len(joined.sent), NONE)
-    some = np.flatnonzero(np.array(wanted, bool)[joined.sent.of[joined.given_to]])
-    rows, given = joined.given_to[some], joined.given[some]
+    found = np.full(len(matches.sent), NONE)
+    some = np.flatnonzero(np.array(wanted, bool)[matches.sent.of[matches.given_to]])
+    rows, given = matches.given_to[some], matches.given[some]
     first = _first(rows, (events.polls.index[events.given.of[given]], events.given.offset[given]))
     found[rows[first]] = given[first]
     return found
@@ -202,9 +206,9 @@ def _first(group: Ints, by: Sequence[Ints | Bools]) -> list[int]:
     return found
 
 
-def _ends(joined: Joined) -> Ints:
+def _ends(matches: Matches) -> Ints:
     """When the end of each transaction was asked for; NONE where it is not on record."""
-    return np.array([_none(one.end_ns) for one in joined.transactions], np.int64)
+    return np.array([_none(one.end_ns) for one in matches.transactions], np.int64)
 
 
 def _none(ns: int | None) -> int:

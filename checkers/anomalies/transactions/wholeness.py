@@ -11,7 +11,7 @@ from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, Offsets, Transaction
 from wrackline.checkers.anomalies.transactions.events import Events
-from wrackline.checkers.anomalies.transactions.join import Joined
+from wrackline.checkers.anomalies.transactions.matches import Matches
 from wrackline.checkers.anomalies.transactions.reads import READ_UNCOMMITTED, first_polls
 from wrackline.checkers.inputs.arrays import NONE, Bools, bools
 
@@ -21,7 +21,7 @@ would change it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _OffsetAnswer:
     """What a group was told of an offset that a transaction commits."""
 
     log: int
@@ -32,20 +32,20 @@ class _Told:
     """An earlier answer."""
 
 
-def torn_transactions(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+def torn_transactions(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
     """Once per transaction that was committed, or may have been. ``where``: ``committed`` or ``end unknown``
     (some of its records are in the final read and some are not), ``offsets`` (a group has its offsets, and
     the final read has none of its records), ``records`` (its end is unknown, the final read has its records,
     and its group does not have its offsets)."""
-    size, missing = len(joined.transactions), _missing(joined, about)
+    size, missing = len(matches.transactions), _missing(matches, about)
     every, seen, gone = (
-        np.bincount(joined.sent.of[some], minlength=size)
-        for some in (np.full(len(missing), True), joined.final != NONE, missing)
+        np.bincount(matches.sent.of[some], minlength=size)
+        for some in (np.full(len(missing), True), matches.final != NONE, missing)
     )
     has, lacks = _offsets_told(events.coordinator, about)
     first = np.cumsum(every) - every
     for at in np.flatnonzero(every).tolist():
-        one, told = joined.transactions[at], None
+        one, told = matches.transactions[at], None
         if not one.may_be_committed:
             continue
         if seen[at] and gone[at]:
@@ -58,10 +58,10 @@ def torn_transactions(events: Events, joined: Joined, about: AboutRun) -> Iterat
             continue
         rows = range(first[at], first[at] + every[at])
         counts = (int(every[at]), int(seen[at]), int(gone[at]))
-        yield _torn(events, joined, about, one, rows, missing, counts, where, told)
+        yield _torn(events, matches, about, one, rows, missing, counts, where, told)
 
 
-def _missing(joined: Joined, about: AboutRun) -> Bools:
+def _missing(matches: Matches, about: AboutRun) -> Bools:
     """Which records the final read lacks though it would have them. Of a compacted topic, where polls stand
     for the final read, and below the beginning of a log, none is."""
     whole = [
@@ -69,46 +69,46 @@ def _missing(joined: Joined, about: AboutRun) -> Bools:
         for n, log in about.of_number.items()
         if log.complete and log.unread_from is None and not log.compacted
     ]
-    missing = (joined.final == NONE) & np.isin(joined.sent.log, np.array(whole, np.int64))
+    missing = (matches.final == NONE) & np.isin(matches.sent.log, np.array(whole, np.int64))
     for row in np.flatnonzero(missing).tolist():
-        log, one = about.of_number[int(joined.sent.log[row])], joined.transactions[joined.sent.of[row]]
-        offset = int(joined.sent.offset[row]) if one.complete_index is not None else -1
+        log, one = about.of_number[int(matches.sent.log[row])], matches.transactions[matches.sent.of[row]]
+        offset = int(matches.sent.offset[row]) if one.complete_index is not None else -1
         missing[row] = not (log.start > 0 and offset < log.start)
     return bools(missing)
 
 
 def _torn(
     events: Events,
-    joined: Joined,
+    matches: Matches,
     about: AboutRun,
     one: Transaction,
     rows: range,
     missing: Bools,
     counts: tuple[int, int, int],
     where: str,
-    told: _Told | None,
+    told: _OffsetAnswer | None,
 ) -> Finding:
     """``counts``: records that it has, that are in the final read, and that are not."""
 
     def place(row: int) -> tuple[str, int, int]:
-        log = about.of_number[int(joined.sent.log[row])]
-        return log.topic, log.partition, int(joined.sent.value[row])
+        log = about.of_number[int(matches.sent.log[row])]
+        return log.topic, log.partition, int(matches.sent.value[row])
 
-    seen = min((row for row in rows if joined.final[row] != NONE), key=place, default=None)
+    seen = min((row for row in rows if matches.final[row] != NONE), key=place, default=None)
     gone = min((row for row in rows if missing[row]), key=place, default=None)
     at = seen if gone is None else gone
     assert at is not None, "some of its records are there, or some are not"
-    log, value, offset = (int(c[at]) for c in (joined.sent.log, joined.sent.value, joined.sent.offset))
+    log, value, offset = (int(c[at]) for c in (matches.sent.log, matches.sent.value, matches.sent.offset))
     ended = f"was committed at {seconds(one.complete_ns)}" if one.type == "ok" else "may have been committed"
     sentence = f"Transaction {one.number} {ended}, but only a part of it is there: "
     final_index, there = None, ""
     if seen is not None:
-        kept = int(joined.final[seen])
+        kept = int(matches.final[seen])
         final_index = int(events.final.of[kept])
         there = (
             f"the final read has {counts[1]:,} of its {counts[0]:,} records (such as value "
-            f"{about.value(int(joined.sent.value[seen]))} at offset {int(events.final.offset[kept]):,} of "
-            f"{about.of_number[int(joined.sent.log[seen])]})"
+            f"{about.value(int(matches.sent.value[seen]))} at offset {int(events.final.offset[kept]):,} of "
+            f"{about.of_number[int(matches.sent.log[seen])]})"
         )
     if where == "offsets" and told is not None:
         sentence += (
@@ -139,61 +139,67 @@ def _torn(
     )
 
 
-def _answered(told: _Told, about: AboutRun, answer: Offsets | None = None) -> str:
+def _answered(told: _OffsetAnswer, about: AboutRun, answer: Offsets | None = None) -> str:
     answer = answer or told.answer
     offset = answer.offsets[told.log]
     what = "it has committed nothing" if offset < 0 else f"its committed offset is {offset:,}"
     return f"was told at {seconds(answer.complete_ns)} that in {about.of_number[told.log]} {what}"
 
 
-def _offsets_told(coordinator: Coordinator, about: AboutRun) -> tuple[dict[int, _Told], dict[int, _Told]]:
-    """By the number of a transaction the first answer, after its commit, that its group has its offsets: no
-    less than theirs, where the commit had succeeded; where its end is unknown theirs exactly, which nobody
-    else committed. And the first that it has not: another one, that no later commit accounts for."""
-    has: dict[int, _Told] = {}
-    lacks: dict[int, _Told] = {}
+def _offsets_told(
+    coordinator: Coordinator, about: AboutRun
+) -> tuple[dict[int, _OffsetAnswer], dict[int, _OffsetAnswer]]:
+    """By the number of a transaction the first answer, after its commit if there is one, that its group has
+    its offsets: no less than theirs, where the commit had succeeded; where its end is unknown theirs
+    exactly, which nobody else committed. And the first that it has not: another one, that no later commit
+    accounts for."""
+    has: dict[int, _OffsetAnswer] = {}
+    lacks: dict[int, _OffsetAnswer] = {}
+    at_once: dict[int, _OffsetAnswer] = {}
     waits = about.info.isolation == READ_COMMITTED
     for sent in coordinator.sent():
         one, commit = sent.transaction, sent.commit
         unknown = waits and commit.complete_index is not None and one.type == "info" and one.asked == "commit"
+        for answer in sent.proofs:
+            _keep_first(at_once, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
         for answer in (a for a in sent.answers if a.invoke_index > commit.last_index):
             told = answer.offsets[sent.log]
             if (commit.type == "ok" and told >= sent.offset) or (told == sent.offset and sent.alone):
-                _keep_first(has, one.number, _Told(sent.log, sent.offset, answer))
-            elif unknown and told != sent.offset and not sent.accounted(told):
-                _keep_first(lacks, one.number, _Told(sent.log, sent.offset, answer))
-    return has, lacks
+                _keep_first(has, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
+            elif unknown and told != sent.offset and not sent.is_accounted(told):
+                _keep_first(lacks, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
+    return at_once | has, lacks
 
 
-def _keep_first(found: dict[int, _Told], number: int, told: _Told) -> None:
-    def order(one: _Told) -> tuple[str, int]:
+def _keep_first(found: dict[int, _OffsetAnswer], number: int, told: _OffsetAnswer) -> None:
+    def order(one: _OffsetAnswer) -> tuple[str, int]:
         return one.answer.group, one.answer.last_index
 
     before = found.get(number)
     found[number] = told if before is None else min(before, told, key=order)
 
 
-def zombie_transactions(events: Events, joined: Joined, about: AboutRun) -> Iterator[Finding]:
+def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
     """Once per transaction. Its producer was fenced when the next transaction of its transactional id began;
     its commit was asked for later, and it took effect. ``where``: ``committed`` (the call succeeded),
     ``visible`` (its end is unknown, and a record was read), ``offsets`` (a group has its offsets, which
     nobody else committed), ``late`` (its commit had been asked for in time, and its group was told something
     else when the next one had begun, and its offsets only later)."""
     told = _fenced_offsets(events.coordinator, about)
-    polled = first_polls(events, joined, [one.fenced_by is not None for one in joined.transactions])
-    first = np.searchsorted(joined.sent.of, np.arange(len(joined.transactions) + 1))
-    for at, one in enumerate(joined.transactions):
+    polled = first_polls(events, matches, [one.fenced_by is not None for one in matches.transactions])
+    first = np.searchsorted(matches.sent.of, np.arange(len(matches.transactions) + 1))
+    for at, one in enumerate(matches.transactions):
         newer = one.settled_by
         if newer is None or not (one.fenced_by or one.number in told) or one.type == "fail":
             continue
         rows = range(first[at], first[at + 1])
         read = about.info.isolation != READ_UNCOMMITTED
-        seen = next((r for r in rows if read and (joined.final[r] != NONE or polled[r] != NONE)), None)
+        seen = next((r for r in rows if read and (matches.final[r] != NONE or polled[r] != NONE)), None)
         offsets = told.get(one.number)
         if one.type == "ok":
             yield _zombie(about, one, newer, "committed", None, ())
         elif one.fenced_by and seen is not None:
-            yield _visible(events, joined, about, one, newer, seen, int(polled[seen]))
+            yield _visible(events, matches, about, one, newer, seen, int(polled[seen]))
         elif offsets is not None:
             where = "offsets" if offsets.before is None else "late"
             rest = f"group {offsets.answer.group} {_answered(offsets, about)}, which nobody else committed"
@@ -205,14 +211,14 @@ def zombie_transactions(events: Events, joined: Joined, about: AboutRun) -> Iter
 
 def _visible(
     events: Events,
-    joined: Joined,
+    matches: Matches,
     about: AboutRun,
     one: Transaction,
     newer: Transaction,
     row: int,
     given: int,
 ) -> Finding:
-    kept, log, value = int(joined.final[row]), int(joined.sent.log[row]), int(joined.sent.value[row])
+    kept, log, value = int(matches.final[row]), int(matches.sent.log[row]), int(matches.sent.value[row])
     if kept != NONE:
         offset, by, index = int(events.final.offset[kept]), "the final read", int(events.final.of[kept])
     else:
@@ -260,10 +266,10 @@ def _zombie(
     )
 
 
-def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _Told]:
+def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _OffsetAnswer]:
     """By the number of a transaction of unknown end: the answer that shows that its group has its offsets; of
     one that was not fenced, but settled, with an answer of something else after the next one had begun."""
-    found: dict[int, _Told] = {}
+    found: dict[int, _OffsetAnswer] = {}
     for sent in coordinator.sent():
         one, newer = sent.transaction, sent.transaction.settled_by
         if one.type != "info" or one.asked != "commit" or newer is None or newer.invoke_index is None:
@@ -271,11 +277,11 @@ def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _
         began = newer.invoke_index
         others = (a for a in sent.answers if a.invoke_index > began and a.offsets[sent.log] != sent.offset)
         before = min(others, key=lambda answer: answer.last_index, default=None)
-        for answer in sent.shown_by:
+        for answer in sent.proofs:
             if one.fenced_by:
-                _keep_first(found, one.number, _Told(sent.log, sent.offset, answer))
+                _keep_first(found, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
             elif (
                 about.info.isolation == READ_COMMITTED and before and answer.invoke_index > before.last_index
             ):
-                _keep_first(found, one.number, _Told(sent.log, sent.offset, answer, before))
+                _keep_first(found, one.number, _OffsetAnswer(sent.log, sent.offset, answer, before))
     return found

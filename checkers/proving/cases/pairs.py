@@ -244,6 +244,10 @@ PAIRS: dict[str, tuple[str, str]] = {
         "q: z@0 | p: (txn 1 a commit | c: (commit 1 txn 1 | o: committed 1 | p: txn 1 a@1) "
         "| c: commit 1 txn 1) | final z@0 a@1",
     ),
+    "precommitted-read of offsets whose commit nobody asked for": (
+        "q: z@0 | p: txn 1 by x a? | c: commit 1 txn 1 ? | o: committed 1 | final z@0 short",
+        "q: z@0 | p: txn 1 a? | c: commit 1 txn 1 ? | o: committed 1 | final z@0 short",
+    ),
     "unstable-read": (
         "p: (txn 1 a | q: b@1 | c: from 1 | c: got b@1 | p: txn 1 a@0 commit) | final a@0 b@1",
         "p: (txn 1 a commit | q: b@1 | c: from 1 | c: got b@1 | p: txn 1 a@0) | final a@0 b@1",
@@ -302,6 +306,14 @@ PAIRS: dict[str, tuple[str, str]] = {
         "q: z@0 | p: txn 1 a? commit | c: commit 1 txn 1 ? | o: committed 1 | final z@0",
         "q: z@0 | p: txn 1 a? commit | c: commit 1 txn 1 ? | d: gen 1 from 0 | d: got z@0 | d: commit 1 "
         "| o: committed 1 | final z@0",
+    ),
+    "torn-transaction whose offsets were told before it completed": (
+        "q: z@0 | p: (txn 1 a commit | c: (commit 1 txn 1 | o: committed 1 | p: txn 1 a?) | c: commit 1 "
+        "txn 1 ?) "
+        "| final z@0",
+        "q: z@0 | p: (txn 1 a commit | c: (commit 1 txn 1 | o: committed 1 | p: txn 1 a?) | c: commit 1 "
+        "txn 1 ?) "
+        "| final z@0 a@1",
     ),
     "torn-transaction whose records are all that is left": (
         "q: z@0 | p: txn 1 a? commit | c: commit 1 txn 1 ? | o: committed none stable | final z@0 a@1",

@@ -13,7 +13,7 @@ from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Matches:
     """Records that transactions sent, in the order of their transactions, and where else they are."""
 
     transactions: list[Transaction]
@@ -27,7 +27,7 @@ class Joined:
     """The row of ``Events.final`` of each of ``sent`` with the lowest offset; NONE where it has none."""
 
 
-def joined(events: Events) -> Joined:
+def match_records(events: Events) -> Matches:
     transactions = list(events.coordinator.transactions.values())
     rows = [(*place, o, n) for n, one in enumerate(transactions) for place, o in one.records.items()]
     columns = np.array(rows, np.int64).reshape(-1, 4).T
@@ -41,7 +41,7 @@ def joined(events: Events) -> Joined:
     rows_of, first = np.unique(of_final[found][order], return_index=True)
     final = np.full(len(sent), NONE)
     final[rows_of] = found[order][first]
-    return Joined(transactions, sent, given, given_to[given], final)
+    return Matches(transactions, sent, given, given_to[given], final)
 
 
 class Keys:
@@ -54,20 +54,20 @@ class Keys:
 
     def rows(self, others: Records) -> Ints:
         """The row of the same record; NONE where there is none."""
-        log, value = place(self._logs, others.log), place(self._values, others.value)
+        log, value = place_in(self._logs, others.log), place_in(self._values, others.value)
         key = np.where((log == NONE) | (value == NONE), NONE, value * len(self._logs) + log)
-        at = place(self._keys, key)
-        return looked_up(self._rows, at)
+        at = place_in(self._keys, key)
+        return values_at(self._rows, at)
 
 
-def stored(records: Records, final: Records) -> Bools:
+def in_final_read(records: Records, final: Records) -> Bools:
     """Which of these records the final read has at their offsets."""
     logs = np.unique(final.log)
     size = 1 + max((int(one.offset.max()) for one in (records, final) if len(one)), default=0)
-    at = place(logs, final.log) * size + final.offset
+    at = place_in(logs, final.log) * size + final.offset
     order = np.lexsort((final.value, at))
     at, value = at[order], final.value[order]
-    log = place(logs, records.log)
+    log = place_in(logs, records.log)
     wanted = np.where((log == NONE) | (records.offset < 0), NONE, log * size + records.offset)
     found = np.zeros(len(records), bool)
     for side in ("left", "right"):  # of two values at one offset, which no log has, either
@@ -77,7 +77,7 @@ def stored(records: Records, final: Records) -> Bools:
     return found
 
 
-def place(ascending: Ints, values: Ints) -> Ints:
+def place_in(ascending: Ints, values: Ints) -> Ints:
     """The place of each value; NONE where it is not there."""
     if not len(ascending):
         return np.full(len(values), NONE)
@@ -85,7 +85,7 @@ def place(ascending: Ints, values: Ints) -> Ints:
     return np.where(ascending[at] == values, at, NONE)
 
 
-def looked_up(column: Ints, rows: Ints) -> Ints:
+def values_at(column: Ints, rows: Ints) -> Ints:
     """What a column has in these rows; NONE where the row is."""
     found = np.full(len(rows), NONE)
     known = rows != NONE
