@@ -1,0 +1,122 @@
+"""Consistency models of transactions, by the names that Elle has for them, and what refutes each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Order(StrEnum):
+    """What an order of the transactions must be in keeping with, beside what they read."""
+
+    REALTIME = "realtime"
+    """Who completed before another was invoked comes first."""
+    PROCESS = "process"
+    """So do the transactions of one process among themselves."""
+    NONE = "none"
+
+
+STRICT = "strict-serializable"
+ORDERS = {
+    STRICT: Order.REALTIME,
+    "strong-serializable": Order.REALTIME,
+    "strong-session-serializable": Order.PROCESS,
+    "serializable": Order.NONE,
+    "conflict-serializable": Order.NONE,
+    "view-serializable": Order.NONE,
+}
+"""Those that hold if and only if there is an order of all transactions, one after another."""
+_REALTIME = ("strong-snapshot-isolation", "strong-read-committed", "strong-read-uncommitted")
+_PROCESS = (
+    "strong-session-snapshot-isolation",
+    "strong-session-read-committed",
+    "strong-session-read-uncommitted",
+)
+_UNCOMMITTED = ("read-uncommitted", "strong-session-read-uncommitted", "strong-read-uncommitted")
+_COMMITTED = (
+    "read-committed",
+    "strong-read-committed",
+    "strong-session-read-committed",
+    "cursor-stability",
+    "monotonic-view",
+    "monotonic-snapshot-read",
+    "monotonic-atomic-view",
+    "consistent-view",
+    "forward-consistent-view",
+    "update-serializable",
+    "repeatable-read",
+)
+"""They exclude G1a and G1b; what a transaction sees of its own writes they leave open."""
+_ATOMIC = (
+    "read-atomic",
+    "causal-cerone",
+    "update-atomic",
+    "parallel-snapshot-isolation",
+    "prefix",
+    "snapshot-isolation",
+    "strong-session-snapshot-isolation",
+    "strong-snapshot-isolation",
+)
+LEVELS = (*ORDERS, *_ATOMIC, *_COMMITTED, *_UNCOMMITTED)
+
+_IMPOSSIBLE = ("garbage-read", "duplicate-elements")
+_DIRTY = ("G1a", "G1b", "incompatible-order", "future-read")
+
+
+def excludes(level: str, anomaly: str) -> bool:
+    """Whether a history that shows this at one look is none of this level."""
+    if anomaly in _IMPOSSIBLE:
+        return True
+    if anomaly in _DIRTY:
+        return level not in _UNCOMMITTED
+    return level in ORDERS or level in _ATOMIC
+
+
+def weakest(anomaly: str) -> str:
+    """The weakest level that excludes what one look shows."""
+    if anomaly in _IMPOSSIBLE:
+        return "read-uncommitted"
+    return "read-committed" if anomaly in _DIRTY else "read-atomic"
+
+
+def of_cycle(name: str, level: str) -> tuple[str, ...]:
+    """The weakest levels that exclude a cycle of this name; only ``level`` where the name does not say."""
+    return _OF_CYCLES.get(name, (level,))
+
+
+_OF_CYCLES = {
+    "G0": ("read-uncommitted",),
+    "G1c": ("read-committed",),
+    "G-single-item": ("consistent-view", "repeatable-read"),
+    "G-nonadjacent-item": ("repeatable-read", "snapshot-isolation"),
+    "G2-item": ("repeatable-read",),
+    "G0-process": ("strong-session-read-uncommitted",),
+    "G1c-process": ("strong-session-read-committed",),
+    "G-single-item-process": ("strong-session-snapshot-isolation",),
+    "G-nonadjacent-item-process": ("strong-session-snapshot-isolation",),
+    "G2-item-process": ("strong-session-serializable",),
+    "G0-realtime": ("strong-read-uncommitted",),
+    "G1c-realtime": ("strong-read-committed",),
+    "G-single-item-realtime": ("strong-snapshot-isolation",),
+    "G-nonadjacent-item-realtime": ("strong-snapshot-isolation",),
+    "G2-item-realtime": (STRICT,),
+}
+
+
+def assumed_of_keys(level: str) -> tuple[str, ...]:
+    """What Elle's rw-register may assume of each key where it is asked about this level: no history of it
+    breaks that.
+
+    A transaction that writes what it read wrote the later version, unless dirty writes or reads are allowed
+    (else: a cycle of a wr and a ww edge, G1c). Where a snapshot has all that its session, or everybody, had
+    committed before, versions of a key follow the session's order, or real time."""
+    found = []
+    if level not in _UNCOMMITTED:
+        found.append("wfr-keys?")
+    snapshots = level.endswith(("serializable", "snapshot-isolation"))
+    if snapshots and (
+        ORDERS.get(level) in (Order.REALTIME, Order.PROCESS) or level in (*_PROCESS, *_REALTIME)
+    ):
+        found.append("sequential-keys?")
+    if snapshots and (ORDERS.get(level) is Order.REALTIME or level in _REALTIME):
+        found.append("linearizable-keys?")
+    return tuple(found)
