@@ -23,6 +23,7 @@ import numpy as np
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.operations import NEVER, Ints
+from wrackline.checkers.exact.transactions.levels import STRICT, assumed_of_keys
 from wrackline.checkers.jvm.answers import Case, Edge, Judgement, State
 from wrackline.checkers.jvm.calls import (
     EMPTY,
@@ -148,17 +149,19 @@ class Bridge:
         model: str,
         history: Transactions,
         *,
-        consistency: str = "strict-serializable",
+        consistency: str = STRICT,
         deadline_s: float = DEFAULT_DEADLINE_S,
     ) -> Judgement:
-        """Elle's ``list-append`` or ``rw-register``. Raises JvmUnavailable."""
+        """Elle's ``list-append`` or ``rw-register``, which may assume of each register what ``consistency``
+        implies. Raises JvmUnavailable."""
         self.load("elle")
         order = events_in_order(history.inv, history.ret)
         # Elle looks for who wrote a value among completions: what never returned completes, as unknown, at
         # the end.
         order = np.concatenate([order, -1 - np.flatnonzero(history.ret == NEVER)])
         arguments = (
-            *(model, consistency, max(1, int(deadline_s * 500)), order, history.process, history.outcome),
+            *(model, consistency, list(assumed_of_keys(consistency)), max(1, int(deadline_s * 500))),
+            *(order, history.process, history.outcome),
             *(history.starts, history.act, history.key, history.a, history.b, history.flat, NIL),
         )
         try:

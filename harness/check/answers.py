@@ -13,6 +13,7 @@ from wrackline.harness.jepsen.object_histories import Done
 
 EXACT, SEARCH, KNOSSOS, ELLE = "exact", "search", "Knossos", "Elle"
 """Who decided."""
+LINEARIZABLE = "linearizable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class Verdict:
     answer: Answer
     by: str
     operations: int
-    promise: str = "linearizable"
+    promise: str = LINEARIZABLE
     """What it is, or is not: linearizable, strict-serializable, ..."""
     why: str = ""
     """Of an unknown answer: which limit was reached."""

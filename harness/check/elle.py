@@ -1,4 +1,4 @@
-"""What Elle found, with the operations of the file and in sentences."""
+"""What is wrong with transactions, with the operations of the file and in sentences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wrackline.checkers.jvm.answers import Case, Edge, Judgement
+from wrackline.checkers.exact.transactions.answers import Case, Edge
 from wrackline.harness.check.answers import Anomaly, Example, Link, Operation, operation, shown
 from wrackline.harness.jepsen.object_histories import Done
 
@@ -16,9 +16,12 @@ _Name = Callable[[int | None], Any]
 
 
 def anomalies(
-    found: Judgement, model: str, names: Mapping[int, Any], done: Sequence[Done]
+    found: Mapping[str, tuple[int, tuple[Case, ...]]],
+    model: str,
+    names: Mapping[int, Any],
+    done: Sequence[Done],
 ) -> tuple[Anomaly, ...]:
-    """``names``: what negative numbers in Elle's answer stand for; ``done``: the operation of each
+    """``names``: what negative numbers in the answer stand for; ``done``: the operation of each
     transaction."""
     told = _Telling(model, names, done)
     return tuple(
@@ -27,7 +30,7 @@ def anomalies(
             count,
             tuple(told.example(kind, case) for case in cases if kind != _NOTHING_TO_SHOW),
         )
-        for kind, (count, cases) in found.anomalies.items()
+        for kind, (count, cases) in found.items()
     )
 
 
@@ -97,6 +100,10 @@ def what_is_wrong(kind: str, said: Mapping[str, Any]) -> str:
         case "internal", _:
             expected = shown(said.get("expected"))
             return f"{one} read {shown(seen)} {of}, and by what it did itself it is {expected}"
+        case "garbage-read", _:
+            return f"{one} read {read} {of}, which nobody wrote"
+        case "future-read", _:
+            return f"{one} read {read} {of} before it wrote that itself"
         case "incompatible-order", [first, second, *_]:
             return f"{shown(first)} and {shown(second)} were read {of}: neither goes on with the other"
         case "duplicate-elements", _:

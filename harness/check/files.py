@@ -11,14 +11,16 @@ from types import TracebackType
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.exact.transactions.placement import Limits as TransactionLimits
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
 from wrackline.checkers.models.loading import known, load
 from wrackline.checkers.models.protocol import ModelError
-from wrackline.harness.check.answers import ELLE, Judged, Verdict
-from wrackline.harness.check.elle import anomalies
+from wrackline.harness.check.answers import Judged, Verdict
 from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
+from wrackline.harness.check.transactions import Asked, decide_transactions, refuse_level
+from wrackline.harness.check.transactions import Asking as AskingTransactions
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, subjects, transactions
 from wrackline.history.jepsen.text import TextError, read
@@ -34,7 +36,7 @@ class Question:
 
     model: str
     by: str = ""
-    """"": exactly where possible, else by our own search. search, knossos, both."""
+    """"": exactly where possible, else by our own search. search, knossos, both, elle."""
     independent: bool = False
     holes: bool = False
     initial: Any = None
@@ -79,8 +81,10 @@ class Judge:
             raise ModelError(f"model {asked.model} takes no {', '.join(settings)}")
         if asked.by in ("knossos", "both") and asked.model not in _of_knossos():
             raise ModelError(f"Knossos has no model {asked.model}, only {', '.join(_of_knossos())}")
-        if asked.by == "search" and not own:
-            raise ModelError(f"our own search has no model {asked.model}; leave --by out")
+        if asked.by == "elle" and own:
+            raise ModelError(f"Elle has no model {asked.model}, only {', '.join(ELLE_MODELS)}")
+        if not own:
+            refuse_level(asked.consistency)
         return Asking(
             asked.model,
             load(asked.model, **settings) if own else None,
@@ -116,7 +120,7 @@ class Judge:
         asked = self._question
         self._progress(f"reading {path}")
         if asked.model in ELLE_MODELS:
-            yield from self._by_elle(path)
+            yield from self._of_transactions(path)
         elif asked.model == LOG:
             of_logs = logs(read(path), independent=asked.independent)
             for at, log in enumerate(of_logs, 1):
@@ -128,31 +132,17 @@ class Judge:
                 self._progress(f"{path}: object {at} of {len(found)}, {len(subject.done)} operations")
                 yield from self._with_jvms(partial(decide, subject, self._asking))
 
-    def _by_elle(self, path: Path) -> list[Verdict]:
-        asked = self._question
-        txns, names, done = transactions(read(path), asked.model)
-        if not len(txns):
+    def _of_transactions(self, path: Path) -> list[Verdict]:
+        question = self._question
+        asked = Asked(*transactions(read(path), question.model))
+        if not len(asked.txns):
             raise TextError(NOTHING)
-        self._progress(f"{path}: Elle, {len(txns)} transactions")
-
-        def judge() -> list[Verdict]:
-            answer = self._bridge().serializable(
-                asked.model, txns, consistency=asked.consistency, deadline_s=asked.deadline_s
-            )
-            return [
-                Verdict(
-                    None,
-                    answer.answer,
-                    ELLE,
-                    len(txns),
-                    promise=asked.consistency,
-                    why=answer.why,
-                    anomalies=anomalies(answer, asked.model, names, done),
-                    refuted=answer.refuted,
-                )
-            ]
-
-        return self._with_jvms(judge)
+        self._progress(f"{path}: {len(asked.txns)} transactions")
+        limits = TransactionLimits(question.deadline_s, question.memory_bytes)
+        asking = AskingTransactions(
+            question.model, question.consistency, question.by, limits, self._bridge, self._progress
+        )
+        return self._with_jvms(lambda: [decide_transactions(asked, asking)])
 
     def _with_jvms(self, judge: Callable[[], Iterable[Verdict]]) -> list[Verdict]:
         """Says of what was not decided that the JVM had to be ended for it."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.harness.check.answers import ELLE, Anomaly, Judged, Operation, Verdict, shown
+from wrackline.harness.check.answers import LINEARIZABLE, Anomaly, Judged, Operation, Verdict, shown
 from wrackline.harness.check.elle import transaction
 
 _STATES_SHOWN = 3
@@ -15,7 +15,7 @@ _WAITING_SHOWN = 6
 
 def headline(verdict: Verdict) -> str:
     """``key 3: not linearizable (exact, 12 operations)``."""
-    what = "transactions" if verdict.by == ELLE else "operations"
+    what = "operations" if verdict.promise == LINEARIZABLE else "transactions"
     return f"{verdict.name}: {answer(verdict)} ({verdict.by}, {verdict.operations:,} {what})"
 
 

@@ -87,11 +87,17 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
     callback=_settings,
     help="An argument of the model: --set negative=true lets a bank's balances fall below 0.",
 )
-@click.option("--consistency", default="strict-serializable", show_default=True, help="For Elle's models.")
+@click.option(
+    "--consistency",
+    default="strict-serializable",
+    show_default=True,
+    help="What transactions should be: serializable, snapshot-isolation, ...",
+)
 @click.option(
     "--by",
-    type=click.Choice(["search", "knossos", "both"]),
-    help="Search even where the exact checks could decide; ask Knossos; or ask both and compare.",
+    type=click.Choice(["search", "knossos", "both", "elle"]),
+    help="Search even where the exact checks could decide; ask Knossos; or ask both and compare. Of "
+    "transactions: by our own search alone, or by Elle alone.",
 )
 @click.option(
     "--deadline",

@@ -107,8 +107,12 @@ class Precedence:
             found = self._shortest(list(self.why))
             return _name(found), found
         everything = [(node, after) for node, many in enumerate(self.after) for after in many]
-        found = self._shortest([at for at in everything if at not in self.assumed]) or self._shortest(
-            everything
+        # What was read says more than what was written and never read.
+        read = [at for at in everything if at not in self.assumed or self.why[at].kind == "rw"]
+        found = (
+            self._shortest([at for at in read if at not in self.assumed])
+            or self._shortest(read)
+            or self._shortest(everything)
         )
         return f"{_name(found)}-{self.order}", found
 
