@@ -11,7 +11,6 @@ import numpy as np
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, Ints
 from wrackline.checkers.exact.transactions.columns import NIL as NIL
 from wrackline.checkers.exact.transactions.columns import Act as Act
-from wrackline.checkers.exact.transactions.columns import Outcome as Outcome
 from wrackline.checkers.exact.transactions.columns import Transactions as Transactions
 from wrackline.checkers.exact.transactions.columns import TransactionsBuilder as TransactionsBuilder
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, Operation, Outcome, Refused
 
 
-class Counter(Model[int]):
+class Counter(Model[float]):
     """Holds a number that is added to. A state is the number."""
 
     operations: ClassVar[Mapping[str, str]] = {
@@ -18,11 +18,13 @@ class Counter(Model[int]):
         "add-and-get": "add-and-get n -> [n m]: the counter is n larger, and then it is m",
     }
 
-    def __init__(self, initial: int = 0) -> None:
-        self._initial = initial
-        self._most: int | None = None
+    puts = ("add",)
 
-    def initial(self) -> int:
+    def __init__(self, initial: float = 0) -> None:
+        self._initial = initial
+        self._most: float | None = None
+
+    def initial(self) -> float:
         return self._initial
 
     def narrowed(self, operations: Sequence[Operation]) -> Counter:
@@ -36,7 +38,7 @@ class Counter(Model[int]):
             same._most = max((one for one in reads + totals if one is not None), default=self._initial)
         return same
 
-    def step(self, state: int, operation: Operation) -> int | Refused:
+    def step(self, state: float, operation: Operation) -> float | Refused:
         match operation.f:
             case "add":
                 return self._at_most(state + _number(operation, operation.argument))
@@ -49,14 +51,14 @@ class Counter(Model[int]):
                 return self._at_most(after)
         return REFUSED
 
-    def _at_most(self, total: int) -> int:
+    def _at_most(self, total: float) -> float:
         return total if self._most is None else min(total, self._most + 1)
 
     def observes(self, operation: Operation) -> bool:
         return operation.f == "read"
 
 
-def _number(operation: Operation, value: Any) -> int:
-    if not isinstance(value, int):
+def _number(operation: Operation, value: Any) -> float:
+    if not isinstance(value, int | float):
         raise ModelError(f":{operation.f} needs a number, not {value!r:.40} (process {operation.process})")
     return value

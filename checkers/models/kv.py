@@ -17,6 +17,7 @@ from wrackline.checkers.models.protocol import (
     frozen,
 )
 from wrackline.checkers.models.registers import UNSEEN, Value, held
+from wrackline.values import Initial
 
 
 class Kv(Model[Value]):
@@ -33,9 +34,12 @@ class Kv(Model[Value]):
         "delete": "delete [k nil]: the key has no value",
     }
 
+    puts = ("put", "append", "cas")
+
     def __init__(self, initial: Any = None) -> None:
-        """``initial``: the value of each key at first."""
-        self._initial = (frozen(initial),)
+        """``initial``: the value of each key at first, or a map of keys to it."""
+        self._first = Initial(initial)
+        self._initial: Value = (None if isinstance(initial, Mapping) else self._first(None),)
         self._beginnings: Beginnings | None = None
 
     def initial(self) -> Value:
@@ -46,10 +50,13 @@ class Kv(Model[Value]):
         state stands for all of these."""
         same = copy(self)
         same._beginnings = Beginnings(_seen(operations))
+        if operations:
+            same._initial = (self._first(self.partition(operations[0])),)
         return same
 
     def partition(self, operation: Operation) -> Hashable:
-        return frozen(_key_value(operation, operation.argument)[0])
+        key: Hashable = frozen(_key_value(operation, operation.argument)[0])
+        return key
 
     def step(self, state: Value, operation: Operation) -> Value | Refused:
         value = frozen(_key_value(operation, operation.argument)[1])

@@ -8,12 +8,13 @@ model in plain Python is nearly as fast as one in native code.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from types import NoneType
-from typing import Any, ClassVar, Final, Generic, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+from wrackline.values import value_of
 
 
 class Outcome(StrEnum):
@@ -29,7 +30,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of one client, from its invocation to its return.
+    """One operation of one client, from its invocation to its return. Its values are those of
+    wrackline.values where it was read from a file.
 
     ``inv`` and ``ret`` are places in one order of all events, or times of one clock. They bound the operation
     from both sides and belong to it: operations whose bounds touch are concurrent. ``ret`` is None where it
@@ -44,6 +46,21 @@ class Operation:
     inv: int
     ret: int | None
     outcome: Outcome = Outcome.OK
+    at: int = 0
+    """Place of the invocation in its file, from 1; 0 where there is none."""
+    until: int | None = None
+    """Place of the completion, whatever the outcome; None where there is none."""
+    inv_ns: int | None = None
+    """``:time`` of the invocation, where the history says it."""
+    ret_ns: int | None = None
+    """``:time`` of the completion, whatever the outcome."""
+    key: Any = None
+    """The object, where a history has several (``--independent``)."""
+
+    @property
+    def value(self) -> Any:
+        """What it was about, as far as its client knows: the result where it is ok, else the argument."""
+        return self.result if self.outcome is Outcome.OK else self.argument
 
 
 class ModelError(Exception):
@@ -94,6 +111,10 @@ class Model(Generic[S]):
 
     operations: ClassVar[Mapping[str, str]] = {}
     """The operations that the model knows, each with one line that describes it. Empty: any."""
+
+    puts: ClassVar[Collection[str]] = ()
+    """Operations that put something there, of which a completion that is ok says what: a server may have
+    added a version to it, or chosen its number. As ``argument`` the model then gets what was put there."""
 
     failed_tell: ClassVar[bool] = False
     """Whether an operation of outcome FAIL is an observation of the object, as that of a compare-and-set that
@@ -156,18 +177,5 @@ def described(operation: Operation) -> str:
     return f"{operation.f}({argument}) -> {'failed' if operation.outcome is Outcome.FAIL else 'unknown'}"
 
 
-_PLAIN = frozenset({int, str, bool, float, NoneType})
-
-
-def frozen(value: Any) -> Hashable:
-    """The same value as a hashable one: lists as tuples, sets as frozensets, maps as frozensets of pairs."""
-    kind = type(value)
-    if kind in _PLAIN:  # by far the most, and each operation comes here several times
-        return cast(Hashable, value)
-    if isinstance(value, list | tuple):
-        return tuple([one if type(one) in _PLAIN else frozen(one) for one in value])
-    if isinstance(value, dict):
-        return frozenset((key, frozen(one)) for key, one in value.items())
-    if isinstance(value, set | frozenset):
-        return frozenset(frozen(one) for one in value)
-    return value if isinstance(value, Hashable) else repr(value)
+frozen = value_of
+"""The same value as a hashable one, as a history that is read from a file has it already."""

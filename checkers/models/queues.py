@@ -18,14 +18,17 @@ from wrackline.checkers.models.protocol import (
     frozen,
 )
 from wrackline.checkers.models.seen import Seen, Unseen
+from wrackline.values import Keyword
 
-NOTHING = (None, "empty")
+NOTHING = (None, Keyword("empty"))
 """What a dequeue answers that found the queue empty."""
 Contents: TypeAlias = frozenset[tuple[Hashable, int]]
 """Values, and how often each is in the queue."""
 
 
 class _Queue(Model[S]):
+    puts = ("enqueue",)
+
     def observes(self, operation: Operation) -> bool:
         return _found_nothing(operation)
 

@@ -31,6 +31,7 @@ class Register(Model[Value]):
     """Holds one value."""
 
     operations: ClassVar[Mapping[str, str]] = {"write": WRITE, "read": READ}
+    puts = ("write", "cas")
 
     def __init__(self, initial: Any = None) -> None:
         self._initial: Value = (frozen(initial),)

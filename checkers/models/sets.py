@@ -22,6 +22,7 @@ class Set(Model[frozenset[Hashable]]):
         "read": "read -> [v ..]: these are all that is in the set",
     }
 
+    puts = ("add", "remove")
     _shown: tuple[frozenset[Hashable], ...] | None = None
     """Of a narrowed model: the largest sets that were read."""
 

@@ -16,6 +16,7 @@ from wrackline.checkers.models.protocol import (
     frozen,
 )
 from wrackline.checkers.models.seen import Unseen
+from wrackline.values import Initial, key_of
 
 Held: TypeAlias = frozenset[tuple[Hashable, Any]]
 """Keys, and what each has now."""
@@ -32,7 +33,7 @@ class MultiRegister(Model[Held]):
 
     def __init__(self, initial: Any = None) -> None:
         """``initial``: what each register holds at first, or a map of keys to it."""
-        self._initial = _First(initial, None)
+        self._initial = Initial(initial)
         self._read: frozenset[tuple[Hashable, Hashable]] | None = None
 
     def initial(self) -> Held:
@@ -80,6 +81,7 @@ class Bank(Model[Held]):
 
     Arguments are as in Jepsen's bank test: ``transfer {:from a :to b :amount n}``, ``read -> {a n, b m}``."""
 
+    puts = ("transfer",)
     operations: ClassVar[Mapping[str, str]] = {
         "transfer": "transfer {:from a :to b :amount n}: a has n less and b has n more",
         "read": "read -> {a n, b m ..}: the balances of these accounts",
@@ -88,7 +90,7 @@ class Bank(Model[Held]):
     def __init__(self, initial: Any = None, *, negative: bool = False) -> None:
         """``initial``: the balance of each account at first, or a map of accounts to balances; 10 by default,
         as in Jepsen's test. ``negative``: whether a balance may be below 0."""
-        self._initial = _First(initial, 10)
+        self._initial = Initial(initial, 10)
         self._negative = negative
 
     def initial(self) -> Held:
@@ -99,12 +101,13 @@ class Bank(Model[Held]):
         if operation.f == "read":
             shown = _map(operation, operation.result)
             right = all(
-                balances.get(account, self._initial(account)) == balance for account, balance in shown.items()
+                balances.get(account, self._initial(account)) == balance
+                for account, balance in ((key_of(name), balance) for name, balance in shown.items())
             )
             return state if right else REFUSED
         moved = _map(operation, operation.argument)
         try:
-            source, target, amount = moved["from"], moved["to"], moved["amount"]
+            source, target, amount = key_of(moved["from"]), key_of(moved["to"]), moved["amount"]
         except KeyError as wrong:
             raise ModelError(f":transfer needs :from, :to and :amount, not {moved!r:.60}") from wrong
         balances[source] = balances.get(source, self._initial(source)) - amount
@@ -120,20 +123,11 @@ class Bank(Model[Held]):
         return _in_words(state)
 
 
-class _First:
-    """What each key has at first."""
-
-    def __init__(self, given: Any, default: Any) -> None:
-        self._of = {frozen(key): value for key, value in given.items()} if isinstance(given, dict) else {}
-        self._else = default if given is None or isinstance(given, dict) else given
-
-    def __call__(self, key: Hashable) -> Any:
-        return self._of.get(key, self._else)
-
-
 def _micro_operations(operation: Operation, value: Any) -> list[tuple[str, Hashable, Hashable]]:
     found = []
     for one in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(one, list | tuple) and len(one) == 2 and one[0] in _READS:
+            one = (*one, None)
         if not (isinstance(one, list | tuple) and len(one) == 3 and one[0] in (*_READS, *_WRITES)):
             raise ModelError(
                 f":txn needs [[:r k v] [:w k v] ..], not {value!r:.60} (process {operation.process})"

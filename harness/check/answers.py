@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.checkers.exact.operations import NEVER
-from wrackline.harness.jepsen.object_histories import Done
+from wrackline.checkers.models.protocol import Operation as Read
+from wrackline.history.jepsen.ops import NamedProcess
 
 EXACT, SEARCH, KNOSSOS, ELLE = "exact", "search", "Knossos", "Elle"
 """Who decided."""
@@ -22,7 +22,8 @@ class Operation:
     """Place of the invocation in the file, from 1: its name."""
     until: int | None
     """Place of the completion; None where nobody knows the outcome."""
-    process: int
+    process: Any
+    """A number, or what names it."""
     f: str
     argument: Any
     """``:value`` of the invocation."""
@@ -42,9 +43,10 @@ class Operation:
         return f"process {self.process} {self.words} (operation {self.at}{ends})"
 
 
-def operation(one: Done) -> Operation:
-    until = None if one.ret == NEVER else one.ret
-    return Operation(one.at, until, one.process, one.f, one.argument, one.value, one.outcome.name.lower())
+def operation(one: Read) -> Operation:
+    until = None if one.ret is None else one.until
+    process = one.process.name if isinstance(one.process, NamedProcess) else one.process
+    return Operation(one.at, until, process, one.f, one.argument, one.value, str(one.outcome))
 
 
 def shown(value: Any, most: int = 40) -> str:
@@ -54,6 +56,8 @@ def shown(value: Any, most: int = 40) -> str:
             text = "nil"
         case list() | tuple():
             text = "[" + " ".join(shown(one) for one in value[:12]) + (" ...]" if len(value) > 12 else "]")
+        case frozenset():
+            text = "#{" + " ".join(sorted(map(shown, value))) + "}"
         case str() if re.fullmatch(r"[\w.*+!?/-]+", value):
             text = value
         case _:
@@ -171,6 +175,8 @@ class Judged:
 
     file: str
     verdicts: list[Verdict] = field(default_factory=list)
+    left_out: int = 0
+    """Events of Jepsen's own processes, such as its nemesis."""
     wrong: str = ""
     """Why it could not be judged (to its end), in one line; empty where it could."""
 

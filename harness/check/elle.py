@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.checkers.exact.transactions.answers import Case, Edge
+from wrackline.checkers.models.protocol import Operation as Done
 from wrackline.harness.check.answers import Anomaly, Example, Link, Operation, operation, shown
-from wrackline.harness.jepsen.object_histories import Done
 
 _NOTHING_TO_SHOW = "empty-transaction-graph"
 _Name = Callable[[int | None], Any]
@@ -77,10 +77,8 @@ def facts(value: Any, number: Mapping[int, int], name: _Name) -> Any:
             return {"operation": f"T{number[row]}"} if row in number else None
         case dict():
             return {name(k) if isinstance(k, int) else k: facts(v, number, name) for k, v in value.items()}
-        case list():
+        case list() | tuple():
             return [facts(one, number, name) for one in value]
-        case bool():
-            return value
         case int():
             return name(value)
     return value
@@ -90,7 +88,7 @@ def what_is_wrong(kind: str, said: Mapping[str, Any]) -> str:
     """A sentence about an anomaly that is no cycle; empty for kinds that have none."""
     one, writer = (_name_of(said.get(part)) for part in ("op", "writer"))
     mop = said.get("mop")
-    _, key, seen = mop if isinstance(mop, list) and len(mop) == 3 else (None, said.get("key"), None)
+    _, key, seen = mop if isinstance(mop, list | tuple) and len(mop) == 3 else (None, said.get("key"), None)
     of, read = f"of key {shown(key)}", shown(said.get("element", seen))
     match kind, said.get("values"):
         case "G1a", _:
@@ -146,6 +144,6 @@ def sentence(edge: Edge, model: str, before: str, after: str, name: _Name) -> st
 
 def transaction(one: Operation) -> str:
     """``[append x 1] [r y nil]``."""
-    mops = one.value if isinstance(one.value, list) else []
+    mops = one.value if isinstance(one.value, tuple) else ()
     words = " ".join(shown(mop, 60) for mop in mops[:8])
     return words + (" ..." if len(mops) > 8 else "")

@@ -16,14 +16,16 @@ from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
 from wrackline.checkers.models.loading import known, load
-from wrackline.checkers.models.protocol import ModelError
+from wrackline.checkers.models.protocol import ModelError, Operation
 from wrackline.harness.check.answers import Judged, Verdict
 from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
-from wrackline.harness.check.transactions import Asked, decide_transactions, refuse_level
 from wrackline.harness.check.transactions import Asking as AskingTransactions
+from wrackline.harness.check.transactions import decide_transactions, refuse_level
 from wrackline.harness.jepsen.log_histories import logs
-from wrackline.harness.jepsen.object_histories import ELLE_MODELS, subjects, transactions
-from wrackline.history.jepsen.text import TextError, read
+from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions
+from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
+from wrackline.history.jepsen.text import TextError
+from wrackline.values import spelt
 
 NOTHING = "there is no operation of a client in it; nothing to judge"
 _ENDINGS = (".edn", ".json", ".jsonl")
@@ -105,44 +107,78 @@ class Judge:
 
     def judge(self, file: Judged, told: Callable[[Verdict], None] = lambda _verdict: None) -> None:
         """Add all verdicts of a file to it, and what is wrong with it; ``told`` gets each verdict as soon as
-        it is there."""
+        it is there. What cannot be judged keeps nothing else from being judged."""
+        wrong: list[str] = []
         try:
-            for verdict in self._verdicts(Path(file.file)):
-                file.verdicts.append(verdict)
-                told(verdict)
-            if not file.verdicts:
+            path = Path(file.file)
+            self._progress(f"reading {path}")
+            found = read_operations(path)
+            file.left_out = found.left_out
+            for object_ in self._objects(path, found.done, wrong):
+                try:
+                    for verdict in self._with_jvms(object_):
+                        file.verdicts.append(verdict)
+                        told(verdict)
+                except (TextError, ModelError) as refused:
+                    wrong.append(str(refused))
+            if not file.verdicts and not wrong:
                 raise TextError(NOTHING)
-        except (TextError, ModelError, JvmUnavailable, OSError) as wrong:
-            said = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else str(wrong)
-            file.wrong = said if said.startswith(file.file) else f"{file.file}: {said}"
+        except (TextError, ModelError, JvmUnavailable, OSError) as refused:
+            said = refused.strerror if isinstance(refused, OSError) and refused.strerror else str(refused)
+            wrong.append(said)
+        if wrong:
+            more = f" (and {len(wrong) - 1:,} more like it)" if len(wrong) > 1 else ""
+            file.wrong = (wrong[0] if wrong[0].startswith(file.file) else f"{file.file}: {wrong[0]}") + more
 
-    def _verdicts(self, path: Path) -> Iterator[Verdict]:
-        asked = self._question
-        self._progress(f"reading {path}")
-        if asked.model in ELLE_MODELS:
-            yield from self._of_transactions(path)
-        elif asked.model == LOG:
-            of_logs = logs(read(path), independent=asked.independent)
-            for at, log in enumerate(of_logs, 1):
-                self._progress(f"{path}: key {log.key} ({at} of {len(of_logs)})")
-                yield from self._with_jvms(partial(decide_log, log, self._asking))
-        else:
-            found = subjects(read(path), independent=asked.independent)
-            for at, subject in enumerate(found, 1):
-                self._progress(f"{path}: object {at} of {len(found)}, {len(subject.done)} operations")
-                yield from self._with_jvms(partial(decide, subject, self._asking))
-
-    def _of_transactions(self, path: Path) -> list[Verdict]:
+    def _objects(
+        self, path: Path, done: Sequence[Operation], wrong: list[str]
+    ) -> Iterator[Callable[[], Iterable[Verdict]]]:
+        """What decides each object. ``wrong`` gets a line for each operation that is of none. Raises
+        TextError."""
         question = self._question
-        asked = Asked(*transactions(read(path), question.model))
-        if not len(asked.txns):
+        if question.model in ELLE_MODELS:
+            yield partial(self._of_transactions, path, done, wrong)
+        elif question.model == LOG:
+            found = logs(done, independent=question.independent)
+            wrong += map(without_key, found.without)
+            for at, log in enumerate(found.each, 1):
+                self._progress(f"{path}: key {log.key} ({at} of {len(found.each)})")
+                yield partial(decide_log, log, self._asking)
+        elif question.independent:
+            keyed = by_key(done)
+            wrong += map(without_key, keyed.without)
+            for at, (key, those) in enumerate(keyed.of.items(), 1):
+                self._progress(f"{path}: object {at} of {len(keyed.of)}, {len(those)} operations")
+                yield partial(self._decide, key, those)
+        elif done:
+            self._progress(f"{path}: {len(done)} operations")
+            yield partial(self._decide, None, done)
+
+    def _decide(self, key: Any, done: Sequence[Operation]) -> Iterator[Verdict]:
+        """Raises TextError, ModelError, JvmUnavailable."""
+        asking = self._asking
+        assert asking.model is not None
+        yield from decide(Subject(key, done, asked(done, asking.name, asking.model)), asking)
+
+    def _of_transactions(self, path: Path, done: Sequence[Operation], wrong: list[str]) -> Iterable[Verdict]:
+        question = self._question
+        found = transactions(done, question.model)
+        txns = found.transactions
+        if found.foreign:
+            wrong += [
+                f"operation {one.at}: a transaction's value is a list of [f k v], not {spelt(one.value):.40}"
+                for one in found.foreign
+            ]
+        if not len(txns):
+            if found.foreign:
+                return []
             raise TextError(NOTHING)
-        self._progress(f"{path}: {len(asked.txns)} transactions")
         limits = TransactionLimits(question.deadline_s, question.memory_bytes)
         asking = AskingTransactions(
             question.model, question.consistency, question.by, limits, self._bridge, self._progress
         )
-        return self._with_jvms(lambda: [decide_transactions(asked, asking)])
+        self._progress(f"{path}: {len(txns)} transactions")
+        return [decide_transactions(found, asking)]
 
     def _with_jvms(self, judge: Callable[[], Iterable[Verdict]]) -> list[Verdict]:
         """Says of what was not decided that the JVM had to be ended for it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer, Part
-from wrackline.checkers.exact.operations import NEVER, RepeatedValue
+from wrackline.checkers.exact.operations import RepeatedValue
 from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
 from wrackline.checkers.jvm.answers import Judgement
@@ -17,8 +17,7 @@ from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import NIL, Calls
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.models.protocol import Model
-from wrackline.checkers.models.protocol import Operation as Asked
-from wrackline.checkers.models.protocol import Outcome as AskedOutcome
+from wrackline.checkers.models.protocol import Operation as Done
 from wrackline.harness.check.answers import (
     EXACT,
     KNOSSOS,
@@ -32,8 +31,7 @@ from wrackline.harness.check.answers import (
     shown,
 )
 from wrackline.harness.jepsen.log_histories import OF_VALUES, Log
-from wrackline.harness.jepsen.object_histories import Done, Subject
-from wrackline.history.jepsen.text import TextError
+from wrackline.harness.jepsen.object_histories import Subject
 
 REGISTER, QUEUE, LOG = "register", "fifo-queue", "log"
 MOST_PROBLEMS = 5
@@ -88,14 +86,11 @@ def _by_us(subject: Subject, asking: Asking) -> Iterator[Verdict]:
             return
         except RepeatedValue as repeated:
             note = repeated_note(subject.value(repeated.value), repeated.others)
-    for one in subject.done:
-        _refuse(one, asking)
-    asked = [_asked(one) for one in subject.done]
-    for verdict in _searched(subject.key, asked, subject.done, asking):
+    for verdict in _searched(subject.key, subject.asked, subject.done, asking):
         yield replace(verdict, note=note)
 
 
-def _searched(key: Any, asked: Sequence[Asked], done: Sequence[Done], asking: Asking) -> Iterator[Verdict]:
+def _searched(key: Any, asked: Sequence[Done], done: Sequence[Done], asking: Asking) -> Iterator[Verdict]:
     """``done``: what each of the operations that are ``asked`` about is in the file."""
     # It compiles itself when it is imported: who needs no search need not wait for it.
     from wrackline.checkers.exact.search import search
@@ -112,23 +107,6 @@ def _searched(key: Any, asked: Sequence[Asked], done: Sequence[Done], asking: As
     )
     for part in found.parts:
         yield _of_part(part, key, done)
-
-
-def _refuse(one: Done, asking: Asking) -> None:
-    """Raises TextError for an operation that the model has no words for, named as in the file."""
-    has = asking.model.operations if asking.model is not None else {}
-    if has and one.f not in has:
-        names = ", ".join(f":{f}" for f in has)
-        raise TextError(f"operation {one.at}: {asking.name} has no :{one.f}, only {names}")
-    if asking.name == "set" and one.f == "read" and not isinstance(one.value, list | None):
-        raise TextError(f"operation {one.at}: :read needs a set, not {shown(one.value)}")
-
-
-def _asked(one: Done) -> Asked:
-    outcome = AskedOutcome[one.outcome.name]
-    result = one.value if outcome is AskedOutcome.OK else None
-    ret = None if one.ret == NEVER else one.ret
-    return Asked(one.process, one.f, one.argument, result, one.inv, ret, outcome)
 
 
 def _of_part(part: Part, key: Any, done: Sequence[Done]) -> Verdict:
@@ -231,7 +209,7 @@ def _log_by_knossos(log: Log, asking: Asking, whole: bool) -> Verdict:
 
 def _by_knossos(subject: Subject, asking: Asking) -> Verdict:
     calls = subject.calls(KnossosModel(asking.name), asking.initial)
-    return _knossos_verdict(subject.key, calls, subject.possible(), asking, subject.value)
+    return _knossos_verdict(subject.key, calls, subject.rows_of_calls(), asking, subject.value)
 
 
 def _knossos_verdict(
@@ -308,10 +286,10 @@ def around(done: Sequence[Done], named: Sequence[Done]) -> tuple[Operation, ...]
     if not named:
         return ()
     first = min(one.inv for one in named)
-    last = max((one.ret for one in named if one.ret != NEVER), default=max(one.inv for one in named))
+    last = max((one.ret for one in named if one.ret is not None), default=max(one.inv for one in named))
     near = sorted(
         (one for one in done if one.inv <= last),
-        key=lambda one: max(0, first - min(one.ret, last)),
+        key=lambda one: max(0, first - min(last if one.ret is None else one.ret, last)),
     )
     chosen = {one.at: one for one in [*named, *near[: MOST_AROUND - len(named)]]}
     return tuple(operation(chosen[at]) for at in sorted(chosen))

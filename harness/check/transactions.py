@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.transactions.answers import Decision, Impasse
-from wrackline.checkers.exact.transactions.columns import Transactions
 from wrackline.checkers.exact.transactions.decide import LIST, decide
 from wrackline.checkers.exact.transactions.levels import LEVELS, ORDERS
 from wrackline.checkers.exact.transactions.placement import Limits
@@ -19,7 +17,7 @@ from wrackline.checkers.models.protocol import ModelError
 from wrackline.harness.check.answers import ELLE, EXACT, SEARCH, State, Stuck, Verdict, operation, shown
 from wrackline.harness.check.elle import anomalies
 from wrackline.harness.check.objects import around
-from wrackline.harness.jepsen.object_histories import Done
+from wrackline.harness.jepsen.object_histories import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +34,6 @@ class Asking:
     progress: Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Transactions, with the keys and values behind negative numbers and the operation of each."""
-
-    txns: Transactions
-    names: Mapping[int, Any]
-    done: Sequence[Done]
-
-    def name(self, number: int) -> str:
-        return shown(self.names.get(number, number))
-
-
 def refuse_level(level: str) -> None:
     """Raises ModelError."""
     if level not in LEVELS:
@@ -59,7 +45,9 @@ def decide_transactions(asked: Asked, asking: Asking) -> Verdict:
     began = time.monotonic()
     if asking.by == "elle":
         return replace(_by_elle(asked, asking), seconds=time.monotonic() - began)
-    found = decide(asking.model, asked.txns, asking.limits, level=asking.level, progress=asking.progress)
+    found = decide(
+        asking.model, asked.transactions, asking.limits, level=asking.level, progress=asking.progress
+    )
     verdict = _ours(found, asked, asking)
     if found.answer is Answer.UNKNOWN and found.repeated is None and asking.by != "search":
         verdict = _with_elle(verdict, asked, asking)
@@ -68,7 +56,7 @@ def decide_transactions(asked: Asked, asking: Asking) -> Verdict:
 
 def _ours(found: Decision, asked: Asked, asking: Asking) -> Verdict:
     by = SEARCH if found.searched or found.answer is Answer.UNKNOWN else EXACT
-    verdict = Verdict(None, found.answer, by, len(asked.txns), promise=asking.level, why=found.why)
+    verdict = Verdict(None, found.answer, by, len(asked.transactions), promise=asking.level, why=found.why)
     if found.repeated is not None:
         return replace(verdict, by=EXACT, why=_repeated(*found.repeated, asked, asking.model))
     verdict = replace(
@@ -82,10 +70,10 @@ def _ours(found: Decision, asked: Asked, asking: Asking) -> Verdict:
 def _repeated(key: int, value: int, rows: Sequence[int], asked: Asked, model: str) -> str:
     at = " and ".join(str(asked.done[row].at) for row in rows[:2])
     if len(rows) < 2:
-        wrote = f"operation {at} wrote nil to key {asked.name(key)}, which is nil at first"
+        wrote = f"operation {at} wrote nil to key {_name(asked, key)}, which is nil at first"
     else:
         verb = "appended" if model == LIST else "wrote"
-        wrote = f"operations {at} both {verb} {asked.name(value)} to key {asked.name(key)}"
+        wrote = f"operations {at} both {verb} {_name(asked, value)} to key {_name(asked, key)}"
     said = f"{wrote}, and who read it read either: {model} needs values that are written once"
     return said if model == LIST else f"{said}; -m multi-register searches for an order all the same"
 
@@ -93,7 +81,7 @@ def _repeated(key: int, value: int, rows: Sequence[int], asked: Asked, model: st
 def _stuck(verdict: Verdict, impasse: Impasse, asked: Asked) -> Verdict:
     named = [asked.done[row] for row in dict.fromkeys([impasse.row, *(row for row, _, _ in impasse.blocked)])]
     why = [
-        f"what process {asked.done[reader].process} has yet to read of key {asked.name(key)} "
+        f"what process {asked.done[reader].process} has yet to read of key {_name(asked, key)} "
         f"(operation {asked.done[reader].at})"
         for _, key, reader in impasse.blocked
     ]
@@ -126,17 +114,21 @@ def _with_elle(ours: Verdict, asked: Asked, asking: Asking) -> Verdict:
 
 
 def _by_elle(asked: Asked, asking: Asking) -> Verdict:
-    asking.progress(f"Elle, {len(asked.txns)} transactions")
+    asking.progress(f"Elle, {len(asked.transactions)} transactions")
     found = asking.bridge().serializable(
-        asking.model, asked.txns, consistency=asking.level, deadline_s=asking.limits.deadline_s
+        asking.model, asked.transactions, consistency=asking.level, deadline_s=asking.limits.deadline_s
     )
     return Verdict(
         None,
         found.answer,
         ELLE,
-        len(asked.txns),
+        len(asked.transactions),
         promise=asking.level,
         why=found.why,
         anomalies=anomalies(found.anomalies, asking.model, asked.names, asked.done),
         refuted=found.refuted,
     )
+
+
+def _name(asked: Asked, number: int) -> str:
+    return shown(asked.names.get(number, number))

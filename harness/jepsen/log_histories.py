@@ -25,17 +25,17 @@ import numpy as np
 
 from wrackline.checkers.exact.log import NOWHERE, Append, End, Read, Rule, Violation, check_log
 from wrackline.checkers.exact.operations import NEVER, refuse_repeats
-from wrackline.checkers.jvm.calls import Calls, Model, Outcome
+from wrackline.checkers.jvm.calls import Calls, Model
 from wrackline.checkers.jvm.log_calls import LogCalls
 from wrackline.checkers.models.log import alike
-from wrackline.checkers.models.protocol import Operation as Asked
-from wrackline.checkers.models.protocol import Outcome as AskedOutcome
-from wrackline.harness.jepsen.object_histories import Done, frozen, paired
-from wrackline.history.jepsen.text import Operation, TextError
+from wrackline.checkers.models.protocol import Operation, Outcome
+from wrackline.history.jepsen.text import TextError
+from wrackline.values import key_of, spelt
 
 OF_VALUES = (Rule.TWO_OFFSETS, Rule.GARBAGE, Rule.ABORTED, Rule.NO_PLACE)
+_OF_ONE_LOG = ("append", "read", "end")
 _SILENT = ("assign", "subscribe", "crash", "debug-topic-partitions")
-Part = tuple[str, Any, Done]
+Part = tuple[str, Any, Operation]
 """(append, read or end; its value; the operation)."""
 
 
@@ -50,28 +50,28 @@ class Log:
     def __len__(self) -> int:
         return len(self.parts)
 
-    def violations(self, *, holes: bool) -> list[tuple[Violation, list[Done]]]:
+    def violations(self, *, holes: bool) -> list[tuple[Violation, list[Operation]]]:
         """What is wrong, each with some operations that speak of it. ``holes``: offsets without a record are
         wrong. No value may have been appended twice (``refuse_repeats``). Raises TextError."""
         appends: list[Append] = []
         reads: list[Read] = []
         ends: list[End] = []
-        about: dict[tuple[bool, int], list[Done]] = defaultdict(list)
+        about: dict[tuple[bool, int], list[Operation]] = defaultdict(list)
         for what, value, one in self.parts:
             match what:
                 case "append":
                     offset, number = self._placed(value, one)
                     failed = one.outcome is Outcome.FAIL
                     place = NOWHERE if offset is None else offset
-                    appends.append(Append(number, one.inv, one.ret, place, failed))
+                    appends.append(Append(number, one.inv, _ret(one), place, failed))
                     placed = [(offset, number)]
                 case "read":
                     placed = [self._placed(record, one) for record in value]
                     reads += [
-                        Read(one.ret, offset, number) for offset, number in placed if offset is not None
+                        Read(_ret(one), offset, number) for offset, number in placed if offset is not None
                     ]
                 case _:
-                    ends.append(End(one.inv, one.ret, _offset(value, one)))
+                    ends.append(End(one.inv, _ret(one), _offset(value, one)))
                     placed = [(value, NOWHERE)]
             for offset, number in placed:
                 about[True, number].append(one)
@@ -85,7 +85,7 @@ class Log:
         values = [self._placed(value, one)[1] for what, value, one in self.parts if what == "append"]
         refuse_repeats(np.array(values, dtype=np.int64))
 
-    def operations(self) -> tuple[list[Asked], list[Done]]:
+    def operations(self) -> tuple[list[Operation], list[Operation]]:
         """The operations for our own search, and what each of them is a part of. Raises TextError."""
         found = []
         for what, value, one in self.parts:
@@ -101,13 +101,10 @@ class Log:
                     result = [record for record in records if record[0] is not None]
                 case _:
                     result = _offset(value, one)
-            ret = None if one.ret == NEVER else one.ret
-            found.append(
-                Asked(one.process, what, argument, result, one.inv, ret, AskedOutcome[one.outcome.name])
-            )
+            found.append(replace(one, f=what, argument=argument, result=result))
         return alike(found), [one for _, _, one in self.parts]
 
-    def calls(self, *, holes: bool) -> tuple[Calls, list[Done]]:
+    def calls(self, *, holes: bool) -> tuple[Calls, list[Operation]]:
         """The calls for a search by Knossos, and the operation of each of its rows. Raises TextError."""
         found = LogCalls()
         rows = []
@@ -118,12 +115,12 @@ class Log:
                     if one.outcome is Outcome.FAIL:
                         found.failed(number)
                         continue
-                    found.append(number, one.inv, one.ret, offset)
+                    found.append(number, one.inv, _ret(one), offset)
                 case "read":
                     records = [self._placed(record, one) for record in value]
-                    found.read([(o, number) for o, number in records if o is not None], one.inv, one.ret)
+                    found.read([(o, number) for o, number in records if o is not None], one.inv, _ret(one))
                 case _:
-                    found.end(_offset(value, one), one.inv, one.ret)
+                    found.end(_offset(value, one), one.inv, _ret(one))
             rows.append(one)
         return found.build(Model.LOG if holes else Model.SOME_OF_LOG), rows
 
@@ -131,53 +128,66 @@ class Log:
         """The value that this number stands for."""
         return next(value for value, known in self._ids.items() if known == number)
 
-    def _placed(self, value: Any, one: Done) -> tuple[int | None, int]:
+    def _placed(self, value: Any, one: Operation) -> tuple[int | None, int]:
         """(offset, number of the value) of [offset v], or of a value alone."""
         offset, value = _record(value, one)
         return offset, self._ids.setdefault(value, len(self._ids) + 1)
 
 
-def _record(value: Any, one: Done) -> tuple[int | None, Hashable]:
+def _ret(one: Operation) -> int:
+    return NEVER if one.ret is None else one.ret
+
+
+def _record(value: Any, one: Operation) -> tuple[int | None, Hashable]:
     """(offset, value) of [offset v], or of a value alone."""
-    offset = None
-    if isinstance(value, list):
-        if len(value) != 2:
-            raise TextError(f"operation {one.at}: a record is [offset value], not {value!r:.40}")
-        offset, value = value
-    return (None if offset is None else _offset(offset, one)), frozen(value)
+    if one.outcome is not Outcome.OK or not isinstance(value, tuple):
+        return None, value
+    if len(value) != 2:
+        raise TextError(f"operation {one.at}: a record is [offset value], not {spelt(value):.40}")
+    offset, value = value
+    return (None if offset is None else _offset(offset, one)), value
 
 
-def _offset(value: Any, one: Done) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62:
+def _offset(value: Any, one: Operation) -> int:
+    if isinstance(value, int) and 0 <= value < 1 << 62:
         return value
-    raise TextError(f"operation {one.at}: an offset is a number from 0 on, not {value!r:.40}")
+    raise TextError(f"operation {one.at}: an offset is a number from 0 on, not {spelt(value):.40}")
 
 
-def logs(operations: Iterable[Operation], *, independent: bool = False) -> list[Log]:
+@dataclass(frozen=True, slots=True)
+class Logs:
+    each: list[Log] = field(default_factory=list)
+    without: list[Operation] = field(default_factory=list)
+    """Operations that have no key."""
+
+
+def logs(operations: Iterable[Operation], *, independent: bool = False) -> Logs:
     """Raises TextError."""
     found: dict[Hashable, Log] = {}
-    for one in paired(operations):
+    without = []
+    for one in operations:
+        if independent and one.f in _OF_ONE_LOG and _pair(one.value) is None:
+            without.append(one)
+            continue
         for key, part in _parts(one, independent):
-            log = found.setdefault(frozen(key), Log(key))
+            log = found.setdefault(key, Log(key))
             log.transactions |= one.f == "txn"
             log.parts.append(part)
-    return list(found.values())
+    return Logs(list(found.values()), without)
 
 
-def _parts(one: Done, independent: bool) -> Iterator[tuple[Any, Part]]:
+def _pair(value: Any) -> tuple[Any, Any] | None:
+    return value if isinstance(value, tuple) and len(value) == 2 else None
+
+
+def _parts(one: Operation, independent: bool) -> Iterator[tuple[Any, Part]]:
     known = one.outcome is Outcome.OK
     if one.f in ("send", "poll", "txn"):
         yield from _of_kafka(one, known)
-    elif one.f in ("append", "read", "end"):
-        key, value = None, one.value
-        if independent:
-            if not (isinstance(value, list) and len(value) == 2):
-                raise TextError(
-                    f"operation {one.at}: with --independent a value is [key value], not {value!r:.40}"
-                )
-            key, value = value
-        if one.f == "read" and known and not isinstance(value, list):
-            raise TextError(f"operation {one.at}: a read gives [[offset value] ...], not {value!r:.40}")
+    elif one.f in _OF_ONE_LOG:
+        key, value = (_pair(one.value) or (None, None)) if independent else (None, one.value)
+        if one.f == "read" and known and not isinstance(value, tuple):
+            raise TextError(f"operation {one.at}: a read gives [[offset value] ...], not {spelt(value):.40}")
         if one.f == "append" or known:
             yield key, (one.f, value, one)
     elif one.f not in _SILENT:
@@ -186,27 +196,23 @@ def _parts(one: Done, independent: bool) -> Iterator[tuple[Any, Part]]:
         )
 
 
-def _of_kafka(one: Done, known: bool) -> Iterator[tuple[Any, Part]]:
-    if not isinstance(one.value, list):
+def _of_kafka(one: Operation, known: bool) -> Iterator[tuple[Any, Part]]:
+    if not isinstance(one.value, tuple):
         raise TextError(
-            f"operation {one.at}: :{one.f} has a list of [:send k v] and [:poll ..], not {one.value!r:.40}"
+            f"operation {one.at}: :{one.f} has a list of [:send k v] and [:poll ..], not "
+            f"{spelt(one.value):.40}"
         )
     for mop in one.value:
         match mop:
-            case ["send", key, value]:
+            case ("send", key, value):
                 # In a send that is ok a value without [offset v] is a record whose own outcome is not known.
-                lost = known and not isinstance(value, list)
-                sent = replace(one, ret=NEVER, outcome=Outcome.INFO) if lost else one
-                yield _key(key), ("append", value, sent)
-            case ["poll", dict() as polled] if known:
+                lost = known and not isinstance(value, tuple)
+                sent = replace(one, ret=None, outcome=Outcome.INFO) if lost else one
+                yield key_of(key), ("append", value, sent)
+            case ("poll", dict() as polled) if known:
                 for key, records in polled.items():
-                    yield _key(key), ("read", records or [], one)
-            case ["poll", *_]:
+                    yield key_of(key), ("read", records or (), one)
+            case ("poll", *_):
                 pass
             case _:
-                raise TextError(f"operation {one.at}: no [:send k v] and no [:poll ..] but {mop!r:.40}")
-
-
-def _key(key: Any) -> Any:
-    """JSON has no maps with numbers as keys."""
-    return int(key) if isinstance(key, str) and key.isdecimal() else key
+                raise TextError(f"operation {one.at}: no [:send k v] and no [:poll ..] but {spelt(mop):.40}")

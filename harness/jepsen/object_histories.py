@@ -1,17 +1,15 @@
-"""Histories of one object, or of transactions, in Jepsen's words: as the columns that checks and searches
+"""Operations on one object, or transactions, in the words of a model: as the columns that checks and searches
 read.
 
 A register has ``:write v`` and ``:read v`` (and ``:cas [old new]``), a queue ``:enqueue v`` and ``:dequeue
-v``, a set ``:add v`` and ``:read #{..}``, a mutex ``:acquire`` and ``:release``; Elle's histories have ``:txn
-[[f k v] ..]``. With ``independent`` keys every value is a pair [key value], and each key is an object of its
-own.
+v``, a set ``:add v`` and ``:read #{..}``, a mutex ``:acquire`` and ``:release``; transactions are lists of
+``[f k v]``, whatever the operation is called.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,43 +22,97 @@ from wrackline.checkers.jvm.calls import (
     Act,
     Calls,
     Model,
-    Outcome,
     Shape,
     Transactions,
     TransactionsBuilder,
 )
-from wrackline.history.jepsen.text import Operation, TextError
+from wrackline.checkers.models.protocol import Model as AnyModel
+from wrackline.checkers.models.protocol import Operation, Outcome
+from wrackline.checkers.models.queues import NOTHING as FOUND_NOTHING
+from wrackline.history.jepsen.text import TextError
+from wrackline.values import Initial, Text, Truth, spelt
 
 ELLE_MODELS = ("list-append", "rw-register")
 _REGISTERS = (Model.REGISTER, Model.CAS_REGISTER)
+_QUEUES = (Model.FIFO_QUEUE, Model.UNORDERED_QUEUE)
 _WRITES = {"r": False, "read": False, "w": True, "write": True}
+_OF_REGISTERS = {"r": "read", "w": "write"}
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "register": _OF_REGISTERS,
+    "cas-register": _OF_REGISTERS,
+    "strict-cas-register": _OF_REGISTERS,
+}
+"""Words that others have for a model's operations."""
 _PUTS = ("write", "enqueue")
-_TAKES = ("read", "dequeue")
 
 
-@dataclass(slots=True)
-class Done:
-    """An invocation with what became of it. ``ret`` is NEVER where nobody knows."""
+def asked(done: Sequence[Operation], name: str, model: AnyModel[Any]) -> list[Operation]:
+    """The same operations in the model's own words, each with what it did: what was put is what the
+    completion says of it. Raises TextError for an operation that the model has no words for."""
+    words = _WORDS.get(name, {})
+    found = []
+    for one in done:
+        f = words.get(one.f, one.f)
+        if name == Model.MULTI_REGISTER and _is_transaction(one.argument):
+            f = "txn"
+        if model.operations and f not in model.operations:
+            names = ", ".join(f":{f}" for f in model.operations)
+            raise TextError(f"operation {one.at}: {name} has no :{one.f}, only {names}")
+        if name == Model.SET and f == "read" and one.outcome is Outcome.OK:
+            _refuse_no_set(one)
+        put = _put(one) if f in model.puts else one.argument
+        found.append(one if f == one.f and put is one.argument else replace(one, f=f, argument=put))
+    return _with_words_as_elements(found) if name in _QUEUES else found
 
-    process: int
-    f: str
-    value: Any
-    """Of the completion where it is ok, else of the invocation."""
-    inv: int
-    ret: int
-    outcome: Outcome
-    at: int
-    """Place of the invocation in the file, from 1."""
-    argument: Any = None
-    """Value of the invocation."""
+
+def _is_transaction(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(mop, tuple) for mop in value)
+
+
+def _refuse_no_set(one: Operation) -> None:
+    if not isinstance(one.result, tuple | frozenset):
+        raise TextError(f"operation {one.until}: :read needs a set, not {spelt(one.result):.40}")
+
+
+def _put(one: Operation) -> Any:
+    """What an operation put there. Raises TextError."""
+    if one.outcome is not Outcome.OK:
+        return one.argument
+    if one.result is None and one.argument is not None:
+        raise TextError(
+            f"operation {one.until}: this :ok of :{one.f} {spelt(one.argument):.40} has no :value, so it "
+            "says that nil was put there; write there what was"
+        )
+    if _is_plain(one.result) and _is_plain(one.argument) and one.result != one.argument:
+        raise TextError(
+            f"operation {one.until}: this :ok of :{one.f} {spelt(one.argument):.40} says "
+            f"{spelt(one.result):.40}; which of them was put there?"
+        )
+    return one.result
+
+
+def _is_plain(value: Any) -> bool:
+    return value is not None and isinstance(value, int | float | str | Truth)
+
+
+def _with_words_as_elements(found: list[Operation]) -> list[Operation]:
+    """JSON has one word for a text that is an element and for :empty. It is an element where one was put."""
+    if not any(one.f == "enqueue" and type(one.argument) is str and one.argument == "empty" for one in found):
+        return found
+
+    def element(value: Any) -> Any:
+        return Text(value) if type(value) is str else value
+
+    return [replace(one, argument=element(one.argument), result=element(one.result)) for one in found]
 
 
 @dataclass(slots=True)
 class Subject:
-    """One object's operations. ``initial``: what a register holds at first."""
+    """One object's operations, ``done`` as the file has them, ``asked`` in the model's words."""
 
     key: Any
-    done: list[Done] = field(default_factory=list)
+    done: Sequence[Operation]
+    asked: Sequence[Operation]
     _ids: dict[Hashable, int] = field(default_factory=dict)
 
     def calls(self, model: Model, initial: Any = None) -> Calls:
@@ -70,13 +122,13 @@ class Subject:
         flat = self._first(initial) if model is Model.MULTI_REGISTER else []
         registers = len(flat) // 2
         rows = []
-        for one in self.possible():
+        for one in _possible(self.asked):
             if one.f not in shapes:
                 raise TextError(
                     f"operation {one.at}: {model} has no :{one.f}, only {', '.join(':' + n for n in names)}"
                 )
             a, b = self._words(shapes[one.f], one, flat)
-            rows.append((names.index(one.f), a, b, one.inv, one.ret))
+            rows.append((names.index(one.f), a, b, one.inv, _ret(one)))
         f, first, second, inv, ret = (
             np.ascontiguousarray(c) for c in np.array(rows, np.int64).reshape(-1, 5).T
         )
@@ -85,139 +137,99 @@ class Subject:
             start = self._id(initial)
         return Calls(model, f, first, second, inv, ret, np.array(flat, dtype=np.int64), start)
 
+    def rows_of_calls(self) -> list[Operation]:
+        """The operation of each row of ``calls``."""
+        return _possible(self.done, self.asked)
+
     def _first(self, initial: Any) -> list[int]:
         """Each key of several registers, and what it holds at first."""
-        of_key = {frozen(key): value for key, value in initial.items()} if isinstance(initial, dict) else None
-        txns = [one for one in self.possible() if one.f == "txn"]
-        keys = {frozen(key): None for one in txns for _, key, _ in self._micro_operations(one)}
-        held = [(key, initial if of_key is None else of_key.get(key)) for key in keys]
-        return [self._id(word) for pair in held for word in pair]
+        held = Initial(initial)
+        txns = [one for one in _possible(self.asked) if one.f == "txn"]
+        keys = {key: None for one in txns for _, key, _ in _micro_operations(one)}
+        return [self._id(word) for key in keys for word in (key, held(key))]
 
-    def _micro_operations(self, one: Done) -> list[tuple[bool, Any, Any]]:
-        """(whether it writes, key, value) of each in a transaction. Raises TextError."""
-        found: list[tuple[bool, Any, Any]] = []
-        for mop in one.value if isinstance(one.value, list) else [one.value]:
-            match mop:
-                case [str(f), key, value] if f in _WRITES:
-                    found.append((_WRITES[f], key, value))
-                case _:
-                    needs = "[[:r k v] [:w k v] ..]"
-                    raise TextError(f"operation {one.at}: :txn needs {needs}, not {one.value!r:.40}")
-        return found
-
-    def possible(self) -> list[Done]:
-        """The operations that may have happened; a read that gave nothing back is left out."""
-        return [
-            one
-            for one in self.done
-            if one.outcome is not Outcome.FAIL and not (one.f == "read" and one.outcome is not Outcome.OK)
-        ]
-
-    def _words(self, shape: Shape, one: Done, flat: list[int]) -> tuple[int, int]:
+    def _words(self, shape: Shape, one: Operation, flat: list[int]) -> tuple[int, int]:
+        value = one.argument if one.f in _PUTS else one.value
         match shape:
             case Shape.NONE:
                 return NIL, NIL
             case Shape.PAIR:
-                if not (isinstance(one.value, list) and len(one.value) == 2):
-                    raise TextError(f"operation {one.at}: :{one.f} needs [old new], not {one.value!r:.40}")
-                return self._id(one.value[0]), self._id(one.value[1])
+                if not (isinstance(one.argument, tuple) and len(one.argument) == 2):
+                    raise TextError(f"operation {one.at}: :{one.f} needs [old new], not {spelt(value):.40}")
+                return self._id(one.argument[0]), self._id(one.argument[1])
             case Shape.TXN:
                 begin = len(flat)
-                for writes, key, value in self._micro_operations(one):
+                for writes, key, held in _micro_operations(one):
                     known = writes or one.outcome is Outcome.OK
-                    flat += (int(writes), self._id(key), self._id(value) if known else NIL)
+                    flat += (int(writes), self._id(key), self._id(held) if known else NIL)
                 return begin, len(flat)
             case Shape.ELEMENTS:
-                if not isinstance(one.value, list | None):
-                    raise TextError(f"operation {one.at}: :{one.f} needs a set, not {one.value!r:.40}")
                 begin = len(flat)
-                flat += [self._id(element) for element in one.value or ()]
+                flat += [self._id(element) for element in value or ()]
                 return begin, len(flat)
-        if one.f == "dequeue" and one.value in (None, "empty"):
+        if one.f == "dequeue" and value in FOUND_NOTHING:
             return (NIL if one.outcome is not Outcome.OK else EMPTY), NIL
         # A read of nil is a value like any other here: Knossos would take it as unknown and let it pass.
-        return self._id(one.value), NIL
+        return self._id(value), NIL
 
     def _id(self, value: Any) -> int:
-        key = frozen(value)
-        return self._ids.setdefault(key, len(self._ids) + 1)
+        return self._ids.setdefault(value, len(self._ids) + 1)
 
     def value(self, number: int) -> Any:
         """The value that this number stands for."""
         return next(value for value, known in self._ids.items() if known == number)
 
     def exact(self, initial: Any = None) -> Columns:
-        """The columns that the exact checks of a register or a FIFO queue read. The initial value is NOTHING.
-        Raises TextError for an operation that neither of them has."""
+        """The columns that the exact checks of a register or a FIFO queue read. The initial value is
+        NOTHING."""
         rows = []
-        self._ids.setdefault(frozen(initial), NOTHING)
-        for one in self.done:
+        ids = self._ids
+        ids.setdefault(initial, NOTHING)
+        for one in self.asked:
             puts = one.f in _PUTS
-            if not puts and one.f not in _TAKES:
-                has = ", ".join(f":{f}" for f in (*_PUTS, *_TAKES))
-                raise TextError(f"operation {one.at}: a register or queue has no :{one.f}, only {has}")
             if not puts and one.outcome is not Outcome.OK and one.f == "read":
                 continue
-            nothing = one.f == "dequeue" and one.value in (None, "empty")
-            value = NOTHING if nothing else self._id(one.value)
-            rows.append((puts, value, one.inv, one.ret, one.outcome is Outcome.FAIL))
+            value = one.argument if puts else one.result
+            nothing = one.f == "dequeue" and value in FOUND_NOTHING
+            number = NOTHING if nothing else ids.setdefault(value, len(ids) + 1)
+            rows.append((puts, number, one.inv, _ret(one), one.outcome is Outcome.FAIL))
         return columns(rows)
 
-    def rows_of_exact(self) -> list[Done]:
+    def rows_of_exact(self) -> list[Operation]:
         """The operation of each row of ``exact``."""
-        return [one for one in self.done if one.f != "read" or one.outcome is Outcome.OK]
+        return [
+            one
+            for one, asked in zip(self.done, self.asked, strict=True)
+            if asked.f != "read" or one.outcome is Outcome.OK
+        ]
 
 
-def subjects(operations: Iterable[Operation], *, independent: bool = False) -> list[Subject]:
-    """One subject, or one per key. Raises TextError."""
-    found: dict[Hashable, Subject] = defaultdict(lambda: Subject(None))
-    for one in paired(operations):
-        key: Any = None
-        if independent:
-            if not (isinstance(one.value, list) and len(one.value) == 2):
-                raise TextError(
-                    f"operation {one.at}: with --independent a value is [key value], not {one.value!r:.40}"
-                )
-            key, one.value = one.value
-            if isinstance(one.argument, list) and len(one.argument) == 2:
-                one.argument = one.argument[1]
-        subject = found[frozen(key)]
-        subject.key = key
-        subject.done.append(one)
-    return list(found.values())
+def _ret(one: Operation) -> int:
+    return NEVER if one.ret is None else one.ret
 
 
-def paired(operations: Iterable[Operation]) -> Iterator[Done]:
-    """Invocations with their completions, those of clients alone, in order of invocation. Times are places in
-    the file. Raises TextError."""
-    done: list[Done] = []
-    open_of: dict[int, Done] = {}
-    for at, operation in enumerate(operations, 1):
-        process = operation.get("process")
-        if not isinstance(process, int):
-            continue
-        kind, f = operation.get("type"), operation.get("f")
-        if kind == "invoke":
-            if process in open_of:
-                raise TextError(
-                    f"operation {at}: process {process} invokes again "
-                    f"before operation {open_of[process].at} completed"
-                )
-            value = operation.get("value")
-            open_of[process] = Done(process, str(f), value, at, NEVER, Outcome.INFO, at, value)
-            done.append(open_of[process])
-            continue
-        if kind not in ("ok", "fail", "info"):
-            raise TextError(f"operation {at}: :type is {kind!r}, not one of invoke, ok, fail, info")
-        if process not in open_of:
-            raise TextError(f"operation {at}: process {process} completes what it did not invoke")
-        one = open_of.pop(process)
-        one.outcome = Outcome[kind.upper()]
-        if one.outcome is not Outcome.INFO:
-            one.ret = at
-        if one.outcome is Outcome.OK:
-            one.value = operation.get("value")
-    yield from done
+def _possible(done: Sequence[Operation], asked: Sequence[Operation] | None = None) -> list[Operation]:
+    """The operations that may have happened; a read that gave nothing back is left out."""
+    return [
+        one
+        for one, words in zip(done, asked or done, strict=True)
+        if one.outcome is not Outcome.FAIL and not (words.f == "read" and one.outcome is not Outcome.OK)
+    ]
+
+
+def _micro_operations(one: Operation) -> list[tuple[bool, Any, Any]]:
+    """(whether it writes, key, value) of each in a transaction. Raises TextError."""
+    found: list[tuple[bool, Any, Any]] = []
+    for mop in one.value if isinstance(one.value, tuple) else (one.value,):
+        match mop:
+            case (str(f), key, value) if f in _WRITES:
+                found.append((_WRITES[f], key, value))
+            case (str(f), key) if f in _WRITES and not _WRITES[f]:
+                found.append((False, key, None))
+            case _:
+                needs = "[[:r k v] [:w k v] ..]"
+                raise TextError(f"operation {one.at}: :txn needs {needs}, not {spelt(one.value):.40}")
+    return found
 
 
 @dataclass(slots=True)
@@ -228,55 +240,68 @@ class Numbers:
     _ids: dict[Hashable, int] = field(default_factory=dict)
 
     def of(self, value: Any) -> int:
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62:
+        if isinstance(value, int) and 0 <= value < 1 << 62:
             return value
-        key = frozen(value)
-        if key not in self._ids:
-            self._ids[key] = -1 - len(self._ids)
-            self.names[self._ids[key]] = value
-        return self._ids[key]
+        if value not in self._ids:
+            self._ids[value] = -1 - len(self._ids)
+            self.names[self._ids[value]] = value
+        return self._ids[value]
 
 
-def transactions(
-    operations: Iterable[Operation], model: str
-) -> tuple[Transactions, Mapping[int, Any], list[Done]]:
-    """The transactions for Elle, the keys and values behind negative numbers, and the operation of each
-    transaction. Raises TextError."""
-    builder = TransactionsBuilder()
-    numbers = Numbers()
-    done = list(paired(operations))
-    for one in done:
-        if not isinstance(one.value, list):
-            raise TextError(
-                f"operation {one.at}: a transaction's value is a list of [f k v], not {one.value!r:.40}"
-            )
-        mops = [_micro(one, mop, model, numbers.of) for mop in one.value]
-        builder.add(one.process, one.inv, one.ret, one.outcome, mops)
-    return builder.build(), numbers.names, done
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Transactions for Elle."""
+
+    transactions: Transactions
+    names: Mapping[int, Any]
+    """The keys and values behind negative numbers."""
+    done: Sequence[Operation]
+    """The operation of each transaction."""
+    mops: Sequence[Sequence[tuple[Act, Any, Any]]]
+    """Of each transaction: what it does, key, value."""
+    foreign: Sequence[Operation]
+    """Operations that are no transactions."""
 
 
-def _micro(
-    one: Done, mop: Any, model: str, number: Callable[[Any], int]
-) -> tuple[Act, int, int | list[int] | None]:
+def transactions(operations: Iterable[Operation], model: str) -> Asked:
+    """Raises TextError."""
+    builder, numbers = TransactionsBuilder(), Numbers()
+    done: list[Operation] = []
+    every: list[list[tuple[Act, Any, Any]]] = []
+    foreign = []
+    for one in operations:
+        if not _is_transaction(one.value):
+            foreign.append(one)
+            continue
+        mops = [_micro(one, mop, model) for mop in one.value]
+        builder.add(
+            one.process, one.inv, _ret(one), one.outcome, [_numbered(mop, numbers.of) for mop in mops]
+        )
+        done.append(one)
+        every.append(mops)
+    return Asked(builder.build(), numbers.names, done, every, foreign)
+
+
+def _micro(one: Operation, mop: Any, model: str) -> tuple[Act, Any, Any]:
     acts: Mapping[str, Act] = (
         {"append": Act.APPEND, "r": Act.READ_LIST}
         if model == "list-append"
         else {"w": Act.WRITE, "r": Act.READ}
     )
-    if not (isinstance(mop, list) and len(mop) == 3 and mop[0] in acts):
-        raise TextError(f"operation {one.at}: {model} has no micro-operation {mop!r:.40}")
-    act, key, value = acts[mop[0]], number(mop[1]), mop[2]
+    if len(mop) == 2 and mop[0] == "r":
+        mop = (*mop, None)
+    if not (len(mop) == 3 and isinstance(mop[0], str) and mop[0] in acts):
+        raise TextError(f"operation {one.at}: {model} has no micro-operation {spelt(mop):.40}")
+    act, value = acts[mop[0]], mop[2]
+    if act is Act.READ_LIST and not isinstance(value, tuple | None):
+        raise TextError(f"operation {one.at}: a read gives a list, not {spelt(value):.40}")
+    return act, mop[1], value
+
+
+def _numbered(
+    mop: tuple[Act, Any, Any], number: Callable[[Any], int]
+) -> tuple[Act, int, int | list[int] | None]:
+    act, key, value = mop
     if value is None:
-        return act, key, None
-    if act is Act.READ_LIST and not isinstance(value, list):
-        raise TextError(f"operation {one.at}: a read gives a list, not {value!r:.40}")
-    return act, key, [number(each) for each in value] if act is Act.READ_LIST else number(value)
-
-
-def frozen(value: Any) -> Hashable:
-    """The same value as a key."""
-    if isinstance(value, list):
-        return tuple(frozen(each) for each in value)
-    if isinstance(value, dict):
-        return tuple(sorted((str(k), frozen(v)) for k, v in value.items()))
-    return value if isinstance(value, Hashable) else str(value)
+        return act, number(key), None
+    return act, number(key), [number(each) for each in value] if act is Act.READ_LIST else number(value)

@@ -1,10 +1,9 @@
 """A reader of EDN, a line at a time: what Jepsen's store prints, at the speed a long history needs.
 
-Keywords and symbols become strings without colon, vectors, lists and sets become lists, maps dicts. Tags are
-passed over: ``#jepsen.history.Op{...}`` is the map in it, ``#inst "..."`` the string, ``#error {...}`` a map;
-so any record or exception that is printed readably can be read. Characters are strings, ratios and decimals
-floats. Where a file is one vector or list, its items are given one by one, so memory does not grow with the
-file.
+Values are those of wrackline.values. Tags are passed over: ``#jepsen.history.Op{...}`` is the map in it,
+``#inst "..."`` the string, ``#error {...}`` a map; so any record or exception that is printed readably can be
+read. Symbols are keywords, characters strings, ratios and decimals floats. Where a file is one vector or
+list, its items are given one by one, so memory does not grow with the file.
 
 The usual library makes four thousand operations a second and stops at tags it does not know; this makes fifty
 thousand.
@@ -16,6 +15,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, Final
+
+from wrackline.values import DEEPEST, FALSE, TRUE, Keyword, Map, NestedTooDeep, Text, real
 
 _TOKEN: Final = re.compile(
     r'"(?:[^"\\]|\\.)*"|[\[\](){}]|#\{|#_|;[^\n]*|\\(?:u[0-9a-fA-F]{4}|[A-Za-z]+|.)|[^\s,\[\](){}";\\]+|["\\]',
@@ -32,8 +33,8 @@ _CHARACTERS: Final = {
     "backspace": "\b",
 }
 _WORDS: Final[dict[str, Any]] = {
-    "nil": None, "true": True, "false": False,
-    "##NaN": float("nan"), "##Inf": float("inf"), "##-Inf": float("-inf"),
+    "nil": None, "true": TRUE, "false": FALSE,
+    "##NaN": real(float("nan")), "##Inf": float("inf"), "##-Inf": float("-inf"),
 }  # fmt: skip
 _OPENS: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}
 _CLOSES: Final = frozenset("])}")
@@ -51,7 +52,8 @@ class EdnError(ValueError):
 
 
 def forms(lines: Iterable[str]) -> Iterator[Any]:
-    """The top-level forms of a text, or the items of the one vector or list that it is. Raises EdnError."""
+    """The top-level forms of a text, or the items of the one vector or list that it is. Raises EdnError,
+    NestedTooDeep."""
     reader = _Reader()
     pending, began = "", 0
     for number, line in enumerate(lines, 1):
@@ -81,19 +83,22 @@ class _Reader:
         self._discards = 0
         self._top: list[Any] = []
         """Discards that wait for a form at the top."""
+        self._keywords: dict[str, Keyword] = {}
 
     def take(self, tokens: Iterable[str], line: int) -> Iterator[Any]:
         self._line = line
-        opened = self._open
+        opened, keywords = self._open, self._keywords
         for token in tokens:
             first = token[0]
             if first == ":":
-                value: Any = token[1:]
+                value: Any = keywords.get(token) or keywords.setdefault(token, Keyword(token[1:]))
             elif token in _OPENS:
                 if not opened and not self._began and token in "[(":
                     self._inside = _OPENS[token]
                 else:
                     opened.append((token, [], line))
+                    if len(opened) > DEEPEST:
+                        raise NestedTooDeep
                 self._began = True
                 continue
             elif first in _CLOSES:
@@ -132,33 +137,28 @@ class _Reader:
         opener, items, line = self._open.pop()
         if _OPENS[opener] != token:
             raise EdnError(self._line, f"{token} where {_OPENS[opener]} must close what line {line} opens")
+        if opener == "#{":
+            return frozenset(items)
         if opener != "{":
-            return items
+            return tuple(items)
         if len(items) % 2:
             raise EdnError(self._line, f"a map with {len(items)} forms: keys and values must come in pairs")
-        try:
-            return dict(zip(items[::2], items[1::2], strict=True))
-        except TypeError:  # a key that is a collection
-            return {
-                key if isinstance(key, str | int | float | None) else str(key): value
-                for key, value in zip(items[::2], items[1::2], strict=True)
-            }
+        return Map(zip(items[::2], items[1::2], strict=True))
 
     def _atom(self, token: str) -> Any:
         first = token[0]
         if first == '"':
             text = token[1:-1]
-            return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+            return Text(_ESCAPE.sub(_unescaped, text) if "\\" in text else text)
         if first in "-+0123456789":
             return _number(token)
         if first == "\\":
             if len(token) == 1:
                 raise EdnError(self._line, "a backslash that stands alone")
             name = token[1:]
-            return (
-                chr(int(name[1:], 16)) if len(name) == 5 and name[0] == "u" else _CHARACTERS.get(name, name)
-            )
-        return _WORDS.get(token, token)
+            coded = len(name) == 5 and name[0] == "u"
+            return Text(chr(int(name[1:], 16)) if coded else _CHARACTERS.get(name, name))
+        return _WORDS[token] if token in _WORDS else Keyword(token)
 
     def end(self) -> None:
         if self._open or self._inside:
@@ -169,15 +169,15 @@ class _Reader:
 def _number(token: str) -> Any:
     """A number, or the symbol that begins like one."""
     readings: tuple[Callable[[str], Any], ...] = (
-        int, float, lambda text: int(text.removesuffix("N")), lambda text: float(text.removesuffix("M")),
-        lambda text: float(Fraction(text)),
+        int, lambda text: real(float(text)), lambda text: int(text.removesuffix("N")),
+        lambda text: real(float(text.removesuffix("M"))), lambda text: real(float(Fraction(text))),
     )  # fmt: skip
     for reading in readings:
         try:
             return reading(token)
         except (ValueError, ZeroDivisionError):
             continue
-    return token
+    return Keyword(token)
 
 
 def _unescaped(found: re.Match[str]) -> str:

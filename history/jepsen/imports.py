@@ -38,13 +38,14 @@ import contextlib
 import datetime
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from wrackline.history.files import write_history
 from wrackline.history.jepsen.operations import TOPIC, Reader
-from wrackline.history.jepsen.text import Operation, read
+from wrackline.history.jepsen.ops import Op, read_in_order
 from wrackline.history.model import RunInfo, TopicInfo
 
 
@@ -68,9 +69,7 @@ def import_history(
     path: Path, results: Path, settings: Settings, progress: Callable[[int], None] = lambda _done: None
 ) -> Path:
     """The new run's directory. Raises ImportFailed, TextError, OSError."""
-    reader = Reader()
-    for at, operation in enumerate(read(path, progress), 1):
-        _take(reader, operation, f"{path}, operation {at}")
+    reader = read_in_order(path, partial(_taken, path=path), progress)
     if not any(event.f in ("send", "poll") for event in reader.events):
         raise ImportFailed(
             f"{path}: no :send, :poll or :txn in it; only histories of Jepsen's Kafka and queue workloads "
@@ -90,14 +89,17 @@ def import_history(
     return run_dir
 
 
-def _take(reader: Reader, operation: Operation, where: str) -> None:
-    try:
-        reader.take(operation)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
-        raise ImportFailed(
-            f"{where}: no operation of Jepsen's Kafka or queue workload "
-            f"({type(wrong).__name__}: {wrong}): {str(operation)[:100]}"
-        ) from wrong
+def _taken(events: Iterator[Op], path: Path) -> Reader:
+    reader = Reader()
+    for one in events:
+        try:
+            reader.take(one)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
+            raise ImportFailed(
+                f"{path}, operation {one.at}: no operation of Jepsen's Kafka or queue workload "
+                f"({type(wrong).__name__}: {wrong}): {str(one.said)[:100]}"
+            ) from wrong
+    return reader
 
 
 def _info(path: Path, settings: Settings, reader: Reader) -> RunInfo:

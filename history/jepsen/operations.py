@@ -12,6 +12,7 @@ from typing import Any
 from wrackline.history.jepsen.consumers import Consumer, ours_in
 from wrackline.history.jepsen.faults import Faults
 from wrackline.history.jepsen.observed import Observed
+from wrackline.history.jepsen.ops import NamedProcess, Op
 from wrackline.history.jepsen.text import Operation
 from wrackline.history.labels import CONSUMERS, NUMBERED_FROM
 from wrackline.history.model import (
@@ -25,6 +26,7 @@ from wrackline.history.model import (
     Record,
     Type,
 )
+from wrackline.values import FALSE, TRUE, key_of
 
 TOPIC = "key"
 MAX_KEY = 1 << 20
@@ -60,17 +62,19 @@ class Reader:
     transactions: int = 0
     began: bool = False
 
-    def take(self, op: Operation) -> None:
-        self.time_ns = max(self.time_ns, int(op.get("time") or 0))
+    def take(self, one: Op) -> None:
+        op, process, f, kind = one.said, one.process, one.f, one.type
+        self.time_ns = max(self.time_ns, one.time_ns or 0)
         if not self.began:
             self.began = True
             self.add(Event(CONTROL, Type.INFO, "phase", extra={"phase": "main"}))
-        process, f, kind = op["process"], str(op["f"]), Type(op["type"])
-        if process == "nemesis":
+        if process is None:
             for row in self.faults.take(f, op):
                 self.add(row)
-        elif not isinstance(process, int):
-            raise ValueError(f"process {process!r}")
+        elif isinstance(process, NamedProcess):
+            raise ValueError(
+                f"process {process!s:.40} is no number, which a process has that is replaced by another"
+            )
         elif f in _OPERATIONS:
             self._invoke(process, op) if kind is Type.INVOKE else self._complete(process, op, kind)
         elif f == "assign":
@@ -90,9 +94,8 @@ class Reader:
         self.events.append(dataclasses.replace(event, time_ns=self.time_ns))
 
     def key(self, name: Any) -> int:
-        """The partition that stands for a key. JSON turns integer keys of maps into strings."""
-        if isinstance(name, str) and name.lstrip("-").isdigit():
-            name = int(name)
+        """The partition that stands for a key."""
+        name = key_of(name)
         if name not in self.keys:
             whole = isinstance(name, int) and 0 <= name < MAX_KEY and name not in self.keys.values()
             self.keys[name] = name if whole else max(self.keys.values(), default=-1) + 1
@@ -100,11 +103,11 @@ class Reader:
 
     def value(self, key: int, original: Any) -> int:
         """The value that stands for one of Jepsen's, which are unique by key only."""
-        if original in (CORRUPT, FOREIGN) and not isinstance(original, float):
+        if original in (CORRUPT, FOREIGN):
             return int(original)  # of an exported history of ours; Jepsen's values are never negative
-        if isinstance(original, int) and not isinstance(original, bool) and 0 <= original < 1 << 32:
+        if isinstance(original, int) and 0 <= original < 1 << 32:
             return key << 32 | original
-        name = (key, repr(original))
+        name = (key, original)
         return self.numbers.setdefault(name, NUMBERED_FROM + len(self.numbers))
 
     # --- sends and polls
@@ -125,10 +128,10 @@ class Reader:
         """Its number. Jepsen gives an operation several sends or polls in a test of transactions only; an
         exported history of ours says itself what is one."""
         txn = op.get("txn")
-        if isinstance(txn, int) and not isinstance(txn, bool):
+        if isinstance(txn, int):
             self.transactions = max(self.transactions, txn + 1)
             return txn
-        if txn is False or (op["f"] != "txn" and len(op["value"]) < 2):
+        if txn is FALSE or (op["f"] != "txn" and len(op["value"]) < 2):
             return None
         self.transactions += 1
         return self.transactions - 1
@@ -158,7 +161,7 @@ class Reader:
     def _sent(self, mop: Sequence[Any], kind: Type) -> Record:
         """``[:send k v]`` or, completed, ``[:send k [offset v]]``."""
         key, content = self.key(mop[1]), mop[2]
-        offset, value = content if isinstance(content, list) else (None, content)
+        offset, value = content if isinstance(content, tuple) else (None, content)
         unknown = ACKED_WITHOUT_OFFSET if kind is Type.OK else UNKNOWN
         return Record(key, unknown if offset is None else int(offset), self.value(key, value))
 
@@ -223,7 +226,7 @@ class Reader:
         known = None
         if isinstance(op.get("positions"), Mapping):  # of an exported history of ours
             known = {self.key(key): int(at) for key, at in op["positions"].items()}
-        extra = who.after(wanted, begin=op.get("seek-to-beginning?") is True, known=known)
+        extra = who.after(wanted, begin=op.get("seek-to-beginning?") is TRUE, known=known)
         self.add(Event(consumer, kind, "assign", topic=TOPIC, extra=extra | ours_in(op)))
         if kind is Type.OK:
             who.assign(extra)

@@ -1,65 +1,59 @@
 """EDN and JSON as Jepsen writes them: operations in, operations out.
 
-An operation is a plain dict here: keys and keywords are strings (``"type": "ok"``), a process is an int or
-``"nemesis"``, vectors are lists, sets are lists.
+An operation that is read is a ``Map`` (wrackline.values); one that is written is a plain dict, whose keys are
+strings and whose keywords are ``Keyword``.
 """
 
 from __future__ import annotations
 
 import gzip
 import itertools
+import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from io import BufferedIOBase
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import orjson
 
 from wrackline.history.files import whole_file
 from wrackline.history.jepsen.edn import EdnError, forms
+from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, value_of
 
 Operation = dict[str, Any]
 
 PROGRESS = 2000
-DEEPEST = 100
-"""Levels of vectors and maps in one operation; Jepsen's have six or so."""
 _EXPECTED = "a history.edn of Jepsen's store was expected"
 _NOT_EDN = "an EDN history must not end in .json"
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_GZIP = b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_LONG = re.compile(rb"\d{20}")
+"""orjson reads an integer beyond 64 bits as a float, which has no room for all of its digits."""
+_SPACE = re.compile(r"[\s,]*")
 
 
 class TextError(Exception):
     """The file is not what its ending says. One line: where, what, how to mend it."""
 
 
-class Keyword(str):
-    """A word that is written as a keyword in EDN (``:ok``) and as a string in JSON."""
-
-    __slots__ = ()
-
-
 def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> Iterator[Operation]:
     """The operations of a history file, in its order. ``progress`` is called with how many were read.
 
-    ``.json`` holds one array or one object a line; anything else is read as EDN: one vector, or maps one
-    after another. Either may be compressed (``.gz``). Raises TextError, OSError."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    zipped = suffixes[-1:] == [".gz"]
-    json = (suffixes[:-1] if zipped else suffixes)[-1:] in ([".json"], [".jsonl"])
+    ``.json`` and ``.jsonl`` hold one array, or objects one after another; anything else is read as EDN: one
+    vector, or maps one after another. What is compressed with gzip is known by its content. Raises TextError,
+    OSError."""
+    json_ = path.name.lower().removesuffix(".gz").endswith((".json", ".jsonl"))
     try:
-        with gzip.open(path, "rb") if zipped else path.open("rb") as file:
-            operations = _read_json(file, path) if json else _read_edn(file, path)
+        with path.open("rb") as raw:
+            file = _unpacked(raw, path)
+            operations = _read_json(file, path) if json_ else _read_edn(file, path)
             for done, operation in enumerate(operations, 1):
-                if _deeper(operation, DEEPEST):
-                    raise TextError(
-                        f"{path}: item {done} is nested more than {DEEPEST} deep; that is no operation"
-                    )
-                if not isinstance(operation, dict):
-                    raise TextError(
-                        f"{path}: item {done} is no operation (a map with :type, :f, :process) but "
-                        f"{operation!r:.60}"
-                    )
+                if not isinstance(operation, Map):
+                    raise TextError(f"{path}: item {done} {_no_operation(operation)}")
                 yield operation
                 if done % PROGRESS == 0:
                     progress(done)
@@ -71,42 +65,82 @@ def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> It
             "history.edn, not "
             "test.jepsen"
         ) from wrong
+    except NestedTooDeep as wrong:
+        raise TextError(f"{path}: nested more than {DEEPEST} deep; that is no operation") from wrong
 
 
-def _deeper(value: Any, most: int) -> bool:
-    """Without recursion, which is what this protects."""
-    level = [value]
-    for _ in range(most):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, (dict, list))
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return False
-    return True
+def _no_operation(item: Any) -> str:
+    return f"is no operation (a map with :type, :f, :process) but {item!r:.60}"
 
 
-def _read_json(file: BufferedIOBase, path: Path) -> Iterator[Any]:
+def _unpacked(raw: BufferedReader, path: Path) -> BinaryIO:
+    """The text behind gzip and a byte order mark."""
+    file = cast(BufferedReader, gzip.GzipFile(fileobj=raw)) if raw.peek(2)[:2] == _GZIP else raw
+    begin = file.peek(3)[:3]
+    if begin[:2] in _UTF16:
+        raise TextError(
+            f"{path}: UTF-16, which nobody reads here; write it as UTF-8: iconv -f UTF-16 -t UTF-8"
+        )
+    if begin == _MARK:
+        file.read(3)
+    return file
+
+
+def _read_json(file: BinaryIO, path: Path) -> Iterator[Any]:
     text = file.read()
     if not text.strip():
         raise TextError(f"{path}: empty; {_EXPECTED}")
-    try:
-        if text.lstrip()[:1] == b"[":
-            yield from orjson.loads(text)
-        else:
-            for at, line in enumerate(text.splitlines(), 1):
-                if line.strip():
-                    try:
-                        yield orjson.loads(line)
-                    except orjson.JSONDecodeError as wrong:
-                        raise TextError(f"{path}, line {at}: no JSON ({wrong}); {_NOT_EDN}") from wrong
-    except orjson.JSONDecodeError as wrong:
-        raise TextError(f"{path}: no JSON ({wrong}); {_NOT_EDN}") from wrong
+    if text.lstrip()[:1] == b"[":
+        try:
+            found = _from_json(text)
+        except ValueError as wrong:
+            raise TextError(f"{path}: no JSON ({wrong}); {_NOT_EDN}") from wrong
+        yield from found
+        return
+    for at, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                found = _from_json(line)
+            except ValueError as wrong:
+                if at == 1 or line.strip() == b"{":
+                    yield from _one_after_another(text, path)
+                    return
+                raise TextError(f"{path}, line {at}: no JSON ({wrong}); {_NOT_EDN}") from wrong
+            yield found
 
 
-def _read_edn(file: BufferedIOBase, path: Path) -> Iterator[Any]:
+def _from_json(text: bytes) -> Any:
+    """Raises ValueError, NestedTooDeep."""
+    if _LONG.search(text):
+        return value_of(json.loads(text, parse_constant=_refuse_constant))
+    return value_of(orjson.loads(text))
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _one_after_another(text: bytes, path: Path) -> Iterator[Any]:
+    """Objects over several lines each."""
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    whole = text.decode("utf-8")
+    at = 0
+    while (at := _space(whole, at)) < len(whole):
+        try:
+            found, at = decoder.raw_decode(whole, at)
+        except ValueError as wrong:
+            where = wrong.pos if isinstance(wrong, json.JSONDecodeError) else at
+            line = 1 + whole.count("\n", 0, where)
+            raise TextError(f"{path}, line {line}: no JSON ({wrong}); {_NOT_EDN}") from wrong
+        yield value_of(found)
+
+
+def _space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _read_edn(file: BinaryIO, path: Path) -> Iterator[Any]:
     any_ = False
     try:
         for form in forms(line.decode("utf-8") for line in file):
@@ -124,7 +158,7 @@ def to_edn(value: Any) -> str:
     match value:
         case None:
             return "nil"
-        case bool():
+        case bool() | Truth():
             return "true" if value else "false"
         case Keyword():
             return f":{value}"
@@ -137,6 +171,8 @@ def to_edn(value: Any) -> str:
             return "{" + inside + "}"
         case list() | tuple():
             return "[" + " ".join(to_edn(item) for item in value) + "]"
+        case frozenset():
+            return "#{" + " ".join(sorted(map(to_edn, value))) + "}"
     raise TypeError(f"no EDN for {type(value).__name__}")
 
 

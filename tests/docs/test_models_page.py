@@ -12,10 +12,9 @@ import pytest
 from tests.docs.pages import Page
 from wrackline.checkers.exact.search import Answer, search
 from wrackline.checkers.models import known, load
-from wrackline.checkers.models.protocol import Operation, Outcome
+from wrackline.checkers.models.protocol import Operation
 from wrackline.harness.cli.main import main
-from wrackline.harness.jepsen.object_histories import NEVER, paired
-from wrackline.history.jepsen.text import read
+from wrackline.harness.jepsen.operations import read_operations
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/models.md").read_text()
@@ -31,14 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def theatre(history: Path) -> list[Operation]:
-    return [
-        Operation(
-            *(one.process, one.f, one.value, one.value, one.inv),
-            None if one.ret == NEVER else one.ret,
-            Outcome[one.outcome.name],
-        )
-        for one in paired(read(history))
-    ]
+    return list(read_operations(history).done)
 
 
 def test_two_clients_cannot_have_the_last_seats(folder: Path) -> None:

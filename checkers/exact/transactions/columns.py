@@ -9,15 +9,14 @@ from enum import IntEnum
 import numpy as np
 
 from wrackline.checkers.exact.operations import Ints
+from wrackline.checkers.models.protocol import Outcome
 
 NIL = int(np.iinfo(np.int64).min)
 """``a`` of what is not known, and of a register or a list that was read and holds nothing."""
 
 
-class Outcome(IntEnum):
-    OK = 0
-    FAIL = 1
-    INFO = 2
+OUTCOMES = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
+"""Their numbers are their places."""
 
 
 class Act(IntEnum):
@@ -78,7 +77,7 @@ class TransactionsBuilder:
                     begin = len(self._flat)
                     self._flat += value
                     self._mops.append((act, key, begin, len(self._flat)))
-        self._txns.append((inv, ret, process, outcome))
+        self._txns.append((inv, ret, process, OUTCOMES.index(outcome)))
         self._starts.append(len(self._mops))
 
     def build(self) -> Transactions:

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from wrackline.checkers.exact.transactions.answers import Case, Edge, operation
-from wrackline.checkers.exact.transactions.columns import Outcome
 from wrackline.checkers.exact.transactions.rows import Txn
+from wrackline.checkers.models.protocol import Outcome
 
 _Elements = tuple[int, ...]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wrackline.checkers.exact.transactions.answers import Case, operation
-from wrackline.checkers.exact.transactions.columns import NIL, Outcome
+from wrackline.checkers.exact.transactions.columns import NIL
 from wrackline.checkers.exact.transactions.rows import Mop, Txn
+from wrackline.checkers.models.protocol import Outcome
 
 FIRST = -1
 """The writer of what a register holds at first, nil."""

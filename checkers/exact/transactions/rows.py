@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wrackline.checkers.exact.transactions.columns import NIL, Act, Outcome, Transactions
+from wrackline.checkers.exact.transactions.columns import NIL, OUTCOMES, Act, Transactions
+from wrackline.checkers.models.protocol import Outcome
 
 
 class Mop(NamedTuple):
@@ -49,7 +50,7 @@ def rows(history: Transactions) -> list[Txn]:
         strict=True,
     )
     return [
-        Txn(row, process, inv, ret, Outcome(outcome), tuple(mops[starts[row] : starts[row + 1]]))
+        Txn(row, process, inv, ret, OUTCOMES[outcome], tuple(mops[starts[row] : starts[row + 1]]))
         for row, (process, inv, ret, outcome) in enumerate(heads)
     ]
 

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wrackline.history import history_files
-from wrackline.history.jepsen.text import Keyword, Operation
+from wrackline.history.jepsen.text import Operation
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, NEMESIS
+from wrackline.values import Keyword
 
 Row = Mapping[str, Any]
 Place = tuple[str, int]

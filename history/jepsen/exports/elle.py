@@ -36,8 +36,9 @@ from wrackline.history.jepsen.exports.common import (
     outcome_of,
     txn,
 )
-from wrackline.history.jepsen.text import Keyword, Operation
+from wrackline.history.jepsen.text import Operation
 from wrackline.history.model import parts_of
+from wrackline.values import Keyword
 
 WRITES = 64
 """A key is not written to more often, since each read of a list repeats it."""

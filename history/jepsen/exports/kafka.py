@@ -9,8 +9,9 @@ import orjson
 
 from wrackline.history.jepsen.consumers import ours_out
 from wrackline.history.jepsen.exports.common import READ_BY_POLL, Keys, Row, extra_of
-from wrackline.history.jepsen.text import Keyword, Operation
+from wrackline.history.jepsen.text import Operation
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, NEMESIS
+from wrackline.values import Keyword
 
 FAULT_WORDS = ("id", "phase", "targets", "role", "proved", "proof", "restored", "lossy")
 """What an operation of the nemesis says of a fault."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from wrackline.history.jepsen.exports.common import READ_BY_POLL, Keys, Processes, Row, outcome_of
-from wrackline.history.jepsen.text import Keyword, Operation
+from wrackline.history.jepsen.text import Operation
 from wrackline.history.model import MARKER, parts_of
+from wrackline.values import Keyword
 
 
 def log(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:

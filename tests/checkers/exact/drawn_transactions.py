@@ -1,7 +1,8 @@
 """Transactions over registers or lists as a store would have done them, and an oracle for few of them.
 
-A store is one class: how it reads and when its writes count. ``Serial`` is right; each other one is wrong in a way
-that people have met. The oracle tries every order, and shares no line with what it judges.
+A store is one function: what a transaction reads, and what its writes lead to. ``serial`` is right; each
+other one is wrong in a way that people have met. The oracle tries every order, and shares no line with what
+it judges.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from itertools import combinations
 from typing import Any
 
 from wrackline.checkers.exact.operations import NEVER
-from wrackline.checkers.exact.transactions.columns import Act, Outcome, Transactions, TransactionsBuilder
+from wrackline.checkers.exact.transactions.columns import Act, Transactions, TransactionsBuilder
+from wrackline.checkers.models.protocol import Outcome
 
 LIST, REGISTERS = "list-append", "rw-register"
 
@@ -102,7 +104,7 @@ STORES: dict[str, Commit] = {
 
 
 def draw(rng: random.Random, shape: Shape, commit: Commit) -> list[Drawn]:
-    """Clients take turns at random: one of them begins, one has its transaction take effect, one is answered."""
+    """Clients take turns at random: one begins, the transaction of one takes effect, one is answered."""
     done: list[Drawn] = []
     past: list[Store] = [{}]
     open_ones: list[list[Any]] = []
@@ -171,7 +173,11 @@ def columns(history: list[Drawn], model: str) -> Transactions:
     for one in history:
         mops = []
         for writes, key, value in one.mops:
-            act = (Act.APPEND if writes else Act.READ_LIST) if model == LIST else (Act.WRITE if writes else Act.READ)
+            act = (
+                (Act.APPEND if writes else Act.READ_LIST)
+                if model == LIST
+                else (Act.WRITE if writes else Act.READ)
+            )
             mops.append((act, key, value))
         found.add(one.process, one.inv, one.ret, one.outcome, mops)
     return found.build()

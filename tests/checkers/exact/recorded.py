@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from wrackline.checkers.models import Operation, Outcome
-from wrackline.harness.jepsen.object_histories import NEVER, paired
-from wrackline.history.jepsen.text import read
+from wrackline.harness.jepsen.operations import paired
+from wrackline.history.jepsen.edn import forms
+from wrackline.history.jepsen.ops import typed
 
 _ETCD = re.compile(r"INFO\s+jepsen\.util\s+-\s+(\d+)\s+:(\w+)\s+:(\w+)\s+(.*)")
 _KV = re.compile(r'\{:process (\d+), :type :(\w+), :f :(\w+), :key "(.*)", :value (?:nil|"(.*)")\}')
@@ -44,15 +45,10 @@ def of_knossos(folder: Path) -> Iterator[tuple[Recorded, str]]:
     one whose value is not known, so these are left out."""
     for path in sorted(folder.glob("*/*/*.edn")):
         model, kind = path.parts[-3:-1]
-        forms = (one for form in read(path) for one in (form if isinstance(form, list) else [form]))
+        with path.open() as lines:
+            said = [one for form in forms(lines) for one in (form if isinstance(form, tuple) else (form,))]
         operations = tuple(
-            Operation(
-                *(one.process, one.f, one.argument, one.value if one.outcome.name == "OK" else None, one.inv),
-                None if one.ret == NEVER else one.ret,
-                Outcome[one.outcome.name],
-            )
-            for one in paired(forms)
-            if one.f != "read" or one.value is not None
+            one for one in paired(typed(said)).done if one.f != "read" or one.value is not None
         )
         settings = {} if model == "mutex" else {"initial": 0}
         yield Recorded(path.stem, model, settings, operations), "valid" if kind == "good" else "invalid"

@@ -9,11 +9,12 @@ import pytest
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.answers import Judgement, State
 from wrackline.checkers.jvm.bridge import Bridge
-from wrackline.checkers.jvm.calls import Calls, Outcome
+from wrackline.checkers.jvm.calls import Calls
 from wrackline.checkers.models.loading import load
+from wrackline.checkers.models.protocol import Operation
 from wrackline.harness.check.answers import Verdict
 from wrackline.harness.check.objects import Asking, Limits, decide
-from wrackline.harness.jepsen.object_histories import Done, Subject
+from wrackline.harness.jepsen.object_histories import Subject
 
 
 class Referee:
@@ -29,13 +30,13 @@ class Referee:
 
 def verdict(read: int, says: Judgement, by: str = "both") -> Verdict:
     done = [
-        Done(0, "write", 1, 1, 2, Outcome.OK, 1, 1),
-        Done(0, "read", read, 3, 4, Outcome.OK, 3, None),
+        Operation(0, "write", 1, 1, 1, 2, at=1, until=2),
+        Operation(0, "read", None, read, 3, 4, at=3, until=4),
     ]
     referee = cast(Bridge, Referee(says))
     model, limits = load("register"), Limits(5, 1 << 28)
     asking = Asking("register", model, by, None, False, limits, lambda: referee, lambda _line: None)
-    [found] = decide(Subject(None, done), asking)
+    [found] = decide(Subject(None, done, done), asking)
     return found
 
 

@@ -65,7 +65,7 @@ def test_independent_keys_are_objects_of_their_own(tmp_path: Path) -> None:
         (
             "{:process 0 :type :invoke :f :poll :value [[:poll]]}\n{:process 0 :type :ok :f :poll :value "
             "[[:poll {}]]}",
-            "operation 1: a register or queue has no :poll, only :write, :enqueue, :read, :dequeue",
+            "operation 1: register has no :poll, only :write, :read",
         ),
         (
             "{:process 0 :type :ok :f :read :value 1}",
@@ -319,7 +319,8 @@ DEEP = "[" * 150 + "]" * 150
 @pytest.mark.parametrize(
     ("model", "content", "said"),
     [
-        ("register", b"\xff\xfe\x00", "is no UTF-8"),
+        ("register", b"\xff\xfe\x00", "UTF-16"),
+        ("register", b"{:a \xff}", "is no UTF-8"),
         ("register", b"[" * 100_000 + b"]" * 100_000, "nested"),
         ("register", f"{{:process 0 :type :invoke :f :write :value {DEEP}}}".encode(), "nested"),
         (

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 from wrackline.checkers.jvm.classpath import available
 from wrackline.harness.check.answers import shown
 from wrackline.harness.cli.check import check_command
-from wrackline.history.jepsen.text import Keyword, Operation, write
+from wrackline.history.jepsen.text import Operation, write
+from wrackline.values import Keyword
 
 Words = list[tuple[int, str, str, Any]]
 """(process, type, f, value)."""
@@ -103,11 +104,11 @@ def test_a_record_of_an_ok_send_without_an_offset_of_its_own_is_of_unknown_outco
         ([], "there is no operation of a client in it; nothing to judge"),
         (done(0, "write", 1), "operation 1: a log has no :write, only :append, :read, :end"),
         (done(0, "append", [-1, 7], 7), "operation 1: an offset is a number from 0 on, not -1"),
-        (done(0, "append", [1, 2, 3], 7), "operation 1: a record is [offset value], not [1, 2, 3]"),
+        (done(0, "append", [1, 2, 3], 7), "operation 1: a record is [offset value], not [1 2 3]"),
         (done(0, "read", 7), "operation 1: a read gives [[offset value] ...], not 7"),
         (
             done(0, "send", [["sent", 1, 7]]),
-            "operation 1: no [:send k v] and no [:poll ..] but ['sent', 1, 7]",
+            "operation 1: no [:send k v] and no [:poll ..] but [sent 1 7]",
         ),
     ],
 )

@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrackline.history.jepsen.text import Keyword, TextError, read, write
+from wrackline.history.jepsen.text import TextError, read, write
+from wrackline.values import Keyword, value_of
 
 OP = {
     "index": 0,
     "type": "ok",
     "process": 3,
     "f": "poll",
-    "value": [["poll", {0: [[12, 45]]}]],
+    "value": (("poll", {0: ((12, 45),)}),),
     "error": None,
 }
 
@@ -89,4 +90,4 @@ def test_what_is_written_is_read_again(
     said = [{**op, "type": Keyword(str(op["type"]))} for op in ops]
     assert write(said, path, "edn") == len(ops)
     if ops:
-        assert list(read(path)) == ops
+        assert list(read(path)) == list(value_of(ops))
