@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -28,7 +28,8 @@ class Drawn:
     """[writes, key, value]; of a list that is read, a tuple."""
     ret: int = NEVER
     outcome: Outcome = Outcome.INFO
-    at: dict[int, int] = field(default_factory=dict)
+    began: int = 0
+    """How many states there had been when it was invoked."""
 
 
 @dataclass(slots=True)
@@ -98,8 +99,23 @@ def uncommitted(rng: random.Random, past: list[Store], one: Drawn, model: str) -
     return now
 
 
+def snapshot(rng: random.Random, past: list[Store], one: Drawn, model: str, begun: int = 0) -> Store:
+    """Snapshot isolation: an old state is read, but none since which its own keys were written."""
+    for at in range(len(past) - 1, begun, -1):
+        if any(past[at].get(key) != past[at - 1].get(key) for writes, key, _ in one.mops if writes):
+            begun = at
+            break
+    return carry_out(past[rng.randrange(begun, len(past))], past[-1], one, model)
+
+
+def strong_snapshot(rng: random.Random, past: list[Store], one: Drawn, model: str) -> Store:
+    """The state that is read is none from before its invocation: write skew."""
+    return snapshot(rng, past, one, model, one.began - 1)
+
+
 STORES: dict[str, Commit] = {
-    one.__name__: one for one in (serial, stale, read_only_stale, skewed, uncommitted)
+    one.__name__: one
+    for one in (serial, stale, read_only_stale, skewed, uncommitted, snapshot, strong_snapshot)
 }
 
 
@@ -119,7 +135,7 @@ def draw(rng: random.Random, shape: Shape, commit: Commit) -> list[Drawn]:
                 value += 1
                 writes = rng.random() < 0.5
                 mops.append([writes, rng.randrange(shape.keys), value if writes else None])
-            one = Drawn(rng.choice(free), clock, mops)
+            one = Drawn(rng.choice(free), clock, mops, began=len(past))
             done.append(one)
             fate = rng.random()
             fails = shape.unknown <= fate < shape.unknown + shape.failed
