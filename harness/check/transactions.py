@@ -79,14 +79,14 @@ def _repeated(key: int, value: int, rows: Sequence[int], asked: Asked, model: st
 
 
 def _stuck(verdict: Verdict, impasse: Impasse, asked: Asked) -> Verdict:
-    named = [asked.done[row] for row in dict.fromkeys([impasse.row, *(row for row, _, _ in impasse.blocked)])]
+    named = [asked.done[row] for row in dict.fromkeys([impasse.row, *(one[0] for one in impasse.blocked)])]
     why = [
-        f"what process {asked.done[reader].process} has yet to read of key {_name(asked, key)} "
-        f"(operation {asked.done[reader].at})"
-        for _, key, reader in impasse.blocked
+        f"{'nil' if held is None else _name(asked, held)} in key {_name(asked, key)}, "
+        f"which process {asked.done[reader].process} has yet to read (operation {asked.done[reader].at})"
+        for _, key, held, reader in impasse.blocked
     ]
     order = tuple(operation(asked.done[row]) for row in impasse.placed)
-    state = State(", ".join(dict.fromkeys(why)), (), tuple(operation(one) for one in named[1:] or named))
+    state = State(", and ".join(dict.fromkeys(why)), (), tuple(operation(one) for one in named[1:] or named))
     return replace(
         verdict,
         stuck=Stuck(operation(named[0]), (state,), order),

@@ -61,8 +61,8 @@ class Impasse:
     """Of the transactions that have no place, the first to complete."""
     placed: tuple[int, ...]
     """The end of the order."""
-    blocked: tuple[tuple[int, int, int], ...]
-    """(a transaction that could be next, a key that it writes, one that has yet to read what it holds)."""
+    blocked: tuple[tuple[int, int, int | None, int], ...]
+    """(a transaction that could be next, a key that it writes, what that holds, who has yet to read this)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,8 +101,8 @@ def assumed_of_keys(level: str) -> tuple[str, ...]:
     """What Elle's rw-register may assume of each key where it is asked about this level: no history of it
     breaks that.
 
-    A transaction that writes what it read wrote the later version, unless dirty writes or reads are allowed
-    (else: a cycle of a wr and a ww edge, G1c). Where a snapshot has all that its session had committed before,
+    A transaction that writes what it read wrote the later version, unless dirty reads are allowed (else: a
+    cycle of a wr and a ww edge, G1c). Where a snapshot has all that its session had committed before,
     versions of a key follow the session's order. That they follow real time (``linearizable-keys?``) would be
     true where everybody's commits are seen, but Elle 0.2.6 finds cycles there that are none."""
     found = [] if level in _UNCOMMITTED else ["wfr-keys?"]

@@ -42,7 +42,8 @@ class Placement:
         self._reads = [
             {key: node[writer] for key, writer in reading.reads[one.row].items()} for one in graph.txns
         ]
-        self._writes = [tuple(reading.writes[one.row]) for one in graph.txns]
+        self._values = [reading.writes[one.row] for one in graph.txns]
+        self._writes = [tuple(values) for values in self._values]
         self._left: dict[tuple[int, int], int] = defaultdict(int)
         """Of (key, who wrote it): how many have yet to read that."""
         for reads in self._reads:
@@ -222,7 +223,8 @@ class Placement:
                 for at, reads in enumerate(self._reads)
                 if reads.get(key) == version and at != node and not self._placed[at]
             )
-            blocked.append((txns[node].row, key, txns[reader].row))
+            held = None if version == FIRST else self._values[version][key]
+            blocked.append((txns[node].row, key, held, txns[reader].row))
         open_ones = [one for at, one in enumerate(txns) if not self._placed[at]]
         return Impasse(
             min(open_ones, key=lambda one: (one.ret, one.inv)).row,

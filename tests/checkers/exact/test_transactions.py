@@ -226,7 +226,7 @@ def test_without_an_order_it_is_told_where_the_search_got_stuck(monkeypatch: pyt
     found = decided(history)
     assert (found.answer, found.searched) == (Answer.INVALID, True)
     assert found.impasse is not None
-    assert (found.impasse.row, found.impasse.placed, found.impasse.blocked) == (1, (0,), ((1, X, 2),))
+    assert (found.impasse.row, found.impasse.placed, found.impasse.blocked) == (1, (0,), ((1, X, 1, 2),))
 
 
 def hard(keys: int) -> list[Drawn]:
