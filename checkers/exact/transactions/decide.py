@@ -18,7 +18,7 @@ from wrackline.checkers.exact.transactions.placement import Limits, Placement
 from wrackline.checkers.exact.transactions.precedence import Precedence
 from wrackline.checkers.exact.transactions.registers import Reading, reading
 from wrackline.checkers.exact.transactions.rows import Txn, rows
-from wrackline.checkers.exact.transactions.saturation import begin, saturate
+from wrackline.checkers.exact.transactions.saturation import add_reads, begin, saturate
 
 LIST, REGISTERS = "list-append", "rw-register"
 NOT_OURS = "our own search decides only whether there is an order of all transactions"
@@ -74,6 +74,7 @@ def _ordered(
         if graph.sorted() is None:
             return _cyclic(graph, level)
         return Decision(Answer.VALID)
+    add_reads(graph, found)
     begin(graph, found)
     if not saturate(graph, found):
         return _cyclic(graph, level)

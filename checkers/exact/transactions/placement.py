@@ -7,6 +7,7 @@ have their place: with c transactions open at once there are at most 2^c of thes
 
 from __future__ import annotations
 
+import random
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -17,10 +18,10 @@ from wrackline.checkers.exact.transactions.answers import Impasse
 from wrackline.checkers.exact.transactions.levels import Order
 from wrackline.checkers.exact.transactions.precedence import Precedence
 from wrackline.checkers.exact.transactions.registers import FIRST, Reading
-from wrackline.checkers.exact.transactions.saturation import MOST_CLOSED, closure
+from wrackline.checkers.exact.transactions.saturation import MOST_CLOSED, closure, windows
 
 _PER_STATE = 120
-"""Bytes of a set that was looked at, beside the words of its bits."""
+"""Bytes of a set that was looked at."""
 _STEPS = 200
 """States between two looks at the clock."""
 _MOST_SHOWN = 12
@@ -56,9 +57,10 @@ class Placement:
             for after in many:
                 self._waits[after] += 1
         self._placed = bytearray(len(graph))
-        self._mask = 0
-        self._first = 0
-        """All before it have their place."""
+        draw = random.Random(0).getrandbits
+        self._names = [draw(128) for _ in graph.txns]
+        self._name = 0
+        """Of the set of those that have their place: two sets share one as good as never."""
         self._ready: set[int] = set()
         self._trail: list[tuple[int, list[int]]] = []
         """(who was placed, what its keys held)."""
@@ -73,22 +75,28 @@ class Placement:
         for at, keys in enumerate(self._writes):
             for key in keys:
                 writers[key].append(at)
-        later = None
-        if len(graph) <= MOST_CLOSED:
-            order = graph.sorted()
-            assert order is not None
-            later, _ = closure(graph, order)
         found: list[list[int]] = []
         for at, keys in enumerate(self._writes):
             rivals = {other for key in keys if self._left[key, at] for other in writers[key]} - {at}
-            found.append([other for other in rivals if not self._known_after(at, other, later)])
+            found.append([other for other in rivals if not self._in_time(at, other)])
+        # Each is in two windows, in the second with half a window before it and as much after it.
+        for window in [graph] if len(graph) <= MOST_CLOSED else windows(graph):
+            order = window.sorted()
+            assert order is not None
+            after, _ = closure(window, order)
+            for at, one in enumerate(window.txns):
+                node = graph.node[one.row]
+                found[node] = [
+                    other
+                    for other in found[node]
+                    if not after[at] >> window.node.get(graph.txns[other].row, len(window)) & 1
+                ]
         return found
 
-    def _known_after(self, at: int, other: int, later: list[int] | None) -> bool:
-        if later is not None:
-            return bool(later[at] >> other & 1)
-        txns = self._graph.txns
-        return self._graph.order is Order.REALTIME and txns[at].ret < txns[other].inv
+    def _in_time(self, at: int, other: int) -> bool:
+        """Whether real time alone says which of them is first: the other is placed, or cannot be yet."""
+        one, another = self._graph.txns[at], self._graph.txns[other]
+        return self._graph.order is Order.REALTIME and (one.ret < another.inv or another.ret < one.inv)
 
     def _is_ready(self, node: int) -> None:
         """A completion in time is passed at once."""
@@ -128,9 +136,7 @@ class Placement:
         self._trail.append((node, held))
         self._ready.discard(node)
         self._placed[node] = 1
-        self._mask |= 1 << node
-        while self._first < len(self._placed) and self._placed[self._first]:
-            self._first += 1
+        self._name ^= self._names[node]
         for after in self._graph.after[node]:
             self._waits[after] -= 1
             if not self._waits[after]:
@@ -153,8 +159,7 @@ class Placement:
         for version in self._reads[node].items():
             self._left[version] += 1
         self._placed[node] = 0
-        self._mask ^= 1 << node
-        self._first = min(self._first, node)
+        self._name ^= self._names[node]
         self._ready.add(node)
 
     def _place_safe(self) -> None:
@@ -170,15 +175,15 @@ class Placement:
         """The answer, of UNKNOWN why, of INVALID where it got stuck."""
         txns, until = self._graph.txns, time.monotonic() + limits.deadline_s
         show_at = time.monotonic() + PROGRESS_S
-        seen: set[tuple[int, int]] = set()
-        seen_bytes, steps, best, impasse = 0, 0, -1, None
-        choices: list[tuple[int, list[int], tuple[int, int]]] = []
+        seen: set[int] = set()
+        steps, best, impasse = 0, -1, None
+        choices: list[tuple[int, list[int], int]] = []
         """(length of the trail, what is left to try there, the set that was placed)."""
         while True:
             self._place_safe()
             if len(self._trail) == len(txns):
                 return Answer.VALID, "", None
-            state = self._first, self._mask >> self._first
+            state = self._name
             options: list[int] = []
             if state not in seen:
                 options = [node for node in self._ready if self._is_blocked(node) is None]
@@ -188,9 +193,7 @@ class Placement:
             choices.append((len(self._trail), options, state))
             while choices and not choices[-1][1]:
                 _, _, done = choices.pop()
-                if done not in seen:
-                    seen.add(done)
-                    seen_bytes += _PER_STATE + (done[1].bit_length() >> 3)
+                seen.add(done)
             if not choices:
                 return Answer.INVALID, "", impasse
             length, left, _ = choices[-1]
@@ -204,7 +207,7 @@ class Placement:
             so_far = f"{best:,} of {len(txns):,} have a place, {len(seen):,} sets of them were tried"
             if now > until:
                 return Answer.UNKNOWN, f"no answer within {limits.deadline_s:g} s: {so_far}", None
-            if seen_bytes > limits.memory_bytes:
+            if len(seen) * _PER_STATE > limits.memory_bytes:
                 why = f"{limits.memory_bytes >> 20} MB of memory are used up: {so_far}"
                 return Answer.UNKNOWN, why, None
             if now > show_at:

@@ -56,6 +56,12 @@ class Precedence:
             self.assumed.add(at)
         return True
 
+    def inv(self, row: int) -> int:
+        return self.txns[self.node[row]].inv
+
+    def ret(self, row: int) -> int:
+        return self.txns[self.node[row]].ret
+
     def in_time(self, before: int, after: int) -> bool:
         """Whether real time alone has the one before the other."""
         one, other = self.txns[self.node[before]], self.txns[self.node[after]]

@@ -59,17 +59,30 @@ def decided(
     return decide(model, columns(history, model), limits, level=level)
 
 
+def search_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is worked out before it."""
+    where = "wrackline.checkers.exact.transactions"
+    monkeypatch.setattr(f"{where}.decide.begin", lambda _graph, _reading: None)
+    monkeypatch.setattr(f"{where}.decide.saturate", lambda _graph, _reading: True)
+    monkeypatch.setattr(f"{where}.placement.MOST_CLOSED", 0)
+    monkeypatch.setattr(f"{where}.placement.windows", lambda _graph: [])
+
+
 def shape(rng: random.Random, model: str) -> Shape:
     size = rng.randint(2, 8), rng.randint(2, 5), rng.randint(1, 3), rng.randint(1, 4)
     return Shape(model, *size, rng.choice((0.0, 0.2)), rng.choice((0.0, 0.2)))
 
 
-@pytest.mark.parametrize("closed", [10_000, 0], ids=["saturated", "searched"])
+@pytest.mark.parametrize("how", ["saturated", "in windows", "searched"])
 @pytest.mark.parametrize("model", [REGISTERS, LIST])
-def test_it_says_what_every_order_says(model: str, closed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_what_every_order_says(model: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of stores that are right and wrong; with what follows worked out first, and by the search alone."""
-    for part in ("saturation", "placement"):
-        monkeypatch.setattr(f"wrackline.checkers.exact.transactions.{part}.MOST_CLOSED", closed)
+    if how == "searched":
+        search_alone(monkeypatch)
+    elif how == "in windows":
+        for part in ("saturation", "placement"):
+            monkeypatch.setattr(f"wrackline.checkers.exact.transactions.{part}.MOST_CLOSED", 0)
+        monkeypatch.setattr("wrackline.checkers.exact.transactions.saturation.WINDOW", 4)
     said = {level: [0, 0] for level in OF_LEVEL}
     for seed in range(250):
         for name, history in drawn(seed, shape(random.Random(seed), model)):
@@ -220,8 +233,7 @@ def test_one_of_unknown_outcome_happened_where_it_was_read() -> None:
 
 
 def test_without_an_order_it_is_told_where_the_search_got_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    for part in ("saturation", "placement"):
-        monkeypatch.setattr(f"wrackline.checkers.exact.transactions.{part}.MOST_CLOSED", 0)
+    search_alone(monkeypatch)
     history = [ok(0, 1, 2, ["w", X, 1]), ok(0, 3, 4, ["w", X, 2]), ok(1, 5, 6, ["r", X, 1])]
     found = decided(history)
     assert (found.answer, found.searched) == (Answer.INVALID, True)
@@ -248,8 +260,7 @@ def hard(keys: int) -> list[Drawn]:
     [(Limits(0.05, 1 << 30), "no answer within 0.05 s"), (Limits(60, 4_000), "of memory are used up")],
 )
 def test_a_limit_is_unknown(limits: Limits, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for part in ("saturation", "placement"):
-        monkeypatch.setattr(f"wrackline.checkers.exact.transactions.{part}.MOST_CLOSED", 0)
+    search_alone(monkeypatch)
     monkeypatch.setattr("wrackline.checkers.exact.transactions.placement._STEPS", 1)
     found = decided(hard(12), limits=limits)
     assert (found.answer, why in found.why) == (Answer.UNKNOWN, True), found

@@ -72,9 +72,10 @@ def verdict(
 @pytest.fixture
 def search_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing follows, and the search looks at its clock all the time."""
-    for part in ("saturation", "placement"):
-        monkeypatch.setattr(f"wrackline.checkers.exact.transactions.{part}.MOST_CLOSED", 0)
-    monkeypatch.setattr("wrackline.checkers.exact.transactions.placement._STEPS", 1)
+    where = "wrackline.checkers.exact.transactions"
+    monkeypatch.setattr(f"{where}.decide.begin", lambda _graph, _reading: None)
+    monkeypatch.setattr(f"{where}.decide.saturate", lambda _graph, _reading: True)
+    monkeypatch.setattr(f"{where}.placement._STEPS", 1)
 
 
 VALID, INVALID = Judgement(Answer.VALID), Judgement(Answer.INVALID, refuted=("serializable",))
