@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import random
 import time
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.transactions.answers import Impasse
@@ -76,9 +78,10 @@ class Placement:
             for key in keys:
                 writers[key].append(at)
         found: list[list[int]] = []
+        near = self._near(writers) if graph.order is Order.REALTIME else (lambda key, _at: writers[key])
         for at, keys in enumerate(self._writes):
-            rivals = {other for key in keys if self._left[key, at] for other in writers[key]} - {at}
-            found.append([other for other in rivals if not self._in_time(at, other)])
+            read = [key for key in keys if self._left[key, at]]
+            found.append(sorted({other for key in read for other in near(key, at)} - {at}))
         # Each is in two windows, in the second with half a window before it and as much after it.
         for window in [graph] if len(graph) <= MOST_CLOSED else windows(graph):
             order = window.sorted()
@@ -93,10 +96,24 @@ class Placement:
                 ]
         return found
 
-    def _in_time(self, at: int, other: int) -> bool:
-        """Whether real time alone says which of them is first: the other is placed, or cannot be yet."""
-        one, another = self._graph.txns[at], self._graph.txns[other]
-        return self._graph.order is Order.REALTIME and (one.ret < another.inv or another.ret < one.inv)
+    def _near(self, writers: dict[int, list[int]]) -> Callable[[int, int], list[int]]:
+        """Of a key those who wrote it and of whom real time does not say whether they are before or after a
+        transaction."""
+        txns = self._graph.txns
+        ends = [one.ret for one in txns]
+        for at, reads in enumerate(self._reads):
+            for writer in reads.values():
+                if writer != FIRST:
+                    ends[writer] = min(ends[writer], txns[at].ret)
+        begins = {key: [txns[at].inv for at in each] for key, each in writers.items()}
+        latest = {key: list(accumulate((ends[at] for at in each), max)) for key, each in writers.items()}
+
+        def near(key: int, at: int) -> list[int]:
+            first = bisect_left(latest[key], txns[at].inv)
+            last = bisect_right(begins[key], ends[at])
+            return [other for other in writers[key][first:last] if ends[other] >= txns[at].inv]
+
+        return near
 
     def _is_ready(self, node: int) -> None:
         """A completion in time is passed at once."""
