@@ -140,14 +140,15 @@ def check_command(
       wrackline check -m log history.kafka.edn             each partition of `wrackline export`
       wrackline check -m bank --initial 100 history.edn    accounts that begin with 100 each
       wrackline check -m mine.py:Counter history.edn       a model of your own
-      wrackline check -m list-append history.json          transactions, by Elle
+      wrackline check -m list-append history.json          are transactions strictly serializable?
       wrackline check -m register --by both history.edn    Knossos as referee of our answer
       wrackline check -m mutex --report why.html h.edn     draw what has no place
 
     Registers, FIFO queues and logs with offsets whose values are written once are decided exactly, at any
     size. Other objects are searched for an order of their operations, in native code, which may run into a
-    limit: then the answer is unknown. Transactions need Elle, and --by needs Knossos (see `wrackline jvm`):
-    one JVM for all files and keys, and another one only after one that had to be ended.
+    limit: then the answer is unknown. Transactions that our own check does not decide need Elle, and --by
+    needs Knossos (see `wrackline jvm`): one JVM for all files and keys, and another one only after one that
+    had to be ended.
 
     A file that cannot be read is told in one line, and the others are judged. What was decided before Ctrl-C
     is printed. Exit code, the first that holds: 1 something is not linearizable (or serializable), 2 a file
