@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from types import NoneType
 from typing import Any, NoReturn
@@ -117,7 +117,7 @@ class Map(dict[Any, Any]):
 _READY = frozenset({int, str, Text, Keyword, NoneType, Truth, Whole, Map})
 
 
-class NestedTooDeep(ValueError):
+class NestedTooDeep(Exception):
     """A value that is nested more than DEEPEST deep."""
 
 
@@ -126,21 +126,30 @@ def value_of(given: Any, deepest: int = DEEPEST) -> Any:
     kind = type(given)
     if kind in _READY:
         return given
-    if kind is tuple and all(type(one) in _READY for one in given):
-        return given
+    if kind is dict and is_flat(given.values()) and is_flat(given):
+        return Map(given)
     if kind is bool:
         return TRUE if given else FALSE
     if kind is float:
         return int(given) if given.is_integer() else given
     if deepest <= 0:
         raise NestedTooDeep
+    if kind is list or kind is tuple:
+        if is_flat(given):
+            return tuple(given)
+        return tuple([one if type(one) in _READY else value_of(one, deepest - 1) for one in given])
     if isinstance(given, Mapping):
         return Map((value_of(key, deepest - 1), value_of(one, deepest - 1)) for key, one in given.items())
     if isinstance(given, list | tuple):
-        return tuple([one if type(one) in _READY else value_of(one, deepest - 1) for one in given])
+        return tuple(value_of(one, deepest - 1) for one in given)
     if isinstance(given, set | frozenset):
         return frozenset(value_of(one, deepest - 1) for one in given)
     return given if isinstance(given, Hashable) else repr(given)
+
+
+def is_flat(values: Iterable[Any]) -> bool:
+    """Whether all of these are values already, as most of JSON's are."""
+    return _READY.issuperset(map(type, values))
 
 
 def real(number: float) -> float:

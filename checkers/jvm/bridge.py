@@ -266,7 +266,7 @@ def _case(
                 return {"operation": row(index)}
             case dict():
                 return {key: by_row(one) for key, one in fact.items()}
-            case list():
+            case tuple():
                 return [by_row(one) for one in fact]
         return fact
 

@@ -30,6 +30,9 @@ class Counter(Model[float]):
     def narrowed(self, operations: Sequence[Operation]) -> Counter:
         """Where nothing is taken away, one state stands for all numbers above those that anybody saw."""
         same = copy(self)
+        for one in operations:
+            if one.f == "read" and one.outcome is Outcome.OK:
+                _number(one, one.result)
         adds = [one for one in operations if one.f != "read"]
         if all(_number(one, one.argument) >= 0 for one in adds):
             done = [one for one in operations if one.outcome is Outcome.OK]

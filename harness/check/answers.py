@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.models.protocol import Operation as Read
 from wrackline.history.jepsen.ops import NamedProcess
+from wrackline.values import Truth, spelt
 
 EXACT, SEARCH, KNOSSOS, ELLE = "exact", "search", "Knossos", "Elle"
 """Who decided."""
@@ -56,6 +57,8 @@ def shown(value: Any, most: int = 40) -> str:
             text = "nil"
         case list() | tuple():
             text = "[" + " ".join(shown(one) for one in value[:12]) + (" ...]" if len(value) > 12 else "]")
+        case Mapping():
+            text = "{" + ", ".join(f"{shown(key)} {shown(one)}" for key, one in value.items()) + "}"
         case frozenset():
             text = "#{" + " ".join(sorted(map(shown, value))) + "}"
         case str() if re.fullmatch(r"[\w.*+!?/-]+", value):
@@ -63,6 +66,31 @@ def shown(value: Any, most: int = 40) -> str:
         case _:
             text = repr(value)
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def plain(value: Any) -> Any:
+    """The same as JSON can have it: sets are lists, and keys that are no words or numbers are spelt as in
+    EDN."""
+    match value:
+        case int():
+            return value if abs(value) < 1 << 63 else str(value)
+        case str() | None:
+            return value
+        case Truth():
+            return bool(value)
+        case float():
+            return float(value)
+        case Mapping():
+            return {
+                key if isinstance(key, str | int) else spelt(key): plain(one) for key, one in value.items()
+            }
+        case tuple() | list():
+            return [plain(one) for one in value]
+        case frozenset():
+            return sorted(map(plain, value), key=str)
+    if is_dataclass(value):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    return spelt(value)
 
 
 @dataclass(frozen=True, slots=True)

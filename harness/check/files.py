@@ -22,10 +22,11 @@ from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_
 from wrackline.harness.check.transactions import Asking as AskingTransactions
 from wrackline.harness.check.transactions import decide_transactions, refuse_level
 from wrackline.harness.jepsen.log_histories import logs
-from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions
+from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions, untold
 from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
+from wrackline.history.jepsen.foreign import CLIENTS
 from wrackline.history.jepsen.text import TextError
-from wrackline.values import spelt
+from wrackline.values import spelt, value_of
 
 NOTHING = "there is no operation of a client in it; nothing to judge"
 _ENDINGS = (".edn", ".json", ".jsonl")
@@ -91,7 +92,7 @@ class Judge:
             asked.model,
             load(asked.model, **settings) if own else None,
             asked.by,
-            asked.initial,
+            value_of(asked.initial),
             asked.holes,
             Limits(asked.deadline_s, asked.memory_bytes),
             self._bridge,
@@ -140,7 +141,7 @@ class Judge:
             yield partial(self._of_transactions, path, done, wrong)
         elif question.model == LOG:
             found = logs(done, independent=question.independent)
-            wrong += map(without_key, found.without)
+            wrong += found.refused
             for at, log in enumerate(found.each, 1):
                 self._progress(f"{path}: key {log.key} ({at} of {len(found.each)})")
                 yield partial(decide_log, log, self._asking)
@@ -158,7 +159,15 @@ class Judge:
         """Raises TextError, ModelError, JvmUnavailable."""
         asking = self._asking
         assert asking.model is not None
-        yield from decide(Subject(key, done, asked(done, asking.name, asking.model)), asking)
+        words = asked(done, asking.name, asking.model)
+        unknown = untold(done, words, asking.model.puts)
+        for verdict in decide(Subject(key, done, words), asking):
+            if unknown is not None and verdict.answer is Answer.INVALID:
+                why = (
+                    f"nobody knows what operation {unknown.at} put there: the server adds to what others put"
+                )
+                verdict = replace(verdict, answer=Answer.UNKNOWN, why=why)
+            yield verdict
 
     def _of_transactions(self, path: Path, done: Sequence[Operation], wrong: list[str]) -> Iterable[Verdict]:
         question = self._question
@@ -207,7 +216,8 @@ def models() -> tuple[str, ...]:
 
 def histories(given: Sequence[Path]) -> list[Path]:
     """The files, and those of the folders: each history.edn (or history.*.json ...) below one, as in Jepsen's
-    store; where there is none, each .edn, .json and .jsonl file in it. Raises TextError."""
+    store; where there is none, each .edn, .json and .jsonl file in it. A folder with the operations of etcd's
+    clients is one history. Raises TextError."""
     found: dict[Path, Path] = {}
     for one in given:
         files = _in_folder(one) if one.is_dir() else [one]
@@ -217,6 +227,9 @@ def histories(given: Sequence[Path]) -> list[Path]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
+    of_etcd = sorted({file.parents[1] for file in folder.rglob(CLIENTS)})
+    if of_etcd:
+        return of_etcd
     below = [file for file in folder.rglob("history*") if file.is_file() and _is_history(file)]
     found = below or [file for file in folder.iterdir() if file.is_file() and _is_history(file)]
     if not found:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.harness.check.answers import LINEARIZABLE, Anomaly, Judged, Operation, Verdict, shown
 from wrackline.harness.check.elle import transaction
+from wrackline.harness.report.text import plural
 
 _STATES_SHOWN = 3
 _WAITING_SHOWN = 6
@@ -69,7 +70,7 @@ def _of_anomaly(anomaly: Anomaly) -> Iterator[str]:
 
 
 def summary(files: Sequence[Judged], jvms: int) -> Iterator[str]:
-    """What all of it came to, where that is more than one object."""
+    """What all of it came to, where that is more than one object, and what was left out of it."""
     verdicts = [one for file in files for one in file.verdicts]
     if len(verdicts) > 1 or len(files) > 1:
         counts = Counter(answer(one) for one in verdicts)
@@ -77,5 +78,8 @@ def summary(files: Sequence[Judged], jvms: int) -> Iterator[str]:
         broken = sum(bool(file.wrong) for file in files)
         unread = f"; {broken} of the files could not be judged" if broken else ""
         yield f"{len(verdicts):,} objects in {len(files):,} files: {what or 'none'}{unread}"
+    left_out = sum(file.left_out for file in files)
+    if left_out:
+        yield f"left out: {plural(left_out, 'event')} of Jepsen's own processes, such as its nemesis"
     if jvms > 1:
         yield f"{jvms} JVMs were needed, one after another: one that is ended takes nothing else with it"

@@ -13,7 +13,7 @@ import orjson
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE
-from wrackline.harness.check.answers import Judged, Verdict, exit_code
+from wrackline.harness.check.answers import Judged, Verdict, exit_code, plain
 from wrackline.harness.check.files import Judge, Question, histories, models
 from wrackline.harness.check.words import answer, details, headline, summary
 from wrackline.harness.cli.options import memory_size
@@ -132,7 +132,8 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
 def check_command(
     given: tuple[Path, ...], as_json: bool, report: Path | None, by: str | None, **question: Any
 ) -> int:
-    """Judge each HISTORY: an EDN or JSON file as Jepsen and elle-cli write them, or a folder of them.
+    """Judge each HISTORY: an EDN or JSON file as Jepsen and elle-cli write them, one of Porcupine's, etcd's,
+    dbcop's or PolySI's, or a folder of them.
 
     \b
       wrackline check -m register history.edn              is it linearizable?
@@ -232,6 +233,6 @@ class _Lines:
 
 
 def _json(files: Sequence[Judged], jvms: int, stopped: bool) -> str:
-    said = {"exit_code": STOPPED if stopped else exit_code(files), "jvms": jvms, "files": files}
+    said = {"exit_code": STOPPED if stopped else exit_code(files), "jvms": jvms, "files": plain(files)}
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
-    return orjson.dumps(said, option=options, default=str).decode()
+    return orjson.dumps(said, option=options).decode()

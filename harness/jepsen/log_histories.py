@@ -29,10 +29,12 @@ from wrackline.checkers.jvm.calls import Calls, Model
 from wrackline.checkers.jvm.log_calls import LogCalls
 from wrackline.checkers.models.log import alike
 from wrackline.checkers.models.protocol import Operation, Outcome
+from wrackline.harness.jepsen.operations import without_key
 from wrackline.history.jepsen.text import TextError
 from wrackline.values import key_of, spelt
 
 OF_VALUES = (Rule.TWO_OFFSETS, Rule.GARBAGE, Rule.ABORTED, Rule.NO_PLACE)
+_OF_KAFKA = ("send", "poll", "txn")
 _OF_ONE_LOG = ("append", "read", "end")
 _SILENT = ("assign", "subscribe", "crash", "debug-topic-partitions")
 Part = tuple[str, Any, Operation]
@@ -157,23 +159,28 @@ def _offset(value: Any, one: Operation) -> int:
 @dataclass(frozen=True, slots=True)
 class Logs:
     each: list[Log] = field(default_factory=list)
-    without: list[Operation] = field(default_factory=list)
-    """Operations that have no key."""
+    refused: list[str] = field(default_factory=list)
+    """A line for each operation that is of none of them."""
 
 
 def logs(operations: Iterable[Operation], *, independent: bool = False) -> Logs:
     """Raises TextError."""
     found: dict[Hashable, Log] = {}
-    without = []
+    refused = []
     for one in operations:
         if independent and one.f in _OF_ONE_LOG and _pair(one.value) is None:
-            without.append(one)
-            continue
-        for key, part in _parts(one, independent):
-            log = found.setdefault(key, Log(key))
-            log.transactions |= one.f == "txn"
-            log.parts.append(part)
-    return Logs(list(found.values()), without)
+            refused.append(without_key(one))
+        elif one.f in _OF_ONE_LOG or one.f in _OF_KAFKA:
+            for key, part in _parts(one, independent):
+                log = found.setdefault(key, Log(key))
+                log.transactions |= one.f == "txn"
+                log.parts.append(part)
+        elif one.f not in _SILENT:
+            has = "only :append, :read, :end, or :send, :poll, :txn"
+            refused.append(f"operation {one.at}: a log has no :{one.f}, {has}")
+    if refused and list(found) == [None]:
+        raise TextError(refused[0])  # it may have changed the one log that there is
+    return Logs(list(found.values()), refused)
 
 
 def _pair(value: Any) -> tuple[Any, Any] | None:
@@ -182,18 +189,14 @@ def _pair(value: Any) -> tuple[Any, Any] | None:
 
 def _parts(one: Operation, independent: bool) -> Iterator[tuple[Any, Part]]:
     known = one.outcome is Outcome.OK
-    if one.f in ("send", "poll", "txn"):
+    if one.f in _OF_KAFKA:
         yield from _of_kafka(one, known)
-    elif one.f in _OF_ONE_LOG:
-        key, value = (_pair(one.value) or (None, None)) if independent else (None, one.value)
-        if one.f == "read" and known and not isinstance(value, tuple):
-            raise TextError(f"operation {one.at}: a read gives [[offset value] ...], not {spelt(value):.40}")
-        if one.f == "append" or known:
-            yield key, (one.f, value, one)
-    elif one.f not in _SILENT:
-        raise TextError(
-            f"operation {one.at}: a log has no :{one.f}, only :append, :read, :end, or :send, :poll, :txn"
-        )
+        return
+    key, value = (_pair(one.value) or (None, None)) if independent else (None, one.value)
+    if one.f == "read" and known and not isinstance(value, tuple):
+        raise TextError(f"operation {one.at}: a read gives [[offset value] ...], not {spelt(value):.40}")
+    if one.f == "append" or known:
+        yield key, (one.f, value, one)
 
 
 def _of_kafka(one: Operation, known: bool) -> Iterator[tuple[Any, Part]]:

@@ -8,7 +8,7 @@ v``, a set ``:add v`` and ``:read #{..}``, a mutex ``:acquire`` and ``:release``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,24 +43,29 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
     "strict-cas-register": _OF_REGISTERS,
 }
 """Words that others have for a model's operations."""
+_SUCCESSORS = 1 << 41
+"""The numbers of processes that go on after an operation of unknown outcome begin here."""
 _PUTS = ("write", "enqueue")
 
 
 def asked(done: Sequence[Operation], name: str, model: AnyModel[Any]) -> list[Operation]:
     """The same operations in the model's own words, each with what it did: what was put is what the
     completion says of it. Raises TextError for an operation that the model has no words for."""
-    words = _WORDS.get(name, {})
+    words, has, puts = _WORDS.get(name, {}), frozenset(model.operations), frozenset(model.puts)
+    transactions, sets = name == Model.MULTI_REGISTER, name == Model.SET
     found = []
     for one in done:
         f = words.get(one.f, one.f)
-        if name == Model.MULTI_REGISTER and _is_transaction(one.argument):
+        if transactions and _is_transaction(one.argument):
             f = "txn"
-        if model.operations and f not in model.operations:
+        if f not in has and has:
             names = ", ".join(f":{f}" for f in model.operations)
             raise TextError(f"operation {one.at}: {name} has no :{one.f}, only {names}")
-        if name == Model.SET and f == "read" and one.outcome is Outcome.OK:
+        if sets and f == "read" and one.outcome is Outcome.OK:
             _refuse_no_set(one)
-        put = _put(one) if f in model.puts else one.argument
+        put = one.argument
+        if f in puts and one.outcome is Outcome.OK and one.result != put:
+            put = _put(one)
         found.append(one if f == one.f and put is one.argument else replace(one, f=f, argument=put))
     return _with_words_as_elements(found) if name in _QUEUES else found
 
@@ -75,20 +80,28 @@ def _refuse_no_set(one: Operation) -> None:
 
 
 def _put(one: Operation) -> Any:
-    """What an operation put there. Raises TextError."""
-    if one.outcome is not Outcome.OK:
-        return one.argument
-    if one.result is None and one.argument is not None:
+    """What an operation put there whose completion says something else than its invocation. Raises
+    TextError."""
+    if one.result is None:
         raise TextError(
             f"operation {one.until}: this :ok of :{one.f} {spelt(one.argument):.40} has no :value, so it "
             "says that nil was put there; write there what was"
         )
-    if _is_plain(one.result) and _is_plain(one.argument) and one.result != one.argument:
+    if _is_plain(one.result) and _is_plain(one.argument):
         raise TextError(
             f"operation {one.until}: this :ok of :{one.f} {spelt(one.argument):.40} says "
             f"{spelt(one.result):.40}; which of them was put there?"
         )
     return one.result
+
+
+def untold(done: Sequence[Operation], asked: Sequence[Operation], puts: Collection[str]) -> Operation | None:
+    """An operation of unknown outcome of which nobody knows what it put there: others tell that the server
+    puts something else there than it was asked to."""
+    both = zip(done, asked, strict=True)
+    told = {words.f for one, words in both if words is not one and words.argument != one.argument}
+    unknown = (one for one in asked if one.outcome is Outcome.INFO and one.f in puts and one.f in told)
+    return next(unknown, None) if told else None
 
 
 def _is_plain(value: Any) -> bool:
@@ -269,14 +282,17 @@ def transactions(operations: Iterable[Operation], model: str) -> Asked:
     done: list[Operation] = []
     every: list[list[tuple[Act, Any, Any]]] = []
     foreign = []
+    successor: dict[int, int] = {}
     for one in operations:
         if not _is_transaction(one.value):
             foreign.append(one)
             continue
         mops = [_micro(one, mop, model) for mop in one.value]
-        builder.add(
-            one.process, one.inv, _ret(one), one.outcome, [_numbered(mop, numbers.of) for mop in mops]
-        )
+        process = successor.get(one.process, one.process)
+        if one.outcome is Outcome.INFO:
+            # What nobody knows the end of stays open, so Jepsen's process would go on under another number.
+            successor[one.process] = _SUCCESSORS + len(done)
+        builder.add(process, one.inv, _ret(one), one.outcome, [_numbered(mop, numbers.of) for mop in mops])
         done.append(one)
         every.append(mops)
     return Asked(builder.build(), numbers.names, done, every, foreign)

@@ -3,6 +3,7 @@ completion."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +37,13 @@ class Keyed:
 
 def read_operations(path: Path, progress: Callable[[int], None] = lambda _done: None) -> Operations:
     """The operations of a file. Raises TextError, OSError."""
-    return read_in_order(path, paired, progress)
+    collects = gc.isenabled()
+    gc.disable()  # there are no cycles in what is read, and it would look through all of it again and again
+    try:
+        return read_in_order(path, paired, progress)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def paired(events: Iterable[Op]) -> Operations:

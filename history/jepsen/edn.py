@@ -43,6 +43,17 @@ _DISCARD: Final = object()
 """Stands where ``#_`` was, until the form comes that it takes away."""
 
 
+_OF_OPERATIONS: Final = {
+    f":{word}": Keyword(word)
+    for word in ("process", "type", "f", "time", "index", "value", "invoke", "ok", "fail", "info")
+}
+
+
+def keyword(word: str) -> Keyword:
+    """The keyword that the reader gives for one of an operation's own words."""
+    return _OF_OPERATIONS[f":{word}"]
+
+
 class EdnError(ValueError):
     """The text is no EDN. ``line`` counts from 1."""
 
@@ -83,7 +94,11 @@ class _Reader:
         self._discards = 0
         self._top: list[Any] = []
         """Discards that wait for a form at the top."""
-        self._keywords: dict[str, Keyword] = {}
+        self._keywords = dict(_OF_OPERATIONS)
+        self._space = ""
+        """The namespace of the keys of the map that comes next: of #:db{:a 1}, "db"."""
+        self._spaces: dict[int, str] = {}
+        """Level of an open map -> that of its keys."""
 
     def take(self, tokens: Iterable[str], line: int) -> Iterator[Any]:
         self._line = line
@@ -97,6 +112,8 @@ class _Reader:
                     self._inside = _OPENS[token]
                 else:
                     opened.append((token, [], line))
+                    if self._space:
+                        self._spaces[len(opened)], self._space = self._space, ""
                     if len(opened) > DEEPEST:
                         raise NestedTooDeep
                 self._began = True
@@ -112,6 +129,7 @@ class _Reader:
                     (opened[-1][1] if opened else self._top).append(_DISCARD)
                     continue
                 if not token.startswith("##"):
+                    self._space = token[2:] if token.startswith("#:") else ""
                     continue  # a comment, or a tag
                 value = self._atom(token)
             else:
@@ -143,7 +161,11 @@ class _Reader:
             return tuple(items)
         if len(items) % 2:
             raise EdnError(self._line, f"a map with {len(items)} forms: keys and values must come in pairs")
-        return Map(zip(items[::2], items[1::2], strict=True))
+        keys = items[::2]
+        space = self._spaces.pop(len(self._open) + 1, None)
+        if space is not None:
+            keys = [_within(space, key) for key in keys]
+        return Map(zip(keys, items[1::2], strict=True))
 
     def _atom(self, token: str) -> Any:
         first = token[0]
@@ -166,18 +188,33 @@ class _Reader:
             raise EdnError(self._line, f"the file ends within what line {line} begins; was it cut off?")
 
 
+def _within(space: str, key: Any) -> Any:
+    """The key of a map that is written with a namespace; _ is that of keys that have none."""
+    if not isinstance(key, Keyword) or "/" in key:
+        return Keyword(key[2:]) if isinstance(key, Keyword) and key.startswith("_/") else key
+    return Keyword(f"{space}/{key}")
+
+
 def _number(token: str) -> Any:
     """A number, or the symbol that begins like one."""
-    readings: tuple[Callable[[str], Any], ...] = (
-        int, lambda text: real(float(text)), lambda text: int(text.removesuffix("N")),
-        lambda text: real(float(text.removesuffix("M"))), lambda text: real(float(Fraction(text))),
-    )  # fmt: skip
-    for reading in readings:
+    try:
+        return int(token)
+    except ValueError:
+        pass
+    for reading in _READINGS:
         try:
             return reading(token)
         except (ValueError, ZeroDivisionError):
             continue
     return Keyword(token)
+
+
+_READINGS: Final[tuple[Callable[[str], Any], ...]] = (
+    lambda text: real(float(text)),
+    lambda text: int(text.removesuffix("N")),
+    lambda text: real(float(text.removesuffix("M"))),
+    lambda text: real(float(Fraction(text))),
+)
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -46,10 +46,12 @@ from pathlib import Path
 from wrackline.history.files import write_history
 from wrackline.history.jepsen.operations import TOPIC, Reader
 from wrackline.history.jepsen.ops import Op, read_in_order
+from wrackline.history.jepsen.text import TextError
 from wrackline.history.model import RunInfo, TopicInfo
+from wrackline.values import spelt
 
 
-class ImportFailed(Exception):
+class ImportFailed(TextError):
     """The history cannot be used. One line: where, what, how to mend it."""
 
 
@@ -97,7 +99,8 @@ def _taken(events: Iterator[Op], path: Path) -> Reader:
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
             raise ImportFailed(
                 f"{path}, operation {one.at}: no operation of Jepsen's Kafka or queue workload "
-                f"({type(wrong).__name__}: {wrong}): {str(one.said)[:100]}"
+                f"({wrong if isinstance(wrong, ValueError) else f'{type(wrong).__name__}: {wrong}'}): "
+                f"{spelt(one.said):.100}"
             ) from wrong
     return reader
 

@@ -26,7 +26,7 @@ from wrackline.history.model import (
     Record,
     Type,
 )
-from wrackline.values import FALSE, TRUE, key_of
+from wrackline.values import FALSE, TRUE, key_of, spelt
 
 TOPIC = "key"
 MAX_KEY = 1 << 20
@@ -72,9 +72,7 @@ class Reader:
             for row in self.faults.take(f, op):
                 self.add(row)
         elif isinstance(process, NamedProcess):
-            raise ValueError(
-                f"process {process!s:.40} is no number, which a process has that is replaced by another"
-            )
+            raise ValueError(f"process {process!s:.40} is no number, and Jepsen's processes are")
         elif f in _OPERATIONS:
             self._invoke(process, op) if kind is Type.INVOKE else self._complete(process, op, kind)
         elif f == "assign":
@@ -115,6 +113,7 @@ class Reader:
     def _invoke(self, process: int, op: Operation) -> None:
         if process in self.open:
             raise ValueError(f"process {process} invokes a second operation")
+        _refuse_no_mops(op.get("value"))
         sends = tuple(self._sent(mop, Type.INVOKE) for mop in op["value"] if mop[0] == "send")
         polls = any(mop[0] == "poll" for mop in op["value"])
         begun = self.open[process] = _Open(op, sends, polls, self._txn(op))
@@ -319,6 +318,11 @@ class Reader:
         others = {f: count for f, count in self.ignored.items() if f != "crash" and count}
         if others:
             yield "operations left out: " + ", ".join(f"{f} ({count})" for f, count in sorted(others.items()))
+
+
+def _refuse_no_mops(value: Any) -> None:
+    if not (isinstance(value, tuple) and all(isinstance(mop, tuple) and mop for mop in value)):
+        raise ValueError(f"its value is no list of [:send k v] and [:poll ..] but {spelt(value):.60}")
 
 
 def _extra(begun: _Open, op: Operation, placeless: Sequence[Any] = ()) -> dict[str, Any] | None:

@@ -7,21 +7,41 @@ is that of ``:index``, else that of the file; ``:time`` without an index must no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from wrackline.history.jepsen.edn import keyword
 from wrackline.history.jepsen.text import Operation, TextError, read
 from wrackline.history.model import Type
+from wrackline.values import Keyword, spelt
 
 Used = TypeVar("Used")
 _JEPSENS = frozenset({"nemesis", ":nemesis"})
 """Processes that are Jepsen's own."""
 _NAMED_FROM = 1 << 40
 """The numbers of processes whose names are none begin here."""
-_TYPES = {kind: Type(kind) for kind in ("invoke", "ok", "fail", "info")}
+_TYPES = ("invoke", "ok", "fail", "info")
 _WRAPPED = ("history", "ops", "operations", "events")
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The words of an operation as a file has them: the very objects, by which a dict finds them sooner."""
+
+    keys: Sequence[str]
+    value: str
+    types: Mapping[str, Type]
+
+
+def _names(word: Callable[[str], str]) -> _Names:
+    keys = tuple(map(word, ("process", "type", "f", "time", "index")))
+    return _Names(keys, word("value"), {word(kind): Type(kind) for kind in _TYPES})
+
+
+_KEYWORDS, _TEXTS = _names(keyword), _names(str)
 
 
 class NamedProcess(int):
@@ -49,6 +69,8 @@ class Op:
     """"" where there is none."""
     value: Any
     time_ns: int | None
+    index: int | None
+    """``:index``; Jepsen writes -1 where it gave none."""
     said: Operation
     """All that the file says of it."""
 
@@ -79,14 +101,34 @@ def read_in_order(
     """What ``use`` makes of the events of a file in their order. It is called again where the order turns out
     not to be the file's, so it must begin anew each time. Raises TextError, OSError."""
     try:
-        try:
-            return use(_in_order(typed(read(path, progress))))
-        except _OutOfOrder:
-            return use(iter(_by_index(typed(read(path, progress)))))
+        return _used(path, use, progress)
     except TextError as wrong:
         if str(wrong).startswith(str(path)):
             raise
         raise TextError(f"{path}: {wrong}") from wrong
+
+
+def _used(path: Path, use: Callable[[Iterator[Op]], Used], progress: Callable[[int], None]) -> Used:
+    try:
+        return use(_in_order(typed(read(path, progress))))
+    except _OutOfOrder:
+        pass
+    except TextError:
+        # A completion before its invocation, say, may be an invocation that comes later in the file.
+        if not _out_of_order(path):
+            raise
+    return use(iter(_by_index(typed(read(path, progress)))))
+
+
+def _out_of_order(path: Path) -> bool:
+    try:
+        for _ in _in_order(typed(read(path))):
+            pass
+    except _OutOfOrder:
+        return True
+    except TextError:
+        pass
+    return False
 
 
 class _OutOfOrder(Exception):
@@ -97,29 +139,37 @@ def typed(operations: Iterable[Operation]) -> Iterator[Op]:
     """The same with all that is needed of each. Raises TextError."""
     processes, words = Processes(), dict[str, str]()
     for at, said in enumerate(operations, 1):
-        name, kind, f = said.get("process"), said.get("type"), said.get("f")
-        type_ = _TYPES.get(kind) if isinstance(kind, str) else None
-        process = None if name is None else processes.number(name)
+        names = _KEYWORDS if type(next(iter(said), None)) is Keyword else _TEXTS
+        name, kind, f, time, index = map(said.get, names.keys)
+        type_ = names.types.get(kind) if isinstance(kind, str) else None
+        if type_ is None and isinstance(kind, str):
+            type_ = _TEXTS.types.get(kind.removeprefix(":").lower())
+        process = name if type(name) is int else None if name is None else processes.number(name)
         if name is None and type_ is not Type.INFO:
             raise TextError(_without_process(at, said))
         if type_ is None:
             if name is not None and process is None:
                 continue  # Jepsen's own need not be operations
-            raise TextError(f"operation {at}: :type is {kind!r}, not one of {', '.join(_TYPES)}")
-        time = said.get("time")
-        if time is not None and not isinstance(time, int | float):
-            raise TextError(f"operation {at}: :time is {time!r:.40}, not a number of nanoseconds")
-        word = (
-            "" if f is None else words.get(f) or words.setdefault(f, str(f)) if isinstance(f, str) else str(f)
-        )
-        yield Op(at, process, type_, word, said.get("value"), None if time is None else int(time), said)
+            raise TextError(f"operation {at}: :type is {spelt(kind)}, not one of {', '.join(_TYPES)}")
+        if type(time) is not int and time is not None:
+            time = _whole(time, at, "time", "a number of nanoseconds")
+        if type(index) is not int and index is not None:
+            index = _whole(index, at, "index", "a number")
+        word = "" if f is None else words.get(f) or words.setdefault(f, str(f).removeprefix(":"))
+        yield Op(at, process, type_, word, said.get(names.value), time, None if index == -1 else index, said)
+
+
+def _whole(value: Any, at: int, name: str, what: str) -> int:
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value)
+    raise TextError(f"operation {at}: :{name} is {spelt(value):.40}, not {what}")
 
 
 def _without_process(at: int, said: Operation) -> str:
     for name in _WRAPPED:
         if "type" not in said and isinstance(said.get(name), tuple):
             return f"the operations are inside of :{name}; write what it holds alone into a file"
-    has = ", ".join(f":{key}" for key in list(said)[:8])
+    has = ", ".join(f":{key}" for key in [key for key in said if key != "process"][:8])
     return (
         f"operation {at} has no :process, the number or name of its client, which does one after another; "
         f"it has {has or 'nothing'}"
@@ -131,7 +181,7 @@ def _in_order(events: Iterable[Op]) -> Iterator[Op]:
     last: int | None = None
     time: int | None = None
     for one in events:
-        index = _index(one)
+        index = one.index
         if index is not None:
             if last is not None and index <= last:
                 raise _OutOfOrder
@@ -150,7 +200,7 @@ def _by_index(events: Iterable[Op]) -> list[Op]:
     """Raises TextError."""
     found: dict[int, Op] = {}
     for one in events:
-        index = _index(one)
+        index = one.index
         if index is None:
             raise TextError(
                 f"operation {one.at} has no :index, and those of the others are not in the order of the file"
@@ -159,13 +209,3 @@ def _by_index(events: Iterable[Op]) -> list[Op]:
             raise TextError(f"operation {one.at} has the :index {index} of operation {found[index].at}")
         found[index] = one
     return [found[index] for index in sorted(found)]
-
-
-def _index(one: Op) -> int | None:
-    """Jepsen writes -1 where it gave none. Raises TextError."""
-    index = one.said.get("index")
-    if index is None or index == -1:
-        return None
-    if not isinstance(index, int):
-        raise TextError(f"operation {one.at}: :index is {index!r:.40}, not a number")
-    return index

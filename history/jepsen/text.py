@@ -20,19 +20,21 @@ import orjson
 
 from wrackline.history.files import whole_file
 from wrackline.history.jepsen.edn import EdnError, forms
-from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, value_of
+from wrackline.history.jepsen.foreign import CLIENTS, ForeignError, of_json, text_reader
+from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, is_flat, spelt, value_of
 
 Operation = dict[str, Any]
 
 PROGRESS = 2000
 _EXPECTED = "a history.edn of Jepsen's store was expected"
-_NOT_EDN = "an EDN history must not end in .json"
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _GZIP = b"\x1f\x8b"
 _MARK = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LONG = re.compile(rb"\d{20}")
 """orjson reads an integer beyond 64 bits as a float, which has no room for all of its digits."""
+_EDN = re.compile(rb"\s*[\[(]?\s*(?:\{\s*:|[#;])")
+_JSON = re.compile(r'\s*(?:\[\s*)?\{\s*"[^"]*"\s*:(?:\s*["\d\[{-]|\s+[tfn])')
 _SPACE = re.compile(r"[\s,]*")
 
 
@@ -43,14 +45,20 @@ class TextError(Exception):
 def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> Iterator[Operation]:
     """The operations of a history file, in its order. ``progress`` is called with how many were read.
 
-    ``.json`` and ``.jsonl`` hold one array, or objects one after another; anything else is read as EDN: one
-    vector, or maps one after another. What is compressed with gzip is known by its content. Raises TextError,
-    OSError."""
+    ``.json`` and ``.jsonl`` hold one array, or objects one after another; anything else is EDN: one vector,
+    or maps one after another. Texts and JSON of other checkers are known by how they begin
+    (wrackline.history.jepsen.foreign), gzip by its content. A folder is a history of etcd's. Raises
+    TextError, OSError."""
+    if path.is_dir():
+        yield from _of_clients(path)
+        return
     json_ = path.name.lower().removesuffix(".gz").endswith((".json", ".jsonl"))
     try:
         with path.open("rb") as raw:
             file = _unpacked(raw, path)
-            operations = _read_json(file, path) if json_ else _read_edn(file, path)
+            operations = of_json(_read_json(file.read(), path)) if json_ else _read_text(file, path)
+            if path.match(CLIENTS) and len(list(path.parents[1].glob(CLIENTS))) > 1:
+                raise TextError(f"{path}: one client of several; give the folder of all: {path.parents[1]}")
             for done, operation in enumerate(operations, 1):
                 if not isinstance(operation, Map):
                     raise TextError(f"{path}: item {done} {_no_operation(operation)}")
@@ -65,12 +73,30 @@ def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> It
             "history.edn, not "
             "test.jepsen"
         ) from wrong
+    except ForeignError as wrong:
+        raise TextError(f"{path}: {wrong}") from wrong
     except NestedTooDeep as wrong:
         raise TextError(f"{path}: nested more than {DEEPEST} deep; that is no operation") from wrong
 
 
+def _of_clients(folder: Path) -> Iterator[Operation]:
+    """The operations of all clients of a history of etcd's."""
+
+    def items() -> Iterator[Any]:
+        for path in sorted(folder.glob(CLIENTS)):
+            yield from _read_json(path.read_bytes(), path)
+
+    try:
+        yield from of_json(items())
+    except ForeignError as wrong:
+        raise TextError(f"{folder}: {wrong}") from wrong
+
+
 def _no_operation(item: Any) -> str:
-    return f"is no operation (a map with :type, :f, :process) but {item!r:.60}"
+    of_store = (
+        "" if isinstance(item, tuple | dict) else "; of Jepsen's store give history.edn, not history.txt"
+    )
+    return f"is no operation (a map with :type, :f, :process) but {spelt(item):.60}{of_store}"
 
 
 def _unpacked(raw: BufferedReader, path: Path) -> BinaryIO:
@@ -86,34 +112,43 @@ def _unpacked(raw: BufferedReader, path: Path) -> BinaryIO:
     return file
 
 
-def _read_json(file: BinaryIO, path: Path) -> Iterator[Any]:
-    text = file.read()
+def _read_json(text: bytes, path: Path) -> Iterator[Any]:
     if not text.strip():
         raise TextError(f"{path}: empty; {_EXPECTED}")
     if text.lstrip()[:1] == b"[":
         try:
-            found = _from_json(text)
+            found = value_of((_exactly if _LONG.search(text) else orjson.loads)(text))
         except ValueError as wrong:
-            raise TextError(f"{path}: no JSON ({wrong}); {_NOT_EDN}") from wrong
+            raise TextError(f"{path}: no JSON ({wrong}); {_why(text)}") from wrong
         yield from found
-        return
+    else:
+        yield from _from_lines(text, path)
+
+
+def _from_lines(text: bytes, path: Path) -> Iterator[Any]:
+    """One value a line, or values over several lines one after another."""
+    read_line = _exactly if _LONG.search(text) else orjson.loads
     for at, line in enumerate(text.splitlines(), 1):
-        if line.strip():
+        if line and not line.isspace():
             try:
-                found = _from_json(line)
+                found = read_line(line)
             except ValueError as wrong:
                 if at == 1 or line.strip() == b"{":
                     yield from _one_after_another(text, path)
                     return
-                raise TextError(f"{path}, line {at}: no JSON ({wrong}); {_NOT_EDN}") from wrong
-            yield found
+                raise TextError(f"{path}, line {at}: no JSON ({wrong}); {_why(text)}") from wrong
+            flat = type(found) is dict and is_flat(found.values())
+            yield Map(found) if flat else value_of(found)
 
 
-def _from_json(text: bytes) -> Any:
-    """Raises ValueError, NestedTooDeep."""
-    if _LONG.search(text):
-        return value_of(json.loads(text, parse_constant=_refuse_constant))
-    return value_of(orjson.loads(text))
+def _why(text: bytes) -> str:
+    """What may be wrong with a text that is no JSON."""
+    return "an EDN history must not end in .json" if _EDN.match(text) else "was it cut off?"
+
+
+def _exactly(text: bytes) -> Any:
+    """With all digits of its integers. Raises ValueError."""
+    return json.loads(text, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> Any:
@@ -131,7 +166,7 @@ def _one_after_another(text: bytes, path: Path) -> Iterator[Any]:
         except ValueError as wrong:
             where = wrong.pos if isinstance(wrong, json.JSONDecodeError) else at
             line = 1 + whole.count("\n", 0, where)
-            raise TextError(f"{path}, line {line}: no JSON ({wrong}); {_NOT_EDN}") from wrong
+            raise TextError(f"{path}, line {line}: no JSON ({wrong}); {_why(text)}") from wrong
         yield value_of(found)
 
 
@@ -140,10 +175,25 @@ def _space(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _read_edn(file: BinaryIO, path: Path) -> Iterator[Any]:
+def _read_text(file: BinaryIO, path: Path) -> Iterator[Any]:
+    lines = (line.decode("utf-8") for line in file)
+    before = []
+    for line in lines:
+        before.append(line)
+        if line.strip():
+            break
+    whole = itertools.chain(before, lines)
+    first = before[-1] if before else ""
+    if _JSON.match(first):
+        return of_json(_read_json("".join(whole).encode(), path))
+    reader = text_reader(first)
+    return _read_edn(whole, path) if reader is None else reader(whole)
+
+
+def _read_edn(lines: Iterable[str], path: Path) -> Iterator[Any]:
     any_ = False
     try:
-        for form in forms(line.decode("utf-8") for line in file):
+        for form in forms(lines):
             any_ = True
             yield form
     except EdnError as wrong:

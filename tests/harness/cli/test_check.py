@@ -73,7 +73,7 @@ def test_independent_keys_are_objects_of_their_own(tmp_path: Path) -> None:
         ),
         (
             "{:process 0 :type :began :f :read}",
-            "operation 1: :type is 'began', not one of invoke, ok, fail, info",
+            "operation 1: :type is began, not one of invoke, ok, fail, info",
         ),
         (
             "{:process 0 :type :invoke :f :read}\n{:process 0 :type :invoke :f :read}",

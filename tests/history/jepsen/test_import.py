@@ -232,7 +232,7 @@ def test_keys_and_values_that_are_no_numbers_get_one(tmp_path: Path) -> None:
         ([op(0, "ok", "send", [["send", 0, [0, 1]]])], "operation 1: .*completes what it never invoked"),
         ([op(0, "invoke", "send", 3)], "operation 1: no operation of Jepsen's"),
         ([{"type": "invoke", "f": "send"}], "operation 1 has no :process"),
-        ([{"process": 0, "f": "send"}], "operation 1: :type is None"),
+        ([{"process": 0, "f": "send"}], "operation 1: :type is nil"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(tmp_path: Path, ops: list[Op], said: str) -> None:

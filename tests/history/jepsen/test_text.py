@@ -1,5 +1,6 @@
 """Histories are read from and written to EDN and JSON."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,50 @@ def test_json_is_an_array_or_lines(tmp_path: Path) -> None:
         assert list(read(_written(tmp_path, text, "h.json"))) == [{"type": "ok"}, {"type": "info"}]
 
 
+READ = {"type": "ok", "value": 1}
+
+
+JSON = (
+    b'{"type": "ok", "value": 1}@{"type":"ok","value":1}@',
+    b'[{"type": "ok", "value": 1},@ {"type": "ok", "value": 1.0}]@',
+)
+PRETTY = b'{@  "type": "ok",@  "value": 1@}@{@  "type": "ok", "value": 1@}@'
+EDN = (
+    b"{:type :ok :value 1}@{:type :ok, :value 1}@",
+    b"[{:type :ok :value 1}@{:type :ok :value 1}]@",
+    b"({:type :ok@ :value 1} #jepsen.history.Op{:type :ok :value 1})@",
+)
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "marked"])
+@pytest.mark.parametrize("zipped", [False, True], ids=["text", "gzip"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *((name, text) for name in ("h.json", "h.jsonl", "h.json.gz") for text in (*JSON, PRETTY)),
+        *((name, text) for name in ("h.edn", "history", "h.log", "h.edn.gz") for text in (*EDN, *JSON)),
+    ],
+)
+def test_a_history_is_known_by_its_content(
+    tmp_path: Path, name: str, text: bytes, mark: bytes, zipped: bool, end: bytes
+) -> None:
+    path = tmp_path / name
+    whole = mark + text.replace(b"@", end)
+    path.write_bytes(gzip.compress(whole) if zipped else whole)
+    assert list(read(path)) == [READ, READ]
+
+
+def test_an_integer_of_json_has_all_its_digits(tmp_path: Path) -> None:
+    large = 10**30 + 1
+    for text in (f'{{"value": {large}}}\n', f'[{{"value": {large}}}]', f'{{\n"value": {large}}}'):
+        assert list(read(_written(tmp_path, text, "h.json"))) == [{"value": large}]
+
+
+def test_strings_as_keys_are_still_edn(tmp_path: Path) -> None:
+    assert list(read(_written(tmp_path, '{"type" :ok "value" 1}'))) == [READ]
+
+
 def test_a_long_file_is_read_in_order(tmp_path: Path) -> None:
     path = tmp_path / "long.edn"
     path.write_text("".join(f"{{:index {n} :type :ok}}\n" for n in range(4321)))
@@ -60,6 +105,12 @@ def test_a_long_file_is_read_in_order(tmp_path: Path) -> None:
         ("{:a", "h.edn", "no EDN"),
         ("[1 2]", "h.edn", "item 1 is no operation"),
         ("{:a 1}", "h.json", "an EDN history must not end in .json"),
+        ('{"a": 1}\n{"a": ', "h.json", "line 2: no JSON .* was it cut off"),
+        ('{"a": NaN}', "h.json", "line 1: no JSON"),
+        ('{\n"a": NaN}', "h.json", "NaN is no number of JSON"),
+        ('{"a": "x', "h.json", "was it cut off"),
+        ("[" * 101 + "]" * 101, "h.json", "nested more than 100 deep"),
+        ("[{:a " + "[" * 101, "h.edn", "nested more than 100 deep"),
     ],
 )
 def test_what_is_no_history_is_one_line(tmp_path: Path, text: str, name: str, said: str) -> None:
