@@ -6,11 +6,11 @@ values are the numbers that were given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.exact.transactions.answers import Case as Case
+from wrackline.checkers.exact.transactions.answers import Edge as Edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,40 +27,6 @@ class State:
     """Rows that were open when the search got stuck and have their place in this order; the first 32."""
     waiting: tuple[int, ...]
     """Those that have none. The operation for which there was no place is one of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Why one transaction of a cycle comes before the next."""
-
-    kind: str
-    """ww, wr, rw, realtime or process, as in Adya's and Elle's papers."""
-    before: int
-    after: int
-    """Rows of the two transactions."""
-    key: int | None = None
-    value: int | None = None
-    """What ``before`` wrote or read; None for the state before the first write."""
-    next_value: int | None = None
-    """What ``after`` wrote, for ww and rw."""
-    process: int | None = None
-    """Of both, for process."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One example of an anomaly."""
-
-    rows: tuple[int, ...]
-    """The transactions that it names, at most 16."""
-    text: str
-    """Elle's own words, cut short."""
-    cycle: tuple[Edge, ...] = ()
-    """Edges from transaction to transaction; the last leads back to the first. Empty for an anomaly that is
-    no cycle, such as G1a."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """Of what is no cycle: Elle's own data, such as the key, the element and the operations. A transaction is
-    {"operation": its row}."""
 
 
 @dataclass(frozen=True, slots=True)

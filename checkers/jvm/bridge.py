@@ -24,6 +24,7 @@ import numpy as np
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.operations import NEVER, Ints
+from wrackline.checkers.exact.transactions.levels import STRICT, assumed_of_keys
 from wrackline.checkers.jvm.answers import Case, Edge, Judgement, State
 from wrackline.checkers.jvm.calls import (
     EMPTY,
@@ -36,13 +37,14 @@ from wrackline.checkers.jvm.calls import (
     events_in_order,
 )
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
-from wrackline.checkers.jvm.compiled import loadable
+from wrackline.checkers.jvm.compiled import LOOK_S, loadable
+from wrackline.checkers.jvm.processor_time import Allowance
 from wrackline.history.jepsen.edn import forms
 
 DEFAULT_HEAP = "2g"
 DEFAULT_DEADLINE_S = 60.0
 START_S = 120.0
-"""For the JVM and the first load of the sources; not part of a question's deadline."""
+"""Of processor time, for the JVM and the first load of the sources; not part of a question's deadline."""
 _OUT_OF_MEMORY = 3
 """The exit code of -XX:+ExitOnOutOfMemoryError."""
 
@@ -101,7 +103,7 @@ class Bridge:
     def versions(self) -> tuple[str, str]:
         """(Java, Clojure). Raises JvmUnavailable."""
         try:
-            java, clojure = self._ask("hello", (), START_S)
+            java, clojure = self._ask("hello", (), None)
         except _Undecided as wrong:
             raise JvmUnavailable(f"the JVM did not start: {wrong}") from wrong
         return java, clojure
@@ -111,7 +113,7 @@ class Bridge:
         if name in self._ready:
             return
         try:
-            self._ask("load", (name,), START_S)
+            self._ask("load", (name,), None)
         except _Undecided as wrong:
             raise JvmUnavailable(f"{name.capitalize()} cannot be loaded: {wrong}") from wrong
         self._ready.add(name)
@@ -149,10 +151,11 @@ class Bridge:
         model: str,
         history: Transactions,
         *,
-        consistency: str = "strict-serializable",
+        consistency: str = STRICT,
         deadline_s: float = DEFAULT_DEADLINE_S,
     ) -> Judgement:
-        """Elle's ``list-append`` or ``rw-register``. Raises JvmUnavailable."""
+        """Elle's ``list-append`` or ``rw-register``, which may assume of each register what ``consistency``
+        implies. Raises JvmUnavailable."""
         self.load("elle")
         if not _one_at_a_time(history):  # as a process of Jepsen's does; so its order cannot be asked for
             history = replace(history, process=np.arange(len(history), dtype=np.int64))
@@ -161,7 +164,8 @@ class Bridge:
         # the end.
         order = np.concatenate([order, -1 - np.flatnonzero(history.ret == NEVER)])
         arguments = (
-            *(model, consistency, max(1, int(deadline_s * 500)), order, history.process, history.outcome),
+            *(model, consistency, list(assumed_of_keys(consistency)), max(1, int(deadline_s * 500))),
+            *(order, history.process, history.outcome),
             *(history.starts, history.act, history.key, history.a, history.b, history.flat, NIL),
         )
         try:
@@ -172,8 +176,9 @@ class Bridge:
         why = "" if valid >= 0 else f"Elle does not say: {', '.join(found) or 'no reason given'}"
         return Judgement(_answer(valid), why, anomalies=found, refuted=tuple(refuted))
 
-    def _ask(self, function: str, arguments: tuple[Any, ...], deadline_s: float) -> Any:
-        """Raises _Undecided where there is no answer, with the reason."""
+    def _ask(self, function: str, arguments: tuple[Any, ...], deadline_s: float | None) -> Any:
+        """``deadline_s``: None to wait for START_S of processor time. Raises _Undecided where there is no
+        answer, with the reason."""
         child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -181,10 +186,10 @@ class Bridge:
         try:
             pickle.dump((function, arguments), child.stdin)
             child.stdin.flush()
-            ready, _, _ = select.select([child.stdout], [], [], deadline_s)
-            if not ready:
+            late = _waited(child, deadline_s)
+            if late:
                 self.close()
-                raise _Undecided(f"no answer within {deadline_s:g} s")
+                raise _Undecided(late)
             answer = pickle.load(child.stdout)
         except (BrokenPipeError, EOFError) as gone:
             raise _Undecided(self._last_words(time.monotonic() - began)) from gone
@@ -226,6 +231,20 @@ class Bridge:
             return f"out of memory ({self._heap}) after {after_s:.1f} s"
         last = said[-1] if said else "it said nothing"
         return f"the process of the JVM ended with code {code}: {last}"
+
+
+def _waited(child: subprocess.Popen[bytes], deadline_s: float | None) -> str:
+    """Until there is an answer to be read; else why there will be none, in words."""
+    assert child.stdout is not None
+    if deadline_s is not None:
+        ready, _, _ = select.select([child.stdout], [], [], deadline_s)
+        return "" if ready else f"no answer within {deadline_s:g} s"
+    allowance = Allowance(child.pid, START_S)
+    while True:
+        ready, _, _ = select.select([child.stdout], [], [], LOOK_S)
+        why = "" if ready else allowance.spent()
+        if ready or why:
+            return why
 
 
 def _answer(valid: int) -> Answer:

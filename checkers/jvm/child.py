@@ -128,13 +128,16 @@ class _Jvm:
         states = [tuple([int(number) for number in numbers] for numbers in state) for state in result[2]]
         return int(result[0]), int(result[1]), states
 
-    def elle(self, model: str, consistency: str, timeout_ms: int, *columns: Any) -> tuple[int, Any, Any]:
+    def elle(
+        self, model: str, consistency: str, assumed: list[str], timeout_ms: int, *columns: Any
+    ) -> tuple[int, Any, Any]:
         """See ``check`` in elle.clj; the last column is the code of nil."""
         self.load("elle")
         *arrays, nothing = columns
         valid, anomalies, refuted = self._clojure.var("wrackline.elle", "check").invoke(
             model,
             consistency,
+            jpype.java.util.ArrayList([jpype.JString(one) for one in assumed]),
             jpype.JLong(timeout_ms),
             *(jpype.JArray(jpype.JLong)(array) for array in arrays),
             jpype.JLong(nothing),

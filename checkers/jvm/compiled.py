@@ -4,6 +4,10 @@ Both are published as Clojure source, which a JVM compiles whenever it loads it.
 classpath: their classes go into one jar, and what the JVM makes of that jar into an archive beside it (class
 data sharing). Both are a cache: without them, or where they cannot be made, everything is as it was but for
 the time.
+
+In the cache each classpath has a jar, its archive, and a stamp, which comes last: with it nothing is left to
+do. Whoever makes them holds a lock, as do the JVMs that it has compile, and works in a folder of that jar's
+own. If it is killed, the next one goes on there: a namespace that was compiled to its end is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ import logging
 import os
 import shutil
 import subprocess
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,17 +26,21 @@ from importlib.resources import files
 from pathlib import Path
 
 from wrackline.checkers.jvm.classpath import java_program, jvm_home
+from wrackline.checkers.jvm.processor_time import Allowance, end_with_parent
 
 log = logging.getLogger("wrackline.checkers")
 
 NAMESPACES = ("knossos", "elle")
 JVM_OPTIONS = ("-XX:+UseParallelGC", "-Djava.awt.headless=true")
 """What the JVM that compiles has in common with the one that is asked: an archive holds for its collector."""
-DEADLINE_S = 300.0
+LIMIT_S = 300.0
+"""Of processor time, for each of the JVMs that compile."""
 ROOM_BYTES = 256 << 20
 """So much room there must be on the disk of the cache; jar and archive take 50 MB."""
 MOST_KEPT = 3
 """Compiled classpaths; checkouts beside each other have different ones."""
+LOOK_S = 1.0
+"""Between two looks at what a JVM used."""
 OFF_VARIABLE = "WRACKLINE_JVM_COMPILED"
 """Set to 0, everything is loaded from source, as it was published."""
 
@@ -53,10 +60,12 @@ def loadable(classpath: Sequence[str], *, progress: Callable[[str], None] = lamb
         return Loadable(tuple(classpath))
     jar = jvm_home().absolute() / f"compiled-{_digest(classpath)}.jar"
     try:
-        with _alone(jar) as alone:
-            if alone and not jar.is_file():
+        with _alone(jar) as lock:
+            if lock is not None and not _stamp(jar).is_file():
                 progress("compiling Knossos and Elle (once, some 20 s)")
-                _make(jar, classpath)
+                _make(jar, classpath, lock)
+            if lock is not None:
+                _stamp(jar).touch()  # what was used last is kept longest
     except (OSError, subprocess.SubprocessError, zipfile.BadZipFile) as wrong:
         log.info("Knossos and Elle are loaded from source: %s", wrong)
     if not jar.is_file():
@@ -73,9 +82,12 @@ def _jars(classpath: Sequence[str]) -> list[str]:
 
 def _digest(classpath: Sequence[str]) -> str:
     """Another one when a jar, a folder on the classpath, Java, or what we add to them has changed."""
-    found = hashlib.sha256(str(java_program().resolve()).encode())
-    for one in classpath:
+    java = java_program().resolve()
+    found = hashlib.sha256(str(java).encode())
+    for one in (str(java), str(java.parents[1] / "release"), *classpath):
         path = Path(one)
+        if not path.exists():
+            continue
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             status = file.stat()
             found.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
@@ -89,58 +101,121 @@ def _source(name: str) -> str:
 
 
 @contextlib.contextmanager
-def _alone(jar: Path) -> Iterator[bool]:
-    """Waits for whoever makes the same jar. False where there is no room for it."""
+def _alone(jar: Path) -> Iterator[int | None]:
+    """Waits for whoever makes the same jar. None where there is no room for it, else the file that is
+    locked."""
     jar.parent.mkdir(parents=True, exist_ok=True)
     room = os.statvfs(jar.parent)
     if room.f_bavail * room.f_frsize < ROOM_BYTES:
-        yield False
+        yield None
         return
     with jar.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield True
+        yield lock.fileno()
 
 
-def _make(jar: Path, classpath: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
-        sources, classes = Path(scratch, "source"), Path(scratch, "classes")
-        (sources / "wrackline").mkdir(parents=True)
-        classes.mkdir()
-        for name in NAMESPACES:
-            (sources / "wrackline" / f"{name}.clj").write_text(_source(name))
-            # One by one: who has only Knossos has that compiled.
-            _java(
-                (str(classes), str(sources), *classpath),
-                f"-Dclojure.compile.path={classes}",
-                f"(compile 'wrackline.{name})",
-                scratch,
-                may_fail=True,
-            )
-        made = Path(scratch, jar.name)
-        _pack(made, [classes, *(Path(one) for one in classpath if Path(one).is_dir())])
-        archive = made.with_suffix(".jsa")
-        with contextlib.suppress(subprocess.SubprocessError):
-            # The jar's name is part of the archive, so it must have its own already.
-            shutil.move(made, jar)
-            known = [name for name in NAMESPACES if (classes / "wrackline" / f"{name}__init.class").is_file()]
-            load = " ".join(f"(require 'wrackline.{name})" for name in known)
-            _java((str(jar), *_jars(classpath)), f"-XX:ArchiveClassesAtExit={archive}", load, scratch)
-            archive.replace(jar.with_suffix(".jsa"))
-        jars = sorted(jar.parent.glob("compiled-*.jar"), key=lambda one: one.stat().st_mtime)
-        for old in jars[:-MOST_KEPT]:
-            for file in (old, old.with_suffix(".jsa"), old.with_suffix(".lock")):
-                file.unlink(missing_ok=True)
+def _stamp(jar: Path) -> Path:
+    return jar.with_suffix(".made")
 
 
-def _java(classpath: Sequence[str], option: str, code: str, folder: str, *, may_fail: bool = False) -> None:
-    """``folder``: where it works, and leaves what code that is loaded writes beside itself."""
+def _make(jar: Path, classpath: Sequence[str], lock: int) -> None:
+    """``lock``: the file that keeps others from it. What whoever was killed here had finished is there."""
+    scratch = jar.with_suffix(".making")
+    scratch.mkdir(exist_ok=True)
+    finished: list[Path] = []
+    for name in NAMESPACES:
+        # One by one: who has only Knossos has that compiled.
+        classes = scratch / name
+        if not classes.is_dir():
+            _compile(name, classes, finished, classpath, lock)
+        finished.insert(0, classes)
+    if not jar.is_file():
+        packed = scratch / jar.name
+        _pack(packed, [*finished, *(Path(one) for one in classpath if Path(one).is_dir())])
+        # The jar's name is part of the archive, so it must have its own before there is one.
+        packed.replace(jar)
+    archive = scratch / jar.with_suffix(".jsa").name
+    load = " ".join(f"(require 'wrackline.{one.name})" for one in reversed(finished) if any(one.iterdir()))
+    if _java((str(jar), *_jars(classpath)), f"-XX:ArchiveClassesAtExit={archive}", load, scratch, lock):
+        archive.replace(jar.with_suffix(".jsa"))
+    _stamp(jar).touch()
+    shutil.rmtree(scratch)
+    _forget_old(jar.parent)
+
+
+def _compile(name: str, classes: Path, finished: Sequence[Path], classpath: Sequence[str], lock: int) -> None:
+    """Into a folder that has this name only when all is in it; empty where there is nothing to compile."""
+    sources, unfinished = classes.with_suffix(".source"), classes.with_suffix(".unfinished")
+    for folder in (sources, unfinished):
+        shutil.rmtree(folder, ignore_errors=True)
+    unfinished.mkdir()
+    source = sources / "wrackline" / f"{name}.clj"
+    source.parent.mkdir(parents=True)
+    source.write_text(_source(name))
+    done = _java(
+        (*map(str, (unfinished, *finished, sources)), *classpath),
+        f"-Dclojure.compile.path={unfinished}",
+        f"(compile 'wrackline.{name})",
+        classes.parent,
+        lock,
+    )
+    if not done:
+        shutil.rmtree(unfinished)
+        unfinished.mkdir()
+    unfinished.replace(classes)
+
+
+def _forget_old(home: Path) -> None:
+    """Those that were not used for longest; none that somebody makes or waits for."""
+    for stamp in sorted(home.glob("compiled-*.made"), key=lambda one: one.stat().st_mtime)[:-MOST_KEPT]:
+        with stamp.with_suffix(".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            for suffix in (".made", ".jsa", ".jar"):
+                stamp.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _java(classpath: Sequence[str], option: str, code: str, folder: Path, lock: int) -> bool:
+    """Whether it did what it should. ``folder``: where it works, and leaves what code that is loaded writes
+    beside itself. Raises SubprocessError where it was ended, by us or by somebody else: another time it may
+    succeed."""
     command = [
         *(str(java_program()), *JVM_OPTIONS, "-Xmx1g", option, "-cp", os.pathsep.join(classpath)),
         *("clojure.main", "-e", f"{code} (shutdown-agents)"),
     ]
-    done = subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False, cwd=folder)
-    if done.returncode != 0 and not may_fail:
-        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+    with (
+        (folder / "java.log").open("wb") as said,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            cwd=folder,
+            pass_fds=(lock,),
+            preexec_fn=end_with_parent,
+        ) as java,
+    ):
+        code_of_exit = _waited_for(java)
+    if code_of_exit < 0:
+        raise subprocess.CalledProcessError(code_of_exit, command)
+    return code_of_exit == 0
+
+
+def _waited_for(java: subprocess.Popen[bytes]) -> int:
+    """Raises SubprocessError."""
+    allowance = Allowance(java.pid, LIMIT_S)
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return java.wait(LOOK_S)
+            why = allowance.spent()
+            if why:
+                raise subprocess.SubprocessError(f"the JVM that compiles them was ended: {why}")
+    except BaseException:
+        java.kill()
+        raise
 
 
 def _pack(jar: Path, folders: Sequence[Path]) -> None:

@@ -97,9 +97,12 @@
     [[] []]))
 
 (defn check
-  "[valid? [[type count [[indexes text cycle facts] ...]] ...] [refuted models]]: 1 valid, 0 not, -1 unknown."
-  [model consistency timeout-ms & columns]
-  (let [options {:consistency-models [(keyword consistency)] :cycle-search-timeout timeout-ms}
+  "[valid? [[type count [[indexes text cycle facts] ...]] ...] [refuted models]]: 1 valid, 0 not, -1 unknown.
+  `assumed`: what may be assumed of each register, as rw-register names it."
+  [model consistency assumed timeout-ms & columns]
+  (let [options (into {:consistency-models [(keyword consistency)] :cycle-search-timeout timeout-ms}
+                      (map (fn [one] [(keyword one) true]))
+                      assumed)
         nothing (last columns)
         ; Elle's tasks would build an index of operations when they need it, from inside each other, and wait
         ; for ever where there are few processors (elle's issue 32).

@@ -13,6 +13,8 @@ written by hand.
 ``rules``      the rules of linearizability in numpy, on events: the second witness
 =============  =============================================================================================
 
+The wheel has the ``language`` alone, with which plugins rehearse; all else needs a checkout.
+
 ::
 
     made = make("night-1", seed=7, knobs=Knobs(operations=100_000))

@@ -14,6 +14,7 @@ from wrackline.values import Truth, spelt
 
 EXACT, SEARCH, CHECKER, KNOSSOS, ELLE = "exact", "search", "checker", "Knossos", "Elle"
 """Who decided."""
+LINEARIZABLE = "linearizable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ class Verdict:
     answer: Answer
     by: str
     operations: int
-    promise: str = "linearizable"
+    promise: str = LINEARIZABLE
     """What it is, or is not: linearizable, strict-serializable, complete, ..."""
     why: str = ""
     """Of an unknown answer: which limit was reached."""

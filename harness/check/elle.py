@@ -1,39 +1,27 @@
-"""What Elle found, with the operations of the file and in sentences."""
+"""What is wrong with transactions, with the operations of the file and in sentences."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wrackline.checkers.exact.judgement import Answer
-from wrackline.checkers.jvm.answers import Case, Edge, Judgement
-from wrackline.checkers.jvm.calls import Act
+from wrackline.checkers.exact.transactions.answers import Case, Edge
 from wrackline.checkers.models.protocol import Operation as Done
-from wrackline.checkers.models.protocol import Outcome
-from wrackline.harness.check.answers import (
-    ELLE,
-    EXACT,
-    Anomaly,
-    Example,
-    Link,
-    Operation,
-    Verdict,
-    operation,
-    shown,
-)
-from wrackline.harness.jepsen.object_histories import Asked
+from wrackline.harness.check.answers import Anomaly, Example, Link, Operation, operation, shown
 
 _NOTHING_TO_SHOW = "empty-transaction-graph"
 _Name = Callable[[int | None], Any]
 
 
 def anomalies(
-    found: Judgement, model: str, names: Mapping[int, Any], done: Sequence[Done]
+    found: Mapping[str, tuple[int, tuple[Case, ...]]],
+    model: str,
+    names: Mapping[int, Any],
+    done: Sequence[Done],
 ) -> tuple[Anomaly, ...]:
-    """``names``: what negative numbers in Elle's answer stand for; ``done``: the operation of each
+    """``names``: what negative numbers in the answer stand for; ``done``: the operation of each
     transaction."""
     told = _Telling(model, names, done)
     return tuple(
@@ -42,65 +30,8 @@ def anomalies(
             count,
             tuple(told.example(kind, case) for case in cases if kind != _NOTHING_TO_SHOW),
         )
-        for kind, (count, cases) in found.anomalies.items()
+        for kind, (count, cases) in found.items()
     )
-
-
-UNWRITTEN = "unwritten-read"
-"""An anomaly that Elle has no name for: it ends with an exception."""
-MOST_UNWRITTEN = 3
-_DONE = {"appended": "appended", "wrote": "written"}
-
-
-def decided_by_us(asked: Asked, model: str, consistency: str) -> Verdict | None:
-    """What needs no Elle, and what Elle cannot be asked: a value that was read and that nobody wrote is wrong
-    under every model; where a value is written twice to one key, none of Elle's rules holds."""
-    writers: Counter[tuple[Any, Any]] = Counter()
-    for one, mops in zip(asked.done, asked.mops, strict=True):
-        for act, key, value in mops:
-            if act in (Act.WRITE, Act.APPEND):
-                writers[key, value] += 1 if one.outcome is not Outcome.FAIL else 0
-    verb = "appended" if model == "list-append" else "wrote"
-    found = [
-        (one, key, value)
-        for one, mops in zip(asked.done, asked.mops, strict=True)
-        if one.outcome is Outcome.OK
-        for key, value in _read(mops)
-        if (key, value) not in writers
-    ]
-    count = len(asked.done)
-    if found:
-        examples = tuple(
-            Example(
-                (operation(one),),
-                (),
-                f"T1 read {shown(value)} of key {shown(key)}, which nobody {verb}",
-                {},
-                "",
-                {},
-            )
-            for one, key, value in found[:MOST_UNWRITTEN]
-        )
-        anomaly = Anomaly(UNWRITTEN, len(found), examples)
-        return Verdict(None, Answer.INVALID, EXACT, count, promise=consistency, anomalies=(anomaly,))
-    twice = next((place for place, n in writers.items() if n > 1), None)
-    if twice is None:
-        return None
-    key, value = twice
-    why = (
-        f"value {shown(value)} of key {shown(key)} was {_DONE[verb]} more than once: Elle's rules hold for "
-        "each only once"
-    )
-    return Verdict(None, Answer.UNKNOWN, ELLE, count, promise=consistency, why=why)
-
-
-def _read(mops: Sequence[tuple[Act, Any, Any]]) -> Iterator[tuple[Any, Any]]:
-    """The (key, value) that a transaction was shown."""
-    for act, key, value in mops:
-        if act is Act.READ and value is not None:
-            yield key, value
-        elif act is Act.READ_LIST:
-            yield from ((key, each) for each in value or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +98,10 @@ def what_is_wrong(kind: str, said: Mapping[str, Any]) -> str:
         case "internal", _:
             expected = shown(said.get("expected"))
             return f"{one} read {shown(seen)} {of}, and by what it did itself it is {expected}"
+        case "garbage-read", _:
+            return f"{one} read {read} {of}, which nobody wrote"
+        case "future-read", _:
+            return f"{one} read {read} {of} before it wrote that itself"
         case "incompatible-order", [first, second, *_]:
             return f"{shown(first)} and {shown(second)} were read {of}: neither goes on with the other"
         case "duplicate-elements", _:

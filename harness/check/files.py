@@ -11,16 +11,18 @@ from types import TracebackType
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.exact.transactions.placement import Limits as TransactionLimits
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
 from wrackline.checkers.models.checker import Checker
 from wrackline.checkers.models.loading import known, load_decider
 from wrackline.checkers.models.protocol import Model, ModelError, Operation
-from wrackline.harness.check.answers import ELLE, Judged, Verdict
-from wrackline.harness.check.elle import anomalies, decided_by_us
+from wrackline.harness.check.answers import Judged, Verdict
 from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
 from wrackline.harness.check.rules import decide_by_rule
+from wrackline.harness.check.transactions import Asking as AskingTransactions
+from wrackline.harness.check.transactions import decide_transactions, refuse_level
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions, untold
 from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
@@ -40,7 +42,7 @@ class Question:
 
     model: str
     by: str = ""
-    """"": exactly where possible, else by our own search. search, knossos, both."""
+    """"": exactly where possible, else by our own search. search, knossos, both, elle."""
     independent: bool = False
     holes: bool = False
     initial: Any = None
@@ -94,11 +96,15 @@ class Judge:
             raise ModelError(f"model {asked.model} takes no {', '.join(settings)}")
         if asked.by in ("knossos", "both") and asked.model not in _of_knossos():
             raise ModelError(f"Knossos has no model {asked.model}, only {', '.join(_of_knossos())}")
+        if asked.by == "elle" and own:
+            raise ModelError(f"Elle has no model {asked.model}, only {', '.join(ELLE_MODELS)}")
+        if not own:
+            refuse_level(asked.consistency)
         decider = load_decider(asked.model, **settings) if own else None
         if isinstance(decider, Checker):
             self._checker = decider
-        if asked.by == "search" and not isinstance(decider, Model):
-            raise ModelError(f"our own search has no model {asked.model}; leave --by out")
+            if asked.by == "search":
+                raise ModelError(f"our own search has no model {asked.model}; leave --by out")
         return Asking(
             asked.model,
             decider if isinstance(decider, Model) else None,
@@ -149,7 +155,7 @@ class Judge:
         TextError."""
         question = self._question
         if question.model in ELLE_MODELS:
-            yield partial(self._by_elle, path, done, wrong)
+            yield partial(self._of_transactions, path, done, wrong)
         elif question.model == LOG:
             found = logs(done, independent=question.independent)
             wrong += found.refused
@@ -185,7 +191,7 @@ class Judge:
                 verdict = replace(verdict, answer=Answer.UNKNOWN, why=why)
             yield verdict
 
-    def _by_elle(self, path: Path, done: Sequence[Operation], wrong: list[str]) -> Iterable[Verdict]:
+    def _of_transactions(self, path: Path, done: Sequence[Operation], wrong: list[str]) -> Iterable[Verdict]:
         question = self._question
         found = transactions(done, question.model)
         txns = found.transactions
@@ -198,25 +204,12 @@ class Judge:
             if found.foreign:
                 return []
             raise TextError(NOTHING)
-        ours = decided_by_us(found, question.model, question.consistency)
-        if ours is not None:
-            return [ours]
-        self._progress(f"{path}: Elle, {len(txns)} transactions")
-        answer = self._bridge().serializable(
-            question.model, txns, consistency=question.consistency, deadline_s=question.deadline_s
+        limits = TransactionLimits(question.deadline_s, question.memory_bytes)
+        asking = AskingTransactions(
+            question.model, question.consistency, question.by, limits, self._bridge, self._progress
         )
-        return [
-            Verdict(
-                None,
-                answer.answer,
-                ELLE,
-                len(txns),
-                promise=question.consistency,
-                why=answer.why,
-                anomalies=anomalies(answer, question.model, found.names, found.done),
-                refuted=answer.refuted,
-            )
-        ]
+        self._progress(f"{path}: {len(txns)} transactions")
+        return [decide_transactions(found, asking)]
 
     def _with_jvms(self, judge: Callable[[], Iterable[Verdict]]) -> list[Verdict]:
         """Says of what was not decided that the JVM had to be ended for it."""

@@ -109,11 +109,17 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
     callback=_settings,
     help="An argument of the model: --set negative=true lets a bank's balances fall below 0.",
 )
-@click.option("--consistency", default="strict-serializable", show_default=True, help="For Elle's models.")
+@click.option(
+    "--consistency",
+    default="strict-serializable",
+    show_default=True,
+    help="What transactions should be: serializable, snapshot-isolation, ...",
+)
 @click.option(
     "--by",
-    type=click.Choice(["search", "knossos", "both"]),
-    help="Search even where the exact checks could decide; ask Knossos; or ask both and compare.",
+    type=click.Choice(["search", "knossos", "both", "elle"]),
+    help="Search even where the exact checks could decide; ask Knossos; or ask both and compare. Of "
+    "transactions: by our own search alone, or by Elle alone.",
 )
 @click.option(
     "--deadline",
@@ -159,15 +165,15 @@ def check_command(
       wrackline check -m bank --initial 100 history.edn    accounts that begin with 100 each
       wrackline check -m bank-totals --total 80 h.edn      the sums of balances alone, as Jepsen's bank test
       wrackline check -m mine.py:Counter history.edn       a model of your own
-      wrackline check -m list-append history.json          transactions, by Elle
+      wrackline check -m list-append history.json          are transactions strictly serializable?
       wrackline check -m register --by both history.edn    Knossos as referee of our answer
       wrackline check -m mutex --report why.html h.edn     draw what has no place
 
     Registers, FIFO queues and logs with offsets whose values are written once are decided exactly, at any
     size. So are Jepsen's checkers of one rule; --list says what each means. Other objects are searched for an
     order of their operations, in native code, which may run into a limit: then the answer is unknown.
-    Transactions need Elle, and --by needs Knossos (see `wrackline jvm`): one JVM for all files and keys, and
-    another one only after one that had to be ended.
+    Transactions that our own check does not decide need Elle, and --by needs Knossos (see `wrackline jvm`):
+    one JVM for all files and keys, and another one only after one that had to be ended.
 
     A file that cannot be read is told in one line, and the others are judged. What was decided before Ctrl-C
     is printed. Exit code, the first that holds: 1 something is not what it should be, 2 a file

@@ -16,8 +16,8 @@ from confluent_kafka import Producer
 
 from wrackline.checkers.analysis import analyze
 from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.model.made import write_events
 from wrackline.history import Recorder, history_files
+from wrackline.history.files import write_history
 from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.workloads.log import ClientsSpec, workload_for
 
@@ -105,7 +105,7 @@ def anomalies_in(*histories: str, step_s: float = 0.001) -> list[dict[str, int]]
             run_dir.mkdir()
             case = parse(text, run_dir.name)
             events = [replace(one, time_ns=round((one.index + 1) * step_s * 1e9)) for one in case.events]
-            write_events(run_dir, case.info, events)
+            write_history(run_dir, case.info, events)
         return [
             {one["anomaly"]: one["count"] for one in verdict["anomalies"] if one["count"]}
             for verdict in analyze(runs, engine="local")

@@ -27,11 +27,11 @@ from wrackline.checkers.jvm.calls import (
     Act,
     Calls,
     Model,
-    Outcome,
     Transactions,
     TransactionsBuilder,
 )
 from wrackline.checkers.jvm.log_calls import LogCalls
+from wrackline.checkers.models.protocol import Outcome
 
 GOLDEN = Path(__file__).parent / "golden"
 LINEARIZABLE = GOLDEN / "linearizable.jsonl"

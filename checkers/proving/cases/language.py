@@ -56,7 +56,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from wrackline.checkers.proving.cases.words import STEP_NS, TOPIC, CaseError, Words
-from wrackline.checkers.proving.model.readers import CONSUMERS
+from wrackline.history.labels import CONSUMERS
 from wrackline.history.model import CORRUPT, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo, Type
 
 __all__ = ["STEP_NS", "TOPIC", "Case", "CaseError", "parse", "steps"]

@@ -11,10 +11,6 @@ from wrackline.checkers.proving.model.drawing import Bools, Draw, Ints, Partitio
 from wrackline.checkers.proving.model.knobs import Knobs
 from wrackline.history.model import FAILED, UNKNOWN
 
-CONSUMERS = 1 << 24
-"""The consumer of a process that sends and polls in transactions is ``process + CONSUMERS``, as
-wrackline.history.jepsen has it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Ends:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wrackline.checkers.proving.model.columns import TOPIC, Block, given, positions
 from wrackline.checkers.proving.model.log_server import Outcome
-from wrackline.checkers.proving.model.readers import CONSUMERS
+from wrackline.history.labels import CONSUMERS
 
 
 def polls(outcome: Outcome) -> Iterator[Block]:

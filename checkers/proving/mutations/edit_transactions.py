@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from wrackline.checkers.proving.model.columns import TOPIC
-from wrackline.checkers.proving.model.readers import CONSUMERS
 from wrackline.checkers.proving.mutations.edit import Edit
 from wrackline.checkers.proving.mutations.edit_groups import end_of_clients
+from wrackline.history.labels import CONSUMERS
 from wrackline.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
 
 _ERRORS = {Type.FAIL: "aborted", Type.INFO: "_TIMED_OUT"}

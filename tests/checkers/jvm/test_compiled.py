@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -11,6 +15,7 @@ import pytest
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.classpath import available, find_classpath, required_classpath
 from wrackline.checkers.jvm.compiled import OFF_VARIABLE, Loadable, loadable
+from wrackline.checkers.jvm.processor_time import Allowance
 
 
 def java(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
@@ -63,7 +68,7 @@ def test_what_a_jvm_writes_where_it_is_does_not_stay(tmp_path: Path, monkeypatch
     assert found.options, "jar and archive were made"
     assert list(here.iterdir()) == []
     kept = {path.suffix for path in (tmp_path / "cache" / "wrackline" / "jvm").iterdir()}
-    assert kept == {".jar", ".jsa", ".lock"}
+    assert kept == {".jar", ".jsa", ".made", ".lock"}
 
 
 def test_a_folder_on_the_classpath_goes_into_the_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +100,93 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     monkeypatch.setenv(OFF_VARIABLE, "0")
     assert loadable([str(jar)]) == Loadable((str(jar),))
     assert not (tmp_path / "calls").exists()
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, what
+        time.sleep(0.02)
+
+
+def compiled(folder: Path, name: str) -> int:
+    """How often it was begun to compile this."""
+    return (folder / "calls").read_text().count(f"compile 'wrackline.{name}")
+
+
+def in_a_process(jar: Path) -> subprocess.Popen[bytes]:
+    code = (
+        f"from wrackline.checkers.jvm.compiled import loadable; print(loadable([{str(jar)!r}]).classpath[0])"
+    )
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+
+
+ELLE_ONCE = """
+case "$*" in *compile*wrackline.elle*) [ -e {folder}/again ] || {{ : > {folder}/again; {then}; }} ;; esac
+"""
+
+
+def test_who_is_killed_leaves_what_it_had_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs = ELLE_ONCE.format(folder=tmp_path, then=f"echo $$ > {tmp_path}/pid; exec sleep 1000")
+    jar = java(tmp_path, monkeypatch, COMPILES + hangs)
+    killed = in_a_process(jar)
+    pid = tmp_path / "pid"
+    wait_until(lambda: pid.exists() and pid.read_text().strip(), "Elle is compiled")
+    killed.kill()
+    killed.communicate()
+    found = loadable([str(jar)])
+    assert found.options, "jar and archive were made"
+    assert (compiled(tmp_path, "knossos"), compiled(tmp_path, "elle")) == (1, 2)
+    status = Path(f"/proc/{pid.read_text().strip()}/status")
+    gone = not status.exists() or "State:\tZ" in status.read_text()
+    assert gone, "the JVM goes with who started it"
+
+
+def test_a_jvm_that_somebody_ended_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the kernel does where memory is short: that says nothing about Elle."""
+    jar = java(tmp_path, monkeypatch, COMPILES + ELLE_ONCE.format(folder=tmp_path, then="kill -9 $$"))
+    assert loadable([str(jar)]) == Loadable((str(jar),))
+    assert loadable([str(jar)]).options
+    assert (compiled(tmp_path, "knossos"), compiled(tmp_path, "elle")) == (1, 2)
+
+
+def test_who_is_killed_before_the_archive_leaves_it_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = java(tmp_path, monkeypatch, COMPILES)
+    first = loadable([str(jar)])
+    for suffix in (".jsa", ".made"):
+        Path(first.classpath[0]).with_suffix(suffix).unlink()
+    assert loadable([str(jar)]) == first
+
+
+def test_two_at_once_have_it_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar = java(tmp_path, monkeypatch, COMPILES)
+    said = {one.communicate()[0] for one in [in_a_process(jar) for _ in range(3)]}
+    assert len(said) == 1
+    assert (compiled(tmp_path, "knossos"), compiled(tmp_path, "elle")) == (1, 1)
+
+
+def test_its_limit_is_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wrackline.checkers.jvm.compiled.LIMIT_S", 0.3)
+    monkeypatch.setattr("wrackline.checkers.jvm.compiled.LOOK_S", 0.1)
+    waits, works = tmp_path / "waits", tmp_path / "works"
+    waits.mkdir()
+    assert loadable([str(java(waits, monkeypatch, f"sleep 1; {COMPILES}"))]).options, (
+        "others had the processor"
+    )
+    works.mkdir()
+    jar = java(works, monkeypatch, "while :; do :; done")
+    assert loadable([str(jar)]) == Loadable((str(jar),))
+
+
+def test_who_does_nothing_any_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wrackline.checkers.jvm.processor_time.STILL_S", 0.05)
+    with subprocess.Popen(["sleep", "100"]) as still:
+        allowance = Allowance(still.pid, 300)
+        wait_until(lambda: allowance.spent(), "it is still")
+        assert "did nothing" in allowance.spent()
+        still.kill()
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.models.loading import load
 from wrackline.harness.check.answers import Judged, exit_code
-from wrackline.harness.check.elle import UNWRITTEN, decided_by_us
 from wrackline.harness.check.files import Judge, Question, models
 from wrackline.harness.cli.check import check_command
 from wrackline.harness.jepsen.log_histories import logs
@@ -265,7 +264,6 @@ def test_elle_is_asked_the_same(tmp_path: Path, model: str, events: list[Event],
     found = transactions(read_operations(write(tmp_path, form, events)).done, model)
     assert len(found.transactions) == 2
     assert [found.mops, found.names] == [first.mops, first.names]
-    assert decided_by_us(found, model, "serializable") is None
     nameless = [{key: value for key, value in one.items() if key != "f"} for one in events]
     assert transactions(read_operations(write(tmp_path, form, nameless)).done, model).mops == found.mops
 
@@ -283,24 +281,9 @@ def test_a_value_that_nobody_wrote_needs_no_elle(tmp_path: Path, model: str, eve
     [verdict] = found.verdicts
     assert verdict.answer is Answer.INVALID
     [anomaly] = verdict.anomalies
-    assert (anomaly.type, anomaly.count) == (UNWRITTEN, 1)
+    assert (anomaly.type, anomaly.count) == ("garbage-read", 1)
     assert "which nobody" in anomaly.examples[0].sentence
     assert exit_code([found]) == 1
-
-
-def test_what_failed_was_written(tmp_path: Path) -> None:
-    events = [*done(0, "txn", [[W, 1, 7]], None, "fail"), *done(1, "txn", [[R, 1, None]], [[R, 1, 7]])]
-    found = transactions(read_operations(write(tmp_path, "edn", events)).done, "rw-register")
-    assert decided_by_us(found, "rw-register", "serializable") is None, "it is Elle's G1a"
-
-
-def test_a_value_that_is_written_twice_is_no_question_for_elle(tmp_path: Path) -> None:
-    events = [*REGISTERS, *done(2, "txn", [[W, 1, 7]], [[W, 1, 7]])]
-    asked_ = transactions(read_operations(write(tmp_path, "edn", events)).done, "rw-register")
-    verdict = decided_by_us(asked_, "rw-register", "serializable")
-    assert verdict is not None
-    assert verdict.answer is Answer.UNKNOWN
-    assert "written more than once" in verdict.why
 
 
 def test_a_process_that_goes_on_after_an_unknown_outcome_is_another_for_elle(tmp_path: Path) -> None:

@@ -288,28 +288,33 @@ def test_knossos_judges_registers_in_transactions(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_jvm
-def test_elle_says_why_each_transaction_comes_before_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("by", "reader", "writer"), [((), 2, 1), pytest.param(("--by", "elle"), 1, 2, marks=needs_jvm)]
+)
+def test_why_each_transaction_comes_before_the_next(
+    tmp_path: Path, by: tuple[str, ...], reader: int, writer: int
+) -> None:
+    asked = ("--model", "list-append", *by)
     lost = """{:process 0 :type :invoke :f :txn :value [[:append :x 1]]}
 {:process 0 :type :ok :f :txn :value [[:append :x 1]]}
 {:process 1 :type :invoke :f :txn :value [[:r :x nil]]}
 {:process 1 :type :ok :f :txn :value [[:r :x []]]}
 {:process 1 :type :invoke :f :txn :value [[:r :x nil]]}
 {:process 1 :type :ok :f :txn :value [[:r :x [1]]]}"""
-    found = check(tmp_path, lost, "--model", "list-append")
+    found = check(tmp_path, lost, *asked)
     assert (found.return_value, "1 G-single-item-realtime" in found.output) == (1, True)
-    assert "(rw): T1 read nil of key x, and T2 appended 1 to it" in found.output
-    assert "(realtime): T2 had completed before T1 was invoked" in found.output
-    said = orjson.loads(check(tmp_path, lost, "--model", "list-append", "--json").stdout)
+    assert f"(rw): T{reader} read nil of key x, and T{writer} appended 1 to it" in found.output
+    assert f"(realtime): T{writer} had completed before T{reader} was invoked" in found.output
+    said = orjson.loads(check(tmp_path, lost, *asked, "--json").stdout)
     [anomaly] = [one for one in said["files"][0]["verdicts"][0]["anomalies"] if one["examples"]]
     [rw] = [one for one in anomaly["examples"][0]["links"] if one["kind"] == "rw"]
     assert anomaly["type"] == "G-single-item-realtime"
     assert (rw["key"], rw["value"], rw["next_value"]) == ("x", None, 1)
     aborted = lost.replace(":ok :f :txn :value [[:append", ":fail :f :txn :value [[:append")
-    found = check(tmp_path, aborted, "--model", "list-append")
+    found = check(tmp_path, aborted, *asked)
     assert "1 G1a\n    T1 read 1 of key x, which T2 wrote, and T2 failed\n" in found.output
     seen_twice = lost.replace("[1]", "[1 1]")
-    found = check(tmp_path, seen_twice, "--model", "list-append")
+    found = check(tmp_path, seen_twice, *asked)
     assert (found.return_value, "read an element of key x more than once: [1 1]" in found.output) == (1, True)
 
 

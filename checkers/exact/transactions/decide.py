@@ -1,0 +1,91 @@
+"""Is there an order of all transactions, as the asked level wants it?
+
+Transactions over lists are decided exactly; over registers, what follows is worked out first, and what is
+left is searched. What contradicts a level at one look is said of every level; where none of this decides,
+Elle can be asked (wrackline.checkers.jvm).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.exact.transactions.answers import Case, Decision, grouped
+from wrackline.checkers.exact.transactions.columns import Transactions
+from wrackline.checkers.exact.transactions.levels import ORDERS, STRICT, Order, excludes, of_cycle, weakest
+from wrackline.checkers.exact.transactions.lists import Lists, lists
+from wrackline.checkers.exact.transactions.placement import Limits, Placement
+from wrackline.checkers.exact.transactions.precedence import Precedence
+from wrackline.checkers.exact.transactions.registers import Reading, reading
+from wrackline.checkers.exact.transactions.rows import Txn, rows
+from wrackline.checkers.exact.transactions.saturation import add_reads, begin, saturate
+
+LIST, REGISTERS = "list-append", "rw-register"
+NOT_OURS = "our own search decides only whether there is an order of all transactions"
+
+
+def decide(
+    model: str,
+    history: Transactions,
+    limits: Limits,
+    *,
+    level: str = STRICT,
+    progress: Callable[[str], None] = lambda _line: None,
+) -> Decision:
+    """``level``: one of LEVELS. UNKNOWN with ``repeated`` set is for nobody else to decide either."""
+    txns = rows(history)
+    found = lists(txns) if model == LIST else reading(txns)
+    wrong = [one for one in found.wrong if excludes(level, one[0])]
+    if wrong:
+        return _wrong(wrong)
+    if found.repeated is not None:
+        return Decision(Answer.UNKNOWN, repeated=found.repeated)
+    if found.wrong:
+        return Decision(Answer.UNKNOWN, why=NOT_OURS)
+    there = [one for one in txns if found.counts[one.row]]
+    # Who keeps to real time keeps to every weaker level too, and that search is the shortest.
+    strict = _ordered(there, found, Order.REALTIME, STRICT, limits, progress)
+    wanted = ORDERS.get(level)
+    if strict.answer is Answer.VALID or wanted is Order.REALTIME:
+        return strict
+    if wanted is None:
+        return Decision(Answer.UNKNOWN, why=NOT_OURS)
+    return _ordered(there, found, wanted, level, limits, progress)
+
+
+def _wrong(found: Sequence[tuple[str, Case]]) -> Decision:
+    refuted = {weakest(kind): None for kind, _ in found}
+    strongest_first = [one for one in ("read-uncommitted", "read-committed", "read-atomic") if one in refuted]
+    return Decision(Answer.INVALID, anomalies=grouped(found), refuted=tuple(strongest_first[:1]))
+
+
+def _ordered(
+    txns: Sequence[Txn],
+    found: Lists | Reading,
+    order: Order,
+    level: str,
+    limits: Limits,
+    progress: Callable[[str], None],
+) -> Decision:
+    graph = Precedence(txns, order)
+    if isinstance(found, Lists):
+        for edge in found.edges:
+            graph.add(edge)
+        if graph.sorted() is None:
+            return _cyclic(graph, level)
+        return Decision(Answer.VALID)
+    add_reads(graph, found)
+    begin(graph, found)
+    if not saturate(graph, found):
+        return _cyclic(graph, level)
+    answer, why, impasse = Placement(graph, found).search(limits, progress)
+    return Decision(answer, searched=True, why=why, impasse=impasse)
+
+
+def _cyclic(graph: Precedence, level: str) -> Decision:
+    name, cycle = graph.cycle()
+    case = Case(tuple(edge.before for edge in cycle), "", tuple(cycle))
+    certain = all((graph.node[one.before], graph.node[one.after]) not in graph.assumed for one in cycle)
+    return Decision(
+        Answer.INVALID, anomalies={name: (1, (case,))}, refuted=of_cycle(name, level) if certain else (level,)
+    )

@@ -1,0 +1,134 @@
+"""The transactions of a file: by our own search, and by Elle where that does not decide."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.exact.transactions.answers import Decision, Impasse
+from wrackline.checkers.exact.transactions.decide import LIST, decide
+from wrackline.checkers.exact.transactions.levels import LEVELS, ORDERS
+from wrackline.checkers.exact.transactions.placement import Limits
+from wrackline.checkers.jvm.bridge import Bridge
+from wrackline.checkers.jvm.classpath import JvmUnavailable
+from wrackline.checkers.models.protocol import ModelError
+from wrackline.harness.check.answers import ELLE, EXACT, SEARCH, State, Stuck, Verdict, operation, shown
+from wrackline.harness.check.elle import anomalies
+from wrackline.harness.check.objects import around
+from wrackline.harness.jepsen.object_histories import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is wanted of the transactions."""
+
+    model: str
+    level: str
+    by: str
+    """"": our own search, and Elle where that does not decide. search, elle."""
+    limits: Limits
+    bridge: Callable[[], Bridge]
+    """Starts none before the first question. Raises JvmUnavailable."""
+    progress: Callable[[str], None]
+
+
+def refuse_level(level: str) -> None:
+    """Raises ModelError."""
+    if level not in LEVELS:
+        raise ModelError(f"there is no consistency {level!r}, only {', '.join(LEVELS)}")
+
+
+def decide_transactions(asked: Asked, asking: Asking) -> Verdict:
+    """Raises JvmUnavailable, where only Elle could decide."""
+    began = time.monotonic()
+    if asking.by == "elle":
+        return replace(_by_elle(asked, asking), seconds=time.monotonic() - began)
+    found = decide(
+        asking.model, asked.transactions, asking.limits, level=asking.level, progress=asking.progress
+    )
+    verdict = _ours(found, asked, asking)
+    if found.answer is Answer.UNKNOWN and found.repeated is None and asking.by != "search":
+        verdict = _with_elle(verdict, asked, asking)
+    return replace(verdict, seconds=time.monotonic() - began)
+
+
+def _ours(found: Decision, asked: Asked, asking: Asking) -> Verdict:
+    by = SEARCH if found.searched or found.answer is Answer.UNKNOWN else EXACT
+    verdict = Verdict(None, found.answer, by, len(asked.transactions), promise=asking.level, why=found.why)
+    if found.repeated is not None:
+        return replace(verdict, by=EXACT, why=_repeated(*found.repeated, asked, asking.model))
+    verdict = replace(
+        verdict,
+        anomalies=anomalies(found.anomalies, asking.model, asked.names, asked.done),
+        refuted=found.refuted,
+    )
+    return verdict if found.impasse is None else _stuck(verdict, found.impasse, asked)
+
+
+def _repeated(key: int, value: int, rows: Sequence[int], asked: Asked, model: str) -> str:
+    at = " and ".join(str(asked.done[row].at) for row in rows[:2])
+    if len(rows) < 2:
+        wrote = f"operation {at} wrote nil to key {_name(asked, key)}, which is nil at first"
+    else:
+        verb = "appended" if model == LIST else "wrote"
+        wrote = f"operations {at} both {verb} {_name(asked, value)} to key {_name(asked, key)}"
+    said = f"{wrote}, and who read it read either: {model} needs values that are written once"
+    return said if model == LIST else f"{said}; -m multi-register searches for an order all the same"
+
+
+def _stuck(verdict: Verdict, impasse: Impasse, asked: Asked) -> Verdict:
+    named = [asked.done[row] for row in dict.fromkeys([impasse.row, *(one[0] for one in impasse.blocked)])]
+    why = [
+        f"{'nil' if held is None else _name(asked, held)} in key {_name(asked, key)}, "
+        f"which process {asked.done[reader].process} has yet to read (operation {asked.done[reader].at})"
+        for _, key, held, reader in impasse.blocked
+    ]
+    order = tuple(operation(asked.done[row]) for row in impasse.placed)
+    state = State(", and ".join(dict.fromkeys(why)), (), tuple(operation(one) for one in named[1:] or named))
+    return replace(
+        verdict,
+        stuck=Stuck(operation(named[0]), (state,), order),
+        around=around(asked.done, [named[0]]),
+    )
+
+
+def _with_elle(ours: Verdict, asked: Asked, asking: Asking) -> Verdict:
+    """What Elle says where we do not. That it finds nothing is a proof only of what it infers completely."""
+    ordered = asking.level in ORDERS
+    try:
+        found = _by_elle(asked, asking)
+    except JvmUnavailable as gone:
+        if not ordered:
+            raise
+        return replace(ours, why=f"{ours.why}; Elle could be asked: {gone}")
+    if not ordered:
+        return found
+    if found.answer is Answer.INVALID:
+        return replace(found, note=f"our own search did not decide: {ours.why}")
+    said = f"does not decide: {found.why}"
+    if found.answer is Answer.VALID:
+        said = "finds nothing, which is no proof"
+    return replace(ours, why=f"{ours.why}; Elle {said}")
+
+
+def _by_elle(asked: Asked, asking: Asking) -> Verdict:
+    asking.progress(f"Elle, {len(asked.transactions)} transactions")
+    found = asking.bridge().serializable(
+        asking.model, asked.transactions, consistency=asking.level, deadline_s=asking.limits.deadline_s
+    )
+    return Verdict(
+        None,
+        found.answer,
+        ELLE,
+        len(asked.transactions),
+        promise=asking.level,
+        why=found.why,
+        anomalies=anomalies(found.anomalies, asking.model, asked.names, asked.done),
+        refuted=found.refuted,
+    )
+
+
+def _name(asked: Asked, number: int) -> str:
+    return shown(asked.names.get(number, number))
