@@ -21,7 +21,7 @@ _ELLE = {
 _KINDS = {
     "model": "Models: is there an order of the operations, in keeping with time, that the object allows?",
     "checker": "Checkers: a rule over the operations, at any size; not about their order as a whole.",
-    "Elle": "Transactions: are they as consistent as they should be? Our own check says, and Elle where it cannot.",
+    "Elle": "Transactions: are they as consistent as they should be? By our own check, else by Elle.",
 }
 
 
