@@ -12,7 +12,7 @@ from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Act, TransactionsBuilder
 from wrackline.checkers.models.protocol import Outcome
-from wrackline.harness.check.elle import anomalies
+from wrackline.harness.check.elle import facts, what_is_wrong
 from wrackline.harness.jepsen.object_histories import transactions
 from wrackline.harness.jepsen.operations import read_operations
 
@@ -29,17 +29,17 @@ def test_facts_name_operations_and_values(tmp_path: Path, monkeypatch: pytest.Mo
     path.write_text(HISTORY)
     asked = transactions(read_operations(path).done, "list-append")
     assert asked.names == {-1: "x", -2: True, -3: "t"}
-    facts = '{"key" -1, "op" {"operation" 3}, "values" [[-2 -3] [-3 -2]]}'
-    told = [0, [["incompatible-order", 1, [[[3], "words", [[], []], facts]]]], ["read-committed"]]
+    said = '{"key" -1, "op" {"operation" 3}, "values" [[-2 -3] [-3 -2]]}'
+    told = [0, [["incompatible-order", 1, [[[3], "words", [[], []], said]]]], ["read-committed"]]
     monkeypatch.setattr(Bridge, "_ask", lambda _bridge, what, *_: told if what == "elle" else None)
     found = Bridge(["none"]).serializable("list-append", asked.transactions)
     assert found.answer is Answer.INVALID
-    [anomaly] = anomalies(found, "list-append", asked.names, asked.done)
-    [example] = anomaly.examples
-    assert example.sentence == "[true t] and [t true] were read of key x: neither goes on with the other"
-    assert [one.process for one in example.transactions] == ["b"]
-    shown: Any = example.facts
+    [case] = found.anomalies["incompatible-order"][1]
+    assert case.rows == (1,)
+    shown = facts(dict(case.facts), {1: 1}, lambda number: asked.names.get(number or 0, number))
     assert shown == {"key": "x", "op": {"operation": "T1"}, "values": [[True, "t"], ["t", True]]}
+    sentence = what_is_wrong("incompatible-order", shown)
+    assert sentence == "[true t] and [t true] were read of key x: neither goes on with the other"
 
 
 @pytest.mark.parametrize(("at_once", "processes"), [(False, [7, 7]), (True, [0, 1])])
