@@ -37,7 +37,10 @@ _NAME_AT = {"check": 0, "found_by": 1}
 
 
 def _declared(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_bytes())):
+    source = file.read_bytes()
+    if not any(f"{name}(".encode() in source for name in _NAME_AT):
+        return  # to parse the others would take longer than to judge a small run
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             at = _NAME_AT.get(called, len(node.args))
