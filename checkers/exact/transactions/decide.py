@@ -43,14 +43,26 @@ def decide(
     if found.wrong:
         return Decision(Answer.UNKNOWN, why=NOT_OURS)
     there = [one for one in txns if found.counts[one.row]]
-    # Who keeps to real time keeps to every weaker level too, and that search is the shortest.
+    # Who keeps to real time keeps to every weaker level too, and that search is the shortest. The order of a
+    # process is not part of real time where its transactions overlap, as sessions without times do.
     strict = _ordered(there, found, Order.REALTIME, STRICT, limits, progress)
     wanted = ORDERS.get(level)
-    if strict.answer is Answer.VALID or wanted is Order.REALTIME:
+    beyond_time = wanted is Order.PROCESS and _overlap(there)
+    if wanted is Order.REALTIME or (strict.answer is Answer.VALID and not beyond_time):
         return strict
     if wanted is None:
         return Decision(Answer.UNKNOWN, why=NOT_OURS)
     return _ordered(there, found, wanted, level, limits, progress)
+
+
+def _overlap(txns: Sequence[Txn]) -> bool:
+    """Whether some process begins a transaction before it has ended the one before."""
+    last: dict[int, int] = {}
+    for one in sorted(txns, key=lambda one: one.inv):
+        if last.get(one.process, -1) > one.inv:
+            return True
+        last[one.process] = one.ret
+    return False
 
 
 def _wrong(found: Sequence[tuple[str, Case]]) -> Decision:
