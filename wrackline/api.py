@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.checkers.anomalies.explained_by import By, ExplainedBy, FurtherRows, Spelt
     from wrackline.checkers.anomalies.finding import Finding, apart, known, seconds
     from wrackline.checkers.anomalies.places import Places
-    from wrackline.checkers.anomalies.registry import Check, check, found_by, mark
+    from wrackline.checkers.anomalies.registry import Check, WalkAnomaly, check, found_by, mark
     from wrackline.checkers.anomalies.walks import Figure, Walk
     from wrackline.checkers.engine.candidates import Candidate, Rows, SendOutcome, Step, is_place, least, lt
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
@@ -130,7 +130,7 @@ _HOMES = {
     "wrackline.checkers.anomalies.walks": "Figure Walk",
     "wrackline.checkers.inputs.arrays": "Bools Ints NONE bools",
     "wrackline.checkers.anomalies.explained_by": "By ExplainedBy FurtherRows Spelt",
-    "wrackline.checkers.anomalies.registry": "Check check found_by mark",
+    "wrackline.checkers.anomalies.registry": "Check WalkAnomaly check found_by mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",
     "wrackline.checkers.exact.judgement": "End Judgement Part",
     "wrackline.checkers.exact.search": "linearizable=search",
@@ -345,6 +345,7 @@ __all__ = [
     "Type",
     "Waits",
     "Walk",
+    "WalkAnomaly",
     "WantedTopic",
     "Way",
     "Workload",

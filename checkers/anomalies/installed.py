@@ -32,18 +32,21 @@ def _files_of(place: Path) -> list[Path]:
     return sorted(place.rglob("*.py")) if place.is_dir() else [place] if place.suffix == ".py" else []
 
 
-_NAME_AT = {"check": 0, "found_by": 1}
-"""Function that registers an anomaly -> place of the name among its arguments."""
-
-
 def _declared(file: Path) -> Iterator[str]:
     source = file.read_bytes()
-    if not any(f"{name}(".encode() in source for name in _NAME_AT):
+    if b"check(" not in source and b"found_by(" not in source:
         return  # to parse the others would take longer than to judge a small run
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            at = _NAME_AT.get(called, len(node.args))
-            name = node.args[at] if at < len(node.args) else None
-            if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                yield name.value
+        match node:
+            case ast.Call(func=ast.Name("check") | ast.Attribute(attr="check"), args=[one, *_]):
+                yield from _literal(one)
+            case ast.Call(
+                func=ast.Name("found_by") | ast.Attribute(attr="found_by"), args=[_, _, ast.Dict(keys=names)]
+            ):
+                for name in names:
+                    yield from _literal(name)
+
+
+def _literal(name: ast.expr | None) -> Iterator[str]:
+    if isinstance(name, ast.Constant) and isinstance(name.value, str):
+        yield name.value

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 
-from wrackline.checkers.anomalies.explained_by import BY_ORDER, ExplainedBy
+from wrackline.checkers.anomalies.explained_by import BY_ORDER, IN_ANY_ORDER, ExplainedBy
 from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.installed import installed
 from wrackline.checkers.anomalies.places import Places
@@ -93,34 +93,31 @@ def check(
     return register
 
 
-def found_by(
-    walk: Walk,
-    name: str,
-    family: str,
-    jepsen: str,
-    meaning: str,
-    *,
-    breaks: Promise | None = None,
-    rests_on_final_read: bool = False,
-    rests_on_replicas: bool = False,
-    right_then_wrong: bool = False,
-    explained_by: ExplainedBy = BY_ORDER,
-) -> None:
-    """Registers an anomaly that a walk finds. Raises ValueError for a name that is taken."""
-    _register(
-        Check(
-            name=name,
-            family=family,
-            jepsen=jepsen,
-            meaning=meaning,
-            breaks=breaks,
-            rests_on_final_read=rests_on_final_read,
-            rests_on_replicas=rests_on_replicas,
-            right_then_wrong=right_then_wrong,
-            walk=walk,
-            explained_by=explained_by,
+@dataclass(frozen=True, slots=True)
+class WalkAnomaly:
+    """What is said of an anomaly that a walk finds, as ``check`` says it: what a walk has gone through
+    contradicts itself in any order."""
+
+    meaning: str
+    breaks: Promise | None = None
+    explained_by: ExplainedBy = IN_ANY_ORDER
+    jepsen: str = "–"
+    rests_on_final_read: bool = False
+    rests_on_replicas: bool = False
+    right_then_wrong: bool = False
+
+
+def found_by(walk: Walk, family: str, anomalies: Mapping[str, WalkAnomaly]) -> None:
+    """Registers the anomalies of one family that a walk finds. Raises ValueError for a name that is taken."""
+    for name, found in anomalies.items():
+        _register(
+            Check(
+                name=name,
+                family=family,
+                walk=walk,
+                **{one.name: getattr(found, one.name) for one in fields(found)},
+            )
         )
-    )
 
 
 def _register(one: Check) -> None:

@@ -201,8 +201,8 @@ def registered() -> set[str]:
             match node:
                 case ast.Call(func=ast.Name(id="check"), args=[ast.Constant(value=str(name)), *_]):
                     found.add(name)
-                case ast.Call(func=ast.Name(id="found_by"), args=[_, ast.Constant(value=str(name)), *_]):
-                    found.add(name)
+                case ast.Call(func=ast.Name(id="found_by"), args=[_, _, ast.Dict(keys=names)]):
+                    found |= {ast.literal_eval(name) for name in names if name is not None}
                 case _:
                     pass
     return found

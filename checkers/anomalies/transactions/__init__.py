@@ -17,9 +17,9 @@ from dataclasses import astuple
 import pyarrow as pa
 
 from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, Cycle, ExplainedBy
+from wrackline.checkers.anomalies.explained_by import BY_ORDER, By, Cycle, ExplainedBy
 from wrackline.checkers.anomalies.finding import Finding
-from wrackline.checkers.anomalies.registry import found_by
+from wrackline.checkers.anomalies.registry import WalkAnomaly, found_by
 from wrackline.checkers.anomalies.transactions.cycles import cycles
 from wrackline.checkers.anomalies.transactions.events import KINDS, read_events
 from wrackline.checkers.anomalies.transactions.inputs import unprocessed_inputs
@@ -67,76 +67,60 @@ TRANSACTIONS = Walk(
     find=find,
 )
 
+_WRITES, _READS = (ExplainedBy(transactions=True, cycle=cycle) for cycle in (Cycle.G0, Cycle.G1C))
+_COMMITTED = Promise.COMMITTED_READS
+
 found_by(
     TRANSACTIONS,
-    "write-cycle",
     Family.CYCLES,
-    "G0",
-    "transactions follow each other in a cycle, by the order of their records and real time",
-    breaks=Promise.ISOLATED_WRITES,
-    explained_by=ExplainedBy(transactions=True, cycle=Cycle.G0),
+    {
+        "write-cycle": WalkAnomaly(
+            "transactions follow each other in a cycle, by the order of their records and real time",
+            Promise.ISOLATED_WRITES,
+            _WRITES,
+            jepsen="G0",
+        ),
+        "read-cycle": WalkAnomaly(
+            "transactions follow each other in a cycle, by what they were given alone",
+            _COMMITTED,
+            _READS,
+            jepsen="G1c",
+        ),
+        "write-read-cycle": WalkAnomaly(
+            "transactions follow each other in a cycle, by what they were given, the order of their records "
+            "and real time",
+            Promise.ISOLATED_WRITES,
+            _READS,
+            jepsen="G1c (with :ww-deps)",
+        ),
+    },
 )
 found_by(
     TRANSACTIONS,
-    "read-cycle",
-    Family.CYCLES,
-    "G1c",
-    "transactions follow each other in a cycle, by what they were given alone",
-    breaks=Promise.COMMITTED_READS,
-    explained_by=ExplainedBy(transactions=True, cycle=Cycle.G1C),
-)
-found_by(
-    TRANSACTIONS,
-    "write-read-cycle",
-    Family.CYCLES,
-    "G1c (with :ww-deps)",
-    "transactions follow each other in a cycle, by what they were given, the order of their records and "
-    "real time",
-    breaks=Promise.ISOLATED_WRITES,
-    explained_by=ExplainedBy(transactions=True, cycle=Cycle.G1C),
-)
-found_by(
-    TRANSACTIONS,
-    "precommitted-read",
     Family.TRANSACTIONS,
-    "precommitted-read",
-    "a record was given to a consumer before its transaction was asked to end, or to the transaction itself",
-    breaks=Promise.COMMITTED_READS,
-)
-found_by(
-    TRANSACTIONS,
-    "unstable-read",
-    Family.TRANSACTIONS,
-    "–",
-    "a consumer was given what lies behind a record of a transaction that was still open",
-    breaks=Promise.COMMITTED_READS,
-    explained_by=IN_ANY_ORDER,
-)
-found_by(
-    TRANSACTIONS,
-    "torn-transaction",
-    Family.TRANSACTIONS,
-    "–",
-    "of one transaction a part is visible and a part is not",
-    breaks=Promise.WHOLE_TRANSACTIONS,
-    rests_on_final_read=True,
-    explained_by=ExplainedBy(By.FACTS, transactions=True),
-)
-found_by(
-    TRANSACTIONS,
-    "zombie-transaction",
-    Family.TRANSACTIONS,
-    "–",
-    "a transaction took effect though its producer had been fenced",
-    breaks=Promise.ALWAYS,
-    explained_by=IN_ANY_ORDER,
-)
-found_by(
-    TRANSACTIONS,
-    "unprocessed-input",
-    Family.TRANSACTIONS,
-    "–",
-    "a group committed past a record that it was given in aborted transactions alone",
-    breaks=Promise.PROCESSED_INPUT,
-    explained_by=IN_ANY_ORDER,
+    {
+        "precommitted-read": WalkAnomaly(
+            "a record was given to a consumer before its transaction was asked to end, or to the transaction "
+            "itself",
+            _COMMITTED,
+            BY_ORDER,
+            jepsen="precommitted-read",
+        ),
+        "unstable-read": WalkAnomaly(
+            "a consumer was given what lies behind a record of a transaction that was still open", _COMMITTED
+        ),
+        "torn-transaction": WalkAnomaly(
+            "of one transaction a part is visible and a part is not",
+            Promise.WHOLE_TRANSACTIONS,
+            ExplainedBy(By.FACTS, transactions=True),
+            rests_on_final_read=True,
+        ),
+        "zombie-transaction": WalkAnomaly(
+            "a transaction took effect though its producer had been fenced", Promise.ALWAYS
+        ),
+        "unprocessed-input": WalkAnomaly(
+            "a group committed past a record that it was given in aborted transactions alone",
+            Promise.PROCESSED_INPUT,
+        ),
+    },
 )
