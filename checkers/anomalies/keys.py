@@ -8,69 +8,52 @@ taken the place of another, it would be there itself, or one after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 import numpy as np
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from wrackline.checkers.inputs.arrays import Ints
-from wrackline.checkers.inputs.row_groups import ints
+from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.anomalies.events import EventBatch, Records
+from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints, place_in, values_at
+from wrackline.checkers.inputs.table import concatenated
 
 KINDS_WITH_OFFSETS = frozenset({"send", "poll", "drain", "replica"})
 """Kinds of events that ``LastOfKeys`` reads."""
 
 
 class LastOfKeys:
-    """Of each key of one compacted partition the highest offset that is known of a record with it."""
+    """Of each key of compacted partitions the highest offset that is known of a record with it."""
 
-    def __init__(self, topic: str, partition: int) -> None:
-        self._topic, self._partition = topic, partition
-        self._keys: dict[int, str] = {}
-        """Value -> its key."""
-        self._highest: dict[int, int] = {}
-        """Value -> its highest offset."""
+    def __init__(self, about: AboutRun) -> None:
+        self._logs = np.array([log.number for log in about.logs.values() if log.compacted], np.int64)
+        self._numbers: dict[str, int] = {}
+        """Key -> its number."""
+        self._sent: list[Records] = []
+        """``of``: the number of the key."""
+        self._seen: list[Records] = []
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Takes up events, of the kinds that are asked for, with the columns of the history."""
-        batch = batch.filter(pc.equal(batch.column("topic"), self._topic))
-        kind, f = batch.column("type").to_pylist(), batch.column("f").to_pylist()
-        keys, extra = batch.column("key").to_pylist(), batch.column("extra").to_pylist()
-        records = batch.column("records")
-        begins = ints(records.offsets).tolist() if len(batch) else [0]
-        partition, value, offset = (
-            ints(records.values.field(name)) for name in ("partition", "value", "offset")
-        )
-        for row in range(len(batch)):
-            mine = np.arange(begins[row], begins[row + 1])
-            mine = mine[partition[mine] == self._partition]
-            if f[row] == "send" and kind[row] == "invoke" and keys[row] is not None:
-                self._keys.update(dict.fromkeys(value[mine].tolist(), keys[row]))
-            elif kind[row] == "ok":
-                self._place(value[mine], offset[mine], _high_watermark(f[row], extra[row]))
+    def take(self, events: EventBatch) -> None:
+        """Takes up events, of the kinds that are asked for."""
+        if not len(self._logs):
+            return
+        mine = events.records.take(np.isin(events.records.log, self._logs))
+        key = events.numbered("key", lambda key: self._numbers.setdefault(key, len(self._numbers)))
+        key[~events.are("invoke", "send")] = NONE
+        sent = Records(mine.log, mine.value, mine.offset, key[mine.of])
+        self._sent.append(sent.take(sent.of != NONE))
+        below = np.where(events.are("ok"), NEVER, NONE)
+        replicas = np.flatnonzero(events.are("ok", "replica"))
+        for row, extra in zip(replicas.tolist(), events.texts("extra", replicas), strict=True):
+            high_watermark = orjson.loads(extra or b"{}").get("hw")
+            below[row] = NEVER if high_watermark is None else int(high_watermark)
+        there = (mine.offset >= 0) & (mine.value >= 0) & (mine.offset < below[mine.of])
+        self._seen.append(mine.take(there))
 
-    def _place(self, value: Ints, offset: Ints, below: int | None) -> None:
-        there = (offset >= 0) & (value >= 0)
-        if below is not None:
-            there &= offset < below
-        for one, at in zip(value[there].tolist(), offset[there].tolist(), strict=True):
-            if at > self._highest.get(one, -1):
-                self._highest[one] = at
-
-    def of_values(self, values: Iterable[int] | None = None) -> Mapping[int, int]:
-        """Value -> the highest offset of its key, of these values or of all, where any is known."""
-        last: dict[str, int] = {}
-        for value, offset in self._highest.items():
-            key = self._keys.get(value)
-            if key is not None and offset > last.get(key, -1):
-                last[key] = offset
-        wanted = self._keys if values is None else self._keys.keys() & set(values)
-        return {value: last[self._keys[value]] for value in wanted if self._keys[value] in last}
-
-
-def _high_watermark(f: str, extra: str | None) -> int | None:
-    if f != "replica":
-        return None
-    found = orjson.loads(extra or b"{}").get("hw")
-    return None if found is None else int(found)
+    def of_values(self, log: int, values: Ints) -> Ints:
+        """The highest offset of each value's key; NONE where none is known."""
+        self._sent, self._seen = [concatenated(Records, self._sent)], [concatenated(Records, self._seen)]
+        sent, seen = (some.take(some.log == log) for (some,) in (self._sent, self._seen))
+        known, latest = np.unique(sent.value[::-1], return_index=True)
+        key, last = sent.of[::-1][latest], np.full(len(self._numbers), NONE)
+        at = place_in(known, seen.value)
+        np.maximum.at(last, key[at[at != NONE]], seen.offset[at != NONE])
+        return values_at(last, values_at(key, place_in(known, values)))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.anomalies.events import EventBatch
 from wrackline.checkers.anomalies.finding import Finding, finished
 from wrackline.checkers.anomalies.keys import LastOfKeys
 from wrackline.checkers.anomalies.places import Places, Words
@@ -315,14 +316,15 @@ def last_of_keys(given: Given, wanted: Callable[[], Mapping[int, Sequence[int]]]
     def run(batches: Batches) -> Batches:
         asked, values, writer = given(), wanted(), Writer()
         for (number, _), events in _parts(batches):
-            logs = [log for log in asked.runs[number].logs.values() if log.number in values]
-            found = [LastOfKeys(log.topic, log.partition) for log in logs]
+            about = asked.runs[number]
+            keys = LastOfKeys(about)
             for batch in events:
-                for one in found:
-                    one.take(batch)
-            for log, one in zip(logs, found, strict=True):
-                last = one.of_values(values[log.number])
-                writer.note(log.number, 0, {"last": [[*pair] for pair in last.items()]})
+                keys.take(EventBatch(batch, about))
+            for log in about.of_number.keys() & values.keys():
+                some = np.array(values[log], np.int64)
+                last = keys.of_values(log, some)
+                pairs = np.stack([some, last], axis=1)[last != NONE]
+                writer.note(log, 0, {"last": pairs.tolist()})
         yield from writer.batches(everything=True)
 
     return run

@@ -22,15 +22,9 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from wrackline.checkers.anomalies.about import AboutLog, AboutRun
+from wrackline.checkers.anomalies.events import COMMIT, CRASH, REBALANCE, Said
 from wrackline.checkers.anomalies.finding import Finding
-from wrackline.checkers.anomalies.groups.events import (
-    COMMIT,
-    CRASH,
-    REBALANCE,
-    GroupEvents,
-    Operation,
-    Said,
-)
+from wrackline.checkers.anomalies.groups.events import GroupEvents, Operation
 from wrackline.checkers.anomalies.groups.findings import Findings
 from wrackline.checkers.inputs.arrays import NEVER
 
@@ -42,13 +36,12 @@ _Step: TypeAlias = tuple[int, Callable[[Any], Iterator[Finding]], Any]
 class Moves:
     """Where processes and members were put, whoever put them there."""
 
-    def __init__(self, moves: Sequence[Said], about: AboutRun) -> None:
+    def __init__(self, moves: Sequence[Said]) -> None:
         self._of: dict[tuple[int | str, int], list[tuple[int, int | None]]] = defaultdict(list)
         for said in moves:
-            for partition in {*said.partitions, *said.offsets} if said.f != CRASH else ():
-                if log := about.logs.get((said.topic, partition)):
-                    for who in _names(said):
-                        self._of[who, log.number].append((said.index, said.offsets.get(partition)))
+            for log in {*said.logs, *said.offsets} if said.f != CRASH else ():
+                for who in _names(said):
+                    self._of[who, log].append((said.index, said.offsets.get(log)))
 
     def before(self, one: Operation, since: int) -> Iterator[tuple[int, int | None]]:
         """(index, start) of those of an operation's process or member after ``since`` and before it was
@@ -109,11 +102,19 @@ def _larger(one: Operation | None, other: Operation) -> Operation:
 class Coordinator:
     """Of one group; ``find`` goes through its events once."""
 
-    def __init__(self, group: str, events: GroupEvents, moves: Moves, about: AboutRun) -> None:
+    def __init__(
+        self,
+        group: str,
+        events: GroupEvents,
+        commits: Sequence[Operation],
+        answers: Sequence[Operation],
+        moves: Moves,
+        about: AboutRun,
+    ) -> None:
         self._about, self._moves, self._joined = about, moves, events.joined
         self._say = Findings(about)
         self._waits = about.info.isolation == "read_committed"
-        self._commits, self._answers = events.commits.get(group, []), events.answers.get(group, [])
+        self._commits, self._answers = commits, answers
         self._rebalances = [one for one in events.moves if one.f == REBALANCE and one.of == group]
         self._is_classic = all(one.protocol != "consumer" for one in self._rebalances)
         self._told: dict[str, int] = {}
@@ -122,7 +123,7 @@ class Coordinator:
             if told.member is not None:
                 self._told[told.member] = max(told.generation, self._told.get(told.member, 0))
         self._newest: Said | None = None
-        self._holds: dict[int, set[tuple[str, int]]] = defaultdict(set)
+        self._holds: dict[int, tuple[int, ...]] = {}
         self._logs: dict[int, Committed] = defaultdict(Committed)
 
     def find(self) -> Iterator[Finding]:
@@ -134,17 +135,11 @@ class Coordinator:
         steps: list[Iterable[_Step]] = [
             ((one.since, self._commit, one) for one in self._commits if one.may_count),
             ((one.until, self._succeed, one) for one in succeeded),
-            ((one.since, self._answer, one) for one in self._asked()),
+            ((one.since, self._answer, one) for one in self._answers),
             ((told.index, self._rebalance, told) for told in self._rebalances),
         ]
         for _, take, what in merge(*steps, key=lambda step: step[0]):
             yield from take(what)
-
-    def _asked(self) -> Iterator[Operation]:
-        for since, said in self._answers:
-            for log, offset in said.places(self._about):
-                if offset >= -1:
-                    yield Operation(log, offset, said, since, said, said.index)
 
     def _fence(self) -> None:
         """Until when each commit of unknown outcome may take effect."""
@@ -210,7 +205,7 @@ class Coordinator:
         """The offsets of a transaction become visible some time after its commit has succeeded, and only
         clients at read_committed wait for that."""
         at, log = self._logs[one.log.number], one.log
-        at.succeed(one, is_settled=self._waits or not one.said.in_transaction)
+        at.succeed(one, is_settled=self._waits or one.said.txn < 0)
         if one in at.pending:
             at.pending.remove(one)
         if log.complete and log.end is not None and one.offset > log.end:
@@ -241,18 +236,15 @@ class Coordinator:
     def _rebalance(self, told: Said) -> Iterator[Finding]:
         if self._newest is None or told.generation >= self._newest.generation:
             self._newest = told
-        held, self._holds[told.process] = (
-            self._holds[told.process],
-            {(told.topic, one) for one in told.partitions},
-        )
-        for partition in sorted({*told.partitions, *told.offsets}):
-            if log := self._about.logs.get((told.topic, partition)):
-                is_kept = (told.topic, partition) in held and told.protocol != "eager"
-                start = told.offsets.get(partition, -1)
-                if start >= 0:
-                    yield from self._begin(told, log, start, is_kept)
-                if partition in told.partitions and not is_kept:
-                    self._logs[log.number].owner = told
+        held = self._holds.get(told.process, ())
+        self._holds[told.process] = told.logs
+        for log in sorted({*told.logs, *told.offsets}):
+            is_kept = log in held and told.protocol != "eager"
+            start = told.offsets.get(log, -1)
+            if start >= 0:
+                yield from self._begin(told, self._about.of_number[log], start, is_kept)
+            if log in told.logs and not is_kept:
+                self._logs[log].owner = told
 
     def _begin(self, told: Said, log: AboutLog, start: int, is_kept: bool) -> Iterator[Finding]:
         """``is_kept``: the member had the partition before, and so may begin at a position of its own, that

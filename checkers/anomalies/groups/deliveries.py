@@ -9,13 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.groups.events import ASSIGN, Said
-from wrackline.checkers.anomalies.groups.records import Records, Spans, apart, records_of
-from wrackline.checkers.inputs.row_groups import ints
+from wrackline.checkers.anomalies.events import ASSIGN, EventBatch, Records, Said
+from wrackline.checkers.anomalies.groups.spans import Spans, apart
 
 
 class Passed(NamedTuple):
@@ -52,19 +49,22 @@ class Deliveries:
         self._passed: list[Passed] = []
         self._stays: dict[int, dict[int, Stay]] = defaultdict(dict)
 
-    def take(self, batch: pa.RecordBatch, moves: Sequence[Said]) -> None:
+    def take(self, events: EventBatch, moves: Sequence[Said]) -> None:
         """The polls of these events, and the moves among them."""
-        is_poll = pc.and_(pc.equal(batch.column("f"), "poll"), pc.equal(batch.column("type"), "ok"))
-        polls = batch.filter(is_poll)
-        records, process = records_of(polls, self._about), ints(polls.column("process"))
-        for (who, log), rows in apart(process[records.row], records.log):
+        is_poll = events.are("ok", "poll")
+        records, polls = events.records.take(is_poll[events.records.of]), np.flatnonzero(is_poll)
+        for (who, log), rows in apart(events.process[records.of], records.log):
             fresh = Spans.of(records.offset[rows])
             self.given[who, log] = Spans.union(
                 [self.given[who, log], fresh] if (who, log) in self.given else [fresh]
             )
-        columns = (polls.column(name).to_pylist() for name in ("index", "time_ns", "topic", "extra"))
+        numbers = (
+            column[polls].tolist() for column in (events.process, events.index, events.ns, events.base)
+        )
         highest, to_come = _highest(records), list(reversed(moves))
-        for row, (who, index, ns, topic, extra) in enumerate(zip(process.tolist(), *columns, strict=True)):
+        for row, extra, who, index, ns, base in zip(
+            polls.tolist(), events.texts("extra", polls), *numbers, strict=True
+        ):
             while to_come and to_come[-1].index < index:
                 self._put(to_come.pop())
             stays = self._stays[who]
@@ -74,9 +74,7 @@ class Deliveries:
                     stay.next, stay.poll = offset + 1, None
             if extra and stays and (positions := orjson.loads(extra).get("positions")):
                 for number, position in positions.items():
-                    known = self._about.logs.get((topic, int(number)))
-                    here = stays.get(known.number) if known else None
-                    if here is not None:
+                    if here := stays.get(base + int(number)):
                         here.poll = (here.poll or (index, ns)) if position > here.next else None
                         here.stands = position
         for move in reversed(to_come):
@@ -84,16 +82,15 @@ class Deliveries:
 
     def _put(self, move: Said) -> None:
         stays = self._stays[move.process]
-        for partition in {*move.partitions, *move.offsets}:
-            if log := self._about.logs.get((move.topic, partition)):
-                self._leave(move.process, log.number)
-                start, key = move.offsets.get(partition, -1), (move.process, log.number)
-                if start >= 0:
-                    stays[log.number] = Stay(start)
-                    self.lowest[key] = min(start, self.lowest.get(key, start))
-        for log_number in list(stays) if move.f != ASSIGN else ():
-            if self._about.of_number[log_number].partition not in move.partitions:
-                self._leave(move.process, log_number)
+        for log in {*move.logs, *move.offsets}:
+            self._leave(move.process, log)
+            start, key = move.offsets.get(log, -1), (move.process, log)
+            if start >= 0:
+                stays[log] = Stay(start)
+                self.lowest[key] = min(start, self.lowest.get(key, start))
+        for log in list(stays) if move.f != ASSIGN else ():
+            if self._about.of_number[log].partition not in move.partitions:
+                self._leave(move.process, log)
 
     def _leave(self, process: int, log: int) -> None:
         self._passed += self._left(process, log, self._stays[process].pop(log, None))
@@ -116,10 +113,9 @@ class Deliveries:
 
 def _highest(records: Records) -> dict[int, list[tuple[int, int]]]:
     """Event -> of each of its partitions the highest offset."""
-    order = np.lexsort((records.offset, records.log, records.row))
-    some = records.take(order)
-    last = np.append((np.diff(some.row) != 0) | (np.diff(some.log) != 0), True)[: len(order)]
     found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for row, log, offset, _ in zip(*(column[last].tolist() for column in some), strict=True):
+    some = records.take(np.lexsort((records.offset, records.log, records.of)))
+    last = np.append((np.diff(some.of) != 0) | (np.diff(some.log) != 0), True)[: len(some)]
+    for row, log, offset in zip(*(c[last].tolist() for c in (some.of, some.log, some.offset)), strict=True):
         found[row].append((log, offset))
     return found

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from wrackline.checkers.anomalies.about import AboutLog, AboutRun
+from wrackline.checkers.anomalies.events import COMMIT, Said
 from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.groups.deliveries import Passed
-from wrackline.checkers.anomalies.groups.events import COMMIT, Operation, Said
+from wrackline.checkers.anomalies.groups.events import Operation
 
 _ALL = 0
 """Nanoseconds from when on faults are named with what need not have happened at any one time."""
@@ -90,32 +92,33 @@ class Findings:
             until_ns=told.ns,
         )
 
-    def skip(self, last: Operation, index: int, offset: int, value: int) -> Finding:
-        """``last``: the largest commit of the group; ``index``: of the final read."""
+    def skip(self, last: Operation, record: Any) -> Finding:
+        """``last``: the largest commit of the group; ``record``: of the final read."""
         return Finding(
             anomaly="group-skip",
             log=last.log,
-            offset=offset,
-            value=value,
-            operations=[last.until, index],
-            sentence=f"Value {self.run.value(value)} is at offset {offset:,} of {last.log}, and group "
-            f"{last.said.of} committed offset {last.offset:,} (process {self.run.process(last.said.process)} "
-            f"did, at {_end(last)}), but no member of the group was given that record",
+            offset=record.offset,
+            value=record.value,
+            operations=[last.until, record.of],
+            sentence=f"Value {self.run.value(record.value)} is at offset {record.offset:,} of {last.log}, "
+            f"and group {last.said.of} committed offset {last.offset:,} (process "
+            f"{self.run.process(last.said.process)} did, at {_end(last)}), but no member of the group was "
+            "given that record",
             since_ns=_ALL,
             until_ns=_ns(last),
         )
 
-    def passed(self, passed: Passed, index: int, offset: int, value: int) -> Finding:
+    def passed(self, passed: Passed, record: Any) -> Finding:
         log = self.run.of_number[passed.log]
         return Finding(
             anomaly="position-skip",
             log=log,
-            offset=offset,
-            value=value,
-            operations=[passed.poll_index, index],
+            offset=record.offset,
+            value=record.value,
+            operations=[passed.poll_index, record.of],
             sentence=f"Process {self.run.process(passed.process)} stood at offset {passed.until:,} of {log} "
-            f"after its poll at {seconds(passed.poll_ns)}, past value {self.run.value(value)} at offset "
-            f"{offset:,}, and was not given that record",
+            f"after its poll at {seconds(passed.poll_ns)}, past value {self.run.value(record.value)} at "
+            f"offset {record.offset:,}, and was not given that record",
             since_ns=_ALL,
             until_ns=passed.poll_ns,
         )

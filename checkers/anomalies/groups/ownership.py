@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wrackline.checkers.anomalies.about import AboutLog, AboutRun
+from wrackline.checkers.anomalies.events import ASSIGN, REBALANCE, Said
 from wrackline.checkers.anomalies.finding import Finding
-from wrackline.checkers.anomalies.groups.events import ASSIGN, REBALANCE, Said
 from wrackline.checkers.anomalies.groups.findings import Findings
 
 _WAITING = ("eager", "cooperative")
@@ -64,16 +64,15 @@ def double_owners(moves: Sequence[Said], about: AboutRun) -> Iterator[Finding]:
 def _owned(moves: Sequence[Said], about: AboutRun) -> list[Owned]:
     """In the order of their events."""
     found: list[Owned] = []
-    holding: dict[int, dict[tuple[str, int], list[Owned]]] = defaultdict(dict)
+    holding: dict[int, dict[int, list[Owned]]] = defaultdict(dict)
     for told in moves:
         if told.f == ASSIGN:
             continue
         held = holding[told.process]
-        for place in [one for one in held if one[1] not in told.partitions]:
-            for one in held.pop(place):
+        for log in [one for one in held if about.of_number[one].partition not in told.partitions]:
+            for one in held.pop(log):
                 one.until = told.index
-        for partition in dict.fromkeys(told.partitions) if told.generation >= 0 else ():
-            if log := about.logs.get((told.topic, partition)):
-                found.append(Owned(log, told))
-                held.setdefault((told.topic, partition), []).append(found[-1])
+        for log in dict.fromkeys(told.logs) if told.generation >= 0 else ():
+            found.append(Owned(about.of_number[log], told))
+            held.setdefault(log, []).append(found[-1])
     return found

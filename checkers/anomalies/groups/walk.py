@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.finding import Finding
-from wrackline.checkers.anomalies.groups.coordinator import Coordinator, Moves
-from wrackline.checkers.anomalies.groups.deliveries import Deliveries
-from wrackline.checkers.anomalies.groups.events import (
+from wrackline.checkers.anomalies.events import (
     COMMIT,
     COMMITTED,
     OF_GROUPS,
     SUBSCRIBE,
-    GroupEvents,
-    Operation,
+    EventBatch,
+    Records,
 )
+from wrackline.checkers.anomalies.finding import Finding
+from wrackline.checkers.anomalies.groups.coordinator import Coordinator, Moves
+from wrackline.checkers.anomalies.groups.deliveries import Deliveries
+from wrackline.checkers.anomalies.groups.events import GroupEvents, Operation
 from wrackline.checkers.anomalies.groups.findings import Findings
 from wrackline.checkers.anomalies.groups.ownership import double_owners
-from wrackline.checkers.anomalies.groups.records import Records, apart, records_of
+from wrackline.checkers.anomalies.groups.spans import apart
 from wrackline.checkers.anomalies.keys import KINDS_WITH_OFFSETS, LastOfKeys
 from wrackline.checkers.anomalies.walks import Figure, Walked
 from wrackline.checkers.inputs.arrays import Bools, Ints
 from wrackline.checkers.inputs.operations import ROWS_OF_MEMBERS
-from wrackline.checkers.inputs.row_groups import ints
+from wrackline.checkers.inputs.table import concatenated, rows_of
 
 KINDS = frozenset({COMMIT, COMMITTED, SUBSCRIBE, *ROWS_OF_MEMBERS})
 """Where none of these is, there is no group."""
@@ -50,13 +52,14 @@ def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Walked:
     records)."""
     run = _Run(about)
     for batch in batches:
-        run.take(batch)
-    run.events.finish()
-    moves = Moves(run.events.moves, about)
-    for group in sorted({*run.events.members, *run.events.answers}):
-        yield from Coordinator(group, run.events, moves, about).find()
-    yield from double_owners(run.events.moves, about)
-    yield from run.skips()
+        run.take(EventBatch(batch, about))
+    events, commits, answers = run.events, run.events.commits(), run.events.answers()
+    moves = Moves(events.moves)
+    for group in sorted({*events.members, *answers}):
+        of_group = commits.get(group, []), answers.get(group, [])
+        yield from Coordinator(group, events, *of_group, moves, about).find()
+    yield from double_owners(events.moves, about)
+    yield from run.skips(commits)
     yield from run.figures()
 
 
@@ -66,64 +69,56 @@ class _Run:
     def __init__(self, about: AboutRun) -> None:
         self._about = about
         self.events, self._given = GroupEvents(about), Deliveries(about)
-        self._final: dict[int, list[Records]] = defaultdict(list)
-        compacted = [one for one in about.logs.values() if one.compacted]
-        self._keys = {one.number: LastOfKeys(one.topic, one.partition) for one in compacted}
+        self._final: list[Records] = []
+        self._keys = LastOfKeys(about)
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        self._given.take(batch, self.events.take(batch))
-        for keys in self._keys.values():
-            keys.take(batch)
-        is_drain = pc.and_(pc.equal(batch.column("f"), "drain"), pc.equal(batch.column("type"), "ok"))
-        drains = batch.filter(is_drain)
-        records, index = records_of(drains, self._about), ints(drains.column("index"))
-        for (log,), rows in apart(records.log):
-            some = records.take(rows)._replace(row=index[records.row[rows]])
-            self._final[log].append(some.take((some.value >= 0) & self._lacking(log, some.offset)))
+    def take(self, events: EventBatch) -> None:
+        self._given.take(events, self.events.moves_in(events))
+        self._keys.take(events)
+        drains = events.records.take(events.are("ok", "drain")[events.records.of])
+        drains = replace(drains, of=events.index[drains.of])
+        self._final.append(drains.take((drains.value >= 0) & self._lacking(drains)))
 
-    def _lacking(self, log: int, offsets: Ints) -> Bools:
+    def _lacking(self, final: Records) -> Bools:
         """Which records of the final read somebody may lack: most are not kept."""
-        found = np.zeros(len(offsets), np.bool_)
-        for group in self.events.committing[log]:
-            found |= ~self._given.to(self.events.members[group], log).has(offsets)
+        found = np.zeros(len(final), np.bool_)
+        for (log,), rows in apart(final.log):
+            for group in self.events.committing[log]:
+                found[rows] |= ~self._given.to(self.events.members[group], log).has(final.offset[rows])
         for one in self._given.passed():
-            found |= (offsets >= one.since) & (offsets < one.until) & (one.log == log)
+            found |= (final.offset >= one.since) & (final.offset < one.until) & (final.log == one.log)
         return found
 
-    def _kept(self, log: int) -> Records:
-        """Of these the ones that must be there for every reader: a later one of the key follows none."""
-        found = Records.joined(self._final[log])
-        if log not in self._keys or not len(found.row):
-            return found
-        last = self._keys[log].of_values(found.value.tolist())
-        pairs = zip(found.value.tolist(), found.offset.tolist(), strict=True)
-        return found.take(np.array([offset >= last.get(value, offset) for value, offset in pairs], np.bool_))
+    def _kept(self) -> dict[int, Records]:
+        """Of these by log the ones that must be there for every reader: a later one of the key follows
+        none."""
+        final = concatenated(Records, self._final)
+        of_logs = {log: final.take(rows) for (log,), rows in apart(final.log)}
+        return {log: of.take(of.offset >= self._keys.of_values(log, of.value)) for log, of in of_logs.items()}
 
-    def skips(self) -> Iterator[Finding]:
+    def skips(self, commits: Mapping[str, Sequence[Operation]]) -> Iterator[Finding]:
         """Records from where each group began, the lowest offset that a member was put at or given, or that
         was committed, to the largest that was committed; and those that members went past."""
-        say = Findings(self._about)
+        say, every = Findings(self._about), self._kept()
         for group, members in self.events.members.items():
             by_log: dict[int, list[Operation]] = defaultdict(list)
-            for one in self.events.commits.get(group, ()):
-                if one.succeeded:
+            for one in commits.get(group, ()):
+                if one.succeeded and one.log.number in every:
                     by_log[one.log.number].append(one)
             for log, some in by_log.items():
-                last = max(some, key=lambda one: (one.offset, one.until))
+                last, kept = max(some, key=lambda one: (one.offset, one.until)), every[log]
                 given = self._given.to(members, log)
                 put = [self._given.lowest[who, log] for who in members if (who, log) in self._given.lowest]
                 low = min([*put, *(one.offset for one in some), *given.begin[:1].tolist()])
-                kept = self._kept(log)
                 lacking = (kept.offset >= low) & (kept.offset < last.offset) & ~given.has(kept.offset)
-                for index, _, offset, value in zip(*kept.take(lacking), strict=True):
-                    yield say.skip(last, int(index), int(offset), int(value))
+                for record in rows_of(kept.take(lacking)):
+                    yield say.skip(last, record)
         of_groups = set().union(*self.events.members.values())
         for passed in self._given.passed():
-            kept = self._kept(passed.log)
-            lacking = (kept.offset >= passed.since) & (kept.offset < passed.until)
-            for index, _, offset, value in zip(*kept.take(lacking), strict=True):
-                if passed.process in of_groups:
-                    yield say.passed(passed, int(index), int(offset), int(value))
+            if passed.process in of_groups and (there := every.get(passed.log)):
+                lacking = (there.offset >= passed.since) & (there.offset < passed.until)
+                for record in rows_of(there.take(lacking)):
+                    yield say.passed(passed, record)
 
     def figures(self) -> Iterator[Figure]:
         logs = {log for _, log in self._given.given}

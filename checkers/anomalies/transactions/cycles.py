@@ -31,8 +31,8 @@ from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.cycle_search import Edges, Graph, Nodes, Step, circles
 from wrackline.checkers.anomalies.transactions.events import Events, Records
-from wrackline.checkers.anomalies.transactions.matches import Matches, in_final_read, place_in
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools
+from wrackline.checkers.anomalies.transactions.matches import Matches, in_final_read
+from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools, place_in
 from wrackline.checkers.inputs.table import Table, concatenated, constant
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from wrackline.checkers.anomalies.transactions.coordinator import Transaction
 from wrackline.checkers.anomalies.transactions.events import Events, Records
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, place_in, values_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,4 @@ def in_final_read(records: Records, final: Records) -> Bools:
         near = np.clip(np.searchsorted(at, wanted, side) - (side == "right"), 0, max(len(at) - 1, 0))
         if len(at):
             found |= (at[near] == wanted) & (value[near] == records.value)
-    return found
-
-
-def place_in(ascending: Ints, values: Ints) -> Ints:
-    """The place of each value; NONE where it is not there."""
-    if not len(ascending):
-        return np.full(len(values), NONE)
-    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    return np.where(ascending[at] == values, at, NONE)
-
-
-def values_at(column: Ints, rows: Ints) -> Ints:
-    """What a column has in these rows; NONE where the row is."""
-    found = np.full(len(rows), NONE)
-    known = rows != NONE
-    found[known] = column[rows[known]]
     return found

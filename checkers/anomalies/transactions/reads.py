@@ -10,8 +10,8 @@ from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.coordinator import Transaction
 from wrackline.checkers.anomalies.transactions.events import Events
-from wrackline.checkers.anomalies.transactions.matches import Matches, values_at
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.anomalies.transactions.matches import Matches
+from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, values_at
 from wrackline.checkers.inputs.table import assigned, constant
 
 READ_UNCOMMITTED = "read_uncommitted"

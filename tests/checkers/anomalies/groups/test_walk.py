@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.checkers.anomalies.groups.walked import walk_of
-from wrackline.checkers.anomalies.groups.records import Spans
+from wrackline.checkers.anomalies.groups.spans import Spans
 from wrackline.checkers.proving.cases.language import parse
 from wrackline.checkers.proving.model.knobs import TO_MUTATE, drawn
 from wrackline.checkers.proving.model.made import make, write_events

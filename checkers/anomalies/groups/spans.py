@@ -1,4 +1,4 @@
-"""Records of events as columns, and sets of their offsets as intervals."""
+"""Sets of offsets as intervals."""
 
 from __future__ import annotations
 
@@ -6,43 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.inputs.arrays import Bools, Ints
-from wrackline.checkers.inputs.row_groups import ints
 
 _NOTHING = np.zeros(0, np.int64)
-
-
-class Records(NamedTuple):
-    row: Ints
-    """Which event of the batch."""
-    log: Ints
-    offset: Ints
-    value: Ints
-
-    def take(self, which: Ints | Bools) -> Records:
-        return Records(*(column[which] for column in self))
-
-    @classmethod
-    def joined(cls, some: Iterable[Records]) -> Records:
-        return cls(*map(np.concatenate, zip(cls(*[_NOTHING] * 4), *some, strict=True)))
-
-
-def records_of(events: pa.RecordBatch, about: AboutRun) -> Records:
-    """Those of partitions that the run knows."""
-    lists, topics = events.column("records"), events.column("topic")
-    row, flat = ints(pc.list_parent_indices(lists)), pc.list_flatten(lists)
-    partition, offset, value = (ints(flat.field(name)) for name in ("partition", "offset", "value"))
-    log = np.full(len(row), -1)
-    for topic in {one.topic for one in about.logs.values()}:
-        known = [one for one in about.logs.values() if one.topic == topic]
-        of_topic = pc.fill_null(pc.equal(topics, topic), False).to_numpy(zero_copy_only=False)
-        mine = of_topic[row] & np.isin(partition, [one.partition for one in known])
-        log[mine] = known[0].number - known[0].partition + partition[mine]
-    return Records(row, log, offset, value).take(log >= 0)
 
 
 def apart(*keys: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
