@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from tests.checkers.engine.test_executors import contents
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.verdict.conditions import conditions
 from wrackline.checkers.verdict.metrics import Figures
@@ -201,6 +202,13 @@ def test_a_short_run_with_a_killed_leader_passes(tmp_path: Path, spec_file: Path
     listed = wrackline(tmp_path, "runs")
     assert run_dir.name in listed.stdout
     assert "pass" in listed.stdout
+    assert verdict["engine"]["name"] == "local"
+    here = contents(run_dir)
+    again = wrackline(tmp_path, "analyze", run_dir, "--engine", "spark")
+    assert again.returncode == 0, again.stdout + again.stderr
+    by_spark = orjson.loads((run_dir / "verdict.json").read_bytes())["engine"]["name"]
+    assert by_spark.startswith("spark "), "Spark judges it again"
+    assert contents(run_dir) == here
 
 
 def test_ctrl_c_in_mid_run_heals_reads_back_and_tears_down(tmp_path: Path, spec_file: Path) -> None:
