@@ -140,6 +140,21 @@ def test_without_java_this_process_judges_and_says_so(
         analyze(runs, engine="spark")
 
 
+def test_without_java_and_memory_one_line_says_how_to_mend_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_java(*_: Any, **__: Any) -> Any:
+        raise JavaMissing("no Java found: install one")
+
+    def no_memory(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(analysis, "session", no_java)
+    monkeypatch.setattr(LocalExecutor, "table", no_memory)
+    with pytest.raises(AnalysisError, match="more memory than this process gets; no Java found: install one"):
+        analyze([losing(tmp_path, "one"), losing(tmp_path, "other")])
+
+
 def test_a_step_that_needs_more_than_it_may_ends_at_once() -> None:
     schema = pa.schema([("x", pa.int64())])
     read: list[int] = []
