@@ -1,1 +1,1 @@
-"""The judge: Spark tables, anomaly queries, contracts and verdicts."""
+"""The judge: facts of a history, anomalies, contracts and verdicts (docs/checkers.md)."""

@@ -166,7 +166,7 @@ def _carried_out(runs: list[Run], asked: _Asked) -> tuple[list[Run], dict[Path, 
         except TooLarge:
             if asked.engine is Engine.LOCAL:
                 raise AnalysisError(
-                    f"{_runs(runs)}: more than this process may take; judge without --engine local"
+                    f"{_runs(runs)}: more memory than this process may take; judge without --engine local"
                 ) from None
             asked.progress("this needs more memory than one process may take: Spark judges it")
     try:
@@ -175,7 +175,10 @@ def _carried_out(runs: list[Run], asked: _Asked) -> tuple[list[Run], dict[Path, 
         if asked.engine is Engine.SPARK or not asked.master.startswith("local"):
             raise
         asked.progress(f"{missing}; until then this process judges, which takes longer where there is much")
-        return _here(runs, asked, sys.maxsize, is_surveyed)
+        try:
+            return _here(runs, asked, sys.maxsize, is_surveyed)
+        except TooLarge:
+            raise AnalysisError(f"{_runs(runs)}: more memory than this process gets; {missing}") from None
 
 
 def _is_small(runs: Sequence[Run], asked: _Asked) -> bool:
@@ -296,6 +299,8 @@ def _judge(executor: Executor, runs: Sequence[Run], job: _Job) -> dict[Path, _Ou
     except NO_HISTORY as wrong:
         why = str(wrong) or type(wrong).__name__
     except MemoryError as wrong:
+        if not isinstance(executor, LocalExecutor):
+            raise
         raise TooLarge from wrong
     except failures() as wrong:
         why = _of_spark(wrong, runs)

@@ -122,8 +122,8 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.workloads.log.senders import Sender
     from wrackline.workloads.pace import Slot
 
-# A name's home is imported when the name is: a fault need not wait for Spark, and the marks of a check run in
-# Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
+# A name's home is imported when the name is: a fault need not wait for the judge, and the marks of a check
+# run in Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
 _HOMES = {
     "wrackline.checkers.anomalies.finding": "Finding apart known seconds",
     "wrackline.checkers.anomalies.places": "Places",

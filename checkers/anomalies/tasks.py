@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -266,8 +265,8 @@ def walked(given: Given, walk: Walk) -> Task:
     def run(batches: Batches) -> Batches:
         asked = given()
         for (number, _), events in _parts(batches):
-            said = partial(_walked, walk, events, asked.runs[number])
-            yield from _with_figures(number, said(), asked)
+            said = _walked(walk, events, asked.runs[number])
+            yield from _with_figures(number, said, asked)
 
     return run
 

@@ -1,1 +1,1 @@
-"""How facts of a history meet: Spark shuffles and sorts them, numpy compares them range by range."""
+"""How facts of a history meet: an executor sorts them, numpy compares them range by range."""

@@ -111,7 +111,7 @@ class SentBelow(Table[C]):
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Table[C]):
-    """``Candidate[Ints]`` are rows in numpy, ``Candidate[Column]`` expressions in Spark, where NONE is null.
+    """Rows that have a mark, with all that is known of them.
 
     Indexes (``index``, ``*_index``) are those of events of the history; a smaller one was earlier. Times
     (``*_ns``) are nanoseconds from the start of the run. Columns that answer yes or no are 1 or 0. What a

@@ -1,7 +1,7 @@
-"""Facts in few bytes: how they travel through Spark's shuffles.
+"""Facts in few bytes: how they travel from one task to the next.
 
 A row of a shuffle is some hundred to some hundred thousand facts of one kind about one place of a log, as one
-binary value (``Packed``). Spark sorts, spills and moves them; what is in them only numpy looks at.
+binary value (``Packed``). The executor sorts and moves them; what is in them only numpy looks at.
 """
 
 from __future__ import annotations

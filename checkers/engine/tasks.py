@@ -1,7 +1,7 @@
 """The tasks of the plan: facts in, facts out, one place after another.
 
 A task gets its rows sorted by place (owner and part), so that only one is in memory at a time, whatever the
-size of the partition; Spark's sort spills what does not fit.
+size of the partition; the sort is the executor's (wrackline.checkers.engine.executor).
 """
 
 from __future__ import annotations

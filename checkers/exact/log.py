@@ -6,7 +6,7 @@ offset for ever; a read shows records that are there; an end offset is the log's
 operation. Times are positions in the one order of events (indexes), and an append of unknown outcome has
 ``ret = NEVER``.
 
-The Spark queries of wrackline.checkers.anomalies.visibility find the same by other means. Each is the test
+The checks of wrackline.checkers.anomalies.visibility find the same by other means. Each is the test
 of the other, and brute force over small histories is the test of both.
 """
 

@@ -8,7 +8,7 @@ by a write that did not fail and was invoked before the read returned. (Gibbons 
 Memories", SIAM J. Comput. 26(4), 1997.)
 
 Hence a history is wrong only where two values, or a read and its write, are wrong by themselves: a witness
-has at most six operations. In Spark the same functions look at some values (``clusters_of``:
+has at most six operations. In the judge the same functions look at some values (``clusters_of``:
 wrackline.checkers.engine.object_values) and at an interval of time (``overlaps``:
 wrackline.checkers.engine.object_times) at once.
 """

@@ -1,9 +1,9 @@
 """Parts of histories, and how one is read: row groups of Parquet become columns of numpy, some ten
 thousand events (or some hundred thousand records) at a time, whatever the size of a row group.
 
-Spark's own reader makes objects of nested records, which costs ten times what Arrow's columns cost. So Spark
-is given *splits* (a file and a range of its row groups) and decides where each is read; the bytes are read
-here.
+Spark's own reader makes objects of nested records, which costs ten times what Arrow's columns cost. So an
+executor is given *splits* (a file and a range of its row groups) and decides where each is read; the bytes
+are read here.
 """
 
 from __future__ import annotations

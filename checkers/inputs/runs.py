@@ -1,7 +1,7 @@
-"""The runs to be judged, as the driver knows them: configuration, faults, phases, final reads. No Spark here.
+"""The runs to be judged, as the driver knows them: configuration, faults, phases, final reads.
 
 Only rows that a run has few of are read here (nemesis, runner, edges of splits), never the records: what
-grows with the number of operations is Spark's.
+grows with the number of operations is the executor's.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Tables of named, typed columns, which all have the same length.
 
 A table is a frozen dataclass whose fields are columns, or again such tables (the parts of one thing, as of a
-proof: its index, its time). ``Table`` is generic in what a column is: numpy's integers (``Final``,
-``Candidate[Ints]``) or Spark's expressions (``Candidate[Column]``). One definition serves both, and a
+proof: its index, its time). ``Table`` is generic in what a column is: numpy's integers for many rows
+(``Candidate[Ints]``), or one integer for a single row (``Proof[int]``). One definition serves both, and a
 misspelt column is an error in mypy.
 
-In numpy ``NONE`` is the null. A column that says the same in every row is a view of one number
+``NONE`` is the null. A column that says the same in every row is a view of one number
 (``constant``): it needs no memory however long it is, and stays one when rows are taken from it. Columns must
 not be written to: ``dataclasses.replace`` makes a table with other columns.
 """
@@ -23,7 +23,7 @@ import numpy as np
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 
 C = TypeVar("C")
-"""What a column is: ``Ints``, or Spark's ``Column``."""
+"""What a column is: ``Ints``, or ``int`` in a single row."""
 Named = TypeVar("Named", bound="Table[Any]")
 T = TypeVar("T", bound="Table[Ints]")
 _COLUMN = struct.Struct("<qB")
@@ -40,11 +40,6 @@ class Table(Generic[C]):
     def names(cls) -> tuple[str, ...]:
         """The names of all columns in order. Those of a part have its name before theirs: ``by_ack_ns``."""
         return _layout(cls).names
-
-    @classmethod
-    def of_names(cls, column: Callable[[str], C]) -> Self:
-        """The table whose every column is what ``column`` gives for its name."""
-        return _built(cls, [column(name) for name in cls.names()])
 
     @classmethod
     def of_columns(cls, columns: Sequence[C]) -> Self:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.checkers.exact.transactions.answers import Case as Case
-from wrackline.checkers.exact.transactions.answers import Edge as Edge
+from wrackline.checkers.exact.transactions.answers import Case
 
 
 @dataclass(frozen=True, slots=True)

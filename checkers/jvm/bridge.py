@@ -24,16 +24,16 @@ import numpy as np
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.operations import NEVER, Ints
+from wrackline.checkers.exact.transactions.answers import Case, Edge
+from wrackline.checkers.exact.transactions.columns import NIL, Transactions
 from wrackline.checkers.exact.transactions.levels import STRICT, assumed_of_keys
-from wrackline.checkers.jvm.answers import Case, Edge, Judgement, State
+from wrackline.checkers.jvm.answers import Judgement, State
 from wrackline.checkers.jvm.calls import (
     EMPTY,
     MEMOISED,
-    NIL,
     SHAPES,
     Calls,
     Model,
-    Transactions,
     events_in_order,
 )
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath

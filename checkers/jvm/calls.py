@@ -9,10 +9,7 @@ from enum import IntEnum, StrEnum
 import numpy as np
 
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, Ints
-from wrackline.checkers.exact.transactions.columns import NIL as NIL
-from wrackline.checkers.exact.transactions.columns import Act as Act
-from wrackline.checkers.exact.transactions.columns import Transactions as Transactions
-from wrackline.checkers.exact.transactions.columns import TransactionsBuilder as TransactionsBuilder
+from wrackline.checkers.exact.transactions.columns import NIL
 
 EMPTY = NIL + 1
 """``a`` of a dequeue that found the queue empty."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from wrackline.checkers.exact.operations import NEVER
-from wrackline.checkers.jvm.calls import NIL, SHAPES, Calls, Model
+from wrackline.checkers.exact.transactions.columns import NIL
+from wrackline.checkers.jvm.calls import SHAPES, Calls, Model
 
 _NAMES = list(SHAPES[Model.LOG])
 

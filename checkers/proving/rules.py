@@ -1,6 +1,6 @@
-"""A history held against the rules of linearizability without Spark: the exact rules in numpy
+"""A history held against the rules of linearizability without the plan: the exact rules in numpy
 (wrackline.checkers.exact.log), partition by partition, on events that fit in memory. It is the other
-witness of the Spark queries, and quick enough to go over thousands of made histories."""
+witness of the judge's checks, and quick enough to go over thousands of made histories."""
 
 from __future__ import annotations
 

@@ -12,9 +12,10 @@ from wrackline.checkers.exact.judgement import Answer, Part
 from wrackline.checkers.exact.operations import RepeatedValue
 from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
+from wrackline.checkers.exact.transactions.columns import NIL
 from wrackline.checkers.jvm.answers import Judgement
 from wrackline.checkers.jvm.bridge import Bridge
-from wrackline.checkers.jvm.calls import NIL, Calls
+from wrackline.checkers.jvm.calls import Calls
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.models.protocol import Model
 from wrackline.checkers.models.protocol import Operation as Done

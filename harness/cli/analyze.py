@@ -125,6 +125,8 @@ def analyze_command(
     if far and len(far) < len(runs):
         near = next(name for name in runs if name not in far)
         raise WrongInput(f"{near} is on this machine and {far[0]} is not; judge them in two calls")
+    if far and engine == "local":
+        raise WrongInput(f"{far[0]} is not on this machine, and Spark judges it; leave --engine local out")
     if far:
         from wrackline.harness.run.elsewhere import find_runs, judge_elsewhere  # late: few lie elsewhere
 

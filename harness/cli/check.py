@@ -172,8 +172,8 @@ def check_command(
     Registers, FIFO queues and logs with offsets whose values are written once are decided exactly, at any
     size. So are Jepsen's checkers of one rule; --list says what each means. Other objects are searched for an
     order of their operations, in native code, which may run into a limit: then the answer is unknown.
-    Transactions that our own check does not decide need Elle, and --by needs Knossos (see `wrackline jvm`):
-    one JVM for all files and keys, and another one only after one that had to be ended.
+    Transactions that our own check does not decide need Elle, and --by knossos or both needs Knossos (see
+    `wrackline jvm`): one JVM for all files and keys.
 
     A file that cannot be read is told in one line, and the others are judged. What was decided before Ctrl-C
     is printed. Exit code, the first that holds: 1 something is not what it should be, 2 a file

@@ -62,7 +62,7 @@ def explain_command(name: str, wanted: str | None, results: Path, as_json: bool,
         return 0
     run_dir = stored.find(name, results)
     need_verdict(run_dir)
-    from wrackline.checkers.explain.step import explained  # late: what registers anomalies imports Spark
+    from wrackline.checkers.explain.step import explained  # late: with numpy and Arrow
 
     found = explained(run_dir)
     for file, why in found.lacking:

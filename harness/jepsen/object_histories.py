@@ -16,17 +16,8 @@ from typing import Any
 import numpy as np
 
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
-from wrackline.checkers.jvm.calls import (
-    EMPTY,
-    NIL,
-    SHAPES,
-    Act,
-    Calls,
-    Model,
-    Shape,
-    Transactions,
-    TransactionsBuilder,
-)
+from wrackline.checkers.exact.transactions.columns import NIL, Act, Transactions, TransactionsBuilder
+from wrackline.checkers.jvm.calls import EMPTY, SHAPES, Calls, Model, Shape
 from wrackline.checkers.models.checker import Checker
 from wrackline.checkers.models.loading import known, maker
 from wrackline.checkers.models.protocol import Model as AnyModel
@@ -283,8 +274,6 @@ class Asked:
     """The keys and values behind negative numbers."""
     done: Sequence[Operation]
     """The operation of each transaction."""
-    mops: Sequence[Sequence[tuple[Act, Any, Any]]]
-    """Of each transaction: what it does, key, value."""
     foreign: Sequence[Operation]
     """Operations that are no transactions."""
 
@@ -293,7 +282,6 @@ def transactions(operations: Iterable[Operation], model: str) -> Asked:
     """Raises TextError."""
     builder, numbers = TransactionsBuilder(), Numbers()
     done: list[Operation] = []
-    every: list[list[tuple[Act, Any, Any]]] = []
     foreign = []
     successor: dict[int, int] = {}
     for one in operations:
@@ -309,8 +297,7 @@ def transactions(operations: Iterable[Operation], model: str) -> Asked:
             successor[process] = _SUCCESSORS + len(done)
         builder.add(process, one.inv, _ret(one), one.outcome, [_numbered(mop, numbers.of) for mop in mops])
         done.append(one)
-        every.append(mops)
-    return Asked(builder.build(), numbers.names, done, every, foreign)
+    return Asked(builder.build(), numbers.names, done, foreign)
 
 
 def _micro(one: Operation, mop: Any, model: str) -> tuple[Act, Any, Any]:

@@ -78,7 +78,7 @@ def judge_elsewhere(
 ) -> list[Judged]:
     """As ``judge``. Verdicts, findings, metrics and reports are written back to the runs' addresses. Raises
     what ``judge`` does, and OSError."""
-    from wrackline.checkers.analysis import Elsewhere  # late: it imports Spark
+    from wrackline.checkers.analysis import Elsewhere  # late: as in `judge`
 
     room = Path(tempfile.mkdtemp(prefix="wrackline-runs-")).resolve()
     try:

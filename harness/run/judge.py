@@ -21,9 +21,8 @@ from wrackline.history import read_info
 if TYPE_CHECKING:
     from wrackline.checkers.analysis import Elsewhere
 
-# What judges and what draws import Spark and pandas, some of them by way of others: more than a second of the
-# processor that neither `wrackline --help` nor the start of a run should wait for. They are imported where
-# they are used.
+# What judges and what draws takes half a second of the processor to import, for which neither
+# `wrackline --help` nor the start of a run should wait. It is imported where it is used.
 
 VERDICT_JSON = "verdict.json"
 _NAMED = 3

@@ -1,6 +1,6 @@
 """What the clients saw, judged in the process: the cheap half of the history checks (docs/anomalies.md).
 
-The full checkers judge the same history on Spark; these find the same classes of wrong within a search.
+The judge looks at the same history (docs/checkers.md); these find the same classes of wrong within a search.
 """
 
 from __future__ import annotations

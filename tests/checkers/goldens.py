@@ -20,16 +20,8 @@ import orjson
 
 from wrackline.checkers.exact.log import NOWHERE, Append, End, Read, check_log
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
-from wrackline.checkers.jvm.calls import (
-    EMPTY,
-    NIL,
-    SHAPES,
-    Act,
-    Calls,
-    Model,
-    Transactions,
-    TransactionsBuilder,
-)
+from wrackline.checkers.exact.transactions.columns import NIL, Act, Transactions, TransactionsBuilder
+from wrackline.checkers.jvm.calls import EMPTY, SHAPES, Calls, Model
 from wrackline.checkers.jvm.log_calls import LogCalls
 from wrackline.checkers.models.protocol import Outcome
 

@@ -1,8 +1,8 @@
 """The recipes of CONTRIBUTING.md do what they say: their code is tested in a copy of the tree.
 
-There is no host and no Spark: the fault is done to a process of ours in a shell of this machine, the anomaly
-is found by the stages of the analysis in one process, the workload drives librdkafka's mock cluster, and the
-system is deployed into a folder.
+There is no host: the fault is done to a process of ours in a shell of this machine, the anomaly is found by
+the plan of the analysis in this process, the workload drives librdkafka's mock cluster, and the system is
+deployed into a folder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PACKAGES = (
 )
 TESTS = ("checkers", "docs", "nemesis", "systems", "workloads")
 PATIENCE_S = 240
-SPARK_PATIENCE_S = 1_200
+JUDGED_PATIENCE_S = 1_200
 _BLOCK = re.compile(
     r"^```(?:python|diff)\n# (?P<how>new file|added to|changed in): (?P<file>\S+)\n(?P<code>.*?)^```$",
     re.M | re.S,
@@ -108,7 +108,7 @@ def test_its_commands_do_undo_and_prove_it_on_a_process_of_ours():
 ANOMALY = """
 import pytest
 from wrackline.checkers.proving.cases.pairs import PAIRS
-from tests.checkers.without_spark import candidates
+from tests.checkers.local_plan import candidates
 
 from wrackline.checkers.proving.cases.language import parse
 from wrackline.checkers.proving.model.made import write_events
@@ -255,10 +255,10 @@ def test_an_anomaly_is_one_file_one_pair_of_cases_and_one_row(tree: Path) -> Non
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(SPARK_PATIENCE_S)
+@pytest.mark.timeout(JUDGED_PATIENCE_S)
 def test_the_judge_finds_the_anomaly_of_the_recipe_and_the_report_explains_it(tree: Path) -> None:
     apply(tree, section("An anomaly"))
-    told = passes(tree, "-rp", *JUDGED, patience_s=SPARK_PATIENCE_S)
+    told = passes(tree, "-rp", *JUDGED, patience_s=JUDGED_PATIENCE_S)
     assert "::test_the_bad_case_of_an_anomaly_shows_it_and_the_good_case_does_not[late-ack]" in told
 
 

@@ -194,7 +194,7 @@ def rows(page: str) -> Iterator[list[str]]:
 
 
 def registered() -> set[str]:
-    """What ``check`` and ``found_by`` register: read, not imported, since Spark takes seconds to import."""
+    """What ``check`` and ``found_by`` register: read, not imported."""
     found = set()
     for module in (ROOT / "checkers").rglob("*.py"):
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
@@ -217,7 +217,7 @@ def test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is() -> None:
 
 
 def test_every_promise_is_a_row_with_anomalies_that_break_it() -> None:
-    from wrackline.checkers.anomalies.registry import anomalies  # late: Spark takes seconds to import
+    from wrackline.checkers.anomalies.registry import anomalies  # late: it imports all checks
     from wrackline.checkers.verdict.anomaly import Promise
 
     said = {row[0].strip("`"): row[1:] for row in rows("docs/anomalies.md") if len(row) == 3}
@@ -231,7 +231,7 @@ def test_every_promise_is_a_row_with_anomalies_that_break_it() -> None:
 
 
 def test_what_findings_rest_on_is_what_the_page_says() -> None:
-    from wrackline.checkers.anomalies.registry import checks  # late: Spark takes seconds to import
+    from wrackline.checkers.anomalies.registry import checks  # late: as above
 
     page = " ".join((ROOT / "docs/anomalies.md").read_text(encoding="utf-8").split())
 

@@ -37,7 +37,6 @@ def test_its_commands_are_ours() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.fleet
-@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_its_commands_end_as_it_says(tmp_path: Path) -> None:

@@ -164,7 +164,6 @@ def assert_the_cluster_wrote_down_what_it_answered(found: list[dict[str, Any]]) 
     assert begun - 100_000_000 < lost < begun + 10_000_000_000
 
 
-@pytest.mark.spark
 def test_a_short_run_with_a_killed_leader_passes(tmp_path: Path, spec_file: Path) -> None:
     done = wrackline(tmp_path, "run", spec_file)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -279,7 +278,6 @@ def test_a_node_that_dies_unasked_is_a_fault_of_its_own(tmp_path: Path, spec_fil
     assert repaired.startswith("healing had to repair: n3: node 3 was down"), repaired
 
 
-@pytest.mark.spark
 def test_a_full_data_disk_is_not_called_a_loss(tmp_path: Path, spec_file: Path) -> None:
     """Healing fails. It was: the final read taken while clients still sent, lost-write, exit code 1."""
     settings = ["--set", "fleet.disk_mb=64", "--set", "nemesis.schedule.0.fault=pause"]

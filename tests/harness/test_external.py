@@ -49,7 +49,7 @@ def the_run(results: Path) -> Path:
     return made
 
 
-@pytest.mark.spark
+@pytest.mark.slow
 def test_a_run_with_the_owners_commands_passes_and_leaves_nothing(theirs: Running, tmp_path: Path) -> None:
     """Kill of a leader and pause of a follower, both proved by their probes; the verdict says what nobody
     looked at, and the topic is gone."""

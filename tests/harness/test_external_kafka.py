@@ -13,7 +13,7 @@ from tests.systems.external.secured import PASSWORD, Secured, secured
 from wrackline.harness.cli.main import main
 from wrackline.systems.base import DeployError
 
-pytestmark = [pytest.mark.nightly, pytest.mark.spark]
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")

@@ -133,7 +133,7 @@ def test_a_truncated_parquet_file_is_one_line_of_error(tmp_path: Path, keep: int
     assert "\n" not in str(wrong.value)
 
 
-def test_a_flipped_bit_in_a_page_is_found_before_spark_reads_it(tmp_path: Path) -> None:
+def test_a_flipped_bit_in_a_page_is_found_before_anybody_judges_it(tmp_path: Path) -> None:
     path = finished(tmp_path / "run")
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 1

@@ -85,7 +85,6 @@ def test_its_anomaly_is_one_of_those_that_are_looked_for(site: Path) -> None:
 
 
 @pytest.mark.nightly  # by day the run below uses all five
-@pytest.mark.spark
 def test_its_own_tests_pass(site: Path) -> None:
     done = python(site, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests"), timeout_s=280)
     assert done.returncode == 0, done.stdout[-4000:]
@@ -94,7 +93,7 @@ def test_its_own_tests_pass(site: Path) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.fleet
-@pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="fleets need root")
 def test_a_run_uses_all_five(site: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"

@@ -26,7 +26,6 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return int(ended.value.code or 0), said.out, said.err
 
 
-@pytest.mark.spark
 def test_skeletons_are_installed_found_and_pass_their_tests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,7 +38,6 @@ STOP_S = 10.0
 _SCRATCH, _LOCK = "wrackline-spark-", "owner"
 _REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
-_PIECES = "spark.sql.shuffle.partitions"
 _MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-headless) or set JAVA_HOME"
 
 
@@ -121,18 +120,6 @@ def session(
             spark.stop()
         if watch is not None and watch.gone:
             raise SparkUnavailable(watch.gone)  # goes before what the ended jobs raised
-
-
-@contextlib.contextmanager
-def in_pieces(spark: SparkSession, pieces: int) -> Iterator[None]:
-    """Into so many pieces is cut meanwhile what is joined and grouped: each is a task of its own in a hundred
-    stages."""
-    before = str(spark.conf.get(_PIECES))
-    spark.conf.set(_PIECES, pieces)
-    try:
-        yield
-    finally:
-        spark.conf.set(_PIECES, before)
 
 
 def start(
@@ -311,7 +298,6 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
     """Spark's configuration for a small machine; on a cluster (``--master``) addresses are left to Spark."""
     log_config = files("wrackline.checkers").joinpath("log4j2.properties")
     local = master.startswith("local")
-    cores = os.cpu_count() or 2
     chosen = {
         "spark.master": master,
         "spark.app.name": "wrackline",
@@ -323,7 +309,6 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A row of the shuffles has facts of some hundred KiB (wrackline.checkers.engine.packed).
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
@@ -331,16 +316,12 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         # there is, and what is looked for together has more sorts than that at once.
         "spark.buffer.pageSize": "1m",
         "spark.sql.session.timeZone": "UTC",
-        _PIECES: str(2 * cores),  # of a cluster too, until it is known how much there is to do
         # How the work is cut is known beforehand (wrackline.checkers.plan): what Spark would ask on the way
         # costs more.
         "spark.sql.adaptive.enabled": "false",
-        # To look at a thousand files here takes less time than as many tasks of Spark's.
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000" if local else "512",
-        "spark.sql.parquet.aggregatePushdown": "false",
     }
     if brief:
-        # To compile the code of a hundred stages costs more than small histories gain by it.
+        # To compile the code of the stages costs more than small histories gain by it.
         chosen |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     if not local:
         chosen["spark.executor.memory"] = memory

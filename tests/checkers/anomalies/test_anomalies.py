@@ -102,11 +102,11 @@ def test_the_judge_and_numpy_agree_on_linearizability(findings: dict[str, list[d
     verdicts: Counter[bool] = Counter()
     for history in CASES:
         rows = findings[history.info.test_id]
-        by_spark = {row["partition"] for row in rows if row["anomaly"] == "not-linearizable"}
+        by_judge = {row["partition"] for row in rows if row["anomaly"] == "not-linearizable"}
         partitions = history.info.topics[0].partitions
         found = violations(history.events, partitions, idempotence=history.info.idempotence)
         for partition, by_numpy in enumerate(found):
-            assert bool(by_numpy) == (partition in by_spark), (
+            assert bool(by_numpy) == (partition in by_judge), (
                 history.info.test_id,
                 partition,
                 by_numpy,

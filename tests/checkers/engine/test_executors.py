@@ -30,7 +30,6 @@ from wrackline.history.model import Event, RunInfo
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 SEED = 7
 FILES = ("findings.parquet", "explanations.json", "verdict.json", "metrics.json")
 DRAWN = int(os.environ.get("WRACKLINE_SAME_HISTORIES", "60"))
@@ -71,6 +70,7 @@ def contents(run: Path) -> Mapping[str, Any]:
     return found
 
 
+@pytest.mark.spark
 def test_both_executors_write_the_same(
     spark: SparkSession, judged_runs: Mapping[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -98,6 +98,7 @@ def engine_of(runs: list[Path], **asked: Any) -> tuple[str, list[str]]:
     return verdicts[0]["engine"]["name"], told
 
 
+@pytest.mark.spark
 def test_one_small_run_is_judged_in_this_process_and_everything_else_by_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ def test_one_small_run_is_judged_in_this_process_and_everything_else_by_spark(
     assert engine_of([one])[0] == version
 
 
+@pytest.mark.spark
 def test_a_run_that_grows_past_the_bound_changes_over(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +138,21 @@ def test_without_java_this_process_judges_and_says_so(
     assert any(line.startswith("no Java found") for line in told)
     with pytest.raises(JavaMissing):
         analyze(runs, engine="spark")
+
+
+def test_without_java_and_memory_one_line_says_how_to_mend_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_java(*_: Any, **__: Any) -> Any:
+        raise JavaMissing("no Java found: install one")
+
+    def no_memory(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(analysis, "session", no_java)
+    monkeypatch.setattr(LocalExecutor, "table", no_memory)
+    with pytest.raises(AnalysisError, match="more memory than this process gets; no Java found: install one"):
+        analyze([losing(tmp_path, "one"), losing(tmp_path, "other")])
 
 
 def test_a_step_that_needs_more_than_it_may_ends_at_once() -> None:

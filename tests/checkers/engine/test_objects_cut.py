@@ -1,5 +1,5 @@
 """Registers and queues in pieces: however values and time are cut, the same is found as by the exact checks
-at once. Without Spark: the stages alone."""
+at once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import wrackline.checkers.engine.object_values
+from tests.checkers.local_plan import contradictions
 from tests.checkers.object_histories import WORKLOADS, Said, expected, loaded, objects, rough
-from tests.checkers.without_spark import contradictions
 from wrackline.checkers.engine.object_facts import SLOTS, Contradiction
 from wrackline.checkers.engine.object_values import RULES
 from wrackline.checkers.exact.operations import Columns, Ints

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.checkers.histories import TOPIC, History
+from tests.checkers.local_plan import contradictions
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
-from tests.checkers.without_spark import contradictions
 from wrackline.checkers.anomalies.about import about
 from wrackline.checkers.anomalies.object_evidence import culprits
 from wrackline.checkers.anomalies.places import Places
@@ -91,6 +91,10 @@ class Objects(History):
         self.event(process, Type.INVOKE, "send", topic=TOPIC, partition=0, records=records)
         return self
 
+    def led_by(self, node: int, epoch: int) -> Objects:
+        self.cluster((1, 2, 3), node, epoch)
+        return self
+
     def end_of_run(self) -> Objects:
         self.phase("drain")
         self.drain(*self.kept)
@@ -119,7 +123,12 @@ RUNS: dict[str, tuple[Objects, str | None, str]] = {
     ),
     "stale read": (register().put(1).put(2).get("read", 1), "inside", "violation"),
     "two at once": (register().put(1).put(2).get("read", 2).get("read", 1), "two at once", "violation"),
-    "stale read by the end offset": (by_end().put(1).put(2).get("read", 1), "inside", "pass"),
+    "stale read by the end offset": (by_end().put(1).put(2).get("read", 1), "inside", "violation"),
+    "stale read by the end offset, beside a change of leader": (
+        by_end().led_by(1, 5).put(1).put(2).led_by(2, 6).get("read", 1),
+        "inside",
+        "pass",
+    ),
     "good queue": (
         queue().put(1).put(2).get("dequeue", 1).get("dequeue", 2).get("dequeue", None),
         None,

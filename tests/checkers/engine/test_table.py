@@ -27,7 +27,6 @@ def test_columns_of_a_part_have_its_name_before_theirs() -> None:
 
 def test_a_table_is_made_of_as_many_columns_as_it_has() -> None:
     assert Entry.of_columns([1, 2, 3]) == Entry(offset=1, value=2, index=3)
-    assert Entry.of_names(str.upper) == Entry("OFFSET", "VALUE", "INDEX")
     with pytest.raises(ValueError, match="Entry has 3 columns, not 2"):
         Entry.of_columns([1, 2])
 

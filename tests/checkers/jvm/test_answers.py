@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.exact.transactions.columns import Act, TransactionsBuilder
 from wrackline.checkers.jvm.bridge import Bridge
-from wrackline.checkers.jvm.calls import Act, TransactionsBuilder
 from wrackline.checkers.models.protocol import Outcome
 from wrackline.harness.check.elle import facts, what_is_wrong
 from wrackline.harness.jepsen.object_histories import transactions

@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.operations import NEVER, NOTHING, columns
+from wrackline.checkers.exact.transactions.columns import NIL
 from wrackline.checkers.jvm.bridge import Bridge
-from wrackline.checkers.jvm.calls import EMPTY, NIL, Model, calls_of, events_in_order
+from wrackline.checkers.jvm.calls import EMPTY, Model, calls_of, events_in_order
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, find_classpath, jvm_home
 from wrackline.checkers.jvm.install import install, wanted
 from wrackline.harness.cli.jvm import install_command

@@ -149,7 +149,7 @@ def test_every_check_has_a_pair_of_cases() -> None:
 
 
 def test_the_rules_in_numpy_agree() -> None:
-    """Of mutants and of correct histories: the second witness, without Spark."""
+    """Of mutants and of correct histories: the second witness."""
     for one in MUTATIONS:
         for made, events in mutants(one):
             contiguous = made.info.topics[0].contiguous

@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.checkers.jvm.answers import Edge
+from wrackline.checkers.exact.transactions.answers import Edge
 from wrackline.harness.check.answers import (
     ELLE,
     Anomaly,

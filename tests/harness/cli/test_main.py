@@ -68,6 +68,10 @@ def recorded(results: Path, test_id: str, verdict: str | None = None) -> Path:
         (["analyze", "last", "--master", "sparkk://h:1"], "'sparkk://h:1' is no spark master: give local[*]"),
         (["analyze", "last", "--master", "spark://127.0.0.1"], "'spark://127.0.0.1' is no spark master"),
         (
+            ["analyze", "s3a://bucket/night/*", "--engine", "local"],
+            "s3a://bucket/night/* is not on this machine, and spark judges it; leave --engine local out",
+        ),
+        (
             ["run", "x.yaml", "--master", "spark://127.0.0.1:7"],
             "no spark master answers at spark://127.0.0.1:7",
         ),

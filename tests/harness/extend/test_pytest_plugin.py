@@ -165,7 +165,6 @@ def test_is_wrong(wrackline_spec):
 
 @pytest.mark.fleet
 @pytest.mark.slow
-@pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_the_example_passes_and_a_violation_shows_its_findings_and_its_report(tmp_path: Path) -> None:
     canary = (

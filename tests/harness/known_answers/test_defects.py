@@ -246,14 +246,13 @@ def test_after_ctrl_c_no_further_run_is_begun(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.fleet
 @pytest.mark.slow
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("name", "options", "twins", "invariant"),
     [
         ("ignore-unclean", ["--no-twins"], 0, "I08"),
         # A second one with its twin, and one with messages held by a proxy.
-        pytest.param("elr-not-cleared", [], 1, "I14", marks=pytest.mark.nightly),
-        pytest.param("isr-no-hw", [], 1, "I02", marks=pytest.mark.nightly),
+        pytest.param("elr-not-cleared", [], 1, "I14", marks=[pytest.mark.nightly, pytest.mark.spark]),
+        pytest.param("isr-no-hw", [], 1, "I02", marks=[pytest.mark.nightly, pytest.mark.spark]),
     ],
 )
 def test_a_defect_is_caught_on_a_real_fleet_and_its_twin_passes(

@@ -154,7 +154,7 @@ def verdict(
                 "not enough replicas (19)": sum(e.type is Type.FAIL for e in done),
             },
         },
-        "engine": {"spark": "4.0.1", "seconds": 11.4},
+        "engine": {"name": "spark 4.0.1", "seconds": 11.4},
     }
 
 

@@ -35,7 +35,7 @@ from wrackline.harness.report.model import Report, build
 from wrackline.harness.report.read.cluster import controller_spans, polled_spans
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import read_run
-from wrackline.harness.report.summary import tiles_of
+from wrackline.harness.report.summary import tiles_of, versions_of
 from wrackline.history.excerpts import Excerpt, History
 from wrackline.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
 from wrackline.history.wording import outcome_label
@@ -50,6 +50,15 @@ def report(whole_run: Path) -> Report:
 
 def group_of(report: Report, anomaly: str) -> EvidenceGroup:
     return next(one.groups[0] for one in report.further if one.anomaly == anomaly)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("spark 4.0.1", "spark 4.0.1"), ("local", "one process, without Spark")]
+)
+def test_it_says_what_carried_out_the_analysis(whole_run: Path, name: str, said: str) -> None:
+    files = read_run(whole_run)
+    files = dataclasses.replace(files, verdict={**(files.verdict or {}), "engine": {"name": name}})
+    assert dict(versions_of(files))["judged by"] == said
 
 
 def test_anomalies_are_ordered_and_split_by_whether_anything_was_found(report: Report) -> None:

@@ -45,7 +45,7 @@ def test_the_example_has_twenty_lines_and_says_what_the_file_says() -> None:
     assert in_code.to_yaml() == in_yaml.to_yaml()
 
 
-@pytest.mark.spark
+@pytest.mark.slow
 def test_it_ends_as_the_run_of_the_file_does(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """On paper: the same plan, the same kinds of operations, the same verdict for the same reasons."""
     monkeypatch.setattr("wrackline.harness.extend.python.ask_system", lambda *_: None)

@@ -1,4 +1,4 @@
-"""What the walk of transactions says of events, without Spark and without files."""
+"""What the walk of transactions says of events, without files."""
 
 from __future__ import annotations
 
