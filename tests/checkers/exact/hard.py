@@ -93,4 +93,13 @@ _MOVES: Mapping[str, Callable[[int, Any], list[Move]]] = {
     "unordered-queue": _bag,
 }
 HARD = tuple(_MOVES)
-"""The models. A lock is none of them: all its operations are of two kinds, so no history of it is hard."""
+"""The models."""
+LOCKS = (
+    "mutex",
+    "owner-aware-mutex",
+    "fenced-mutex",
+    "reentrant-mutex",
+    "reentrant-fenced-mutex",
+    "semaphore",
+)
+"""None of these is hard: few hold one at a time, and who waits has no place before they give it up."""

@@ -65,7 +65,7 @@ def test_a_run_in_a_job_of_github_is_annotated_at_its_specification(
         return Outcome(made, (), True, None, False)
 
     monkeypatch.setattr(commands, "run", run)
-    monkeypatch.setattr(commands, "judge", lambda *_, **__: [Judged(made, verdict, None)])
+    monkeypatch.setattr(analyze, "judge", lambda *_, **__: [Judged(made, verdict, None)])
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(LAPTOP.parents[1]))
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))

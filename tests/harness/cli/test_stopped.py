@@ -52,7 +52,7 @@ def test_a_signal_while_it_judges_is_one_line_and_leaves_no_jvm(
     said = tmp_path / "said"
     with said.open("w") as err:
         begun = subprocess.Popen(
-            [sys.executable, "-m", "wrackline.harness.cli.entry", "analyze", str(run_dir)],
+            [sys.executable, "-m", "wrackline.harness.cli.entry", "analyze", str(run_dir), "--engine=spark"],
             stdout=err,
             stderr=err,
             start_new_session=True,

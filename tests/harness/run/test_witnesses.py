@@ -173,7 +173,7 @@ def test_an_end_that_is_too_small_loses_nothing_behind_it(verdicts: dict[str, Ve
 def test_a_final_read_that_skips_a_record_is_the_suspect(verdicts: dict[str, Verdict]) -> None:
     verdict = verdicts["skips"]
     assert verdict["verdict"] == "infrastructure"
-    assert loss(verdict) == {"lost-write", "vanished-read"}  # told, and no evidence
+    assert loss(verdict) == {"lost-write", "lost-committed", "vanished-read"}  # told, and no evidence
     assert verdict["reasons"][0] == (
         "the final read of log-0 lacks offset 7, and its leader gave a second reader records there; "
         "n1, n2, n3 and clients had told of them"
