@@ -51,7 +51,7 @@ from wrackline.history.files import whole_file
 
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"
-BRIEF_FACTS = 5_000_000
+BRIEF_FACTS = 100_000_000
 """Below so many records and events the JVM's optimising compiler costs more than it saves."""
 SURVEYED_HERE = 500_000
 """With fewer events and records than this, runs are surveyed in this process."""
