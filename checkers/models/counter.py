@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any, ClassVar
 
 from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, Operation, Outcome, Refused
+from wrackline.checkers.models.words import in_words
 
 
 class Counter(Model[float]):
@@ -63,5 +64,7 @@ class Counter(Model[float]):
 
 def _number(operation: Operation, value: Any) -> float:
     if not isinstance(value, int | float):
-        raise ModelError(f":{operation.f} needs a number, not {value!r:.40} (process {operation.process})")
+        raise ModelError(
+            f":{operation.f} needs a number, not {in_words(value)} (process {operation.process})"
+        )
     return value
