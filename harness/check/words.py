@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.harness.check.answers import LINEARIZABLE, Anomaly, Judged, Operation, Verdict, shown
+from wrackline.harness.check.answers import CHECKER, LINEARIZABLE, Anomaly, Judged, Operation, Verdict, shown
 from wrackline.harness.check.elle import transaction
 from wrackline.harness.report.text import plural
 
@@ -17,8 +17,9 @@ _WAITING_SHOWN = 6
 
 def headline(verdict: Verdict) -> str:
     """``key 3: not linearizable (exact, 12 operations)``."""
-    what = "operations" if verdict.promise == LINEARIZABLE else "transactions"
-    return f"{verdict.name}: {answer(verdict)} ({verdict.by}, {verdict.operations:,} {what})"
+    of_one_object = verdict.promise == LINEARIZABLE or verdict.by == CHECKER
+    many = plural(verdict.operations, "operation" if of_one_object else "transaction")
+    return f"{verdict.name}: {answer(verdict)} ({verdict.by}, {many})"
 
 
 def answer(verdict: Verdict) -> str:
