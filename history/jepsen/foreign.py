@@ -188,6 +188,8 @@ def _dbcop_event(word: str, at: int) -> tuple[str, Any, Any]:
 
 def _sessions(sessions: Iterable[Any]) -> Iterator[_Transaction]:
     for session, transactions in enumerate(sessions, 1):
+        if not isinstance(transactions, tuple):
+            raise ForeignError(f"session {session} is no list of transactions but {spelt(transactions):.40}")
         for number, one in enumerate(transactions, 1):
             try:
                 committed = bool(one["committed"] if "committed" in one else one["success"])
@@ -255,7 +257,7 @@ def _calls(items: Iterable[Any]) -> Iterator[_Call]:
             end = None if end is None or end in (0, _NEVER) or end < begin else end
             of_etcd = isinstance(asked, Map) and isinstance(asked.get("Type"), str) and "LeaseGrant" in asked
             found = _of_etcd(asked, said, leased) if of_etcd else [_plain(asked, said)]
-        except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+        except (LookupError, TypeError, ValueError, AttributeError) as wrong:
             raise ForeignError(
                 f"operation {at} is none that is known of Porcupine's, {_why(wrong)}: {spelt(one):.80}"
             ) from wrong

@@ -280,6 +280,12 @@ def test_a_history_of_etcd_is_the_folder_of_its_clients(tmp_path: Path) -> None:
         ('{"Kind": "return", "Id": 5, "Value": 1}', "h.json", "nothing called 5 before it returns"),
         ('[[{"events": [7], "committed": true}]]', "h.json", "7 neither reads nor writes"),
         ('[[{"events": []}]]', "h.json", "it has no success"),
+        ('{"params": {}, "data": [7]}', "h.json", "session 1 is no list of transactions but 7"),
+        (
+            json.dumps(call(1, txn({"Type": "range-operation"}), answered(), 1, 2)),
+            "h.json",
+            "operation 1 is none",
+        ),
     ],
 )
 def test_what_is_none_of_theirs_is_one_line(tmp_path: Path, text: str, name: str, said: str) -> None:
