@@ -282,7 +282,7 @@ def test_a_history_of_etcd_is_the_folder_of_its_clients(tmp_path: Path) -> None:
         ('[[{"events": []}]]', "h.json", "it has no success"),
         ('{"params": {}, "data": [7]}', "h.json", "session 1 is no list of transactions but 7"),
         (
-            json.dumps(call(1, txn({"Type": "range-operation"}), answered(), 1, 2)),
+            json.dumps(call(1, txn({"Type": "range-operation", "Range": {"Start": "k"}}), answered(), 1, 2)),
             "h.json",
             "operation 1 is none",
         ),
