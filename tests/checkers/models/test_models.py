@@ -216,6 +216,9 @@ def test_every_operation_of_a_model_is_tried_and_described(name: str) -> None:
     [
         ("cas-register", ("cas", 1), ":cas needs [old new], not 1 (process 0)"),
         ("counter", ("add", "one"), ":add needs a number, not one (process 0)"),
+        ("counter", ("read", None, "one"), ":read needs a number, not one (process 0)"),
+        ("counter", ("add-and-get", 1, 2), ":add-and-get needs [n m] when it is ok, not 2 (process 0)"),
+        ("counter", ("add-and-get", 1, [1, None]), ":add-and-get needs a number, not nil (process 0)"),
         ("kv", ("put", "x"), ":put needs [key value], not x (process 0, invoked at 0)"),
         ("kv", ("cas", ["x", 1]), ":cas needs [key [old new]], not [x 1]"),
         (
