@@ -296,10 +296,7 @@ def _plain(asked: Any, said: Any) -> _Found:
     word = next((fields[name] for name in _OPERATION if name in fields), None)
     if word is None:
         raise ValueError(f"its input does not name an operation ({_OPERATION[0]})")
-    if isinstance(word, int):
-        f = dict(enumerate(_NUMBERED)).get(word)
-    else:
-        f = _WORDS.get(str(word).lower())
+    f = dict(enumerate(_NUMBERED)).get(word) if isinstance(word, int) else _WORDS.get(str(word).lower())
     if f is None:
         raise ValueError(f"{word} is none of {', '.join(_WORDS)}")
     value = fields.get("value", fields.get("val"))
