@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any, ClassVar
 
 from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, Operation, Outcome, Refused
+from wrackline.checkers.models.words import in_words
 
 
 class Counter(Model[float]):
@@ -31,14 +32,12 @@ class Counter(Model[float]):
         """Where nothing is taken away, one state stands for all numbers above those that anybody saw."""
         same = copy(self)
         for one in operations:
-            if one.f == "read" and one.outcome is Outcome.OK:
-                _number(one, one.result)
+            if one.outcome is Outcome.OK and one.f != "add":
+                _seen(one)
         adds = [one for one in operations if one.f != "read"]
         if all(_number(one, one.argument) >= 0 for one in adds):
             done = [one for one in operations if one.outcome is Outcome.OK]
-            reads = [one.result for one in done if one.f == "read"]
-            totals = [one.result[1] for one in done if one.f == "add-and-get"]
-            same._most = max((one for one in reads + totals if one is not None), default=self._initial)
+            same._most = max((_seen(one) for one in done if one.f != "add"), default=self._initial)
         return same
 
     def step(self, state: float, operation: Operation) -> float | Refused:
@@ -61,7 +60,21 @@ class Counter(Model[float]):
         return operation.f == "read"
 
 
+def _seen(operation: Operation) -> float:
+    """The number that the operation showed. Raises ModelError."""
+    if operation.f == "read":
+        return _number(operation, operation.result)
+    pair = operation.result
+    if not (isinstance(pair, list | tuple) and len(pair) == 2):
+        raise ModelError(
+            f":{operation.f} needs [n m] when it is ok, not {in_words(pair)} (process {operation.process})"
+        )
+    return _number(operation, pair[1])
+
+
 def _number(operation: Operation, value: Any) -> float:
     if not isinstance(value, int | float):
-        raise ModelError(f":{operation.f} needs a number, not {value!r:.40} (process {operation.process})")
+        raise ModelError(
+            f":{operation.f} needs a number, not {in_words(value)} (process {operation.process})"
+        )
     return value

@@ -17,6 +17,7 @@ from wrackline.checkers.models.protocol import (
     frozen,
 )
 from wrackline.checkers.models.registers import UNSEEN, Value, held
+from wrackline.checkers.models.words import in_words
 from wrackline.values import Initial
 
 
@@ -99,8 +100,8 @@ def _key_value(operation: Operation, value: Any) -> tuple[Any, Any]:
         return value[0], value[1]
     if operation.outcome is Outcome.OK or value is not None:
         raise ModelError(
-            f":{operation.f} needs [key value], not {value!r:.40} (process {operation.process}, invoked at "
-            f"{operation.inv})"
+            f":{operation.f} needs [key value], not {in_words(value)} (process {operation.process}, invoked "
+            f"at {operation.inv})"
         )
     return None, None
 
@@ -108,7 +109,7 @@ def _key_value(operation: Operation, value: Any) -> tuple[Any, Any]:
 def _pair(operation: Operation) -> tuple[Hashable, Hashable]:
     value = frozen(_key_value(operation, operation.argument)[1])
     if not (isinstance(value, tuple) and len(value) == 2):
-        raise ModelError(f":cas needs [key [old new]], not {operation.argument!r:.40}")
+        raise ModelError(f":cas needs [key [old new]], not {in_words(operation.argument)}")
     return value[0], value[1]
 
 

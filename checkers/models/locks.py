@@ -20,6 +20,7 @@ from wrackline.checkers.models.protocol import (
     Refused,
     frozen,
 )
+from wrackline.checkers.models.words import in_words
 
 
 class Owners:
@@ -227,14 +228,14 @@ def _fence(operation: Operation) -> int:
         return 0
     if not isinstance(fence, int) or isinstance(fence, bool):
         raise ModelError(
-            f":acquire needs a number as :fence, not {fence!r:.40} (process {operation.process})"
+            f":acquire needs a number as :fence, not {in_words(fence)} (process {operation.process})"
         )
     return max(fence, 0)
 
 
 def _whole(what: str, value: Any, least: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ModelError(f"the {what} is a whole number from {least} on, not {value!r:.40}")
+        raise ModelError(f"the {what} is a whole number from {least} on, not {in_words(value)}")
     return value
 
 

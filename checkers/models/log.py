@@ -16,6 +16,7 @@ from wrackline.checkers.models.protocol import (
     frozen,
 )
 from wrackline.checkers.models.seen import Unseen
+from wrackline.checkers.models.words import in_words
 
 Record: TypeAlias = tuple[int, Hashable]
 """(offset, value)."""
@@ -132,7 +133,7 @@ def _appended(one: Operation) -> tuple[int | None, Hashable]:
     match one.result:
         case [int() | None as offset, value]:
             return offset, frozen(value)
-    raise ModelError(f":append needs [offset value], not {one.result!r:.40} (process {one.process})")
+    raise ModelError(f":append needs [offset value], not {in_words(one.result)} (process {one.process})")
 
 
 def _records(one: Operation) -> list[Record]:
@@ -144,5 +145,5 @@ def _records(one: Operation) -> list[Record]:
                 found.append((offset, frozen(value)))
             case _:
                 needs = "[[offset value] ..]"
-                raise ModelError(f":read needs {needs}, not {one.result!r:.40} (process {one.process})")
+                raise ModelError(f":read needs {needs}, not {in_words(one.result)} (process {one.process})")
     return found

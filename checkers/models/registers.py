@@ -16,6 +16,7 @@ from wrackline.checkers.models.protocol import (
     frozen,
 )
 from wrackline.checkers.models.seen import Seen
+from wrackline.checkers.models.words import in_words
 
 WRITE = "write v: the register holds v from now on"
 READ = "read -> v: what the register holds; nil where nothing was written yet"
@@ -96,7 +97,9 @@ def _needed(one: Operation) -> list[Hashable]:
 def pair(operation: Operation, value: Any) -> tuple[Hashable, Hashable]:
     """[old new] of a compare-and-set. Raises ModelError."""
     if not (isinstance(value, list | tuple) and len(value) == 2):
-        raise ModelError(f":{operation.f} needs [old new], not {value!r:.40} (process {operation.process})")
+        raise ModelError(
+            f":{operation.f} needs [old new], not {in_words(value)} (process {operation.process})"
+        )
     return frozen(value[0]), frozen(value[1])
 
 

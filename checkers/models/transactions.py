@@ -16,6 +16,7 @@ from wrackline.checkers.models.protocol import (
     frozen,
 )
 from wrackline.checkers.models.seen import Unseen
+from wrackline.checkers.models.words import in_words
 from wrackline.values import Initial, key_of
 
 Held: TypeAlias = frozenset[tuple[Hashable, Any]]
@@ -110,7 +111,7 @@ class Bank(Model[Held]):
         try:
             source, target, amount = key_of(moved["from"]), key_of(moved["to"]), moved["amount"]
         except KeyError as wrong:
-            raise ModelError(f":transfer needs :from, :to and :amount, not {moved!r:.60}") from wrong
+            raise ModelError(f":transfer needs :from, :to and :amount, not {in_words(moved, 60)}") from wrong
         balances[source] = balances.get(source, self._initial(source)) - amount
         balances[target] = balances.get(target, self._initial(target)) + amount
         if balances[source] < 0 and not self._negative:
@@ -131,7 +132,7 @@ def _micro_operations(operation: Operation, value: Any) -> list[tuple[str, Hasha
             one = (*one, None)
         if not (isinstance(one, list | tuple) and len(one) == 3 and one[0] in (*_READS, *_WRITES)):
             raise ModelError(
-                f":txn needs [[:r k v] [:w k v] ..], not {value!r:.60} (process {operation.process})"
+                f":txn needs [[:r k v] [:w k v] ..], not {in_words(value, 60)} (process {operation.process})"
             )
         found.append((one[0], frozen(one[1]), frozen(one[2])))
     return found
@@ -139,7 +140,9 @@ def _micro_operations(operation: Operation, value: Any) -> list[tuple[str, Hasha
 
 def _map(operation: Operation, value: Any) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
-        raise ModelError(f":{operation.f} needs a map, not {value!r:.60} (process {operation.process})")
+        raise ModelError(
+            f":{operation.f} needs a map, not {in_words(value, 60)} (process {operation.process})"
+        )
     return value
 
 

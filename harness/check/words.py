@@ -17,9 +17,9 @@ _WAITING_SHOWN = 6
 
 def headline(verdict: Verdict) -> str:
     """``key 3: not linearizable (exact, 12 operations)``."""
-    operations = verdict.promise == LINEARIZABLE or verdict.by == CHECKER
-    what = "operations" if operations else "transactions"
-    return f"{verdict.name}: {answer(verdict)} ({verdict.by}, {verdict.operations:,} {what})"
+    of_one_object = verdict.promise == LINEARIZABLE or verdict.by == CHECKER
+    many = plural(verdict.operations, "operation" if of_one_object else "transaction")
+    return f"{verdict.name}: {answer(verdict)} ({verdict.by}, {many})"
 
 
 def answer(verdict: Verdict) -> str:

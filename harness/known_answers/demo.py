@@ -165,9 +165,7 @@ def _stricter(checked: Checked, master: str) -> str:
     """Judge run 2 by the contract it did not have."""
     if not _anomaly(checked.judged.verdict, "lost-write").get("count"):
         return "not judged, nothing was lost"
-    [again] = judge_telling(
-        judge, [checked.judged.run_dir], contract=STRICTER, engine="spark", master=master
-    )
+    [again] = judge_telling(judge, [checked.judged.run_dir], contract=STRICTER, engine="spark", master=master)
     checked.expect(
         again.word is Verdict.VIOLATION,
         f"under contract {STRICTER} the same run must be a violation, it is {again.word.value}",

@@ -129,14 +129,6 @@ class Evidence:
         return last is not None and end is not None and end <= last
 
 
-class Answer(Enum):
-    """What the evidence says of a mechanism."""
-
-    SUPPORTED = "supported"
-    REFUTED = "refuted"
-    SILENT = "silent"
-
-
 @dataclass(frozen=True, slots=True)
 class Told:
     """``mistake``: a clause that an incident's sentence ends with. ``sentence``: how it came about, with a
@@ -154,11 +146,6 @@ class Mechanism:
     name: str
     supported: Callable[[Evidence], Told | None]
     refuted: Callable[[Evidence], bool]
-
-    def held_against(self, evidence: Evidence) -> Answer:
-        if self.refuted(evidence):
-            return Answer.REFUTED
-        return Answer.SILENT if self.supported(evidence) is None else Answer.SUPPORTED
 
 
 def told_of(evidence: Evidence) -> Iterator[Told]:

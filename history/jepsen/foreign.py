@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wrackline.values import Keyword, Map, Text
+from wrackline.values import Keyword, Map, Text, spelt
 
 _NEVER: Final = (1 << 63) - 1
 _POLYSI: Final = re.compile(r"([rw])\((-?\d+),(-?\d+),(-?\d+),(-?\d+)\)")
@@ -40,6 +40,8 @@ _DBCOP_LINE: Final = re.compile(r"(?:\s*\[[^\]]*\]!?)+\s*")
 _DBCOP_TXN: Final = re.compile(r"\[([^\]]*)\](!?)")
 _DBCOP_EVENT: Final = re.compile(r"(\w+)(?::=(\d+)|==(\d+|\?))")
 _DBCOP: Final = re.compile(r"\s*(?:\[\s*\w+(?::=|==)|//)")
+_OPERATION: Final = ("op", "operation", "type", "f", "kind", "method")
+"""Names of the field that says what an input does."""
 _NUMBERED: Final = ("get", "put", "append")
 _WORDS: Final = {
     "get": "get", "read": "get", "put": "put", "write": "put", "set": "put", "append": "append",
@@ -104,6 +106,13 @@ def text_reader(line: str) -> Callable[[Iterable[str]], Iterator[Map]] | None:
     if _POLYSI.fullmatch(line.strip()):
         return _polysi
     return _dbcop if _DBCOP.match(line) else None
+
+
+def _why(wrong: Exception) -> str:
+    """What is wrong with a part of a file, in words."""
+    if isinstance(wrong, KeyError):
+        return f"it has no {wrong.args[0]}"
+    return str(wrong) if type(wrong) is ValueError else "a field holds something else than is known there"
 
 
 # --- transactions, of which nobody knows when they were
@@ -179,14 +188,15 @@ def _dbcop_event(word: str, at: int) -> tuple[str, Any, Any]:
 
 def _sessions(sessions: Iterable[Any]) -> Iterator[_Transaction]:
     for session, transactions in enumerate(sessions, 1):
+        if not isinstance(transactions, tuple):
+            raise ForeignError(f"session {session} is no list of transactions but {spelt(transactions):.40}")
         for number, one in enumerate(transactions, 1):
             try:
                 committed = bool(one["committed"] if "committed" in one else one["success"])
                 mops = [_dbcop_json(event) for event in one["events"]]
             except (KeyError, TypeError, ValueError) as wrong:
                 raise ForeignError(
-                    f"transaction {number} of session {session} is none of dbcop's "
-                    f"({type(wrong).__name__}: {wrong})"
+                    f"transaction {number} of session {session} is none of dbcop's: {_why(wrong)}"
                 ) from wrong
             yield session, number, committed, [mop for mop in mops if mop is not None]
 
@@ -203,7 +213,7 @@ def _dbcop_json(event: Any) -> tuple[str, Any, Any] | None:
             if not success:
                 return None
             return ("w", variable, value) if writes else ("r", variable, value or None)
-    raise ValueError(f"no event: {event!r:.40}")
+    raise ValueError(f"{spelt(event):.40} neither reads nor writes")
 
 
 # --- operations with times
@@ -242,13 +252,14 @@ def _calls(items: Iterable[Any]) -> Iterator[_Call]:
             fields = _named(one)
             client, asked, said = fields["clientid"], fields["input"], fields.get("output")
             begin, end = fields["call"], fields.get("return")
+            if not all(isinstance(time, int | float) for time in (begin, end or 0)):
+                raise ValueError("Call and Return are no numbers")
             end = None if end is None or end in (0, _NEVER) or end < begin else end
             of_etcd = isinstance(asked, Map) and isinstance(asked.get("Type"), str) and "LeaseGrant" in asked
             found = _of_etcd(asked, said, leased) if of_etcd else [_plain(asked, said)]
-        except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+        except (LookupError, TypeError, ValueError, AttributeError) as wrong:
             raise ForeignError(
-                f"operation {at} is none that is known of Porcupine's ({type(wrong).__name__}: {wrong}): "
-                f"{one!s:.80}"
+                f"operation {at} is none that is known of Porcupine's, {_why(wrong)}: {spelt(one):.80}"
             ) from wrong
         for kind, f, argument, result in found:
             unknown = end is None or kind == "info"
@@ -269,26 +280,32 @@ def _of_events(events: Iterable[Any]) -> Iterator[Any]:
         try:
             number, value = fields["id"], fields["value"]
             if fields["kind"] in (True, "return", 1):
+                if number not in begun:
+                    raise ValueError(f"nothing called {number} before it returns")
                 begun[number] |= {"output": value, "return": at}
             else:
                 begun[number] = {"clientid": fields.get("clientid", number), "call": at, "input": value}
-        except (KeyError, TypeError) as wrong:
-            raise ForeignError(
-                f"event {at} is none of Porcupine's ({type(wrong).__name__}: {wrong})"
-            ) from wrong
+        except (KeyError, TypeError, ValueError) as wrong:
+            raise ForeignError(f"event {at} is none of Porcupine's: {_why(wrong)}") from wrong
     yield from map(Map, begun.values())
 
 
 def _plain(asked: Any, said: Any) -> _Found:
     """Of a model in which an input is an operation with a value, and maybe a key."""
     fields = _named(asked)
-    word = next(fields[name] for name in ("op", "operation", "type", "f", "kind", "method") if name in fields)
-    f = _NUMBERED[word] if isinstance(word, int) else _WORDS[str(word).lower()]
+    word = next((fields[name] for name in _OPERATION if name in fields), None)
+    if word is None:
+        raise ValueError(f"its input does not name an operation ({_OPERATION[0]})")
+    f = dict(enumerate(_NUMBERED)).get(word) if isinstance(word, int) else _WORDS.get(str(word).lower())
+    if f is None:
+        raise ValueError(f"{word} is none of {', '.join(_WORDS)}")
     value = fields.get("value", fields.get("val"))
     result = said
     if isinstance(said, Mapping):
         shown = _named(said)
         result = shown.get("value", shown.get("val"))
+    if "key" not in fields and f not in _OF_A_REGISTER:
+        raise ValueError(f"{f} needs a key")
     if "key" not in fields:
         return "ok", _OF_A_REGISTER[f], None if f == "get" else value, result if f == "get" else value
     key = fields["key"]

@@ -12,7 +12,6 @@ from wrackline.checkers.proving.model.knobs import Knobs
 from wrackline.history.model import FAILED, UNKNOWN
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Times = tuple[Ints, Ints, Ints]
 """Of operations: (invoked, completed, at the server)."""

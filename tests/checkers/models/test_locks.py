@@ -122,7 +122,7 @@ def test_a_state_says_who_holds_it(name: str, history: list[tuple[Any, ...]], st
 
 
 def test_a_fence_is_a_number() -> None:
-    with pytest.raises(ModelError, match=":acquire needs a number as :fence, not 'x'"):
+    with pytest.raises(ModelError, match=":acquire needs a number as :fence, not x"):
         search([Operation(0, "acquire", None, {"fence": "x"}, 0, 1)], load("fenced-mutex"))
 
 

@@ -291,7 +291,7 @@ def test_a_checker_of_ones_own(tmp_path: Path) -> None:
     file = written(tmp_path, [(0, "invoke", "add", 11), (0, "ok", "add", 11)], "edn")
     found = check(file, "-m", f"{tmp_path}/small.py:Small")
     assert found.return_value == 1
-    assert "history: not small (checker, 1 operations)" in found.output
+    assert "history: not small (checker, 1 operation)" in found.output
     assert "large: 11 is above ten" in found.output
 
 

@@ -262,8 +262,30 @@ def test_a_history_of_etcd_is_the_folder_of_its_clients(tmp_path: Path) -> None:
         ("[x:=1]\n[x=1]\n", "h.hist", "line 2: no x:=1, x==1 or x==\\?"),
         ("[x:=1]\nx:=1\n", "h.hist", "line 2: no transactions"),
         ('[[{"events": 3, "committed": true}]]', "h.json", "transaction 1 of session 1 is none of dbcop's"),
-        ('{"ClientId": 0, "Input": {"op": "frob"}, "Call": 1, "Return": 2}', "h.json", "operation 1 is none"),
+        (
+            '{"ClientId": 0, "Input": {"op": "frob"}, "Call": 1, "Return": 2}',
+            "h.json",
+            "frob is none of get",
+        ),
+        ('{"ClientId": 0, "Input": {"op": 7}, "Call": 1, "Return": 2}', "h.json", "7 is none of get, read"),
+        (
+            '{"ClientId": 0, "Input": {"x": 7}, "Call": 1, "Return": 2}',
+            "h.json",
+            "not name an operation",
+        ),
+        ('{"ClientId": 0, "Input": {"op": "append"}, "Call": 1}', "h.json", "append needs a key"),
+        ('{"ClientId": 0, "Input": {"op": "get"}, "Call": "x"}', "h.json", "Call and Return are no numbers"),
         ('{"ClientId": 0, "Input": 7, "Call": 1, "Return": 2}', "h.json", "operation 1 is none"),
+        ('{"Id": 0, "Input": {"op": "get"}, "Call": 1}', "h.json", "it has no clientid"),
+        ('{"Kind": "return", "Id": 5, "Value": 1}', "h.json", "nothing called 5 before it returns"),
+        ('[[{"events": [7], "committed": true}]]', "h.json", "7 neither reads nor writes"),
+        ('[[{"events": []}]]', "h.json", "it has no success"),
+        ('{"params": {}, "data": [7]}', "h.json", "session 1 is no list of transactions but 7"),
+        (
+            json.dumps(call(1, txn({"Type": "range-operation", "Range": {"Start": "k"}}), answered(), 1, 2)),
+            "h.json",
+            "operation 1 is none",
+        ),
     ],
 )
 def test_what_is_none_of_theirs_is_one_line(tmp_path: Path, text: str, name: str, said: str) -> None:
