@@ -28,9 +28,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.anomalies.events import Records
 from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.cycle_search import Edges, Graph, Nodes, Step, circles
-from wrackline.checkers.anomalies.transactions.events import Events, Records
+from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches, in_final_read
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools, place_in
 from wrackline.checkers.inputs.table import Table, concatenated, constant
@@ -128,15 +129,15 @@ def _operations(events: Events, matches: Matches) -> tuple[_Operations, Records]
         for _, t in sends
     ]
     of_sends = _Operations(*np.array(rows, np.int64).reshape(-1, 7).T)
-    polls = events.polls.take(events.polls.of.invoke_index != NONE)
+    polls = events.polls.take(events.polls.invoke_index != NONE)
     of_polls = _Operations(
-        *(polls.of.txn, polls.process, polls.of.invoke_index, polls.index),
-        *(polls.of.invoke_ns, polls.ns, constant(0, len(polls))),
+        *(polls.txn, polls.process, polls.invoke_index, polls.index),
+        *(polls.invoke_ns, polls.ns, constant(0, len(polls))),
     )
     send = np.full(len(matches.transactions), NONE)
     send[[n for n, _ in sends]] = np.arange(len(sends))
     poll = np.full(len(events.polls), NONE)
-    poll[events.polls.of.invoke_index != NONE] = len(sends) + np.arange(len(polls))
+    poll[events.polls.invoke_index != NONE] = len(sends) + np.arange(len(polls))
     records = [
         replace(matches.sent, of=send[matches.sent.of]),
         replace(events.given, of=poll[events.given.of]),
@@ -187,6 +188,5 @@ def _reason(step: Step, graph: Graph, about: AboutRun) -> str:
         return f"{source} sent value {value}, which {target} read {at}"
     return (
         f"{source} wrote value {value} {at}, before value {about.value(int(edges.next_value[row]))} that "
-        f"{target} "
-        f"wrote at offset {int(edges.next_offset[row]):,}"
+        f"{target} wrote at offset {int(edges.next_offset[row]):,}"
     )
