@@ -88,7 +88,7 @@ def aborted_reads(events: Events, matches: Matches, about: AboutRun) -> Iterator
     if about.info.isolation == READ_UNCOMMITTED:
         return
     sent, unwanted = matches.sent, np.array([one.never_asked for one in matches.transactions], bool)
-    first = first_polls(events, matches, unwanted.tolist())
+    first = first_polls(events, matches, unwanted)
     visible = unwanted[sent.of] & ((first != NONE) | (matches.final != NONE))
     for row in np.flatnonzero(visible).tolist():
         one, log = matches.transactions[sent.of[row]], about.of_number[int(sent.log[row])]
@@ -177,11 +177,11 @@ def _unstable(events: Events, about: AboutRun, one: Transaction, before: int, gi
     )
 
 
-def first_polls(events: Events, matches: Matches, wanted: Sequence[bool]) -> Ints:
+def first_polls(events: Events, matches: Matches, wanted: Bools) -> Ints:
     """The row of ``Events.given`` that gave each of ``Matches.sent`` first, of the transactions that are
     wanted; NONE where nobody was given it."""
     found = np.full(len(matches.sent), NONE)
-    some = np.flatnonzero(np.array(wanted, bool)[matches.sent.of[matches.given_to]])
+    some = np.flatnonzero(wanted[matches.sent.of[matches.given_to]])
     rows, given = matches.given_to[some], matches.given[some]
     first = _first(rows, (events.polls.index[events.given.of[given]], events.given.offset[given]))
     found[rows[first]] = given[first]

@@ -10,7 +10,7 @@ import numpy as np
 from wrackline.checkers.anomalies.about import AboutRun
 from wrackline.checkers.anomalies.events import Request
 from wrackline.checkers.anomalies.finding import Finding, seconds
-from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, Transaction
+from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, SentOffset, Transaction
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
 from wrackline.checkers.anomalies.transactions.reads import READ_UNCOMMITTED, first_polls
@@ -153,22 +153,25 @@ def _offsets_told(
         one, commit = sent.transaction, sent.commit
         unknown = waits and commit.complete_index is not None and one.type == "info" and one.asked == "commit"
         for answer in sent.proofs:
-            _keep_first(at_once, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
+            _keep_first(at_once, sent, answer)
         for answer in (a for a in sent.answers if a.since > commit.last_index):
             told = answer.said.offsets[sent.log]
             if (commit.type == "ok" and told >= sent.offset) or (told == sent.offset and sent.alone):
-                _keep_first(has, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
+                _keep_first(has, sent, answer)
             elif unknown and told != sent.offset and not sent.is_accounted(told):
-                _keep_first(lacks, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
+                _keep_first(lacks, sent, answer)
     return at_once | has, lacks
 
 
-def _keep_first(found: dict[int, _OffsetAnswer], number: int, told: _OffsetAnswer) -> None:
+def _keep_first(
+    found: dict[int, _OffsetAnswer], sent: SentOffset, answer: Request, before: Request | None = None
+) -> None:
     def order(one: _OffsetAnswer) -> tuple[str, int]:
         return one.answer.said.of, one.answer.last_index
 
-    before = found.get(number)
-    found[number] = told if before is None else min(before, told, key=order)
+    told = _OffsetAnswer(sent.log, sent.offset, answer, before)
+    number = sent.transaction.number
+    found[number] = min(found.get(number, told), told, key=order)
 
 
 def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
@@ -178,7 +181,8 @@ def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> It
     nobody else committed), ``late`` (its commit had been asked for in time, and its group was told something
     else when the next one had begun, and its offsets only later)."""
     told = _fenced_offsets(events.coordinator, about)
-    polled = first_polls(events, matches, [one.fenced_by is not None for one in matches.transactions])
+    fenced = np.array([one.fenced_by is not None for one in matches.transactions], bool)
+    polled = first_polls(events, matches, fenced)
     first = np.searchsorted(matches.sent.of, np.arange(len(matches.transactions) + 1))
     for at, one in enumerate(matches.transactions):
         newer = one.settled_by
@@ -228,13 +232,14 @@ def _zombie(
         f"{seconds(newer.invoke_ns)}"
     )
     if where == "late":
-        sentence = f"Transaction {one.number} took effect after {begun}: {rest}"
+        what = f"took effect after {begun}"
     else:
         did = f"was committed at {seconds(one.complete_ns)}" if rest is None else "took effect"
-        sentence = (
-            f"Transaction {one.number} {did}, though its producer was fenced: {begun}, before its own "
-            f"commit was asked for at {seconds(one.end_ns)}" + ("" if rest is None else f"; {rest}")
+        what = (
+            f"{did}, though its producer was fenced: {begun}, before its own commit was asked for at "
+            f"{seconds(one.end_ns)}"
         )
+    more = "" if rest is None else f": {rest}" if where == "late" else f"; {rest}"
     return Finding(
         anomaly="zombie-transaction",
         log=None if log is None else about.of_number[log],
@@ -242,7 +247,7 @@ def _zombie(
         value=value,
         operations=[one.invoke_index, newer.invoke_index, one.complete_index, *cited],
         where=where,
-        sentence=sentence,
+        sentence=f"Transaction {one.number} {what}{more}",
         since_ns=newer.invoke_ns,
         until_ns=one.complete_ns,
     )
@@ -261,7 +266,7 @@ def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _
         before = min(others, key=lambda answer: answer.last_index, default=None)
         for answer in sent.proofs:
             if one.fenced_by:
-                _keep_first(found, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
+                _keep_first(found, sent, answer)
             elif about.info.isolation == READ_COMMITTED and before and answer.since > before.last_index:
-                _keep_first(found, one.number, _OffsetAnswer(sent.log, sent.offset, answer, before))
+                _keep_first(found, sent, answer, before)
     return found
