@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,8 +58,7 @@ def torn_transactions(events: Events, matches: Matches, about: AboutRun) -> Iter
         else:
             continue
         rows = range(first[at], first[at] + every[at])
-        counts = (int(every[at]), int(seen[at]), int(gone[at]))
-        yield _torn(events, matches, about, one, rows, missing, counts, where, told)
+        yield _torn(events, matches, about, one, rows, missing, where, told)
 
 
 def _missing(matches: Matches, about: AboutRun) -> Bools:
@@ -82,12 +81,9 @@ def _torn(
     one: Transaction,
     rows: range,
     missing: Bools,
-    counts: tuple[int, int, int],
     where: str,
     told: _OffsetAnswer | None,
 ) -> Finding:
-    """``counts``: records that it has, that are in the final read, and that are not."""
-
     def place(row: int) -> tuple[str, int, int]:
         log, value, _, _ = matches.sent.at(row)
         return about.of_number[log].topic, about.of_number[log].partition, value
@@ -96,26 +92,24 @@ def _torn(
         log, value, _, _ = matches.sent.at(row)
         return f"value {about.value(value)}{at} of {about.of_number[log]}"
 
-    seen = min((row for row in rows if matches.final[row] != NONE), key=place, default=None)
-    gone = min((row for row in rows if missing[row]), key=place, default=None)
-    final_index, there = None, ""
-    if seen is not None:
-        final_offset, final_index = events.final.at(matches.final[seen])[2:]
+    seen = sorted((row for row in rows if matches.final[row] != NONE), key=place)
+    gone = sorted((row for row in rows if missing[row]), key=place)
+    final_index, there, at = None, "", [*gone, *seen][0]
+    if seen:
+        final_offset, final_index = events.final.at(matches.final[seen[0]])[2:]
         there = (
-            f"the final read has {counts[1]:,} of its {counts[0]:,} records (such as "
-            f"{named(seen, f' at offset {final_offset:,}')})"
+            f"the final read has {len(seen):,} of its {len(rows):,} records (such as "
+            f"{named(seen[0], f' at offset {final_offset:,}')})"
         )
-    at = seen if gone is None else gone
-    assert at is not None, "some of its records are there, or some are not"
     if where == "offsets" and told is not None:
         what = (
             f"group {told.answer.said.of} has its offsets, and the final read has none of its records (it "
             f"lacks {named(at)}, for example)"
         )
     elif where == "records" and told is not None:
-        what = f"{there}, and group {told.answer.said.of} {_answered(told, about)}, not {told.offset:,}"
+        what = f"{there}, and {_answered(told, about, told.answer)}, not {told.offset:,}"
     else:
-        what = f"{there} and lacks {counts[2]:,} (such as {named(at)})"
+        what = f"{there} and lacks {len(gone):,} (such as {named(at)})"
     ended = f"was committed at {seconds(one.complete_ns)}" if one.type == "ok" else "may have been committed"
     log, value, offset, _ = matches.sent.at(at)
     answered = None if told is None else told.answer.complete_index
@@ -131,11 +125,10 @@ def _torn(
     )
 
 
-def _answered(told: _OffsetAnswer, about: AboutRun, answer: Request | None = None) -> str:
-    answer = answer or told.answer
-    offset = answer.said.offsets[told.log]
+def _answered(told: _OffsetAnswer, about: AboutRun, answer: Request) -> str:
+    offset, log = answer.said.offsets[told.log], about.of_number[told.log]
     what = "it has committed nothing" if offset < 0 else f"its committed offset is {offset:,}"
-    return f"was told at {seconds(answer.complete_ns)} that in {about.of_number[told.log]} {what}"
+    return f"group {answer.said.of} was told at {seconds(answer.complete_ns)} that in {log} {what}"
 
 
 def _offsets_told(
@@ -185,72 +178,57 @@ def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> It
     polled = first_polls(events, matches, fenced)
     first = np.searchsorted(matches.sent.of, np.arange(len(matches.transactions) + 1))
     for at, one in enumerate(matches.transactions):
-        newer = one.settled_by
-        if newer is None or not (one.fenced_by or one.number in told) or one.type == "fail":
+        newer, offsets = one.settled_by, told.get(one.number)
+        if newer is None or not (one.fenced_by or offsets) or one.type == "fail":
             continue
-        rows = range(first[at], first[at + 1])
-        read = about.info.isolation != READ_UNCOMMITTED
-        seen = next((r for r in rows if read and (matches.final[r] != NONE or polled[r] != NONE)), None)
-        offsets = told.get(one.number)
+        rows = range(first[at], first[at + 1]) if about.info.isolation != READ_UNCOMMITTED else ()
+        seen = next((r for r in rows if matches.final[r] != NONE or polled[r] != NONE), None)
+        did, rest = "took effect", ""
+        cited: list[int | None] = []
+        log, value, offset = None, None, None
         if one.type == "ok":
-            yield _zombie(about, one, newer, "committed", None, ())
+            where, did = "committed", f"was committed at {seconds(one.complete_ns)}"
         elif one.fenced_by and seen is not None:
-            log, value, offset, index = matches.sent.at(seen)
+            where, by = "visible", "the final read"
+            log, value, *_ = matches.sent.at(seen)
             if matches.final[seen] != NONE:
-                by, (offset, index) = "the final read", events.final.at(matches.final[seen])[2:]
+                offset, index = events.final.at(matches.final[seen])[2:]
             else:
                 given = events.read(polled[seen])
                 by, offset, index = f"a consumer at {seconds(given.ns)}", given.offset, given.index
+            cited = [index]
             rest = (
                 f"value {about.value(value)} was read at offset {offset:,} of {about.of_number[log]} by {by}"
             )
-            yield _zombie(about, one, newer, "visible", rest, [index], log, offset, value)
         elif offsets is not None:
-            where = "offsets" if offsets.before is None else "late"
-            rest = f"group {offsets.answer.said.of} {_answered(offsets, about)}, which nobody else committed"
-            if offsets.before is not None:
-                rest = (
-                    f"group {offsets.answer.said.of} {_answered(offsets, about, offsets.before)}, and {rest}"
-                )
-            cited = [a.complete_index for a in (offsets.before, offsets.answer) if a is not None]
-            yield _zombie(about, one, newer, where, rest, cited, offsets.log)
-
-
-def _zombie(
-    about: AboutRun,
-    one: Transaction,
-    newer: Transaction,
-    where: str,
-    rest: str | None,
-    cited: Sequence[int | None],
-    log: int | None = None,
-    offset: int | None = None,
-    value: int | None = None,
-) -> Finding:
-    begun = (
-        f"transaction {newer.number} of the same transactional id ({one.transactional_id}) had begun at "
-        f"{seconds(newer.invoke_ns)}"
-    )
-    if where == "late":
-        what = f"took effect after {begun}"
-    else:
-        did = f"was committed at {seconds(one.complete_ns)}" if rest is None else "took effect"
-        what = (
-            f"{did}, though its producer was fenced: {begun}, before its own commit was asked for at "
-            f"{seconds(one.end_ns)}"
+            where, log = "offsets" if offsets.before is None else "late", offsets.log
+            answers = [answer for answer in (offsets.before, offsets.answer) if answer is not None]
+            cited = [answer.complete_index for answer in answers]
+            rest = ", and ".join(_answered(offsets, about, answer) for answer in answers)
+            rest += ", which nobody else committed"
+        else:
+            continue
+        begun = (
+            f"transaction {newer.number} of the same transactional id ({one.transactional_id}) had begun at "
+            f"{seconds(newer.invoke_ns)}"
         )
-    more = "" if rest is None else f": {rest}" if where == "late" else f"; {rest}"
-    return Finding(
-        anomaly="zombie-transaction",
-        log=None if log is None else about.of_number[log],
-        offset=offset,
-        value=value,
-        operations=[one.invoke_index, newer.invoke_index, one.complete_index, *cited],
-        where=where,
-        sentence=f"Transaction {one.number} {what}{more}",
-        since_ns=newer.invoke_ns,
-        until_ns=one.complete_ns,
-    )
+        why = (
+            f", though its producer was fenced: {begun}, before its own commit was asked for at "
+            f"{seconds(one.end_ns)}" + (rest and f"; {rest}")
+        )
+        if where == "late":
+            why = f" after {begun}: {rest}"
+        yield Finding(
+            anomaly="zombie-transaction",
+            log=None if log is None else about.of_number[log],
+            offset=offset,
+            value=value,
+            operations=[one.invoke_index, newer.invoke_index, one.complete_index, *cited],
+            where=where,
+            sentence=f"Transaction {one.number} {did}{why}",
+            since_ns=newer.invoke_ns,
+            until_ns=one.complete_ns,
+        )
 
 
 def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _OffsetAnswer]:
