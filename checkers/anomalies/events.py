@@ -33,6 +33,10 @@ class Records(Table[Ints]):
     offset: Ints
     of: Ints
 
+    def at(self, row: int) -> tuple[int, int, int, int]:
+        """One of them."""
+        return int(self.log[row]), int(self.value[row]), int(self.offset[row]), int(self.of[row])
+
 
 class EventBatch:
     """Events with the columns of the history (wrackline.history.schema)."""
@@ -65,11 +69,12 @@ class EventBatch:
     def column(self, name: str) -> pa.Array:
         return self._batch.column(name)
 
-    def are(self, outcome: str, kind: str | None = None) -> Bools:
-        """Which events are of this type, and of this kind."""
-        some = pc.equal(self.column("type"), outcome)
-        some = some if kind is None else pc.and_(some, pc.equal(self.column("f"), kind))
-        found: Bools = some.to_numpy(zero_copy_only=False)
+    def are(self, outcome: str | None, kind: str | None = None) -> Bools:
+        """Which events are of this type, and of this kind; None: of any."""
+        found = np.ones(len(self.index), np.bool_)
+        for name, wanted in (("type", outcome), ("f", kind)):
+            if wanted is not None:
+                found &= pc.equal(self.column(name), wanted).to_numpy(zero_copy_only=False)
         return found
 
     def say(self, text: str) -> Bools:
@@ -182,6 +187,14 @@ class Request:
     @property
     def type(self) -> str:
         return "info" if self.done is None else self.done.type
+
+    @property
+    def complete_index(self) -> int | None:
+        return None if self.done is None else self.done.index
+
+    @property
+    def complete_ns(self) -> int | None:
+        return None if self.done is None else self.done.ns
 
     @property
     def last_index(self) -> int:

@@ -17,11 +17,12 @@ from dataclasses import astuple
 import pyarrow as pa
 
 from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.anomalies.events import ASSIGN, COMMIT, COMMITTED, REBALANCE, SUBSCRIBE
 from wrackline.checkers.anomalies.explained_by import BY_ORDER, By, Cycle, ExplainedBy
 from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.registry import WalkAnomaly, found_by
 from wrackline.checkers.anomalies.transactions.cycles import cycles
-from wrackline.checkers.anomalies.transactions.events import KINDS, read_events
+from wrackline.checkers.anomalies.transactions.events import read_events
 from wrackline.checkers.anomalies.transactions.inputs import unprocessed_inputs
 from wrackline.checkers.anomalies.transactions.matches import match_records
 from wrackline.checkers.anomalies.transactions.reads import (
@@ -63,7 +64,7 @@ TRANSACTIONS = Walk(
     name="transactions",
     needs=frozenset({"send"}),
     transactional=True,
-    reads=frozenset(KINDS),
+    reads=frozenset({"send", "poll", "drain", COMMIT, COMMITTED, REBALANCE, SUBSCRIBE, ASSIGN}),
     find=find,
 )
 

@@ -9,12 +9,12 @@ commit is aborted; its producer is fenced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, Request
 from wrackline.checkers.verdict.metrics import TransactionEnds
-
-COMMIT, COMMITTED = "commit", "committed"
 
 
 @dataclass(slots=True)
@@ -61,77 +61,46 @@ class Transaction:
         return newer if self.end_ns > newer.invoke_ns else None
 
 
-@dataclass(slots=True)
-class Offsets:
-    """Offsets that a group committed, or was told that it had (-1: none), each with its log."""
-
-    f: str
-    """``commit`` or ``committed``."""
-    group: str
-    offsets: dict[int, int]
-    txn: int | None
-    process: int
-    invoke_index: int
-    type: str = "info"
-    """``info`` where it never completed."""
-    complete_index: int | None = None
-    complete_ns: int | None = None
-
-    @property
-    def last_index(self) -> int:
-        """Of its completion, else of its invocation."""
-        return self.invoke_index if self.complete_index is None else self.complete_index
-
-
 @dataclass(frozen=True, slots=True)
 class SentOffset:
     """An offset that a transaction sends to a group."""
 
     transaction: Transaction
-    commit: Offsets
+    commit: Request
     log: int
     offset: int
-    commits: list[Offsets]
+    commits: list[Request]
     """All of its group in that log that may have taken effect."""
-    answers: list[Offsets]
+    answers: list[Request]
     """All that the group was told of that log."""
 
     @property
     def alone(self) -> bool:
         """Whether nobody else committed it."""
-        return sum(one.offsets[self.log] == self.offset for one in self.commits) == 1
+        return sum(one.said.offsets[self.log] == self.offset for one in self.commits) == 1
 
     @property
-    def proofs(self) -> Iterator[Offsets]:
+    def proofs(self) -> Iterator[Request]:
         """Answers that can only be of this commit."""
         some = self.answers if self.alone else ()
-        return (one for one in some if one.offsets[self.log] == self.offset)
+        return (one for one in some if one.said.offsets[self.log] == self.offset)
 
     def is_accounted(self, told: int) -> bool:
         """Whether another commit, of what was told, may have taken effect after this one."""
         return any(
             other is not self.commit
-            and other.offsets[self.log] == told
-            and (other.type != "ok" or other.last_index > self.commit.invoke_index)
+            and other.said.offsets[self.log] == told
+            and (other.type != "ok" or other.last_index > self.commit.since)
             for other in self.commits
         )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Coordinator:
-    transactions: dict[int, Transaction] = field(default_factory=dict)
+    transactions: Mapping[int, Transaction]
     """By number, in the order in which they began."""
-    offsets: list[Offsets] = field(default_factory=list)
+    requests: Sequence[Request]
     """Commits and answers, in the order in which they began."""
-    _newest: dict[str, Transaction] = field(default_factory=dict)
-    """By transactional id."""
-
-    def begin(self, one: Transaction) -> None:
-        self.transactions[one.number] = one
-        if one.transactional_id is not None:
-            if before := self._newest.get(one.transactional_id):
-                before.settled_by = one
-            self._newest[one.transactional_id] = one
 
     def ends(self) -> dict[str, TransactionEnds]:
         """The metric ``transaction-ends``, by transactional id (empty where it is not on record)."""
@@ -144,26 +113,25 @@ class Coordinator:
         return {name: TransactionEnds(*numbers) for name, numbers in counts.items()}
 
     @property
-    def commits(self) -> Iterator[Offsets]:
+    def commits(self) -> Iterator[Request]:
         """Those that may have taken effect."""
-        return (one for one in self.offsets if one.f == COMMIT and one.type != "fail")
+        return (one for one in self.requests if one.said.f == COMMIT and one.type != "fail")
 
     def sent(self) -> Iterator[SentOffset]:
         """The offsets of transactions whose commits may have taken effect."""
         commits = _by_group(self.commits)
-        answers = _by_group(one for one in self.offsets if one.f == COMMITTED and one.type == "ok")
+        answers = _by_group(one for one in self.requests if one.said.f == COMMITTED and one.type == "ok")
         for one in self.commits:
-            whose = None if one.txn is None else self.transactions.get(one.txn)
-            for log, offset in one.offsets.items() if whose is not None else ():
-                assert whose is not None
-                place = one.group, log
-                yield SentOffset(whose, one, log, offset, commits[place], answers.get(place, []))
+            if whose := self.transactions.get(one.said.txn):
+                for log, offset in one.said.offsets.items():
+                    place = one.said.of, log
+                    yield SentOffset(whose, one, log, offset, commits[place], answers[place])
 
 
-def _by_group(some: Iterable[Offsets]) -> dict[tuple[str, int], list[Offsets]]:
+def _by_group(some: Iterable[Request]) -> Mapping[tuple[str, int], list[Request]]:
     """By their groups and logs."""
-    found: dict[tuple[str, int], list[Offsets]] = {}
+    found: dict[tuple[str, int], list[Request]] = defaultdict(list)
     for one in some:
-        for log in one.offsets:
-            found.setdefault((one.group, log), []).append(one)
+        for log in one.said.offsets:
+            found[one.said.of, log].append(one)
     return found

@@ -23,17 +23,18 @@ reads alone cannot be: everyone in it would have committed before the next one d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.anomalies.events import Records
 from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.cycle_search import Edges, Graph, Nodes, Step, circles
-from wrackline.checkers.anomalies.transactions.events import Events, Records
+from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches, in_final_read
 from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools, place_in
-from wrackline.checkers.inputs.table import Table, concatenated, constant
+from wrackline.checkers.inputs.table import concatenated, constant
 
 
 def cycles(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
@@ -62,26 +63,14 @@ def cycles(events: Events, matches: Matches, about: AboutRun) -> Iterator[Findin
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Operations(Table[Ints]):
-    """Sends and polls of transactions that succeeded."""
-
-    txn: Ints
-    process: Ints
-    invoke: Ints
-    complete: Ints
-    invoke_ns: Ints
-    complete_ns: Ints
-    sends: Ints
-
-
 def graph_of(events: Events, matches: Matches, about: AboutRun) -> Graph:
     """Of what committed transactions sent and were given, as far as the final read does not say that it is
     gone: the offset of a lost record is used again, which is loss, and no order."""
-    operations, records = _operations(events, matches)
+    sends, polls, records = _operations(events, matches)
     records = records.take(_counts(records, events.final, about))
+    operations, is_sent = concatenated(Nodes, [sends, polls]), records.of < len(sends)
     nodes, node_of = _nodes(operations, np.unique(records.of))
-    node, complete, is_sent = (c[records.of] for c in (node_of, operations.complete, operations.sends == 1))
+    node, complete = node_of[records.of], operations.complete[records.of]
     log = np.unique(records.log, return_inverse=True)[1]
     at = log * (1 + records.offset.max(initial=0)) + records.offset
     sent = np.lexsort((records.value, complete, at))
@@ -120,32 +109,31 @@ def _counts(records: Records, final: Records, about: AboutRun) -> Bools:
     return bools(there & (records.offset >= 0) & (records.value >= 0))
 
 
-def _operations(events: Events, matches: Matches) -> tuple[_Operations, Records]:
-    """Sends and polls of transactions, and their records, ``of`` places among them."""
-    sends = [(n, one) for n, one in enumerate(matches.transactions) if one.paired and one.type == "ok"]
+def _operations(events: Events, matches: Matches) -> tuple[Nodes, Nodes, Records]:
+    """Sends and polls of transactions that succeeded, and their records, ``of`` places among them."""
+    of_sends = [n for n, one in enumerate(matches.transactions) if one.paired and one.type == "ok"]
     rows = [
-        (t.number, t.process, t.invoke_index, t.complete_index, t.invoke_ns, t.complete_ns, 1)
-        for _, t in sends
+        (one.number, one.process, one.invoke_index, one.complete_index, one.invoke_ns, one.complete_ns)
+        for one in (matches.transactions[n] for n in of_sends)
     ]
-    of_sends = _Operations(*np.array(rows, np.int64).reshape(-1, 7).T)
-    polls = events.polls.take(events.polls.of.invoke_index != NONE)
-    of_polls = _Operations(
-        *(polls.of.txn, polls.process, polls.of.invoke_index, polls.index),
-        *(polls.of.invoke_ns, polls.ns, constant(0, len(polls))),
+    sends = Nodes(*np.array(rows, np.int64).reshape(-1, 6).T)
+    of_polls = events.polls.invoke_index != NONE
+    some = events.polls.take(of_polls)
+    polls = Nodes(some.txn, some.process, some.invoke_index, some.index, some.invoke_ns, some.ns)
+    send, poll = np.full(len(matches.transactions), NONE), np.full(len(events.polls), NONE)
+    send[of_sends] = np.arange(len(sends))
+    poll[of_polls] = len(sends) + np.arange(len(polls))
+    records = concatenated(
+        Records,
+        [
+            replace(matches.sent, of=send[matches.sent.of]),
+            replace(events.given, of=poll[events.given.of]),
+        ],
     )
-    send = np.full(len(matches.transactions), NONE)
-    send[[n for n, _ in sends]] = np.arange(len(sends))
-    poll = np.full(len(events.polls), NONE)
-    poll[events.polls.of.invoke_index != NONE] = len(sends) + np.arange(len(polls))
-    records = [
-        replace(matches.sent, of=send[matches.sent.of]),
-        replace(events.given, of=poll[events.given.of]),
-    ]
-    every = concatenated(Records, [one.take(one.of != NONE) for one in records])
-    return concatenated(_Operations, [of_sends, of_polls]), every
+    return sends, polls, records.take(records.of != NONE)
 
 
-def _nodes(operations: _Operations, some: Ints) -> tuple[Nodes, Ints]:
+def _nodes(operations: Nodes, some: Ints) -> tuple[Nodes, Ints]:
     """The transactions of these operations, in the order in which they began, and the place of each
     operation's among them."""
     every = operations.take(some)
@@ -187,6 +175,5 @@ def _reason(step: Step, graph: Graph, about: AboutRun) -> str:
         return f"{source} sent value {value}, which {target} read {at}"
     return (
         f"{source} wrote value {value} {at}, before value {about.value(int(edges.next_value[row]))} that "
-        f"{target} "
-        f"wrote at offset {int(edges.next_offset[row]):,}"
+        f"{target} wrote at offset {int(edges.next_offset[row]):,}"
     )

@@ -7,46 +7,28 @@ read have many.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.transactions.coordinator import (
-    COMMIT,
-    COMMITTED,
-    Coordinator,
-    Offsets,
-    Transaction,
-)
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.anomalies.events import EventBatch, Groups, Records
+from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, Transaction
+from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.table import Table, concatenated
 
-KINDS = ("send", "poll", "drain", COMMIT, COMMITTED, "rebalance", "subscribe", "assign")
-_SEND, _POLL, _DRAIN, _COMMIT, _COMMITTED, _REBALANCE, _SUBSCRIBE, _ASSIGN = range(len(KINDS))
-_OK = "ok"
-
 
 @dataclass(frozen=True, slots=True)
-class Records(Table[Ints]):
-    """Records, each with what it is ``of``: a place in ``Events.polls``, or the index of an event of the
-    final read."""
+class Polls(Table[Ints]):
+    """Polls that succeeded."""
 
-    log: Ints
-    value: Ints
-    offset: Ints
-    of: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class OfTransaction(Table[Ints]):
-    """What polls say of transactions."""
-
+    index: Ints
+    ns: Ints
+    process: Ints
     txn: Ints
     """The number of its transaction; NONE: of none."""
     undone: Ints
@@ -57,36 +39,46 @@ class OfTransaction(Table[Ints]):
 
 
 @dataclass(frozen=True, slots=True)
-class Polls(Table[Ints]):
-    """Polls that succeeded."""
+class Read:
+    """A record that a poll gave, and which poll."""
 
-    index: Ints
-    ns: Ints
-    process: Ints
-    of: OfTransaction
+    log: int
+    value: int
+    offset: int
+    index: int
+    ns: int
+    process: int
 
 
 @dataclass(slots=True)
 class Events:
     coordinator: Coordinator
+    members: Mapping[str, set[int]]
+    """Group -> the processes that read for it."""
     polls: Polls
     given: Records
+    """``of``: a place in ``polls``."""
     final: Records
-    members: dict[int, set[str]]
-    """Process -> the groups that it reads for."""
+    """``of``: the index of an event of the final read."""
+
+    def read(self, row: int) -> Read:
+        """A row of ``given``."""
+        log, value, offset, poll = self.given.at(row)
+        columns = (self.polls.index, self.polls.ns, self.polls.process)
+        return Read(log, value, offset, *(int(column[poll]) for column in columns))
 
 
 def read_events(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Events:
     """The events of a run, of which each batch has some, one after another."""
-    reader = _Reader(about)
+    reader = _Reader()
     for batch in batches:
-        reader.take(batch)
+        reader.take(EventBatch(batch, about))
     return Events(
-        reader.coordinator,
+        Coordinator(reader.transactions, reader.groups.requests),
+        reader.groups.members,
         concatenated(Polls, reader.polls),
         concatenated(Records, reader.given),
         concatenated(Records, reader.final),
-        reader.members,
     )
 
 
@@ -98,92 +90,64 @@ class _Event:
     index: int
     ns: int
     process: int
-    base: int
-    """The log of partition 0 of its topic."""
 
 
 @dataclass
 class _Reader:
-    about: AboutRun
-    coordinator: Coordinator = field(default_factory=Coordinator)
+    transactions: dict[int, Transaction] = field(default_factory=dict)
+    groups: Groups = field(default_factory=Groups)
     polls: list[Polls] = field(default_factory=list)
     given: list[Records] = field(default_factory=list)
     final: list[Records] = field(default_factory=list)
-    members: dict[int, set[str]] = field(default_factory=dict)
+    _newest: dict[str, Transaction] = field(default_factory=dict)
+    """By transactional id."""
     _open: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """Process -> (transaction, index, ns) of the send or poll that it has invoked last."""
-    _asked: dict[tuple[int, str], Offsets] = field(default_factory=dict)
-    """(process, f) -> the commit or the question that it has not completed."""
-    _polls: int = 0
 
-    def __post_init__(self) -> None:
-        self._bases = {log.topic: log.number - log.partition for log in self.about.logs.values()}
-        self._logs = self.about.of_number
-        self._numbers = np.array(sorted(self._logs), np.int64)
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        kind = _ints(pc.index_in(batch.column("f"), pa.array(KINDS)).fill_null(-1))
-        done = pc.equal(batch.column("type"), _OK).to_numpy(zero_copy_only=False)
-        index, ns, process = (_ints(batch.column(name)) for name in ("index", "time_ns", "process"))
-        base = self._base(batch.column("topic"))
-        sizes = _ints(pc.list_value_length(batch.column("records")).fill_null(0))
-        records = _records(batch, base, sizes)
-        polls = np.flatnonzero((kind == _POLL) & done)
-        place = np.full(len(kind), NONE)
-        place[polls] = self._polls + np.arange(len(polls))
-        self._polls += len(polls)
-        self.given.append(self._known(records, place))
-        self.final.append(self._known(records, np.where((kind == _DRAIN) & done, index, NONE)))
-        of = OfTransaction(*(np.full(len(kind), value) for value in (NONE, 0, NONE, NONE)))
-        extra = batch.column("extra")
-        spoken = _has(extra, '"txn"') | (_has(extra, '"aborted"') & (kind == _POLL))
-        spoken &= (kind == _SEND) | (kind == _POLL)
-        rows = np.flatnonzero(spoken | (kind > _DRAIN))
-        sent = records.take((spoken & (kind == _SEND))[records.of])
+    def take(self, events: EventBatch) -> None:
+        for said in events.said():
+            self.groups.take(said)
+        size, records = len(events.index), events.records
+        polls = np.flatnonzero(events.are("ok", "poll"))
+        place = np.full(size, NONE)
+        place[polls] = sum(map(len, self.polls)) + np.arange(len(polls))
+        self.given.append(_of(records, place))
+        self.final.append(_of(records, np.where(events.are("ok", "drain"), events.index, NONE)))
+        of = Polls(
+            *(events.index, events.ns, events.process),
+            *(np.full(size, value) for value in (NONE, 0, NONE, NONE)),
+        )
+        is_send, is_poll = events.are(None, "send"), events.are(None, "poll")
+        spoken = (events.say('"txn"') & (is_send | is_poll)) | (events.say('"aborted"') & is_poll)
+        rows = np.flatnonzero(spoken)
+        sent = records.take((spoken & is_send)[records.of] & (records.value >= 0))
         each = zip(*(column.tolist() for column in (sent.log, sent.value, sent.offset)), strict=True)
-        types, texts = (batch.column(name).take(pa.array(rows)).to_pylist() for name in ("type", "extra"))
-        columns = (rows, kind[rows], index[rows], ns[rows], process[rows], base[rows], sizes[rows])
-        for type_, text, row, f, *numbers, size in zip(
-            types, texts, *(c.tolist() for c in columns), strict=True
+        columns = (events.index, events.ns, events.process, is_send, np.bincount(sent.of, minlength=size))
+        texts = (events.texts(name, rows) for name in ("type", "extra"))
+        for row, outcome, extra, *numbers, sends, count in zip(
+            rows.tolist(), *texts, *(column[rows].tolist() for column in columns), strict=True
         ):
-            event = _Event(type_, orjson.loads(text) if text else {}, *numbers)
-            if f == _SEND:
-                self._send(event, islice(each, size))
-            elif f == _POLL:
+            event = _Event(outcome, orjson.loads(extra), *numbers)
+            if sends:
+                self._send(event, islice(each, count))
+            else:
                 self._poll(event, of, row)
-            elif f in (_COMMIT, _COMMITTED):
-                self._offsets(event, KINDS[f])
-            if f in (_COMMIT, _REBALANCE, _SUBSCRIBE) or (f == _ASSIGN and "group" in event.extra):
-                self.members.setdefault(event.process, set()).add(_group(event.extra))
-        self.polls.append(Polls(index[polls], ns[polls], process[polls], of.take(polls)))
-
-    def _known(self, records: Records, of_event: Ints) -> Records:
-        """The records of some events, as far as they are in a partition that is known."""
-        of = of_event[records.of]
-        there = (of != NONE) & np.isin(records.log, self._numbers)
-        return Records(records.log[there], records.value[there], records.offset[there], of[there])
-
-    def _base(self, topics: pa.Array) -> Ints:
-        """The log of partition 0 of each event's topic; NONE for one that no log is known of."""
-        encoded = topics.dictionary_encode()
-        bases = [self._bases.get(name, NONE) for name in encoded.dictionary.to_pylist()]
-        found: Ints = np.array([*bases, NONE], np.int64)[_ints(encoded.indices.fill_null(-1))]
-        return found
+        self.polls.append(of.take(polls))
 
     def _paired(self, event: _Event, number: int) -> tuple[int, int] | None:
         """Index and time of its invocation, where it succeeded and follows that in its process."""
         before = self._open.pop(event.process, None)
         if event.type == "invoke":
             self._open[event.process] = (number, event.index, event.ns)
-        return before[1:] if before is not None and before[0] == number and event.type == _OK else None
+        return before[1:] if before is not None and before[0] == number and event.type == "ok" else None
 
     def _send(self, event: _Event, records: Iterable[tuple[int, int, int]]) -> None:
-        known = {(log, value): offset for log, value, offset in records if value >= 0 and log in self._logs}
+        known = {(log, value): offset for log, value, offset in records}
         number = _number(event.extra.get("txn"))
         if number is None:
             return
         paired = self._paired(event, number) is not None
-        one = self.coordinator.transactions.get(number) or Transaction(number, process=event.process)
+        one = self.transactions.get(number) or Transaction(number, process=event.process)
         if event.type == "invoke":
             named = event.extra.get("transactional_id")
             one.transactional_id = None if named is None else str(named)
@@ -193,60 +157,32 @@ class _Reader:
             one.asked, one.end_ns = event.extra.get("asked"), _number(event.extra.get("end_ns"))
             one.paired = paired
         one.records |= known
-        if number not in self.coordinator.transactions:
-            self.coordinator.begin(one)
+        if number not in self.transactions:
+            self._begin(one)
 
-    def _poll(self, event: _Event, of: OfTransaction, row: int) -> None:
+    def _begin(self, one: Transaction) -> None:
+        self.transactions[one.number] = one
+        if one.transactional_id is not None:
+            if before := self._newest.get(one.transactional_id):
+                before.settled_by = one
+            self._newest[one.transactional_id] = one
+
+    def _poll(self, event: _Event, polls: Polls, row: int) -> None:
         if event.extra.get("aborted") == "fail":
-            of.undone[row] = 1
+            polls.undone[row] = 1
         number = _number(event.extra.get("txn"))
         if number is not None:
-            of.txn[row] = number
+            polls.txn[row] = number
             paired = self._paired(event, number)
             if paired is not None:
-                of.invoke_index[row], of.invoke_ns[row] = paired
-
-    def _offsets(self, event: _Event, f: str) -> None:
-        """A commit, or a question for what is committed. The completion says most."""
-        if event.type == "invoke":
-            one = Offsets(f, _group(event.extra), {}, None, event.process, event.index)
-            self._asked[event.process, f] = one
-            self.coordinator.offsets.append(one)
-        else:
-            asked = self._asked.pop((event.process, f), None)
-            if asked is None:
-                return
-            one = asked
-            one.type, one.complete_index, one.complete_ns = event.type, event.index, event.ns
-        if event.extra:
-            least = 0 if f == COMMIT else -1
-            named = (event.extra.get("offsets") or {}).items()
-            logs = ((event.base + int(p), int(o)) for p, o in named if o is not None)
-            one.group, one.txn = _group(event.extra), _number(event.extra.get("txn"))
-            one.offsets = {log: offset for log, offset in logs if offset >= least and log in self._logs}
+                polls.invoke_index[row], polls.invoke_ns[row] = paired
 
 
-def _ints(column: pa.Array) -> Ints:
-    found: Ints = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return found
-
-
-def _has(extra: pa.Array, text: str) -> Bools:
-    found: Bools = pc.match_substring(extra, text).fill_null(False).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _records(batch: pa.RecordBatch, base: Ints, sizes: Ints) -> Records:
-    """All records, ``of`` the rows of their events."""
-    flat = batch.column("records").flatten()
-    partition, value, offset = (_ints(flat.field(name)) for name in ("partition", "value", "offset"))
-    of = np.repeat(np.arange(len(sizes)), sizes)
-    return Records(np.where(base[of] == NONE, NONE, base[of] + partition), value, offset, of)
+def _of(records: Records, of_event: Ints) -> Records:
+    """The records of some events, and what they are of."""
+    of = of_event[records.of]
+    return replace(records, of=of).take(of != NONE)
 
 
 def _number(field: Any) -> int | None:
     return None if field is None else int(field)
-
-
-def _group(extra: Mapping[str, Any]) -> str:
-    return str(extra.get("group") or "")

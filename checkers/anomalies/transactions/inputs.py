@@ -7,57 +7,54 @@ from collections.abc import Iterator
 import numpy as np
 
 from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.anomalies.events import Request
 from wrackline.checkers.anomalies.finding import Finding, seconds
-from wrackline.checkers.anomalies.transactions.coordinator import Offsets
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
+from wrackline.checkers.inputs.arrays import place_in, values_at
 
 
 def unprocessed_inputs(events: Events, _: Matches, about: AboutRun) -> Iterator[Finding]:
     """Of records that are in the final read. A transaction of unknown end may have processed what it was
     given. Of a compacted topic nothing is said: a record that was to be given again may be gone by then."""
-    reached: dict[tuple[str, int], Offsets] = {}
+    reached: dict[tuple[str, int], Request] = {}
     for one in events.coordinator.commits:
-        for number in one.offsets if one.type == "ok" else ():
-            before = reached.get((one.group, number), one)
-            reached[one.group, number] = max(before, one, key=lambda c: (c.offsets[number], c.last_index))
+        for number in one.said.offsets if one.type == "ok" else ():
+            before = reached.get((one.said.of, number), one)
+            last = max(before, one, key=lambda c: (c.said.offsets[number], c.last_index))
+            reached[one.said.of, number] = last
     for (group, number), last in reached.items():
-        log = about.of_number[number]
+        log, end = about.of_number[number], last.said.offsets[number]
         if log.compacted:
             continue
-        processes = [process for process, groups in events.members.items() if group in groups]
-        of_group = np.isin(events.polls.process, np.array(processes, np.int64))
+        of_group = np.isin(events.polls.process, np.array([*events.members.get(group, ())], np.int64))
         given = np.flatnonzero((events.given.log == number) & of_group[events.given.of])
-        given = given[events.given.offset[given] < last.offsets[number]]
+        given = given[events.given.offset[given] < end]
         polls = events.given.of[given]
         order = np.lexsort((events.polls.index[polls], events.given.offset[given]))
         given, polls = given[order], polls[order]
         offsets, begin = np.unique(events.given.offset[given], return_index=True)
         if not len(offsets):
             continue
-        undone = np.minimum.reduceat(events.polls.of.undone[polls], begin) == 1
-        last_poll = polls[np.append(begin[1:], len(polls)) - 1]
+        undone = np.minimum.reduceat(events.polls.undone[polls], begin)
+        last_given = given[np.append(begin[1:], len(polls)) - 1]
         kept = np.flatnonzero((events.final.log == number) & (events.final.value >= 0))
-        at = np.minimum(np.searchsorted(offsets, events.final.offset[kept]), len(offsets) - 1)
-        hit = (offsets[at] == events.final.offset[kept]) & undone[at]
-        for row, poll in zip(kept[hit].tolist(), last_poll[at[hit]].tolist(), strict=True):
-            offset, value = int(events.final.offset[row]), int(events.final.value[row])
-            poll_ns = int(events.polls.ns[poll])
+        at = place_in(offsets, events.final.offset[kept])
+        hit = values_at(undone, at) == 1
+        for row, at_last in zip(kept[hit].tolist(), last_given[at[hit]].tolist(), strict=True):
+            (value, offset, final_index), read = events.final.at(row)[1:], events.read(at_last)
             yield Finding(
                 anomaly="unprocessed-input",
                 log=log,
                 offset=offset,
                 value=value,
-                operations=[int(events.polls.index[poll]), last.complete_index, int(events.final.of[row])],
+                operations=[read.index, last.complete_index, final_index],
                 sentence=(
                     f"Value {about.value(value)} is at offset {offset:,} of {log}, and group {group} "
-                    "committed "
-                    f"offset {last.offsets[number]:,} (process {about.process(last.process)} did, at "
+                    f"committed offset {end:,} (process {about.process(last.said.process)} did, at "
                     f"{seconds(last.complete_ns)}), but the group was given that record in aborted "
-                    "transactions "
-                    f"alone, last to process {about.process(int(events.polls.process[poll]))} at "
-                    f"{seconds(poll_ns)}"
+                    f"transactions alone, last to process {about.process(read.process)} at {seconds(read.ns)}"
                 ),
-                since_ns=poll_ns,
+                since_ns=read.ns,
                 until_ns=last.complete_ns,
             )

@@ -22,37 +22,34 @@ def precommitted_reads(events: Events, matches: Matches, about: AboutRun) -> Ite
     come before its end), ``before its end`` (by the clock, of any consumer)."""
     whose, poll = matches.sent.of[matches.given_to], events.given.of[matches.given]
     number = np.array([one.number for one in matches.transactions], np.int64)
-    other = events.polls.of.txn[poll] != number[whose]
+    other = events.polls.txn[poll] != number[whose]
     early = np.flatnonzero(~other | (events.polls.ns[poll] < _ends(matches)[whose]))
-    other, rows = other[early], matches.given_to[early]
-    sent, given = matches.sent.take(rows), events.given.take(matches.given[early])
-    polls = events.polls.take(given.of)
-    for row in _first(rows, (other, polls.index, given.offset)):
-        one, poll_ns = matches.transactions[sent.of[row]], int(polls.ns[row])
-        log, offset = about.of_number[int(sent.log[row])], int(given.offset[row])
-        value, at = about.value(int(sent.value[row])), f"at offset {offset:,} of {log} at {seconds(poll_ns)}"
+    order = other[early], events.polls.index[poll[early]], events.given.offset[matches.given[early]]
+    for row in early[_first(matches.given_to[early], order)].tolist():
+        one, read = matches.transactions[whose[row]], events.read(matches.given[row])
+        log, value = about.of_number[read.log], about.value(read.value)
+        at = f"at offset {read.offset:,} of {log} at {seconds(read.ns)}"
         if other[row]:
             sentence = (
-                f"Process {about.process(int(polls.process[row]))} read value {value} of transaction "
-                f"{one.number}, {at}, before the {one.asked or 'end'} of the transaction was asked for at "
+                f"Process {about.process(read.process)} read value {value} of transaction {one.number}, "
+                f"{at}, before the {one.asked or 'end'} of the transaction was asked for at "
                 f"{seconds(one.end_ns)}"
             )
         else:
             sentence = (
                 f"Transaction {one.number} sent value {value} at {seconds(one.invoke_ns)} and read it "
-                "itself, "
-                f"{at}, when it cannot have been committed yet"
+                f"itself, {at}, when it cannot have been committed yet"
             )
         yield Finding(
             anomaly="precommitted-read",
             log=log,
-            offset=offset,
-            value=int(sent.value[row]),
-            operations=[one.invoke_index, int(polls.index[row])],
+            offset=read.offset,
+            value=read.value,
+            operations=[one.invoke_index, read.index],
             where="before its end" if other[row] else "its own",
             sentence=sentence,
             since_ns=one.invoke_ns,
-            until_ns=poll_ns,
+            until_ns=read.ns,
         )
 
 
@@ -73,12 +70,11 @@ def precommitted_offsets(events: Events, _: Matches, about: AboutRun) -> Iterato
                 anomaly="precommitted-read",
                 log=log,
                 offset=sent.offset,
-                operations=[sent.commit.invoke_index, answer.complete_index],
+                operations=[sent.commit.since, answer.complete_index],
                 where="offsets",
                 sentence=(
-                    f"Group {answer.group} was told at {seconds(answer.complete_ns)} that its committed "
-                    "offset "
-                    f"of {log} is {sent.offset:,}, which transaction {one.number} alone commits, {why}"
+                    f"Group {answer.said.of} was told at {seconds(answer.complete_ns)} that its committed "
+                    f"offset of {log} is {sent.offset:,}, which transaction {one.number} alone commits, {why}"
                 ),
                 since_ns=one.invoke_ns,
                 until_ns=answer.complete_ns,
@@ -92,34 +88,36 @@ def aborted_reads(events: Events, matches: Matches, about: AboutRun) -> Iterator
     if about.info.isolation == READ_UNCOMMITTED:
         return
     sent, unwanted = matches.sent, np.array([one.never_asked for one in matches.transactions], bool)
-    first = first_polls(events, matches, unwanted.tolist())
+    first = first_polls(events, matches, unwanted)
     visible = unwanted[sent.of] & ((first != NONE) | (matches.final != NONE))
     for row in np.flatnonzero(visible).tolist():
         one, log = matches.transactions[sent.of[row]], about.of_number[int(sent.log[row])]
-        poll_index, poll_ns, offset, final_index = None, None, NONE, None
-        if first[row] != NONE:
-            poll = events.given.of[first[row]]
-            poll_index, poll_ns = int(events.polls.index[poll]), int(events.polls.ns[poll])
-            offset = int(events.given.offset[first[row]])
+        value, offset, final_index = int(sent.value[row]), NONE, None
+        read = None if first[row] == NONE else events.read(first[row])
+        if read is not None:
+            offset, by = read.offset, f"a consumer at {seconds(read.ns)}"
         if matches.final[row] != NONE:
-            offset, final_index = (int(c[matches.final[row]]) for c in (events.final.offset, events.final.of))
-        by = f"a consumer at {seconds(poll_ns)}" if final_index is None else "the final read"
+            offset, final_index = events.final.at(matches.final[row])[2:]
+            by = "the final read"
         yield Finding(
             anomaly="aborted-read",
             log=log,
             offset=offset,
-            value=int(sent.value[row]),
-            operations=[one.invoke_index, one.complete_index, poll_index, final_index],
+            value=value,
+            operations=[
+                one.invoke_index,
+                one.complete_index,
+                None if read is None else read.index,
+                final_index,
+            ],
             where="abort failed",
             sentence=(
-                f"Value {about.value(int(sent.value[row]))} is of transaction {one.number}, whose commit "
-                "nobody "
-                f"asked for (it ended without success at {seconds(one.complete_ns)}), but the value was "
-                "read at "
-                f"offset {offset:,} of {log} by {by}"
+                f"Value {about.value(value)} is of transaction {one.number}, whose commit nobody asked for "
+                f"(it ended without success at {seconds(one.complete_ns)}), but the value was read at offset "
+                f"{offset:,} of {log} by {by}"
             ),
             since_ns=one.invoke_ns,
-            until_ns=poll_ns,
+            until_ns=None if read is None else read.ns,
         )
 
 
@@ -131,10 +129,9 @@ def unstable_reads(events: Events, matches: Matches, about: AboutRun) -> Iterato
     if about.info.isolation == READ_UNCOMMITTED:
         return
     ends = np.array([_none(one.end_ns if one.asked == "commit" else None) for one in matches.transactions])
-    early = (
-        events.polls.ns[events.given.of[matches.given]] < _ends(matches)[matches.sent.of[matches.given_to]]
-    )
-    ends[matches.sent.of[matches.given_to[early]]] = NONE
+    whose = matches.sent.of[matches.given_to]
+    early = events.polls.ns[events.given.of[matches.given]] < _ends(matches)[whose]
+    ends[whose[early]] = NONE
     final = events.final
     committed = np.flatnonzero(matches.final != NONE)
     sent_row = assigned(constant(NONE, len(final)), matches.final[committed], committed)
@@ -161,38 +158,30 @@ def unstable_reads(events: Events, matches: Matches, about: AboutRun) -> Iterato
 
 def _unstable(events: Events, about: AboutRun, one: Transaction, before: int, given: int) -> Finding:
     """``before``: the row of the transaction's record in the final read; ``given``: of what a poll gave."""
-    final, poll = events.final, events.given.of[given]
-    log, poll_ns = about.of_number[int(final.log[before])], int(events.polls.ns[poll])
-    value, offset = int(events.given.value[given]), int(events.given.offset[given])
+    read, (number, value, offset, final_index) = events.read(given), events.final.at(before)
+    log = about.of_number[number]
     return Finding(
         anomaly="unstable-read",
         log=log,
-        offset=offset,
-        value=value,
-        operations=[
-            one.invoke_index,
-            one.complete_index,
-            int(events.polls.index[poll]),
-            int(final.of[before]),
-        ],
+        offset=read.offset,
+        value=read.value,
+        operations=[one.invoke_index, one.complete_index, read.index, final_index],
         sentence=(
-            f"Process {about.process(int(events.polls.process[poll]))} read value {about.value(value)} at "
-            "offset "
-            f"{offset:,} of {log} at {seconds(poll_ns)}, behind value "
-            f"{about.value(int(final.value[before]))} of "
-            f"transaction {one.number} at offset {int(final.offset[before]):,}, before the commit of the "
-            f"transaction was asked for at {seconds(one.end_ns)}"
+            f"Process {about.process(read.process)} read value {about.value(read.value)} at offset "
+            f"{read.offset:,} of {log} at {seconds(read.ns)}, behind value {about.value(value)} of "
+            f"transaction {one.number} at offset {offset:,}, before the commit of the transaction was asked "
+            f"for at {seconds(one.end_ns)}"
         ),
         since_ns=one.invoke_ns,
-        until_ns=poll_ns,
+        until_ns=read.ns,
     )
 
 
-def first_polls(events: Events, matches: Matches, wanted: Sequence[bool]) -> Ints:
+def first_polls(events: Events, matches: Matches, wanted: Bools) -> Ints:
     """The row of ``Events.given`` that gave each of ``Matches.sent`` first, of the transactions that are
     wanted; NONE where nobody was given it."""
     found = np.full(len(matches.sent), NONE)
-    some = np.flatnonzero(np.array(wanted, bool)[matches.sent.of[matches.given_to]])
+    some = np.flatnonzero(wanted[matches.sent.of[matches.given_to]])
     rows, given = matches.given_to[some], matches.given[some]
     first = _first(rows, (events.polls.index[events.given.of[given]], events.given.offset[given]))
     found[rows[first]] = given[first]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from wrackline.checkers.anomalies.about import AboutRun
+from wrackline.checkers.anomalies.events import Request
 from wrackline.checkers.anomalies.finding import Finding, seconds
-from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, Offsets, Transaction
+from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, SentOffset, Transaction
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
 from wrackline.checkers.anomalies.transactions.reads import READ_UNCOMMITTED, first_polls
@@ -27,8 +28,8 @@ class _OffsetAnswer:
     log: int
     offset: int
     """That of the transaction."""
-    answer: Offsets
-    before: Offsets | None = None
+    answer: Request
+    before: Request | None = None
     """An earlier answer."""
 
 
@@ -57,18 +58,14 @@ def torn_transactions(events: Events, matches: Matches, about: AboutRun) -> Iter
         else:
             continue
         rows = range(first[at], first[at] + every[at])
-        counts = (int(every[at]), int(seen[at]), int(gone[at]))
-        yield _torn(events, matches, about, one, rows, missing, counts, where, told)
+        yield _torn(events, matches, about, one, rows, missing, where, told)
 
 
 def _missing(matches: Matches, about: AboutRun) -> Bools:
     """Which records the final read lacks though it would have them. Of a compacted topic, where polls stand
     for the final read, and below the beginning of a log, none is."""
-    whole = [
-        n
-        for n, log in about.of_number.items()
-        if log.complete and log.unread_from is None and not log.compacted
-    ]
+    logs = about.of_number.values()
+    whole = [one.number for one in logs if one.complete and one.unread_from is None and not one.compacted]
     missing = (matches.final == NONE) & np.isin(matches.sent.log, np.array(whole, np.int64))
     for row in np.flatnonzero(missing).tolist():
         log, one = about.of_number[int(matches.sent.log[row])], matches.transactions[matches.sent.of[row]]
@@ -84,66 +81,54 @@ def _torn(
     one: Transaction,
     rows: range,
     missing: Bools,
-    counts: tuple[int, int, int],
     where: str,
     told: _OffsetAnswer | None,
 ) -> Finding:
-    """``counts``: records that it has, that are in the final read, and that are not."""
-
     def place(row: int) -> tuple[str, int, int]:
-        log = about.of_number[int(matches.sent.log[row])]
-        return log.topic, log.partition, int(matches.sent.value[row])
+        log, value, _, _ = matches.sent.at(row)
+        return about.of_number[log].topic, about.of_number[log].partition, value
 
-    seen = min((row for row in rows if matches.final[row] != NONE), key=place, default=None)
-    gone = min((row for row in rows if missing[row]), key=place, default=None)
-    at = seen if gone is None else gone
-    assert at is not None, "some of its records are there, or some are not"
-    log, value, offset = (int(c[at]) for c in (matches.sent.log, matches.sent.value, matches.sent.offset))
-    ended = f"was committed at {seconds(one.complete_ns)}" if one.type == "ok" else "may have been committed"
-    sentence = f"Transaction {one.number} {ended}, but only a part of it is there: "
-    final_index, there = None, ""
-    if seen is not None:
-        kept = int(matches.final[seen])
-        final_index = int(events.final.of[kept])
+    def named(row: int, at: str = "") -> str:
+        log, value, _, _ = matches.sent.at(row)
+        return f"value {about.value(value)}{at} of {about.of_number[log]}"
+
+    seen = sorted((row for row in rows if matches.final[row] != NONE), key=place)
+    gone = sorted((row for row in rows if missing[row]), key=place)
+    final_index, there, at = None, "", [*gone, *seen][0]
+    if seen:
+        final_offset, final_index = events.final.at(matches.final[seen[0]])[2:]
         there = (
-            f"the final read has {counts[1]:,} of its {counts[0]:,} records (such as value "
-            f"{about.value(int(matches.sent.value[seen]))} at offset {int(events.final.offset[kept]):,} of "
-            f"{about.of_number[int(matches.sent.log[seen])]})"
+            f"the final read has {len(seen):,} of its {len(rows):,} records (such as "
+            f"{named(seen[0], f' at offset {final_offset:,}')})"
         )
     if where == "offsets" and told is not None:
-        sentence += (
-            f"group {told.answer.group} has its offsets, and the final read has none of its records (it "
-            "lacks "
-            f"value {about.value(value)} of {about.of_number[log]}, for example)"
+        what = (
+            f"group {told.answer.said.of} has its offsets, and the final read has none of its records (it "
+            f"lacks {named(at)}, for example)"
         )
     elif where == "records" and told is not None:
-        sentence += f"{there}, and group {told.answer.group} {_answered(told, about)}, not {told.offset:,}"
+        what = f"{there}, and {_answered(told, about, told.answer)}, not {told.offset:,}"
     else:
-        sentence += (
-            f"{there} and lacks {counts[2]:,} (such as value {about.value(value)} of {about.of_number[log]})"
-        )
+        what = f"{there} and lacks {len(gone):,} (such as {named(at)})"
+    ended = f"was committed at {seconds(one.complete_ns)}" if one.type == "ok" else "may have been committed"
+    log, value, offset, _ = matches.sent.at(at)
+    answered = None if told is None else told.answer.complete_index
     return Finding(
         anomaly="torn-transaction",
         log=about.of_number[log],
         offset=offset if offset >= 0 else None,
         value=value,
-        operations=[
-            one.invoke_index,
-            one.complete_index,
-            final_index,
-            None if told is None else told.answer.complete_index,
-        ],
+        operations=[one.invoke_index, one.complete_index, final_index, answered],
         where=where,
-        sentence=sentence,
+        sentence=f"Transaction {one.number} {ended}, but only a part of it is there: {what}",
         since_ns=one.invoke_ns,
     )
 
 
-def _answered(told: _OffsetAnswer, about: AboutRun, answer: Offsets | None = None) -> str:
-    answer = answer or told.answer
-    offset = answer.offsets[told.log]
+def _answered(told: _OffsetAnswer, about: AboutRun, answer: Request) -> str:
+    offset, log = answer.said.offsets[told.log], about.of_number[told.log]
     what = "it has committed nothing" if offset < 0 else f"its committed offset is {offset:,}"
-    return f"was told at {seconds(answer.complete_ns)} that in {about.of_number[told.log]} {what}"
+    return f"group {answer.said.of} was told at {seconds(answer.complete_ns)} that in {log} {what}"
 
 
 def _offsets_told(
@@ -161,22 +146,25 @@ def _offsets_told(
         one, commit = sent.transaction, sent.commit
         unknown = waits and commit.complete_index is not None and one.type == "info" and one.asked == "commit"
         for answer in sent.proofs:
-            _keep_first(at_once, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
-        for answer in (a for a in sent.answers if a.invoke_index > commit.last_index):
-            told = answer.offsets[sent.log]
+            _keep_first(at_once, sent, answer)
+        for answer in (a for a in sent.answers if a.since > commit.last_index):
+            told = answer.said.offsets[sent.log]
             if (commit.type == "ok" and told >= sent.offset) or (told == sent.offset and sent.alone):
-                _keep_first(has, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
+                _keep_first(has, sent, answer)
             elif unknown and told != sent.offset and not sent.is_accounted(told):
-                _keep_first(lacks, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
+                _keep_first(lacks, sent, answer)
     return at_once | has, lacks
 
 
-def _keep_first(found: dict[int, _OffsetAnswer], number: int, told: _OffsetAnswer) -> None:
+def _keep_first(
+    found: dict[int, _OffsetAnswer], sent: SentOffset, answer: Request, before: Request | None = None
+) -> None:
     def order(one: _OffsetAnswer) -> tuple[str, int]:
-        return one.answer.group, one.answer.last_index
+        return one.answer.said.of, one.answer.last_index
 
-    before = found.get(number)
-    found[number] = told if before is None else min(before, told, key=order)
+    told = _OffsetAnswer(sent.log, sent.offset, answer, before)
+    number = sent.transaction.number
+    found[number] = min(found.get(number, told), told, key=order)
 
 
 def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
@@ -186,84 +174,61 @@ def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> It
     nobody else committed), ``late`` (its commit had been asked for in time, and its group was told something
     else when the next one had begun, and its offsets only later)."""
     told = _fenced_offsets(events.coordinator, about)
-    polled = first_polls(events, matches, [one.fenced_by is not None for one in matches.transactions])
+    fenced = np.array([one.fenced_by is not None for one in matches.transactions], bool)
+    polled = first_polls(events, matches, fenced)
     first = np.searchsorted(matches.sent.of, np.arange(len(matches.transactions) + 1))
     for at, one in enumerate(matches.transactions):
-        newer = one.settled_by
-        if newer is None or not (one.fenced_by or one.number in told) or one.type == "fail":
+        newer, offsets = one.settled_by, told.get(one.number)
+        if newer is None or not (one.fenced_by or offsets) or one.type == "fail":
             continue
-        rows = range(first[at], first[at + 1])
-        read = about.info.isolation != READ_UNCOMMITTED
-        seen = next((r for r in rows if read and (matches.final[r] != NONE or polled[r] != NONE)), None)
-        offsets = told.get(one.number)
+        rows = range(first[at], first[at + 1]) if about.info.isolation != READ_UNCOMMITTED else ()
+        seen = next((r for r in rows if matches.final[r] != NONE or polled[r] != NONE), None)
+        did, rest = "took effect", ""
+        cited: list[int | None] = []
+        log, value, offset = None, None, None
         if one.type == "ok":
-            yield _zombie(about, one, newer, "committed", None, ())
+            where, did = "committed", f"was committed at {seconds(one.complete_ns)}"
         elif one.fenced_by and seen is not None:
-            yield _visible(events, matches, about, one, newer, seen, int(polled[seen]))
+            where, by = "visible", "the final read"
+            log, value, *_ = matches.sent.at(seen)
+            if matches.final[seen] != NONE:
+                offset, index = events.final.at(matches.final[seen])[2:]
+            else:
+                given = events.read(polled[seen])
+                by, offset, index = f"a consumer at {seconds(given.ns)}", given.offset, given.index
+            cited = [index]
+            rest = (
+                f"value {about.value(value)} was read at offset {offset:,} of {about.of_number[log]} by {by}"
+            )
         elif offsets is not None:
-            where = "offsets" if offsets.before is None else "late"
-            rest = f"group {offsets.answer.group} {_answered(offsets, about)}, which nobody else committed"
-            if offsets.before is not None:
-                rest = f"group {offsets.answer.group} {_answered(offsets, about, offsets.before)}, and {rest}"
-            cited = [a.complete_index for a in (offsets.before, offsets.answer) if a is not None]
-            yield _zombie(about, one, newer, where, rest, cited, offsets.log)
-
-
-def _visible(
-    events: Events,
-    matches: Matches,
-    about: AboutRun,
-    one: Transaction,
-    newer: Transaction,
-    row: int,
-    given: int,
-) -> Finding:
-    kept, log, value = int(matches.final[row]), int(matches.sent.log[row]), int(matches.sent.value[row])
-    if kept != NONE:
-        offset, by, index = int(events.final.offset[kept]), "the final read", int(events.final.of[kept])
-    else:
-        poll = events.given.of[given]
-        offset, index = int(events.given.offset[given]), int(events.polls.index[poll])
-        by = f"a consumer at {seconds(int(events.polls.ns[poll]))}"
-    rest = f"value {about.value(value)} was read at offset {offset:,} of {about.of_number[log]} by {by}"
-    return _zombie(about, one, newer, "visible", rest, [index], log, offset, value)
-
-
-def _zombie(
-    about: AboutRun,
-    one: Transaction,
-    newer: Transaction,
-    where: str,
-    rest: str | None,
-    cited: Sequence[int | None],
-    log: int | None = None,
-    offset: int | None = None,
-    value: int | None = None,
-) -> Finding:
-    begun = (
-        f"transaction {newer.number} of the same transactional id ({one.transactional_id}) had begun at "
-        f"{seconds(newer.invoke_ns)}"
-    )
-    if where == "late":
-        sentence = f"Transaction {one.number} took effect after {begun}: {rest}"
-    else:
-        did = f"was committed at {seconds(one.complete_ns)}" if rest is None else "took effect"
-        sentence = (
-            f"Transaction {one.number} {did}, though its producer was fenced: {begun}, before its own "
-            "commit was "
-            f"asked for at {seconds(one.end_ns)}" + ("" if rest is None else f"; {rest}")
+            where, log = "offsets" if offsets.before is None else "late", offsets.log
+            answers = [answer for answer in (offsets.before, offsets.answer) if answer is not None]
+            cited = [answer.complete_index for answer in answers]
+            rest = ", and ".join(_answered(offsets, about, answer) for answer in answers)
+            rest += ", which nobody else committed"
+        else:
+            continue
+        begun = (
+            f"transaction {newer.number} of the same transactional id ({one.transactional_id}) had begun at "
+            f"{seconds(newer.invoke_ns)}"
         )
-    return Finding(
-        anomaly="zombie-transaction",
-        log=None if log is None else about.of_number[log],
-        offset=offset,
-        value=value,
-        operations=[one.invoke_index, newer.invoke_index, one.complete_index, *cited],
-        where=where,
-        sentence=sentence,
-        since_ns=newer.invoke_ns,
-        until_ns=one.complete_ns,
-    )
+        why = (
+            f", though its producer was fenced: {begun}, before its own commit was asked for at "
+            f"{seconds(one.end_ns)}" + (rest and f"; {rest}")
+        )
+        if where == "late":
+            why = f" after {begun}: {rest}"
+        yield Finding(
+            anomaly="zombie-transaction",
+            log=None if log is None else about.of_number[log],
+            offset=offset,
+            value=value,
+            operations=[one.invoke_index, newer.invoke_index, one.complete_index, *cited],
+            where=where,
+            sentence=f"Transaction {one.number} {did}{why}",
+            since_ns=newer.invoke_ns,
+            until_ns=one.complete_ns,
+        )
 
 
 def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _OffsetAnswer]:
@@ -275,13 +240,11 @@ def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _
         if one.type != "info" or one.asked != "commit" or newer is None or newer.invoke_index is None:
             continue
         began = newer.invoke_index
-        others = (a for a in sent.answers if a.invoke_index > began and a.offsets[sent.log] != sent.offset)
+        others = (a for a in sent.answers if a.since > began and a.said.offsets[sent.log] != sent.offset)
         before = min(others, key=lambda answer: answer.last_index, default=None)
         for answer in sent.proofs:
             if one.fenced_by:
-                _keep_first(found, one.number, _OffsetAnswer(sent.log, sent.offset, answer))
-            elif (
-                about.info.isolation == READ_COMMITTED and before and answer.invoke_index > before.last_index
-            ):
-                _keep_first(found, one.number, _OffsetAnswer(sent.log, sent.offset, answer, before))
+                _keep_first(found, sent, answer)
+            elif about.info.isolation == READ_COMMITTED and before and answer.since > before.last_index:
+                _keep_first(found, sent, answer, before)
     return found
