@@ -1,10 +1,6 @@
 """A group's coordinator, as far as the words of its clients allow one: the generation that it is in, who owns
 which partition, how far each was committed, and which commits may still take effect.
 
-The events of a group are gone through in their order, with the outcome of each operation at hand. What is
-committed is a register: a commit takes effect at one moment between its two events, one of unknown outcome at
-any later one, or never.
-
 *Classic* protocol: all members have the generation of their group. Whoever is told of a later one proves
 that commits under older ones are refused from then on. *KIP-848* (``consumer``): each member has an epoch of
 its own and goes on with what it keeps, so others' later epochs refuse nothing, except of a partition that has

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import (
-    COMMIT,
-    COMMITTED,
-    SUBSCRIBE,
-    EventBatch,
-    Groups,
-    Request,
-    Said,
-)
+from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, SUBSCRIBE, EventBatch, Groups, Said
 from wrackline.checkers.inputs.arrays import NEVER
 
 
@@ -83,20 +74,14 @@ class GroupEvents(Groups):
                 self.moves.append(said)
         return self.moves[known:]
 
-    def commits(self) -> dict[str, list[Operation]]:
-        """Those of each group, in the order of their invocations."""
-        return self._operations(one for one in self.requests if one.said.f == COMMIT)
-
-    def answers(self) -> dict[str, list[Operation]]:
-        """What each group was told, in the order in which it was asked for."""
-        return self._operations(one for one in self.requests if one.said.f == COMMITTED and one.type == "ok")
-
-    def _operations(self, some: Iterable[Request]) -> dict[str, list[Operation]]:
+    def operations(self, f: str) -> dict[str, list[Operation]]:
+        """The commits, or answers, of each group in the order of their invocations."""
         found: dict[str, list[Operation]] = defaultdict(list)
-        for one in some:
-            until = one.done.index if one.done is not None and one.done.type == "ok" else NEVER
-            found[one.said.of] += [
-                Operation(self._about.of_number[log], offset, one.said, one.since, one.done, until)
-                for log, offset in one.said.offsets.items()
-            ]
+        for one in self.requests:
+            until = NEVER if one.done is None or one.type != "ok" else one.done.index
+            if one.said.f == f and (f == COMMIT or until != NEVER):
+                found[one.said.of] += [
+                    Operation(self._about.of_number[log], offset, one.said, one.since, one.done, until)
+                    for log, offset in one.said.offsets.items()
+                ]
         return found

@@ -10,6 +10,7 @@ from wrackline.checkers.anomalies.about import AboutLog, AboutRun
 from wrackline.checkers.anomalies.events import ASSIGN, REBALANCE, Said
 from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.groups.findings import Findings
+from wrackline.checkers.inputs.arrays import NEVER
 
 _WAITING = ("eager", "cooperative")
 """Protocols by which a group waits for its members before a generation begins."""
@@ -21,9 +22,9 @@ class Owned:
 
     log: AboutLog
     told: Said
-    until: int | None = None
+    until: int = NEVER
     """Index of the first later event of its process that leaves it without the partition, or says that it
-    crashed; None: there is none."""
+    crashed."""
 
 
 def double_owners(moves: Sequence[Said], about: AboutRun) -> Iterator[Finding]:
@@ -45,17 +46,15 @@ def double_owners(moves: Sequence[Said], about: AboutRun) -> Iterator[Finding]:
     for one in _owned(moves, about):
         told, place = one.told, (one.told.of, one.log.number)
         for first in of_generation[*place, told.generation]:
-            if first.until is None or first.until > told.index:
+            if first.until > told.index:
                 both(one, first, "one generation")
-        leaving[place] = [
-            other for other in leaving[place] if other.until is None or other.until > told.index
-        ]
+        leaving[place] = [other for other in leaving[place] if other.until > told.index]
         for first in leaving[place] if told.protocol in _WAITING else ():
             was_there = (told.of, told.generation, first.told.who) in present
             if was_there and first.told.generation < told.generation and first.told.protocol == told.protocol:
                 both(one, first, "overlap")
         of_generation[*place, told.generation].append(one)
-        if one.until is not None:
+        if one.until != NEVER:
             leaving[place].append(one)
     for what in found.values():
         yield Findings(about).double_owner(*what)

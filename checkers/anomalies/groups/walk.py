@@ -11,14 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import (
-    COMMIT,
-    COMMITTED,
-    OF_GROUPS,
-    SUBSCRIBE,
-    EventBatch,
-    Records,
-)
+from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, OF_GROUPS, SUBSCRIBE, EventBatch, Records
 from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.groups.coordinator import Coordinator, Moves
 from wrackline.checkers.anomalies.groups.deliveries import Deliveries
@@ -53,7 +46,8 @@ def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Walked:
     run = _Run(about)
     for batch in batches:
         run.take(EventBatch(batch, about))
-    events, commits, answers = run.events, run.events.commits(), run.events.answers()
+    events = run.events
+    commits, answers = (events.operations(f) for f in (COMMIT, COMMITTED))
     moves = Moves(events.moves)
     for group in sorted({*events.members, *answers}):
         of_group = commits.get(group, []), answers.get(group, [])

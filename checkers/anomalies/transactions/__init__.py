@@ -1,12 +1,7 @@
 """What a transaction promises to those who read (docs/anomalies.md sections 3 and 5).
 
 A run has transactions where operations have ``extra.txn`` (wrackline.history.model); elsewhere nothing of
-this is looked at. Its events are gone through once, in their order: a state machine for each transactional id
-says what was open when, and what may still take effect (coordinator); what each sent is then joined, by
-partition and value, with what polls gave and with the final read.
-
-A run is one part: any record that a poll or the final read gave may be of any transaction, and cycles lead
-through all of them.
+this is looked at. docs/checkers.md says how its events are gone through.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.checkers.inputs.arrays import Bools, Ints
+from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.table import Table
 
 MAX_CYCLES = 1000
@@ -52,12 +52,6 @@ class Graph:
     nodes: Nodes
     edges: Edges
 
-    @property
-    def says_more(self) -> Bools:
-        """Which edges real time does not imply."""
-        found: Bools = self.nodes.complete[self.edges.source] >= self.nodes.invoke[self.edges.target]
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -73,8 +67,10 @@ def circles(graph: Graph) -> Iterator[list[Step]]:
     leaves); the same of each component of reads alone, whatever real time says of them; then, of each
     component of all with a read that does not lie within one of those, the shortest circle through that read.
     So none hides another. Each step leads to where the next begins, the last one to where the first does."""
-    reads = graph.edges.reads == 1
-    rows = np.flatnonzero(graph.says_more)
+    nodes, edges, reads = graph.nodes, graph.edges, graph.edges.reads == 1
+    rows = np.flatnonzero(
+        nodes.complete[edges.source] >= nodes.invoke[edges.target]
+    )  # not by real time alone
     writes, only_reads = rows[~reads[rows]], np.flatnonzero(reads)
     by_writes, by_reads = _components(graph, writes), _components(graph, only_reads, real_time=False)
     yield from _of_one_kind(graph, writes, by_writes)

@@ -3,6 +3,7 @@ value."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,10 +34,8 @@ def match_records(events: Events) -> Matches:
     rows = [(*place, o, n) for n, one in enumerate(transactions) for place, o in one.records.items()]
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     sent = Records(*columns)
-    keys = Keys(sent)
-    given_to = keys.rows(events.given)
+    given_to, of_final = _rows_of(sent, events.given, events.final)
     given = np.flatnonzero(given_to != NONE)
-    of_final = keys.rows(events.final)
     found = np.flatnonzero(of_final != NONE)
     order = np.lexsort((events.final.of[found], events.final.offset[found], of_final[found]))
     rows_of, first = np.unique(of_final[found][order], return_index=True)
@@ -45,20 +44,16 @@ def match_records(events: Events) -> Matches:
     return Matches(transactions, sent, given, given_to[given], final)
 
 
-class Keys:
-    """Rows of records by partition and value. Values are unique in a run, nearly always."""
-
-    def __init__(self, records: Records) -> None:
-        self._logs, log = np.unique(records.log, return_inverse=True)
-        self._values, value = np.unique(records.value, return_inverse=True)
-        self._keys, self._rows = np.unique(value * len(self._logs) + log, return_index=True)
-
-    def rows(self, others: Records) -> Ints:
-        """The row of the same record; NONE where there is none."""
-        log, value = place_in(self._logs, others.log), place_in(self._values, others.value)
-        key = np.where((log == NONE) | (value == NONE), NONE, value * len(self._logs) + log)
-        at = place_in(self._keys, key)
-        return values_at(self._rows, at)
+def _rows_of(sent: Records, *others: Records) -> Iterator[Ints]:
+    """The row in ``sent`` of the same records, by partition and value; NONE where there is none. Values are
+    unique in a run, nearly always."""
+    logs, log = np.unique(sent.log, return_inverse=True)
+    values, value = np.unique(sent.value, return_inverse=True)
+    keys, rows = np.unique(value * len(logs) + log, return_index=True)
+    for one in others:
+        log, value = place_in(logs, one.log), place_in(values, one.value)
+        key = np.where((log == NONE) | (value == NONE), NONE, value * len(logs) + log)
+        yield values_at(rows, place_in(keys, key))
 
 
 def in_final_read(records: Records, final: Records) -> Bools:
