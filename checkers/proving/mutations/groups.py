@@ -125,6 +125,19 @@ def commit_one_more(edit: Edit) -> bool:
     return False
 
 
+def _begin(edit: Edit, at: int, group: str, partition: int, start: int) -> None:
+    """A newcomer is told of a new generation, in which the partition begins there."""
+    put = {
+        "group": group,
+        "member": "newcomer",
+        "generation": newest(edit, group) + 1,
+        "partitions": [partition],
+        "positions": {str(partition): start},
+    }
+    now = edit.events[at].time_ns
+    edit.insert(at, Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now))
+
+
 def _began_below(edit: Edit, group: str, partition: int, offset: int) -> bool:
     """Whether a member was given something lower, so that this offset is one the group had to be given."""
     return min(given(edit, group, partition), default=offset) < offset
@@ -224,7 +237,7 @@ def fence_before_a_commit(edit: Edit) -> bool:
 
 @mutation("forgotten-commit", "a new generation begins one before what its group had committed")
 def begin_before_what_was_committed(edit: Edit) -> bool:
-    at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
+    at_end = end_of_clients(edit)
     commits = operations(edit, "commit")
     for group in sorted(committing(edit)):
         for partition in range(edit.partitions):
@@ -235,22 +248,14 @@ def begin_before_what_was_committed(edit: Edit) -> bool:
             others = {c.offsets.get(partition) for c in commits if c.group == group}
             if start in others or not _began_below(edit, group, partition, start):
                 continue
-            put = {
-                "group": group,
-                "member": "newcomer",
-                "generation": newest(edit, group) + 1,
-                "partitions": [partition],
-                "positions": {str(partition): start},
-            }
-            told = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now)
-            edit.insert(at_end, told)
+            _begin(edit, at_end, group, partition, start)
             return True
     return False
 
 
 @mutation("uncommitted-start", "a new generation begins one past all that its group ever asked to commit")
 def begin_past_what_was_committed(edit: Edit) -> bool:
-    at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
+    at_end = end_of_clients(edit)
     commits = operations(edit, "commit")
     for group in sorted(committing(edit)):
         for partition in range(edit.partitions):
@@ -258,15 +263,7 @@ def begin_past_what_was_committed(edit: Edit) -> bool:
             if before is None or "generation" not in before.extra:
                 continue
             start = 1 + max(c.offsets.get(partition, 0) for c in commits if c.group == group)
-            put = {
-                "group": group,
-                "member": "newcomer",
-                "generation": newest(edit, group) + 1,
-                "partitions": [partition],
-                "positions": {str(partition): start},
-            }
-            told = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now)
-            edit.insert(at_end, told)
+            _begin(edit, at_end, group, partition, start)
             return True
     return False
 
