@@ -249,12 +249,13 @@ def _with_words(
         if said["values"]:
             values[packed.owner] = said["values"]
     wanted = {run: np.array(sorted(some)[:MOST_WORDS]) for run, some in indexes.items() if some}
-    words: dict[tuple[int, int], Words] = {}
+    words: dict[int, dict[int, Words]] = {}
     if wanted:
         some = judged.source.having("run", wanted.keys())
         for packed in _collected(some.mapped(finding.words_of(executor.given(wanted)), SCHEMA)):
             row = packed.note()
-            words[-1 - packed.owner, row["index"]] = Words(row["node"], row["error"], row["extra"])
+            of_run = words.setdefault(-1 - packed.owner, {})
+            of_run[row["index"]] = Words(row["node"], row["error"], row["extra"])
     last: dict[int, dict[int, int]] = {}
     if values:
         given = executor.given(asked)

@@ -48,8 +48,8 @@ class Asked:
     """Those that have rows to look at."""
     ranks: Mapping[str, int] = field(default_factory=dict)
     """Anomaly -> its place among the checks."""
-    words: Mapping[tuple[int, int], Words] = field(default_factory=dict)
-    """(run, index of an event) -> its words."""
+    words: Mapping[int, Mapping[int, Words]] = field(default_factory=dict)
+    """Run -> index of an event -> its words."""
     last_of_keys: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     """Log of a compacted topic -> value -> the highest offset of its key."""
 
@@ -151,7 +151,7 @@ def _found_in(log: int, facts: Facts, asked: Asked) -> Iterator[tuple[int, Findi
         rows,
         facts.of(Contradiction),
         asked.marks,
-        _Words(asked.words, number),
+        asked.words.get(number, {}),
         asked.last_of_keys.get(log, {}),
     )
     there = int(np.bitwise_or.reduce(rows.marks)) if len(rows) else 0
@@ -161,22 +161,6 @@ def _found_in(log: int, facts: Facts, asked: Asked) -> Iterator[tuple[int, Findi
             with part_of_the_judge(f"check {check.name}", check.find.__module__):
                 for finding in check.find(at):
                     yield number, finding
-
-
-class _Words(Mapping[int, Words]):
-    """The words of one run's events."""
-
-    def __init__(self, words: Mapping[tuple[int, int], Words], run: int) -> None:
-        self._words, self._run = words, run
-
-    def __getitem__(self, index: int) -> Words:
-        return self._words[self._run, index]
-
-    def __iter__(self) -> Iterator[int]:
-        return (index for run, index in self._words if run == self._run)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 def _findings(found: Iterable[tuple[int, Finding]], asked: Asked) -> Batches:
