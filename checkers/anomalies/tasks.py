@@ -94,7 +94,7 @@ def words_wanted(given: Given) -> Task:
             wanted: set[int] = set()
             for check in asked.checks:
                 if check.words_of is not None:
-                    bits = sum(asked.marks.bit(mark) for mark in check.marks)
+                    bits = asked.marks.bits(check.marks)
                     index = check.words_of(rows.take((rows.marks & bits) != 0))
                     wanted |= set(index[index != NONE].tolist())
             about = asked.runs[log >> 32].of_number.get(log)
@@ -156,7 +156,7 @@ def _found_in(log: int, facts: Facts, asked: Asked) -> Iterator[tuple[int, Findi
     )
     there = int(np.bitwise_or.reduce(rows.marks)) if len(rows) else 0
     for check in asked.checks:
-        bits = sum(asked.marks.bit(mark) for mark in check.marks)
+        bits = asked.marks.bits(check.marks)
         if check.find is not None and (there & bits or len(at.contradictions)):
             with part_of_the_judge(f"check {check.name}", check.find.__module__):
                 for finding in check.find(at):

@@ -62,6 +62,10 @@ class Marks:
         """Raises KeyError where no check brings this mark."""
         return self._bits[name]
 
+    def bits(self, names: Iterable[str]) -> int:
+        """Those of several marks together."""
+        return sum(map(self.bit, names))
+
     def at_places(self, rows: Candidate[Ints]) -> Ints:
         """The marks of claims: places, and end offsets asked for."""
         found = np.zeros(len(rows), dtype=np.int64)
