@@ -9,6 +9,7 @@ import orjson
 import pytest
 import yaml
 
+from tests.harness.machine_load import despite_load
 from tests.systems.external.secured import PASSWORD, Secured, secured
 from wrackline.harness.cli.main import main
 from wrackline.systems.base import DeployError
@@ -73,11 +74,16 @@ def test_a_run_passes_and_tells_no_secret(
             }
         )
     )
-    with pytest.raises(SystemExit) as ended:
-        main(["run", str(file), "--results", str(results), "--master", "local[2]"])
+
+    def code() -> object:
+        with pytest.raises(SystemExit) as ended:
+            main(["run", str(file), "--results", str(results), "--master", "local[2]"])
+        return ended.value.code
+
+    ended = despite_load(code, results)
     [made] = [one for one in results.iterdir() if (one / "spec.yaml").exists()]
     verdict = orjson.loads((made / "verdict.json").read_bytes())
-    assert (ended.value.code, verdict["verdict"]) == (0, "pass"), verdict["reasons"]
+    assert (ended, verdict["verdict"]) == (0, "pass"), verdict["reasons"]
     assert verdict["faults"][0]["proved"]
     assert "log.dirs" in (made / "nodes" / "n1" / "effective-config.txt").read_text()
     told = capfd.readouterr()

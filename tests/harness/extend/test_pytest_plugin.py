@@ -14,6 +14,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.harness.machine_load import despite_load
 from wrackline.fleets.local.state import FleetState, folders
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "test_scenario.py"
@@ -170,11 +171,12 @@ def test_the_example_passes_and_a_violation_shows_its_findings_and_its_report(tm
     canary = (
         'import pytest\n\n@pytest.mark.wrackline("demo-canary.yaml")\ndef test_canary(judged):\n    pass\n'
     )
-    done = run_pytest(tmp_path, "--wrackline", EXAMPLE, test_file(tmp_path, canary))
+    file, results = test_file(tmp_path, canary), tmp_path / "results"
+    done = despite_load(lambda: run_pytest(tmp_path, "--wrackline", EXAMPLE, file), results)
     assert done.returncode == 1, done.stdout
     assert "1 failed, 1 passed" in done.stdout, done.stdout
 
-    passed, canary_run = sorted((tmp_path / "results").iterdir())
+    passed, canary_run = sorted(results.iterdir())
     verdict = orjson.loads((passed / "verdict.json").read_bytes())
     assert verdict["verdict"] == "pass"
     assert [(one["id"], one["fault"], one["proved"]) for one in verdict["faults"]] == [("h1", "kill", True)]

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.harness.machine_load import unmet
 from wrackline.checkers.analysis import analyze
 from wrackline.fleets.folders import data_dir
 from wrackline.harness.run import live as live_run
@@ -147,18 +148,6 @@ def found(verdict: Verdict) -> dict[str, int]:
     return {one["anomaly"]: one["count"] for one in verdict["anomalies"] if one["count"]}
 
 
-OF_LOAD = {
-    "asked rate reached before the first fault",
-    "asked load kept up during faults",
-    "records acknowledged before, during and after faults",
-}
-
-
-def failed(verdict: Verdict) -> set[str]:
-    """The conditions that do not hold, but for those that a busy machine alone may break."""
-    return {one["name"] for one in verdict["conditions"] if not one["ok"]} - OF_LOAD
-
-
 def loss(verdict: Verdict) -> set[str]:
     return {"lost-write", "vanished-read", "lost-committed", "lost-on-replica"} & found(verdict).keys()
 
@@ -167,7 +156,7 @@ def test_an_end_that_is_too_small_loses_nothing_behind_it(verdicts: dict[str, Ve
     verdict = verdicts["false end"]
     assert (verdict["verdict"], found(verdict)) == ("violation", {"stale-end": 2})
     assert "led log-0 all the time, and no fault was in force" in str(verdict["reasons"])
-    assert failed(verdict) == {"final read complete"}
+    assert unmet(verdict) == {"final read complete"}
 
 
 def test_a_final_read_that_skips_a_record_is_the_suspect(verdicts: dict[str, Verdict]) -> None:
@@ -184,7 +173,7 @@ def test_a_log_start_that_is_too_large_deletes_nothing(verdicts: dict[str, Verdi
     verdict = verdicts["false log start"]
     assert (verdict["verdict"], loss(verdict)) == ("infrastructure", set())
     assert f"lacks offsets 0 to {DELETED - 1}, and its leader gave" in verdict["headline"]
-    assert failed(verdict) == {"nobody deleted records"}
+    assert unmet(verdict) == {"nobody deleted records"}
 
 
 def test_a_reader_that_drops_the_end_of_every_replicas_log_is_the_suspect(
@@ -199,13 +188,13 @@ def test_a_reader_that_drops_the_end_of_every_replicas_log_is_the_suspect(
 def test_a_replica_that_has_lost_records_is_still_found(verdicts: dict[str, Verdict]) -> None:
     verdict = verdicts["lost on one"]
     assert (verdict["verdict"], loss(verdict)) == ("violation", {"lost-on-replica"})
-    assert failed(verdict) == set()
+    assert unmet(verdict) == set()
 
 
 def test_records_that_a_stranger_deleted_are_not_lost(verdicts: dict[str, Verdict]) -> None:
     verdict = verdicts["stranger"]
     assert (verdict["verdict"], found(verdict)) == ("inconclusive", {})
-    assert failed(verdict) == {"nobody deleted records"}
+    assert unmet(verdict) == {"nobody deleted records"}
     assert f"log-0 below offset {DELETED} (by the word of its leader; no setting" in verdict["headline"]
 
 
