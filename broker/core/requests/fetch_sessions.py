@@ -109,8 +109,20 @@ class FetchSessions:
             del self._sessions[session.id]
             return replace(request, session_id=NO_SESSION, session_epoch=FINAL_EPOCH)
         self._used(session)
-        asked = tuple(known.asked for known in session.partitions.values())
+        asked = tuple(
+            known.asked if known.asked.tp.topic else self._named(known)
+            for known in session.partitions.values()
+        )
         return request.with_partitions(asked)
+
+    def _named(self, known: _Known) -> FetchPartition:
+        """Asked for by an id that meant nothing here yet: a follower may know a topic before its leader does
+        (as Kafka's FetchSession.maybeResolveUnknownName)."""
+        asked = known.asked
+        topic = None if asked.topic_id is None else self._ctx.image.topics_by_id.get(asked.topic_id)
+        if topic is not None:
+            known.asked = asked = replace(asked, tp=TopicPartition(topic.name, asked.tp.partition))
+        return asked
 
     def close(self, request: FetchRequest, results: tuple[FetchResult, ...]) -> FetchResponse:
         """``request`` as ``open`` gave it. A session that has gone on meanwhile (its owner gave this request

@@ -13,7 +13,7 @@ from wrackline.systems.zookeeper import session
 
 ATTEMPTS = 500
 GROWN = 20
-"""Pauses until they have grown to their most: kazoo multiplies each by a chance of 0.6 to 1.4 besides doubling it."""
+"""Pauses until they are at their longest: kazoo doubles each, and multiplies it by 0.6 to 1.4 at random."""
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from wrackline.broker.model.messages import (
     ProducePartition,
     ProduceRequest,
 )
-from wrackline.broker.model.records import PartitionRecord
+from wrackline.broker.model.records import PartitionRecord, TopicRecord
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.rules.sessions import SessionFacts, SessionRules
 
@@ -90,6 +90,21 @@ def test_partitions_come_and_go() -> None:
     last = answer(solo, (session, 4), forgotten=(ForgottenPartition(T1),))
     assert last.session_id == 0, "with nothing left in it the session ends"
     assert answer(solo, (session, 5)).error is ErrorCode.fetch_session_id_not_found
+
+
+def test_a_topic_that_is_known_by_its_id_alone_gets_its_name_later() -> None:
+    """A follower may know of a topic before its leader does; its request has no name for it on arrival."""
+    solo = two_partitions()
+    later = UUID(int=78)
+    unnamed = FetchPartition(TopicPartition("", 0), 0, 1 << 20, topic_id=later)
+    first = answer(solo, (0, FULL), part(T, 2), unnamed)
+    assert [one.error for one in first.partitions] == [ErrorCode.none, ErrorCode.unknown_topic_id]
+    [still] = answer(solo, (first.session_id, 1)).partitions
+    assert (still.error, still.topic_id) == (ErrorCode.unknown_topic_id, later)
+    solo.metadata(TopicRecord("later", later), PartitionRecord(0, later, (1,), (1,), 1, 0, partition_epoch=0))
+    [found] = answer(solo, (first.session_id, 2)).partitions
+    assert (found.error, found.tp) == (ErrorCode.none, TopicPartition("later", 0))
+    assert told(answer(solo, (first.session_id, 3))) == []
 
 
 def test_an_error_is_told_every_time_and_its_end_too() -> None:
