@@ -109,6 +109,7 @@ def examples_command(name: str | None, output: Path | None) -> int:
     \b
       wrackline examples
       wrackline examples register
+      wrackline run laptop                          as it is; validate, plan and suite know the names, too
       wrackline examples growth -o mine.yaml        a copy to change; a file that exists is left as it is
 
     Exit code: 0, or 2 for a NAME that is none and a file that exists.

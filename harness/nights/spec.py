@@ -29,7 +29,7 @@ from wrackline.harness.exits.spec import After
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.spec import Spec, SpecError, load_mapping
-from wrackline.harness.specification.suites import suites_dir
+from wrackline.harness.specification.suites import find
 from wrackline.plugins.fields import SECONDS, Lax, Strict
 
 Settings = dict[str, Any]
@@ -157,8 +157,8 @@ def _combinations(entry: Entry) -> Iterator[Settings]:
 
 def _case(entry: Entry, chosen: Settings, folder: Path) -> Case:
     file = folder / entry.spec
-    if not file.exists() and (ours := suites_dir() / entry.spec).exists():
-        file = ours
+    if not file.exists():
+        file = find(Path(entry.spec))
     seed = chosen.get(SEED)
     settings = _as_options({**entry.set, **{key: value for key, value in chosen.items() if key != SEED}})
     spec = load_checked(file, settings=settings, seed=seed)

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ValidationError, model_validator
 from wrackline.harness.specification import parts, yaml_text
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.sections import Sections
+from wrackline.harness.specification.suites import find
 from wrackline.workloads.clients.versions import NEWEST
 
 
@@ -100,7 +101,7 @@ def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | N
 def load_mapping(path: Path) -> dict[str, Any]:
     """A file of ours in YAML, as it is written. Raises SpecError."""
     try:
-        with path.open("rb") as file:
+        with find(path).open("rb") as file:
             text = file.read(yaml_text.MOST_BYTES + 1).decode()
     except FileNotFoundError as missing:
         raise SpecError(
