@@ -21,7 +21,7 @@ from wrackline.checkers.verdict.conditions import all_looked_for, conditions, pl
 from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Rule, Ruling
 from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
-from wrackline.checkers.verdict.incidents.sentences import in_full
+from wrackline.checkers.verdict.incidents.sentences import capital, in_full
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
 from wrackline.checkers.verdict.metrics import Figures, Outcomes
 from wrackline.checkers.verdict.readers import SLIPPED, has_slipped, slips, unserved
@@ -281,13 +281,14 @@ def _what_happened(incidents: Incidents) -> list[str]:
 
 
 def _by_incidents(incidents: Incidents, meaning: Meaning) -> str:
-    """``1 incident: log-0 was cut from ...``; empty where there is none of this meaning."""
+    """The sentence of the only incident of this meaning, or of the first, with how many there are; empty
+    where there is none."""
     shown, count = incidents.of(meaning), incidents.counts.get(meaning, 0)
     if not shown:
         return ""
     if meaning in incidents.at_once:
         return f"{plural(count, 'incident')}: {incidents.at_once[meaning]}"
-    return f"{plural(count, 'incident')}{', the first' if count > 1 else ''}: {shown[0].sentence}"
+    return f"{plural(count, 'incident')}, the first: {shown[0].sentence}" if count > 1 else shown[0].sentence
 
 
 def _headline(
@@ -308,7 +309,7 @@ def _headline(
             pair_of = _of_the_pair(contract, anomalies, figures)
             among = f"among {acked} {_under(run, figures)}{f', {pair_of}' if pair_of else ''}{cut}"
             if what := _by_incidents(incidents, Meaning.VIOLATION):
-                return f"{what}. {contract.name} was broken {among}"
+                return f"{capital(what)}. {contract.name} was broken {among}"
             return f"{contract.name} was broken: {named} {among}"
         case Verdict.PASS:
             allowed = [

@@ -66,7 +66,7 @@ def test_findings_stand_below_the_incident_that_they_are_evidence_of(with_incide
     text = said(with_incidents)
     heads = [line for line in text.splitlines() if line and not line.startswith(" ")]
     assert heads[0].startswith(f"violation, incident {LOSS}: {INCIDENT['sentence']}. n2 led log-1")
-    assert heads[0].endswith("and what is allowed by itself: 1 stale-read.")
+    assert heads[0].endswith(" and 1 stale-read (allowed).")
     assert len(heads) == 2, "each anomaly is explained once"
     own = [line.strip() for line in text.split(heads[1])[0].splitlines()]
     assert [line.split(":")[0] for line in own if ": log-1, offset" in line and "Offset" not in line] == [
