@@ -266,9 +266,11 @@ def _no_lost_bytes(evidence: Evidence) -> bool:
 def _unclean(evidence: Evidence) -> Told | None:
     is_unclean = (evidence.incident.get("leader_after") or {}).get("unclean") is True
     then = evidence.taken_over_ns
+    if evidence.leader is None:
+        return None
     lines = [line for line in evidence.own if line.tells is Tells.ELECTED and "UNCLEAN" in line.text]
     near = [line for line in lines if then is None or abs((line.at_ns or then) - then) <= NEAR_NS]
-    return Told(str(evidence.leader), "was elected uncleanly") if is_unclean or near else None
+    return Told(evidence.leader, "was elected uncleanly") if is_unclean or near else None
 
 
 def _clean(evidence: Evidence) -> bool:

@@ -17,7 +17,10 @@ STALE = "a reader was given less than others had been given"
 INCIDENT: dict[str, Any] = {
     "id": LOSS,
     "meaning": "violation",
-    "sentence": "40 acknowledged records of log-1 (offsets 0 to 9,999) are gone since n3 led, at 16.5 s",
+    "sentence": (
+        "40 acknowledged records of log-1 (between offsets 0 and 9,999) are gone since n3 became leader at "
+        "16.5 s"
+    ),
     "mechanism": ["n2 led log-1 until 16.5 s, in leader epoch 1.", "n3 cut its log back to offset 0."],
     "topic": "log",
     "partition": 1,
