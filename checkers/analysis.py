@@ -162,7 +162,7 @@ def _carried_out(runs: list[Run], asked: _Asked) -> tuple[list[Run], dict[Path, 
         runs = _surveyed(None, runs, asked.wrong)
     if asked.engine is Engine.LOCAL or (asked.engine is Engine.AUTO and _is_small(runs, asked)):
         try:
-            return _here(runs, asked, LOCAL_BYTES if is_surveyed else sys.maxsize, is_surveyed)
+            return _here(runs, asked, LOCAL_BYTES if _is_brief(runs) else sys.maxsize, is_surveyed)
         except TooLarge:
             if asked.engine is Engine.LOCAL:
                 raise AnalysisError(
@@ -184,7 +184,11 @@ def _carried_out(runs: list[Run], asked: _Asked) -> tuple[list[Run], dict[Path, 
 def _is_small(runs: Sequence[Run], asked: _Asked) -> bool:
     """One run on this machine with few events."""
     here = asked.master.startswith("local") and not any(is_elsewhere(f) for run in runs for f in run.files)
-    return here and len(runs) == 1 and sum(run.facts for run in runs) <= LOCAL_FACTS
+    return here and len(runs) == 1 and _is_brief(runs)
+
+
+def _is_brief(runs: Sequence[Run]) -> bool:
+    return sum(run.facts for run in runs) <= LOCAL_FACTS
 
 
 def _here(

@@ -11,7 +11,7 @@ import orjson
 from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, FurtherRows, Spelt
 from wrackline.checkers.anomalies.finding import Finding, known, least, seconds
 from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, mark
+from wrackline.checkers.anomalies.registry import check, completion, mark
 from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_held, is_place
 from wrackline.checkers.engine.marks import Unfilled
 from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
@@ -177,10 +177,6 @@ def duplicate(at: Places) -> Iterator[Finding]:
         )
 
 
-def _refused(rows: Candidate[Ints]) -> Ints:
-    return rows.complete_index
-
-
 @check(
     "aborted-read",
     Family.INTEGRITY,
@@ -188,7 +184,7 @@ def _refused(rows: Candidate[Ints]) -> Ints:
     "a value was read whose send had certainly failed, or whose transaction was never asked to commit",
     breaks=Promise.NO_ABORTED_READS,
     marks=[ABORTED],
-    words_of=_refused,
+    words_of=completion,
     explained_by=IN_ANY_ORDER,
 )
 def aborted_read(at: Places) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import numpy as np
 from wrackline.checkers.anomalies.explained_by import ExplainedBy, FurtherRows
 from wrackline.checkers.anomalies.finding import Finding, known, seconds
 from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, mark
+from wrackline.checkers.anomalies.registry import check, completion, mark
 from wrackline.checkers.engine.candidates import (
     Candidate,
     SendOutcome,
@@ -77,10 +77,6 @@ def _missing(rows: Candidate[Ints]) -> Bools:
     return bools((rows.step == Step.IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
 
 
-def _acknowledged(rows: Candidate[Ints]) -> Ints:
-    return rows.complete_index
-
-
 LOST = mark("lost", _maybe_lost, _lost)
 VANISHED = mark("vanished", _maybe_vanished, _vanished)
 MISSING = mark("missing", _missing, Alone(_missing))
@@ -97,7 +93,7 @@ HOLE = mark("hole")
     breaks=Promise.NO_LOSS,
     rests_on_final_read=True,
     marks=[LOST],
-    words_of=_acknowledged,
+    words_of=completion,
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, until_fault=True),
 )
 def lost_write(at: Places) -> Iterator[Finding]:

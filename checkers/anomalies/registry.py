@@ -29,6 +29,11 @@ Wanted = Callable[[Candidate[Ints]], Ints]
 """Rows -> the index of an event for each; NONE for none."""
 
 
+def completion(rows: Candidate[Ints]) -> Ints:
+    """``Wanted``: the event that says what became of the send."""
+    return rows.complete_index
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Anomaly):
     """An anomaly and how it is found."""

@@ -24,6 +24,7 @@ from wrackline.checkers.engine.executor import Batches, Task
 from wrackline.checkers.engine.facts import Facts, Kind
 from wrackline.checkers.engine.marks import Marks
 from wrackline.checkers.engine.object_facts import Contradiction
+from wrackline.checkers.engine.object_values import RULES
 from wrackline.checkers.engine.packed import Packed, Writer, read
 from wrackline.checkers.engine.tasks import splits_in
 from wrackline.checkers.findings import FINDINGS
@@ -145,19 +146,20 @@ def _found_in(log: int, facts: Facts, asked: Asked) -> Iterator[tuple[int, Findi
         return
     rows = facts.of(Candidate)
     rows = rows.take(np.lexsort([*reversed(rows.columns()), rows.value, rows.offset]))
+    contradictions = facts.of(Contradiction)
     at = Places(
         run,
         about,
         rows,
-        facts.of(Contradiction),
+        contradictions,
         asked.marks,
         asked.words.get(number, {}),
         asked.last_of_keys.get(log, {}),
     )
-    there = int(np.bitwise_or.reduce(rows.marks)) if len(rows) else 0
+    there = int(np.bitwise_or.reduce(rows.marks))
+    there |= asked.marks.bits({RULES[rule][0] for rule in np.unique(contradictions.rule).tolist()})
     for check in asked.checks:
-        bits = asked.marks.bits(check.marks)
-        if check.find is not None and (there & bits or len(at.contradictions)):
+        if check.find is not None and there & asked.marks.bits(check.marks):
             with part_of_the_judge(f"check {check.name}", check.find.__module__):
                 for finding in check.find(at):
                     yield number, finding

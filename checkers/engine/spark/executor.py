@@ -79,9 +79,7 @@ class SparkExecutor:
         return self._spark.sparkContext.defaultParallelism
 
     def table(self, rows: pa.Table, parts: int) -> SparkRows:
-        columns = [column.to_pylist() for column in rows.columns]
-        data = list(zip(*columns, strict=True))
-        made = self._spark.createDataFrame(data, from_arrow_schema(rows.schema), verifySchema=False)
+        made = self._spark.createDataFrame(rows, from_arrow_schema(rows.schema))
         return SparkRows(made if parts <= self.parallel else made.repartition(parts))
 
     def given(self, value: T) -> Callable[[], T]:

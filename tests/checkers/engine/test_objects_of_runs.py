@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,10 @@ from tests.checkers.histories import TOPIC, History
 from tests.checkers.local_plan import contradictions
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
+from wrackline.checkers.analysis import analyze
+from wrackline.checkers.anomalies import registry
 from wrackline.checkers.anomalies.about import about
+from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.object_evidence import culprits
 from wrackline.checkers.anomalies.places import Places
 from wrackline.checkers.anomalies.registry import marks
@@ -183,8 +186,31 @@ def test_a_stale_read_tells_its_operations(judged: dict[str, Any]) -> None:
 
 
 def test_a_contract_with_linearizable_reads_forbids_what_the_end_offset_shows(judged: dict[str, Any]) -> None:
-    from wrackline.checkers.analysis import analyze
-
     _, _, directory = judged["stale read by the end offset"]
     [strict] = analyze([directory], contract="acks-all+linearizable-reads")
     assert strict["verdict"] == "violation"
+
+
+def test_a_check_is_asked_only_where_its_own_marks_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def watched(name: str) -> None:
+        one = registry._CHECKS[name]
+        find = one.find
+        assert find is not None
+
+        def asking(at: Places) -> Iterator[Finding]:
+            asked.append((name, at.run.info.test_id))
+            yield from find(at)
+
+        monkeypatch.setitem(registry._CHECKS, name, dataclasses.replace(one, find=asking))
+
+    assert "lost-write" in registry.names()
+    for name in ("lost-write", "register-not-linearizable", "queue-not-linearizable"):
+        watched(name)
+    stale = Objects("stale", "register").put(1).put(2).get("read", 1).end_of_run()
+    lost = History("lost").phase("main").send(1, (160, 0)).send(1, (176, 1)).phase("drain").drain((0, 160, 0))
+    analyze([one.write(tmp_path / one.info.test_id) for one in (stale, lost)], engine="local")
+    assert sorted(asked) == [("lost-write", "lost"), ("register-not-linearizable", "stale")]
