@@ -7,7 +7,6 @@ import signal
 
 from wrackline.harness.cli.stopped import end, ending_at_once
 
-
 OBJECTS_A_LOOK = 50_000
 """So many new objects, and not Python's 700, before it looks for cycles among them: imports make 300,000, of
 which hardly one is ever released."""
