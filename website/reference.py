@@ -249,8 +249,8 @@ def _librdkafka() -> str:
         [
             "# Properties of librdkafka",
             "",
-            "`workload.client.librdkafka` may set these. This page is made from the list that a specification "
-            "is checked by; [Workloads](../workloads.md#log) says why others are refused.",
+            "`workload.client.librdkafka` may set these. This page is made from the list that specifications "
+            "are checked by; [Workloads](../workloads.md#log) says why others are refused.",
             "",
             *(f"- `{name}`" for name in sorted(ALLOWED)),
             "",
