@@ -27,7 +27,7 @@ from wrackline.broker.server import config
 
 Refusal = dict[str, str]
 FROM_ZOOKEEPER = "kip101"
-"""The profile whose controllers can take a cluster over (docs/upgrades.md)."""
+"""The profile whose controllers can take a cluster over (docs/rolling-upgrades.md)."""
 
 
 def rules_of(settings: config.Settings) -> Rules:

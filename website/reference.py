@@ -11,10 +11,12 @@ from typing import Any
 import click
 
 from wrackline.harness.cli.anomalies import rows
+from wrackline.harness.cli.faults import works
 from wrackline.harness.cli.main import COMMANDS
 from wrackline.harness.extend.faults import Known, fleets_with_hosts, known_faults
 from wrackline.harness.specification.schema import schema
 from wrackline.nemesis.presets import PRESETS
+from wrackline.workloads.clients.properties import ALLOWED
 
 Schema = Mapping[str, Any]
 SECTIONS = ("topic", "nemesis", "contract")
@@ -37,6 +39,7 @@ def pages() -> dict[str, str]:
         "reference/faults.md": _faults(),
         "reference/anomalies.md": _anomalies(),
         "reference/commands.md": _commands(),
+        "reference/librdkafka.md": _librdkafka(),
     }
 
 
@@ -48,8 +51,8 @@ def _specification(whole: Schema) -> str:
         "# Specification",
         "",
         "Every key of a specification, as `wrackline schema` has them: this page is made from it. "
-        "What the keys are for is told in "
-        "[Running](../running.md#a-specification).",
+        "What the keys are for: [A specification](../specification.md), [Workloads](../workloads.md), "
+        "[Faults](../faults.md).",
         "",
         *_table(_keys(whole, whole, without=(*SECTIONS, *PARTS))),
     ]
@@ -184,8 +187,18 @@ def _faults() -> str:
         "# Faults",
         "",
         "Every fault that is installed, as `wrackline faults NAME` has it: this page is made from it. "
-        "How they are proved and undone: "
-        "[Nemesis](../nemesis.md); on which hosts each works, beside Jepsen's: [All faults](../faults.md).",
+        "What each does, how it is proved and undone: [Faults](../faults.md).",
+        "",
+        "## On which hosts",
+        "",
+        "`part`: with some systems only. `wrackline faults NAME` gives the reason of each `no`.",
+        "",
+        f"| fault | {' | '.join(f'`{fleet}`' for fleet in fleets)} |",
+        "|---|" + "---|" * len(fleets),
+        *(
+            f"| `{one.name}` | {' | '.join(works(one, fleet) for fleet in fleets)} |"
+            for one in known_faults()
+        ),
     ]
     for one in known_faults():
         lines += ["", f"## {one.name}", "", one.what, "", *_fault(one, fleets)]
@@ -229,6 +242,20 @@ def _anomalies() -> str:
             ]
         lines.append(f"| `{one.name}` | {_cell(one.meaning)} | {_cell(one.contract)} | {_cell(one.jepsen)} |")
     return "\n".join(lines) + "\n"
+
+
+def _librdkafka() -> str:
+    return "\n".join(
+        [
+            "# Properties of librdkafka",
+            "",
+            "`workload.client.librdkafka` may set these. This page is made from the list that specifications "
+            "are checked by; [Workloads](../workloads.md#log) says why others are refused.",
+            "",
+            *(f"- `{name}`" for name in sorted(ALLOWED)),
+            "",
+        ]
+    )
 
 
 # --- from the command line ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A broker on its way from ZooKeeper to a controller (KIP-866; docs/upgrades.md): one process, one data
+"""A broker on its way from ZooKeeper to a controller (KIP-866; docs/rolling-upgrades.md): one process, one data
 directory, two cores one after the other.
 
 As long as ZooKeeper is in charge this is a broker of profile zk08-kip101. When the cluster's level says that

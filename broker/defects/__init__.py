@@ -88,7 +88,7 @@ REGISTRY: dict[str, type] = {
     "no_check_quorum": raft.LeadAlone,
     "snap_gap": raft.DropPastSnapshot,
 }
-"""By the name of the switch in docs/protocol.md section 4; docs/defects.md tells which schedule shows
+"""By the name of the switch in docs/protocol.md section 4; docs/known-bugs.md tells which schedule shows
 each."""
 
 

@@ -1,4 +1,4 @@
-"""The level of the cluster's metadata, and what a node supports (KIP-584, KIP-778; docs/upgrades.md).
+"""The level of the cluster's metadata, and what a node supports (KIP-584, KIP-778; docs/rolling-upgrades.md).
 
 While a cluster goes from one profile to another, its nodes are not all of one kind. What only works when all
 know it therefore waits for a level in the metadata log, the feature ``metadata.version``, which an

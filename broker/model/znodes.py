@@ -16,7 +16,7 @@
 
 A broker's two ports are that of clients and that of other nodes; the document has one.
 The document does not say where CUR, a topic's settings and the list of the cluster's brokers lie. It has no
-epochs, no levels and no controller: those are of later profiles (docs/upgrades.md).
+epochs, no levels and no controller: those are of later profiles (docs/rolling-upgrades.md).
 """
 
 from __future__ import annotations

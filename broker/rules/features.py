@@ -1,4 +1,4 @@
-"""May the level of the cluster's metadata change? (KIP-584, KIP-778; docs/upgrades.md)
+"""May the level of the cluster's metadata change? (KIP-584, KIP-778; docs/rolling-upgrades.md)
 
 The words of the refusals are those of Kafka's ``FeatureControlManager``.
 """

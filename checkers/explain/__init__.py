@@ -1,1 +1,1 @@
-"""Why a finding is a contradiction, as data: made from the rows that it cites (docs/report.md)."""
+"""Why a finding is a contradiction, as data: made from the rows that it cites (docs/report-internals.md)."""

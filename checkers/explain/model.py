@@ -88,7 +88,7 @@ class Operation:
 
 
 class EdgeKind(StrEnum):
-    """Why one operation came before another (docs/report.md)."""
+    """Why one operation came before another (docs/report-internals.md)."""
 
     TIME = "time"
     LOG = "log"

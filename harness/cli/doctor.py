@@ -63,7 +63,7 @@ OPTIONAL_TOOLS = {
     "libvirtd": ("--version",),
     "npm": ("--version",),
 }
-BY_HAND = {"npm": "apt-get install npm; only the page of whole histories needs it (docs/index-of-nights.md)"}
+BY_HAND = {"npm": "apt-get install npm; only the page of whole histories needs it (docs/results-site.md)"}
 PACKAGES = ("kio", "fabric", "pydantic", "pyarrow", "confluent_kafka", "pyspark", "jinja2")
 
 

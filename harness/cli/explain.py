@@ -52,7 +52,7 @@ def explain_command(name: str, wanted: str | None, results: Path, as_json: bool,
       wrackline explain last --bug-report                   versions, settings, steps, what the nodes said
 
     Findings stand below the incident that they are evidence of. The report draws the same. Of many findings
-    the first ones are explained (docs/report.md, Limits).
+    the first ones are explained (docs/report-internals.md, Limits).
     """
     if as_report:
         click.echo(_reported(name, wanted, results))

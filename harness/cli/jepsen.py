@@ -103,7 +103,7 @@ def import_command(
       wrackline analyze last
 
     The history does not say how its producers were set up, so the options do. Faults of an imported history
-    are not proved, so a clean one is `inconclusive` and says so. docs/jepsen.md: what becomes of each
+    are not proved, so a clean one is `inconclusive` and says so. docs/jepsen-histories.md: what becomes of each
     operation.
     """
     if min_isr > replication_factor:

@@ -1,4 +1,4 @@
-"""``wrackline eras``: the stories of docs/eras.md on hosts, under the rules of each era.
+"""``wrackline eras``: the stories of docs/known-bugs.md on hosts, under the rules of each era.
 
 A story is one specification in ``suites/eras``, written for profile zk08; its other arms are the same but
 for the profile, and for whom the brokers ask: ZooKeeper there, a controller later. ``wrackline simulate

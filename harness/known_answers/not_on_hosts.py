@@ -1,4 +1,4 @@
-"""Defects without a suite in suites/defects, and why nothing shows there (docs/defects.md says the same)."""
+"""Defects without a suite in suites/defects, and why nothing shows there (docs/known-bugs.md says the same)."""
 
 from __future__ import annotations
 

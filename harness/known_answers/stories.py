@@ -1,5 +1,5 @@
 """``wrackline stories``: what our own broker does where no defect is needed: settings that allow loss,
-outages, recoveries, operations (docs/defects.md has the table).
+outages, recoveries, operations (docs/known-bugs.md has the table).
 
 Each is a specification in ``suites/stories``. Where a setting allows the loss, the control is the same
 specification but for that setting, and must lose nothing.

@@ -1,4 +1,4 @@
-"""Guided schedules for the stories of docs/eras.md: one each, whatever elects the leaders, and by whatever
+"""Guided schedules for the stories of docs/known-bugs.md: one each, whatever elects the leaders, and by whatever
 rule followers truncate. Every one is harmless to a version that is right.
 
 L leads, and is the first of the replicas; F is its follower, or F1 and F2 are. The *coordinator* is who ends

@@ -1,4 +1,4 @@
-"""From ZooKeeper to a controller (KIP-866; docs/upgrades.md): why there is a fence."""
+"""From ZooKeeper to a controller (KIP-866; docs/rolling-upgrades.md): why there is a fence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Which invariants are asked of a world, and those of a cluster that goes from ZooKeeper to a controller: the
-profile's that is in charge (docs/upgrades.md).
+profile's that is in charge (docs/rolling-upgrades.md).
 
 What was committed and acknowledged while ZooKeeper was in charge is asked for afterwards too, and no epoch
 that a leader took there may be another leader's: the two checkers share what is known of each partition.

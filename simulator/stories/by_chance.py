@@ -34,7 +34,7 @@ class Sought:
 
 
 def setup_of(surroundings: Setup, seed: int) -> Setup:
-    """As in docs/eras.md: ``--brokers 4 --fault-every-ms 700 --seconds 12 --overlap``."""
+    """As in docs/known-bugs.md: ``--brokers 4 --fault-every-ms 700 --seconds 12 --overlap``."""
     return replace(
         surroundings,
         seed=seed,

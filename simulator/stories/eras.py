@@ -1,4 +1,4 @@
-"""``wrackline simulate eras``: every story under every profile, as the table of docs/eras.md."""
+"""``wrackline simulate eras``: every story under every profile, as the table of docs/known-bugs.md."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def table(found: Sequence[tuple[Story, list[str], bool]]) -> str:
     "--hosts-json",
     "hosts_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Runs on hosts for that page: the table of `wrackline eras --json` (docs/eras.md has another form).",
+    help="Runs on hosts for that page: the table of `wrackline eras --json` (docs/known-bugs.md has another form).",
 )
 @click.pass_context
 def eras(

@@ -1,4 +1,4 @@
-"""Which of the stories a random run of profile zk08 tells, by what it leaves behind (docs/eras.md).
+"""Which of the stories a random run of profile zk08 tells, by what it leaves behind (docs/known-bugs.md).
 
 An invariant says that a committed record is gone; it does not say how it went. ``Signs`` follows every copy
 of every acknowledged record: what took it (a cut to the high watermark after a restart, such a cut before

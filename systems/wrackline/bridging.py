@@ -1,5 +1,5 @@
 """Our own broker in its profile zk08 on a fleet that has a controller too: a cluster that goes from ZooKeeper
-to the controller while it runs (docs/upgrades.md).
+to the controller while it runs (docs/rolling-upgrades.md).
 
 The controller runs from the beginning, and watches. Once the level is raised on which it takes over, the
 cluster itself is asked for what it is, and ZooKeeper may go.

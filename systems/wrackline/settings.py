@@ -100,7 +100,7 @@ UPGRADES = (
     ("zk08", FROM_ZOOKEEPER),
     ("zk08-kip101", FROM_ZOOKEEPER),
 )
-"""From which profile to which nodes can go one by one (docs/upgrades.md)."""
+"""From which profile to which nodes can go one by one (docs/rolling-upgrades.md)."""
 SESSION_MS = "zookeeper_session_timeout_ms"
 GRANTED_MS = (1_000, 10_000)
 """The sessions that our ZooKeeper servers grant: 2 to 20 ticks of 500 ms."""

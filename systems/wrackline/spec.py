@@ -38,7 +38,7 @@ class WracklineSpec(SystemSpec):
     """The broker's set of rules: kip966, kraft35, kip101, or zk08 and zk08-kip101, which need
     fleet.zookeeper."""
     defects: Annotated[tuple[str, ...], Lax] = ()
-    """Historic defects to start the broker with; `docs/defects.md` lists them."""
+    """Historic defects to start the broker with; `docs/known-bugs.md` lists them."""
     racks: dict[str, str] = Field(default_factory=dict)
     """Host to rack; `placement: striped` spreads replicas over racks. A host without one stands in none."""
     config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(

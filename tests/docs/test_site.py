@@ -18,6 +18,7 @@ from wrackline.checkers.anomalies.registry import names
 from wrackline.harness.cli.main import COMMANDS
 from wrackline.harness.extend.faults import known_faults
 from wrackline.harness.specification.sections import FLEET, SYSTEM, WORKLOAD
+from wrackline.workloads.clients.properties import ALLOWED
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "mkdocs.yml"
@@ -77,6 +78,7 @@ def test_what_there_is_is_in_the_reference(site: Path) -> None:
     for page, wanted in (
         ("faults", [one.name for one in known_faults()]),
         ("anomalies", names()),
+        ("librdkafka", sorted(ALLOWED)),
         ("commands", [f"wrackline {name}" for name in COMMANDS]),
         ("fleets", FLEET.models()),
         ("systems", SYSTEM.models()),
@@ -87,6 +89,12 @@ def test_what_there_is_is_in_the_reference(site: Path) -> None:
         assert [one for one in wanted if f">{one}<" not in found and f">{one}" not in found] == [], page
     assert "Spark master to analyse on" in text(reference / "commands.html")
     assert "must be given" in text(reference / "faults.html")
+
+
+def test_the_search_needs_no_server(site: Path) -> None:
+    """A page that is opened as a file loads its index as a script."""
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    assert "Rolling upgrades" in index
 
 
 def test_nothing_of_this_machine_and_nothing_from_elsewhere_is_in_it(site: Path) -> None:
@@ -104,7 +112,7 @@ def test_links_out_of_docs_lead_to_pages_of_the_site(site: Path) -> None:
     assert 'href="CONTRIBUTING.html"' in plugins
     assert 'href="examples.html#wrackline-example"' in plugins
     assert 'id="wrackline-example"' in text(site / "examples.html")
-    assert 'href="running.html#a-specification"' in text(site / "pytest.html")
+    assert 'href="specification.html"' in text(site / "pytest.html")
     assert ".md</a>" not in text(site / "running.html"), "a title stands in the place of a file's name"
 
 
@@ -116,7 +124,9 @@ def chromium() -> Iterator[Browser]:
         yield one
 
 
-@pytest.mark.parametrize("page", ["index", "tutorial", "running", "anomalies", "reference/specification"])
+@pytest.mark.parametrize(
+    "page", ["index", "tutorial", "specification", "anomalies", "reference/specification"]
+)
 def test_a_page_is_no_wider_than_a_phone(site: Path, chromium: Browser, page: str) -> None:
     """Tables and blocks of code have bars of their own."""
     chromium.show(site / f"{page}.html", 390)

@@ -96,8 +96,3 @@ def test_a_specification_that_sets_it_is_refused_with_the_reason(name: str, why:
 
 def test_what_is_allowed_reaches_the_client() -> None:
     assert ClientSettings(librdkafka={"batch.size": 100, "debug": "broker"}).librdkafka["batch.size"] == 100
-
-
-def test_the_documentation_lists_what_is_allowed() -> None:
-    text = (Path(__file__).parents[2] / "docs/running.md").read_text()
-    assert [name for name in sorted(ALLOWED) if f"`{name}`" not in text] == []

@@ -117,4 +117,4 @@ def refusal(name: str) -> str | None:
         return "it has no effect on these clients; leave it out"
     near = difflib.get_close_matches(name, ALLOWED, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"it is not among the properties known to do no harm here; {hint}docs/running.md lists them"
+    return f"it is not among the properties known to do no harm here; {hint}the docs' reference lists them"

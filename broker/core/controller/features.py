@@ -1,5 +1,5 @@
 """The level of the metadata at the controllers: the first one, what each of them supports, another level
-(KIP-584, KIP-778, KIP-919; docs/upgrades.md).
+(KIP-584, KIP-778, KIP-919; docs/rolling-upgrades.md).
 
 A broker says in its registration which levels it supports, and the log keeps that. A controller tells the
 active one, which only remembers it: what a node must know before the level is raised cannot rest on a record

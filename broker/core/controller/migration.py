@@ -1,4 +1,4 @@
-"""From ZooKeeper to this controller (KIP-866; docs/upgrades.md).
+"""From ZooKeeper to this controller (KIP-866; docs/rolling-upgrades.md).
 
 The active controller of a cluster that is ZooKeeper's watches the cluster's level there, and says in a node
 of its own that it is there. The level that an administrator writes last is the fence: whoever looks after it

@@ -1,4 +1,4 @@
-"""Leader epochs in the ZooKeeper design, from the level of KIP-101 on (docs/upgrades.md).
+"""Leader epochs in the ZooKeeper design, from the level of KIP-101 on (docs/rolling-upgrades.md).
 
 The document has no epochs. Apache Kafka 0.11 has them from its controller; here each leader takes its own,
 one more than that of the leader before it, in a node that it writes by version and before it serves anybody.

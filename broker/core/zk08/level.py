@@ -1,5 +1,5 @@
 """The cluster's level as a broker of the ZooKeeper design sees it: a node in ZooKeeper that an administrator
-writes when every broker supports it (docs/upgrades.md, KIP-584's ``/feature``).
+writes when every broker supports it (docs/rolling-upgrades.md, KIP-584's ``/feature``).
 
 From the level of KIP-101 on a leader has an epoch. From the level of KIP-866 on nobody leads by ZooKeeper: a
 controller takes over. A broker whose profile has one level only does not look: its program was written before

@@ -1,5 +1,5 @@
 """Has a controller taken over? A broker that cannot hear it from ZooKeeper asks the controller
-(docs/upgrades.md).
+(docs/rolling-upgrades.md).
 
 The level in ZooKeeper says it first. But ZooKeeper may be gone when a broker comes back that was away when
 the level was raised: the controller refuses its registration for as long as ZooKeeper is in charge, and takes

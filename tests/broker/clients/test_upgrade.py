@@ -1,5 +1,5 @@
 """A real cluster of kraft35 becomes one of kip966, process by process, on the disks that it has
-(docs/upgrades.md)."""
+(docs/rolling-upgrades.md)."""
 
 from __future__ import annotations
 

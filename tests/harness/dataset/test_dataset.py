@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "results" / "sample"
-PAGE = (ROOT / "docs" / "dataset.md").read_text()
+PAGE = (ROOT / "docs" / "export-to-sql.md").read_text()
 LOST = {
     "anomaly": "lost-write",
     "topic": "log",

@@ -47,13 +47,13 @@ def test_every_defect_has_a_suite_or_a_reason_why_it_shows_nothing_on_hosts() ->
 
 
 def test_every_reason_is_on_the_page_of_defects() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "defects.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "known-bugs.md").read_text()
     for switch, reason in NOT_ON_HOSTS.items():
         assert f"| `{switch}` | {reason} |" in page
 
 
 def test_every_suite_is_on_the_page_of_defects() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "defects.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "known-bugs.md").read_text()
     for case in cases():
         assert case.spec.nemesis.guided is not None
         assert f"| `{case.name}` | `{case.spec.nemesis.guided.name}` |" in page

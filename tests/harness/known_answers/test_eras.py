@@ -1,4 +1,4 @@
-"""Each story of docs/eras.md is a suite whose arms differ in the profile alone, and one of them runs on
+"""Each story of docs/known-bugs.md is a suite whose arms differ in the profile alone, and one of them runs on
 hosts."""
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from wrackline.history.jepsen.text import write
 pytestmark = pytest.mark.timeout(1_800)
 
 DRAWN = histories()
-DOCUMENT = Path(__file__).parents[3] / "docs" / "jepsen.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "jepsen-histories.md"
 HERE = {
     "lost-write": {"lost-write"},
     "unseen": {"unseen", "lost-write"},

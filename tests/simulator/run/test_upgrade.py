@@ -1,4 +1,4 @@
-"""A rolling upgrade from kraft35 to kip966 while random faults happen (docs/upgrades.md)."""
+"""A rolling upgrade from kraft35 to kip966 while random faults happen (docs/rolling-upgrades.md)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from wrackline.simulator.stories.page import outcome
 from wrackline.simulator.stories.story import ERAS, Story, ends_as_told, tell
 from wrackline.simulator.stories.tales import STORIES
 
-PAGE = Path(__file__).parents[3] / "docs" / "eras.md"
+PAGE = Path(__file__).parents[3] / "docs" / "known-bugs.md"
 
 
 @pytest.mark.parametrize("era", ERAS)

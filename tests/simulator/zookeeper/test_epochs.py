@@ -1,4 +1,4 @@
-"""Profile zk08-kip101: leader epochs in the ZooKeeper design, behind a level (docs/upgrades.md)."""
+"""Profile zk08-kip101: leader epochs in the ZooKeeper design, behind a level (docs/rolling-upgrades.md)."""
 
 from __future__ import annotations
 

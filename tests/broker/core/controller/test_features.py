@@ -1,4 +1,4 @@
-"""The level of the metadata while a cluster goes from kraft35 to kip966 (docs/upgrades.md)."""
+"""The level of the metadata while a cluster goes from kraft35 to kip966 (docs/rolling-upgrades.md)."""
 
 from __future__ import annotations
 
