@@ -125,7 +125,7 @@ def test_settings_and_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str
         capsys, "validate", str(tmp_path / "no.yaml"), str(file), "--set", "workload.duration_s=3m"
     )
     assert code == 2
-    others = "`wrackline init` writes one, `wrackline examples` lists others"
+    others = "`wrackline init` writes one, `wrackline list specs` lists others"
     assert err == f"{tmp_path}/no.yaml: no such file; {others}\n"
 
 
@@ -217,10 +217,10 @@ def test_an_example_is_printed_as_it_is_or_copied(capsys: pytest.CaptureFixture[
     [
         (
             ["registr"],
-            "there is no example 'registr'; did you mean 'register'? `wrackline examples` lists them",
+            "there is no example 'registr'; did you mean 'register'? `wrackline list specs` lists them",
         ),
         (["trunk-hw"], "did you mean 'trunc-hw'?"),
-        (["zzz"], "there is no example 'zzz'; `wrackline examples` lists them"),
+        (["zzz"], "there is no example 'zzz'; `wrackline list specs` lists them"),
         (["-o", "x.yaml"], "--output needs the NAME of the example to copy"),
     ],
 )
