@@ -56,6 +56,9 @@ def wrackline() -> None:
 
 
 with_verbosity(wrackline)
+assert isinstance(wrackline, LazyGroup)
+COMMANDS = wrackline.entries
+"""Those that are listed, by name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

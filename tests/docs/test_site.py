@@ -15,7 +15,7 @@ import pytest
 
 from tests.harness.report.browser import PROGRAM, Browser, browser
 from wrackline.checkers.anomalies.registry import names
-from wrackline.harness.cli.main import wrackline
+from wrackline.harness.cli.main import COMMANDS
 from wrackline.harness.extend.faults import known_faults
 from wrackline.harness.specification.sections import FLEET, SYSTEM, WORKLOAD
 
@@ -77,7 +77,7 @@ def test_what_there_is_is_in_the_reference(site: Path) -> None:
     for page, wanted in (
         ("faults", [one.name for one in known_faults()]),
         ("anomalies", names()),
-        ("commands", [f"wrackline {name}" for name in wrackline.entries]),
+        ("commands", [f"wrackline {name}" for name in COMMANDS]),
         ("fleets", FLEET.models()),
         ("systems", SYSTEM.models()),
         ("workloads", WORKLOAD.models()),

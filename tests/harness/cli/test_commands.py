@@ -52,10 +52,9 @@ EVERY = dict(walk(wrackline))
 
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)
 def test_every_command_explains_itself(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """Its help begins with a sentence, has an example, and is there for -h and --help alike."""
+    """Its help begins with a sentence, and has an example."""
     code, out, err = call(capsys, *path, "--help")
     assert (code, err) == (0, "")
-    assert call(capsys, *path, "-h") == (code, out, err)
     command = EVERY[path]
     assert command.name == path[-1]
     first = (command.help or "").split("\n\n")[0]
@@ -107,7 +106,7 @@ def test_a_former_name_is_the_command_of_today(
 def test_a_former_group_leads_to_its_heir(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     heir = call(capsys, "get", group, "--help")
     assert heir[0] == 0
-    assert call(capsys, group) == call(capsys, group, "-h") == heir
+    assert call(capsys, group) == call(capsys, group, "--help") == heir
     code, out, err = call(capsys, group, "nosuch")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert f"are `wrackline get {group}` now" in err
