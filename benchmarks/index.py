@@ -155,7 +155,7 @@ def _run(
 
 
 def built(results: Path, site: Path) -> tuple[float, float, Built]:
-    """As `wrackline index` does it, without the script that reads histories."""
+    """As `wrackline site build` does it, without the script that reads histories."""
     began, busy = time.monotonic(), time.process_time()
     kept = load(site / KEPT)
     made = build(

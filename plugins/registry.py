@@ -23,7 +23,7 @@ from typing import Any
 
 OURS = "wrackline"
 _PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
-LISTS_ALL = "`wrackline plugins` lists all"
+LISTS_ALL = "`wrackline list parts` lists all"
 
 
 class Group(StrEnum):

@@ -22,7 +22,9 @@ from wrackline.simulator.faults.kinds import DEFAULT_KINDS, KINDS, Kind
 from wrackline.simulator.faults.replayed import as_recorded
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
+from wrackline.simulator.headings import HEADINGS, with_headings
 from wrackline.simulator.output.export import write_run
+from wrackline.simulator.output.progress import progress as say
 from wrackline.simulator.run import Result, run
 from wrackline.simulator.search.kill_table import command as kill_table
 from wrackline.simulator.search.many_seeds import DoneFileError, Row, Totals, drawn_as, run_seeds
@@ -94,7 +96,10 @@ def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ..
 
 
 @click.group(
-    "simulate", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+    "simulate",
+    cls=with_headings(HEADINGS),
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="The run's, or the first of the search.")
 @click.option(
@@ -244,6 +249,12 @@ def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ..
 def simulate(ctx: click.Context, /, **options: Any) -> None:
     """Run the cluster in virtual time, with random faults from a seed; judge every step and the history.
 
+    \b
+      wrackline simulate --seed 7                         one run
+      wrackline simulate --search 1000 --jobs 2 --swarm   the first of 1,000 seeds that fails
+      wrackline simulate --defect trunc_hw --search 500   a historic bug, until it is found
+      wrackline simulate --seed 7 --history found         a run's folder, for `wrackline analyze`
+
     A failing seed is made smaller and printed as a timeline with the command that repeats it.
     """
     if ctx.invoked_subcommand is not None:
@@ -367,10 +378,9 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
         elif time.monotonic() - reported_at > REPORT_EVERY_S:
             reported_at = time.monotonic()
             left = totals.cpu_s / totals.seeds * (runs - totals.seeds)
-            click.echo(
+            say(
                 f"{totals.seeds} of {runs} seeds, {len(totals.violations)} violations, "
-                f"{totals.cpu_s:.0f} s of CPU, some {left:.0f} s to go",
-                err=True,
+                f"{totals.cpu_s:.0f} s of CPU, some {left:.0f} s to go"
             )
 
     try:

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import click
 
 from wrackline.harness.cli.anomalies import rows
 from wrackline.harness.cli.faults import works
-from wrackline.harness.cli.main import COMMANDS
+from wrackline.harness.cli.main import wrackline
 from wrackline.harness.extend.faults import Known, fleets_with_hosts, known_faults
 from wrackline.harness.specification.schema import schema
 from wrackline.nemesis.presets import PRESETS
@@ -50,7 +49,7 @@ def _specification(whole: Schema) -> str:
     lines = [
         "# Specification",
         "",
-        "Every key of a specification, as `wrackline schema` has them: this page is made from it. "
+        "Every key of a specification, as `wrackline list specs --schema` has them: this page is made from it. "
         "What the keys are for: [A specification](../specification.md), [Workloads](../workloads.md), "
         "[Faults](../faults.md).",
         "",
@@ -186,12 +185,12 @@ def _faults() -> str:
     lines = [
         "# Faults",
         "",
-        "Every fault that is installed, as `wrackline faults NAME` has it: this page is made from it. "
+        "Every fault that is installed, as `wrackline list faults NAME` has it: this page is made from it. "
         "What each does, how it is proved and undone: [Faults](../faults.md).",
         "",
         "## On which hosts",
         "",
-        "`part`: with some systems only. `wrackline faults NAME` gives the reason of each `no`.",
+        "`part`: with some systems only. `wrackline list faults NAME` gives the reason of each `no`.",
         "",
         f"| fault | {' | '.join(f'`{fleet}`' for fleet in fleets)} |",
         "|---|" + "---|" * len(fleets),
@@ -225,8 +224,8 @@ def _anomalies() -> str:
     lines = [
         "# Anomalies",
         "",
-        "Everything that the judge looks for, as `wrackline anomalies` has it: this page is made from it. "
-        "Definitions and contracts: "
+        "Everything that the judge looks for, as `wrackline list anomalies` has it: this page is made from "
+        "it. Definitions and contracts: "
         "[Anomalies, contracts, verdicts](../anomalies.md).",
     ]
     family = ""
@@ -267,10 +266,13 @@ def _commands() -> str:
         "",
         "What each command says with `--help`. From a checkout, `./wrack COMMAND` does the same.",
     ]
-    for name, (place, _) in COMMANDS.items():
-        module, _, attribute = place.partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        lines += _command(command, f"wrackline {name}", "##")
+    with click.Context(wrackline, info_name="wrackline") as context:
+        for heading, under in wrackline.headings.items():
+            lines += ["", f"## {heading}"]
+            for name in under:
+                command = wrackline.get_command(context, name)
+                assert command is not None
+                lines += _command(command, f"wrackline {name}", "###")
     return "\n".join(lines) + "\n"
 
 
@@ -281,7 +283,7 @@ def _command(command: click.Command, path: str, level: str) -> Iterator[str]:
             for name in command.list_commands(context):
                 inner = command.get_command(context, name)
                 if inner is not None and not inner.hidden:
-                    yield from _command(inner, f"{path} {name}", "###")
+                    yield from _command(inner, f"{path} {name}", f"{level}#")
 
 
 def _plain(text: str) -> str:

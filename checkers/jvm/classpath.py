@@ -1,4 +1,4 @@
-"""Where Knossos and Elle are: a classpath given by the user, or what `wrackline jvm install` left behind."""
+"""Where Knossos and Elle are: a classpath given by the user, or what `wrackline get jvm` left behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class JvmUnavailable(Exception):
 
 
 def jvm_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where `wrackline jvm install` keeps what it resolved."""
+    """Where `wrackline get jvm` keeps what it resolved."""
     return cache_folder(environment) / "jvm"
 
 
@@ -61,7 +61,7 @@ def required_classpath(given: str | None = None) -> tuple[str, ...]:
     found = find_classpath(given)
     if found is None:
         raise JvmUnavailable(
-            f"no classpath with Knossos and Elle: `wrackline jvm install` resolves one with Maven, "
+            f"no classpath with Knossos and Elle: `wrackline get jvm` resolves one with Maven, "
             f"or set {CLASSPATH_VARIABLE} to their jars"
         )
     return found

@@ -18,6 +18,7 @@ from wrackline.harness.cli.options import (
     engine_option,
     master_option,
     need_verdict,
+    output_option,
     results_option,
 )
 from wrackline.harness.records import in_json, records
@@ -61,18 +62,16 @@ def show_verdicts(judged: Sequence[Judged]) -> int:
 
 @click.command("runs")
 @results_option
-@click.option(
-    "--json", "as_json", is_flag=True, help="As JSON: a list of objects, the runs of nights as well."
-)
-def runs_command(results: Path, as_json: bool) -> int:
+@output_option("a list of objects, the runs of nights as well.")
+def runs_command(results: Path, output: str) -> int:
     """List the runs in the results folder, oldest first, with verdict, acknowledged records, and faults
     proved/planned.
 
     \b
       wrackline runs
-      wrackline runs --json | jq '.[] | select(.verdict == "violation") | [.run, .headline]'
+      wrackline runs --output json | jq '.[] | select(.verdict == "violation") | [.run, .headline]'
     """
-    if as_json:
+    if output == "json":
         click.echo(in_json(records(results) if results.is_dir() else []))
         return 0
     rows = stored.table(results)
@@ -150,6 +149,10 @@ def analyze_command(
 @results_option
 def report_command(name: str, results: Path) -> int:
     """Write report.html and junit.xml again from the run's own files; analyses nothing.
+
+    \b
+      wrackline report last
+      wrackline report 20261123T0100
 
     Where an older judge left no explanations.json, that is written too.
     """

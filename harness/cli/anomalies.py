@@ -1,4 +1,4 @@
-"""``wrackline anomalies``: what the judge looks for."""
+"""``wrackline list anomalies``: what the judge looks for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 import orjson
 
 from wrackline.checkers.anomalies.registry import checks
+from wrackline.harness.cli.options import output_option
 from wrackline.harness.report.glossary import METRICS
 
 COUNTED = "counted, never a violation"
@@ -30,14 +31,18 @@ def rows() -> list[Row]:
 
 
 @click.command("anomalies")
-@click.option("--json", "as_json", is_flag=True, help="As JSON: name, family, jepsen, meaning, contract.")
-def anomalies_command(as_json: bool) -> int:
+@output_option("name, family, jepsen, meaning, contract.")
+def anomalies_command(output: str) -> int:
     """List every anomaly that `wrackline analyze` looks for: what it is, the nearest anomaly of
     jepsen.tests.kafka, and which contracts forbid it. `wrackline analyze RUN --contract NAME` judges a run by
     another contract.
+
+    \b
+      wrackline list anomalies
+      wrackline list anomalies --output json
     """
     listed = rows()
-    if as_json:
+    if output == "json":
         click.echo(orjson.dumps([asdict(one) for one in listed], option=orjson.OPT_INDENT_2).decode())
         return 0
     family = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.nights import watched
 from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option, set_option
 from wrackline.harness.cli.stopped import STOPPED
+from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.bisecting import Bisector, Candidate
 from wrackline.harness.nights.driver import DiskFull, Stopped
@@ -96,7 +98,13 @@ def bisect_command(
     try:
         journal.write(Did.OPENED)
         bisector = _Checkouts(
-            folder, journal, candidates, tries=tries, budget_s=budget_s, master=master, say=click.echo
+            folder,
+            journal,
+            candidates,
+            tries=tries,
+            budget_s=budget_s,
+            master=master,
+            say=partial(progress, err=False),
         )
         return _drive(bisector, candidates)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 from collections.abc import Sequence
@@ -17,8 +18,9 @@ from wrackline.harness.check.answers import Judged, Verdict, exit_code, plain
 from wrackline.harness.check.files import Judge, Question, histories, models
 from wrackline.harness.check.listing import lines
 from wrackline.harness.check.words import answer, details, headline, summary
-from wrackline.harness.cli.options import memory_size
+from wrackline.harness.cli.options import memory_size, output_option
 from wrackline.harness.cli.stopped import STOPPED
+from wrackline.harness.run.verbosity import PROGRESS
 
 _MANY = 20
 """Of a file with more objects than this, those in order are counted and not listed."""
@@ -139,7 +141,7 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
     help="Most memory of a search in all its processes, beside the program and the history, and of the JVM: "
     "512m, 4g. Where it does not suffice the answer is unknown.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was decided as JSON, and nothing else.")
+@output_option("what was decided, and nothing else.")
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -153,7 +155,7 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
     "or what was installed by default.",
 )
 def check_command(
-    given: tuple[Path, ...], as_json: bool, report: Path | None, by: str | None, **question: Any
+    given: tuple[Path, ...], output: str, report: Path | None, by: str | None, **question: Any
 ) -> int:
     """Judge each HISTORY: an EDN or JSON file as Jepsen and elle-cli write them, one of Porcupine's, etcd's,
     dbcop's or PolySI's, or a folder of them.
@@ -161,7 +163,7 @@ def check_command(
     \b
       wrackline check -m register history.edn              is it linearizable?
       wrackline check -m cas-register --independent store/ every key of every history below store/
-      wrackline check -m log history.kafka.edn             each partition of `wrackline export`
+      wrackline check -m log history.kafka.edn             each partition of `wrackline history export`
       wrackline check -m bank --initial 100 history.edn    accounts that begin with 100 each
       wrackline check -m bank-totals --total 80 h.edn      the sums of balances alone, as Jepsen's bank test
       wrackline check -m mine.py:Counter history.edn       a model of your own
@@ -173,7 +175,7 @@ def check_command(
     size. So are Jepsen's checkers of one rule; --list says what each means. Other objects are searched for an
     order of their operations, in native code, which may run into a limit: then the answer is unknown.
     Transactions that our own check does not decide need Elle, and --by knossos or both needs Knossos (see
-    `wrackline jvm`): one JVM for all files and keys.
+    `wrackline get jvm`): one JVM for all files and keys.
 
     A file that cannot be read is told in one line, and the others are judged. What was decided before Ctrl-C
     is printed. Exit code, the first that holds: 1 something is not what it should be, 2 a file
@@ -187,9 +189,9 @@ def check_command(
             for path in paths:
                 files.append(file := Judged(str(path)))
                 lines = _Lines(file, status, file.file if len(paths) > 1 else "")
-                judge.judge(file, (lambda _verdict: None) if as_json else lines.show)
+                judge.judge(file, (lambda _verdict: None) if output == "json" else lines.show)
                 status.clear()
-                if not as_json:
+                if output != "json":
                     lines.end()
                 if file.wrong:
                     click.echo(f"wrackline: {file.wrong}", err=True)
@@ -197,7 +199,7 @@ def check_command(
             stopped = True
         status.clear()
         jvms = judge.jvms
-    if as_json:
+    if output == "json":
         click.echo(_json(files, jvms, stopped))
     else:
         for line in summary(files, jvms):
@@ -220,7 +222,7 @@ class _Status:
         self._shown = False
 
     def show(self, line: str) -> None:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and PROGRESS.isEnabledFor(logging.INFO):
             width = shutil.get_terminal_size().columns - 1
             click.echo(f"\r\x1b[K{line[:width]}", err=True, nl=False)
             self._shown = True

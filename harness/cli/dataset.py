@@ -1,4 +1,4 @@
-"""``wrackline dataset``: the runs of all nights as tables, for questions in SQL."""
+"""``wrackline history table``: the runs of all nights as tables, for questions in SQL."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.options import WrongInput, results_option
+from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.dataset import write_dataset
 from wrackline.history.addresses import check_reachable, is_elsewhere
 
 
-@click.command("dataset")
+@click.command("table")
 @click.argument("dataset", metavar="DATASET")
 @click.argument("places", nargs=-1, metavar="[RUNS]...")
 @results_option
@@ -23,8 +24,8 @@ def dataset_command(dataset: str, places: tuple[str, ...], results: Path) -> int
     command can be called after each night with all of them. docs/export-to-sql.md has the columns, and queries.
 
     \b
-      wrackline dataset nights.dataset results
-      wrackline dataset s3a://bucket/dataset s3a://bucket/nights
+      wrackline history table nights.dataset results
+      wrackline history table s3a://bucket/dataset s3a://bucket/nights
     """
     wanted = places or (str(results),)
     for place in (dataset, *wanted):
@@ -33,7 +34,7 @@ def dataset_command(dataset: str, places: tuple[str, ...], results: Path) -> int
     for place in wanted:
         if not is_elsewhere(place) and not Path(place).is_dir():
             raise WrongInput(f"{place}: no such folder; give one with runs in it")
-    written = write_dataset(wanted, dataset, progress=lambda line: click.echo(line, err=True))
+    written = write_dataset(wanted, dataset, progress=progress)
     if not written:
         raise WrongInput(f"no run below {', '.join(wanted)}; nothing was written")
     for one in written:

@@ -70,7 +70,14 @@ PACKAGES = ("kio", "fabric", "pydantic", "pyarrow", "confluent_kafka", "pyspark"
 @click.command()
 @state_dir_option
 def doctor(state_dir: Path) -> None:
-    """Look at what this machine can do, and say how to mend what it cannot."""
+    """Check what this machine can do, and say how to mend what it cannot.
+
+    \b
+      wrackline doctor
+      sudo wrackline doctor            boots a host, too, and cuts its power
+
+    Exit code: 0, or 2 when something is missing that most runs need.
+    """
     checks = examine(state_dir.resolve())
     width = max(len(check.name) for check in checks)
     for check in checks:
@@ -188,7 +195,7 @@ def _kafka() -> Check:
     """None need be there: a run installs what it needs."""
     store = Store()
     there = ", ".join(release.version for release in store.releases())
-    mend = "a run that needs a version installs it; `wrackline kafka install` does it beforehand"
+    mend = "a run that needs a version installs it; `wrackline get kafka` does it beforehand"
     return Check("apache-kafka", bool(there), f"{there or 'none'} in {store.root}", mend, required=False)
 
 
@@ -207,7 +214,7 @@ def _images() -> Check:
     """For the fleet qemu. None need be there: a run builds the one that it needs."""
     store = ImageStore()
     there = ", ".join(f"{image.digest} (Debian {image.release})" for image in store.all())
-    mend = "a run on the fleet qemu builds the one that it needs; `wrackline image build` does it beforehand"
+    mend = "a run on the fleet qemu builds the one that it needs; `wrackline get image` does it beforehand"
     return Check("images", bool(there), f"{there or 'none'} in {store.root}", mend, required=False)
 
 

@@ -14,7 +14,7 @@ from wrackline.checkers.explain.form import list_to_json
 from wrackline.checkers.explain.model import Explanation, Explanations
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import in_full
-from wrackline.harness.cli.options import WrongInput, need_verdict, results_option
+from wrackline.harness.cli.options import WrongInput, need_verdict, output_option, results_option
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import read_verdict
 from wrackline.history import HistoryError, read_info
@@ -30,9 +30,7 @@ FINDINGS: Final = "findings.parquet"
 @click.argument("name", metavar="RUN")
 @click.argument("wanted", required=False, metavar="[INCIDENT|ANOMALY|ANCHOR]")
 @results_option
-@click.option(
-    "--json", "as_json", is_flag=True, help="As JSON: a list of explanations, as explanations.json has them."
-)
+@output_option("a list of explanations, as explanations.json has them.")
 @click.option(
     "--bug-report",
     "as_report",
@@ -40,7 +38,7 @@ FINDINGS: Final = "findings.parquet"
     help="An incident as Markdown for the system's own maintainers: the first that breaks the contract, or "
     "the INCIDENT named.",
 )
-def explain_command(name: str, wanted: str | None, results: Path, as_json: bool, as_report: bool) -> int:
+def explain_command(name: str, wanted: str | None, results: Path, output: str, as_report: bool) -> int:
     """Say why a finding is a contradiction: the operations that prove it, and the edges between them that no
     order of them can have, or what each of them shows.
 
@@ -65,7 +63,7 @@ def explain_command(name: str, wanted: str | None, results: Path, as_json: bool,
     for file, why in found.lacking:
         click.echo(f"{run_dir.name}: {file}: {why}", err=True)
     chosen = _chosen(found, wanted, run_dir.name)
-    if as_json:
+    if output == "json":
         click.echo(list_to_json([one for _, own in chosen for one in own]))
         return 0
     if not chosen:

@@ -1,4 +1,4 @@
-"""``wrackline faults``: what can go wrong, and where."""
+"""``wrackline list faults``: what can go wrong, and where."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import asdict
 import click
 import orjson
 
+from wrackline.harness.cli.options import output_option
 from wrackline.harness.extend.faults import Known, fleets_with_hosts, known_faults
 from wrackline.harness.specification.errors import nearest
 from wrackline.nemesis.presets import PRESETS
@@ -19,14 +20,14 @@ _WIDTH = 110
 
 @click.command("faults")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@click.option("--json", "as_json", is_flag=True, help="For machines: everything about every fault.")
-def faults_command(names: tuple[str, ...], as_json: bool) -> int:
+@output_option("everything about every fault.")
+def faults_command(names: tuple[str, ...], output: str) -> int:
     """List every fault: what it does, and on which fleets it can be done. With NAMEs: all about these, with
     their settings, what hosts must give for them, and why a fleet or system is refused.
 
     \b
-      wrackline faults
-      wrackline faults power-cut change-config
+      wrackline list faults
+      wrackline list faults power-cut change-config
 
     What is said here of a fleet is said of its usual settings; `wrackline validate` knows yours.
     Exit code: 0, or 2 for a NAME that is no fault's.
@@ -35,9 +36,9 @@ def faults_command(names: tuple[str, ...], as_json: bool) -> int:
     for name in names:
         if name not in known:
             near = nearest(name, known) or ";"
-            raise click.UsageError(f"there is no fault {name!r}{near} `wrackline faults` lists them")
+            raise click.UsageError(f"there is no fault {name!r}{near} `wrackline list faults` lists them")
     chosen = [known[name] for name in names] or list(known.values())
-    if as_json:
+    if output == "json":
         said = [asdict(one) for one in chosen]
         click.echo(orjson.dumps(said, option=orjson.OPT_INDENT_2, default=str).decode())
     elif names:
@@ -58,7 +59,7 @@ def _table(faults: Sequence[Known]) -> Iterator[str]:
         begin = f"{one.name:<{longest}}  {'  '.join(cells)}  "
         yield from textwrap.wrap(begin + one.what, _WIDTH + 20, subsequent_indent=" " * len(begin))
     yield ""
-    yield "`part`: with some systems. `wrackline faults NAME` says why not, and what a fault takes."
+    yield "`part`: with some systems. `wrackline list faults NAME` says why not, and what a fault takes."
     yield ""
     yield "presets (nemesis: {preset: NAME})"
     longest = max(map(len, PRESETS))

@@ -26,7 +26,8 @@ from wrackline.fleets.qemu.settings import Hardware
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
-from wrackline.harness.cli.options import state_dir_option
+from wrackline.harness.cli.options import output_option, state_dir_option
+from wrackline.harness.cli.verbosity import progress
 
 
 class HostTrouble(click.ClickException):
@@ -53,7 +54,13 @@ def need_root() -> None:
 
 @click.group()
 def fleet() -> None:
-    """Hosts on this machine, namespaces or virtual machines: make, enter, list, remove."""
+    """Make, enter, list and remove hosts on this machine: namespaces or virtual machines.
+
+    \b
+      sudo wrackline fleet up
+      sudo wrackline fleet ssh n1
+      sudo wrackline fleet down
+    """
 
 
 @fleet.command()
@@ -113,8 +120,12 @@ def up(
     uri: str,
     state_dir: Path,
 ) -> None:
-    """Make the fleet NAME (default: hands); it stays until `wrackline fleet down` or the machine's next
-    boot."""
+    """Make the fleet NAME (default: hands). It stays until `wrackline fleet down` or the machine's next boot.
+
+    \b
+      sudo wrackline fleet up
+      sudo wrackline fleet up mine --hosts a,b --kind qemu
+    """
     need_root()
     if init == "systemd" and kind != "qemu":
         raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
@@ -146,7 +157,7 @@ def up(
                     init=init,
                     detached=True,
                 )
-                virtual.prepare(lambda line: click.echo(line, err=True))
+                virtual.prepare(progress)
             case _:
                 made = domains = LibvirtFleet(
                     name,
@@ -160,7 +171,7 @@ def up(
                     packages=packages,
                     detached=True,
                 )
-                domains.prepare(lambda line: click.echo(line, err=True))
+                domains.prepare(progress)
         made.up()
         made.detach()
     for host in made.hosts:
@@ -175,7 +186,11 @@ def up(
 @click.argument("name", required=False)
 @state_dir_option
 def down(name: str | None, state_dir: Path) -> None:
-    """Remove the fleet NAME (may be left out when there is one). The fleet of a run ends with its run."""
+    """Remove the fleet NAME (may be left out when there is one). The fleet of a run ends with its run.
+
+    \b
+      sudo wrackline fleet down
+    """
     with fleet_errors():
         chosen = _choose(name, [seen for seen in see(state_dir) if seen.life != "dead"])
         chosen.end()
@@ -188,7 +203,12 @@ def down(name: str | None, state_dir: Path) -> None:
 @click.option("--fleet", "name", help="The fleet; may be left out when there is one.")
 @state_dir_option
 def ssh(host: str, command: tuple[str, ...], name: str | None, state_dir: Path) -> None:
-    """Open a shell on HOST, or run COMMAND there."""
+    """Open a shell on HOST, or run COMMAND there.
+
+    \b
+      sudo wrackline fleet ssh n1
+      sudo wrackline fleet ssh n1 ps aux
+    """
     with fleet_errors():
         chosen = _choose(name, see(state_dir))
         if host not in chosen.hosts:
@@ -197,15 +217,18 @@ def ssh(host: str, command: tuple[str, ...], name: str | None, state_dir: Path) 
 
 
 @fleet.command(name="list")
-@click.option(
-    "--json", "as_json", is_flag=True, help="For machines; with how to get in, as Ansible calls it."
-)
+@output_option("with how to get in, as Ansible calls it.")
 @state_dir_option
-def list_(state_dir: Path, as_json: bool) -> None:
-    """Fleets of this machine and who owns them. Those of namespaces only root sees."""
+def list_(state_dir: Path, output: str) -> None:
+    """List the fleets of this machine, and who owns them. Those of namespaces only root sees.
+
+    \b
+      sudo wrackline fleet list
+      sudo wrackline fleet list --output json
+    """
     with fleet_errors():
         fleets = see(state_dir)
-    if as_json:
+    if output == "json":
         click.echo(orjson.dumps([seen.as_json() for seen in fleets], option=orjson.OPT_INDENT_2).decode())
         return
     for seen in fleets:
@@ -218,7 +241,11 @@ def list_(state_dir: Path, as_json: bool) -> None:
 @fleet.command(name="clean")
 @state_dir_option
 def clean_(state_dir: Path) -> None:
-    """Remove what killed runs left. Never touches a living fleet."""
+    """Remove what killed runs left. It never touches a living fleet.
+
+    \b
+      sudo wrackline fleet clean
+    """
     with fleet_errors():
         removed = clean(state_dir)
     click.echo(f"removed {', '.join(removed)}" if removed else "nothing to remove")
@@ -228,7 +255,11 @@ def clean_(state_dir: Path) -> None:
 @click.argument("user")
 def sudo_rule_(user: str) -> None:
     """Print what USER may do on hosts of the fleet `inventory` with `become: named`, as a line for
-    /etc/sudoers.d."""
+    /etc/sudoers.d.
+
+    \b
+      wrackline fleet sudo-rule tester > /etc/sudoers.d/wrackline
+    """
     for path, why in COMMANDS.items():
         click.echo(f"# {path}: {why}")
     click.echo(sudo_rule(user))

@@ -28,7 +28,8 @@ def inventory_command(as_list: bool, host: str | None, state_dir: Path) -> None:
     """Print the path of a program that Ansible takes for an inventory: the fleets that are up.
 
     \b
-      wrackline fleet up mine
+      sudo wrackline fleet up mine
+      wrackline fleet inventory
       ansible-playbook -i $(wrackline fleet inventory) ansible/hosts.yml --limit mine
 
     There is a group for each fleet, by its name, and the groups `brokers`, `controllers` and `zookeeper`.

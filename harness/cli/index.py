@@ -1,4 +1,4 @@
-"""``wrackline index``, ``compare`` and ``serve``: what many runs have come to."""
+"""``wrackline site`` and ``compare``: what many runs have come to."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wrackline.harness.cli.options import WrongInput
+from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.index import gather as gathering
 from wrackline.harness.index import site as sites
 from wrackline.harness.index.comparing import Comparison, Unlike, compared, side
@@ -36,7 +37,7 @@ where_option = click.option(
 )
 
 
-@click.command("index")
+@click.command("build")
 @where_option
 @click.option(
     "--out",
@@ -52,9 +53,9 @@ def index_command(results: str, out: Path | None, links: str | None) -> int:
     """Write a static site of all runs below a folder: nights, suites, trends, incidents, latency, search.
 
     \b
-      wrackline index                                        results/site/index.html
-      wrackline index --results /srv/nights --out /srv/www
-      wrackline index --results s3://ci/nights --out www --links https://ci.example/nights
+      wrackline site build                                        results/site/index.html
+      wrackline site build --results /srv/nights --out /srv/www
+      wrackline site build --results s3://ci/nights --out www --links https://ci.example/nights
 
     It needs no server and no network. Run it again after more runs: what has not changed is not read again.
     """
@@ -100,11 +101,12 @@ def _reader() -> Reader:
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write it as a page, too.")
 @click.option("--across", is_flag=True, help="Also runs of different systems.")
 def compare_command(before: str, after: str, results: str, html: Path | None, across: bool) -> int:
-    """Put two runs, versions or nights side by side. Each is a run's id (or how it begins), a version of the
-    system, a profile, or the name of a night's folder.
+    """Put two runs, versions or nights side by side. Each is a run's id (or how it begins), a suite (its
+    newest run), a version of the system, a profile, or the name of a night's folder.
 
     \b
       wrackline compare 20261122T0100 20261123T0100
+      wrackline compare demo-acks-all demo-canary
       wrackline compare 4.1.1 4.4.0 --html upgrade.html
       wrackline compare nightly-20261122T010000Z nightly-20261123T010000Z
 
@@ -174,8 +176,8 @@ def serve_command(results: str, host: str, port: int, every_s: float) -> int:
     """Serve the site live while a night runs: pages follow the runs as they end. Ctrl-C ends it.
 
     \b
-      wrackline serve
-      wrackline serve --results s3://ci/nights --every 60
+      wrackline site serve
+      wrackline site serve --results s3://ci/nights --every 60
 
     It listens on this machine alone unless --host says otherwise: reports and histories hold what clients
     sent, and nobody is asked who they are.
@@ -183,7 +185,7 @@ def serve_command(results: str, host: str, port: int, every_s: float) -> int:
     with tempfile.TemporaryDirectory(prefix="wrackline-site-") as folder:
         try:
             place = gathering.place_of(results)
-            renewal = Renewal(place, Path(folder), _reader(), lambda line: click.echo(line, err=True))
+            renewal = Renewal(place, Path(folder), _reader(), progress)
             renewal.once()
         except gathering.NothingThere as wrong:
             raise WrongInput(str(wrong)) from wrong

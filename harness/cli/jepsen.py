@@ -1,4 +1,4 @@
-"""``wrackline export`` and ``wrackline import``: histories in Jepsen's words, out and in."""
+"""``wrackline history export`` and ``wrackline history import``: histories in Jepsen's words, out and in."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.options import results_option
+from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.run import results as stored
 from wrackline.history.jepsen.exports import MODELS, Keys, rows
 from wrackline.history.jepsen.imports import Settings, import_history
@@ -29,7 +30,9 @@ from wrackline.history.jepsen.text import TextError, write
 )
 @click.option(
     "-o",
+    "--out",
     "--output",
+    "output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="RUN's history.MODEL.FORMAT by default.",
 )
@@ -38,10 +41,11 @@ def export_command(name: str, model: str, fmt: str | None, output: Path | None, 
     """Write the history of RUN (a directory, an id, the beginning of one, or `last`) in Jepsen's words.
 
     \b
-      wrackline export last                                     history.kafka.edn in the run's directory
-      wrackline export last --model list-append -o appends.json
+      wrackline history export last                             history.kafka.edn in the run's directory
+      wrackline history export last --model list-append -o appends.json
       elle-cli --model list-append appends.json
-      wrackline export last --model log && wrackline check --model log --independent .../history.log.edn
+      wrackline history export last --model log -o log.edn
+      wrackline check --model log --independent log.edn
 
     Partitions become integer keys; which is which is printed.
     """
@@ -99,7 +103,7 @@ def import_command(
     .json).
 
     \b
-      wrackline import store/redpanda/latest/history.edn
+      wrackline history import store/redpanda/latest/history.edn
       wrackline analyze last
 
     The history does not say how its producers were set up, so the options do. Faults of an imported history
@@ -129,6 +133,6 @@ def _word(name: str) -> str:
 def _progress(what: str) -> Callable[[int], None]:
     def report(done: int) -> None:
         if done % 100_000 == 0:
-            click.echo(f"{done:,} operations {what}", err=True)
+            progress(f"{done:,} operations {what}")
 
     return report

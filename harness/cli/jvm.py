@@ -1,4 +1,4 @@
-"""``wrackline jvm``: get Knossos and Elle, and see that they answer."""
+"""``wrackline get jvm``: install Knossos and Elle, and see that they answer."""
 
 from __future__ import annotations
 
@@ -8,39 +8,11 @@ from wrackline.checkers.jvm import install as maven
 from wrackline.checkers.jvm.bridge import DEFAULT_HEAP, Bridge
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, jvm_home, required_classpath
 from wrackline.harness.cli.options import memory_size
+from wrackline.harness.cli.verbosity import progress
 from wrackline.maven import repository_url
 
-classpath_option = click.option(
-    "--classpath",
-    metavar="PATH",
-    help=f"Jars of Knossos and Elle, separated by colons; ${CLASSPATH_VARIABLE} "
-    "or what was installed by default.",
-)
 
-
-heap_option = click.option(
-    "--heap",
-    default=DEFAULT_HEAP,
-    show_default=True,
-    metavar="SIZE",
-    callback=memory_size,
-    help="Most memory of the JVM: 512m, 4g.",
-)
-
-
-@click.group("jvm")
-def jvm() -> None:
-    """Knossos and Elle, as referee of what was found and for what the exact checks do not decide.
-
-    \b
-    Optional: everything else works without. It needs
-      JPype             pip install 'wrackline[jvm]'
-      Java 17 or newer
-      their jars        wrackline jvm install, or set WRACKLINE_JVM_CLASSPATH
-    """
-
-
-@jvm.command("install", short_help="Let Maven resolve Knossos and Elle.")
+@click.command("jvm")
 @click.option("--knossos", default=maven.KNOSSOS, show_default=True, metavar="VERSION")
 @click.option("--elle", default=maven.ELLE, show_default=True, metavar="VERSION")
 @click.option("--clojars", default=maven.CLOJARS, show_default=True, metavar="URL", help="Or a mirror of it.")
@@ -52,39 +24,62 @@ def jvm() -> None:
     help="A Maven repository (or a folder that is one) to ask before Clojars and Maven Central; "
     "may be given again.",
 )
-def install_command(knossos: str, elle: str, clojars: str, repositories: tuple[str, ...]) -> int:
-    """Resolve Knossos and Elle with Maven, from Clojars and Maven Central, and remember their classpath.
+@click.option("--check", "checking", is_flag=True, help="Install nothing: load both, and say what they are.")
+@click.option(
+    "--heap",
+    default=DEFAULT_HEAP,
+    show_default=True,
+    metavar="SIZE",
+    callback=memory_size,
+    help="With --check: most memory of the JVM: 512m, 4g.",
+)
+@click.option(
+    "--classpath",
+    metavar="PATH",
+    help=f"With --check: jars of Knossos and Elle, separated by colons; ${CLASSPATH_VARIABLE} "
+    "or what was installed by default.",
+)
+def jvm_command(
+    knossos: str,
+    elle: str,
+    clojars: str,
+    repositories: tuple[str, ...],
+    checking: bool,
+    heap: str,
+    classpath: str | None,
+) -> int:
+    """Install Knossos and Elle: referees of what was found, and judges of what the exact checks do not
+    decide. All else works without them.
 
     \b
-      wrackline jvm install
-      wrackline jvm install --repository https://nexus.example.org/repository/maven-all/
-      wrackline jvm install --repository /media/stick/maven
+      wrackline get jvm
+      wrackline get jvm --repository https://nexus.example.org/repository/maven-all/
+      wrackline get jvm --repository /media/stick/maven
+      wrackline get jvm --check                              do they answer?
 
-    A repository that has everything is the only one that is asked. What Maven downloads it keeps in its own
-    folder (~/.m2); its settings.xml (proxies, mirrors, passwords) holds here too.
+    They need JPype (pip install 'wrackline[jvm]') and Java 17 or newer. Maven resolves them from Clojars and
+    Maven Central, and their classpath is remembered; WRACKLINE_JVM_CLASSPATH names other jars. A repository
+    that has everything is the only one that is asked. What Maven downloads it keeps in its own folder
+    (~/.m2); its settings.xml (proxies, mirrors, passwords) holds here too. Exit code: 0, or 2 when something
+    is missing.
     """
+    if checking:
+        return _check(heap, classpath)
     try:
         first = [repository_url(one) for one in repositories]
         repository_url(clojars)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from wrong
     where = maven.install(
-        jvm_home(),
-        maven.wanted(knossos, elle),
-        clojars=clojars,
-        first=first,
-        progress=_told,
+        jvm_home(), maven.wanted(knossos, elle), clojars=clojars, first=first, progress=progress
     )
-    click.echo(f"the classpath is in {where}; `wrackline jvm check` tries it")
+    click.echo(f"the classpath is in {where}; `wrackline get jvm --check` tries it")
     return 0
 
 
-@jvm.command("check", short_help="See that Knossos and Elle answer.")
-@heap_option
-@classpath_option
-def check_jvm_command(heap: str, classpath: str | None) -> int:
-    """Start the JVM, load Knossos and Elle, and say what they are. Exit code 2 when something is missing."""
-    with Bridge(required_classpath(classpath), heap=heap, progress=_told) as bridge:
+def _check(heap: str, classpath: str | None) -> int:
+    """Raises JvmUnavailable."""
+    with Bridge(required_classpath(classpath), heap=heap, progress=progress) as bridge:
         java, clojure = bridge.versions()
         click.echo(f"Java {java}, Clojure {clojure}")
         missing = []
@@ -98,7 +93,3 @@ def check_jvm_command(heap: str, classpath: str | None) -> int:
     if missing:
         raise JvmUnavailable("; ".join(missing))
     return 0
-
-
-def _told(line: str) -> None:
-    click.echo(line, err=True)

@@ -107,6 +107,10 @@ def demo_command(fleet: str, results: Path, master: str) -> int:
        may be lost.
       2. acks=1 and a power cut of the leader. Acknowledged writes are lost, and every one is shown.
       3. A broker with a known, historic defect. If the checkers do not catch it, the demo fails.
+
+    \b
+      sudo wrackline demo
+      sudo wrackline demo --fleet qemu
     """
     need_root()
     need_writable(results)

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -17,6 +18,7 @@ from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option
 from wrackline.harness.cli.stopped import STOPPED
+from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.exits import codehost
 from wrackline.harness.nights import accounts
 from wrackline.harness.nights.after import carry_out, check_after, known_before
@@ -116,7 +118,7 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
         if not journal.claim():
             raise WrongInput(f"{here}: another process is at work on this night; wait for it, or stop it")
         journal.write(Did.OPENED)
-        driver = NightDriver(here, journal, master=master, say=click.echo)
+        driver = NightDriver(here, journal, master=master, say=partial(progress, err=False))
         click.echo(f"{'going on with' if gone_on else 'night'} {here}: {driver.account()}")
         end = None
         with watched(driver):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import orjson
@@ -12,6 +13,8 @@ import orjson
 from wrackline.checkers.verdict.seal import why_broken
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.history.files import private_folder
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _default_results() -> Path:
@@ -120,6 +123,24 @@ conf_option = click.option(
     callback=_pairs,
     help="A property of Spark's own, e.g. spark.yarn.queue=nightly. May be repeated.",
 )
+
+
+def output_option(of_json: str) -> Callable[[_Command], _Command]:
+    """``--output``, as the argument ``output``: ``table`` or ``json``, which is `of_json`. Its former name is
+    ``--json``."""
+
+    def added(command: _Command) -> _Command:
+        command = click.option("--json", "output", flag_value="json", hidden=True)(command)
+        return click.option(
+            "--output",
+            "output",
+            type=click.Choice(["table", "json"]),
+            default="table",
+            show_default=True,
+            help=f"json: {of_json}",
+        )(command)
+
+    return added
 
 
 def with_fleet(settings: Sequence[str], fleet: str | None) -> tuple[str, ...]:

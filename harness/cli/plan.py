@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import orjson
 
-from wrackline.harness.cli.options import fleet_option, seed_option, set_option, with_fleet
+from wrackline.harness.cli.options import fleet_option, output_option, seed_option, set_option, with_fleet
 from wrackline.harness.run.forecast import FaultAhead, Forecast, GuidedAhead, LoadAhead, Phase, forecast
 from wrackline.harness.specification.check import load_checked
 
@@ -22,11 +22,9 @@ _WIDTH = 118
 @seed_option
 @set_option
 @fleet_option
-@click.option(
-    "--json", "as_json", is_flag=True, help="For machines; `plan` in it is what a run saves as plan.json."
-)
+@output_option("`plan` in it is what a run saves as plan.json.")
 def plan_command(
-    spec: Path, seed: int | None, settings: tuple[str, ...], fleet: str | None, as_json: bool
+    spec: Path, seed: int | None, settings: tuple[str, ...], fleet: str | None, output: str
 ) -> int:
     """Show what `wrackline run` would do with this specification and seed: hosts, phases, the load, each
     fault with its time and target, the guided schedule, and the contract that judges it. Makes no host and
@@ -35,13 +33,13 @@ def plan_command(
     \b
       wrackline plan suites/demo-acks-all.yaml
       wrackline plan mine.yaml --seed 8                    what would another seed draw?
-      wrackline plan mine.yaml --set workload.duration_s=10m --json
+      wrackline plan mine.yaml --set workload.duration_s=10m --output json
 
     A target such as leader(log-0) is a role: who has it is known when the fault begins. Hosts that the seed
     alone settles are named. Exit code: 0, or 2 for a specification that `run` refuses.
     """
     ahead = forecast(load_checked(spec, settings=with_fleet(settings, fleet), seed=seed))
-    if as_json:
+    if output == "json":
         click.echo(orjson.dumps(ahead, option=orjson.OPT_INDENT_2).decode())
     else:
         click.echo("\n".join(_lines(ahead)))

@@ -1,4 +1,4 @@
-"""Commands for who adds parts: ``plugins`` and ``new``."""
+"""Commands for who adds parts: ``list parts`` and ``new``."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from pathlib import Path
 import click
 import orjson
 
+from wrackline.harness.cli.options import output_option
 from wrackline.harness.extend.listing import listed
 from wrackline.harness.extend.skeletons import KINDS, SkeletonError, write
 
 
-@click.command("plugins")
-@click.option(
-    "--json", "as_json", is_flag=True, help="As JSON: kind, name, distribution, version, module, problem."
-)
-def plugins_command(as_json: bool) -> int:
+@click.command("parts")
+@output_option("kind, name, distribution, version, module, problem.")
+def plugins_command(output: str) -> int:
     """List every system, fleet, fault, workload and check that is installed: its name, the distribution and
     version that it comes with, and its module. What is built in comes by the same door (entry points) as what
     others add; `wrackline new` writes a package that adds one.
 
+    \b
+      wrackline list parts
+      wrackline list parts --output json
+
     A part that cannot be used stands here with the reason. Exit code: 0, whatever is listed.
     """
     rows = listed()
-    if as_json:
+    if output == "json":
         click.echo(orjson.dumps([asdict(row) for row in rows], option=orjson.OPT_INDENT_2).decode())
         return 0
     widths = [
@@ -71,7 +74,7 @@ def new_command(kind: str, name: str, into: Path) -> int:
     click.echo(f"""
 next:
   pip install --no-deps --editable {made.folder}
-  wrackline plugins                      it is listed
+  wrackline list parts                   it is listed
   python -m pytest {made.folder / "tests"}
 and in a specification:
   {made.use}""")

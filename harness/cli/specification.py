@@ -1,5 +1,4 @@
-"""Commands for who writes a specification: ``init``, ``examples``, ``validate`` and ``schema``. None makes
-a host."""
+"""Commands for who writes a specification: ``init``, ``validate`` and ``list specs``. None makes a host."""
 
 from __future__ import annotations
 
@@ -22,21 +21,6 @@ from wrackline.harness.specification.suites import suites_dir
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME = 40
 WRONG = 2
-
-
-@click.command("schema")
-def schema_command() -> int:
-    """Print the JSON schema of a specification: its keys, what each is for, what it takes.
-
-    \b
-      wrackline schema > wrackline.schema.json
-    An editor with a YAML language server checks a file that begins with
-      # yaml-language-server: $schema=wrackline.schema.json
-
-    A schema cannot say how one part must fit another; `wrackline validate` can.
-    """
-    click.echo(orjson.dumps(schema(), option=orjson.OPT_INDENT_2).decode())
-    return 0
 
 
 @click.command("validate")
@@ -95,29 +79,42 @@ def _name_from(file: Path) -> str:
     return _NOT_IN_A_NAME.sub("-", file.stem.lower()).strip("-")[:_LONGEST_NAME].strip("-") or "first-run"
 
 
-@click.command("examples")
+@click.command("specs")
 @click.argument("name", required=False)
 @click.option(
     "-o",
+    "--out",
     "--output",
+    "out",
     type=click.Path(path_type=Path),
     help="Write it to this file, or into this folder, instead of printing it.",
 )
-def examples_command(name: str | None, output: Path | None) -> int:
+@click.option("--schema", "schema_only", is_flag=True, help="Print the JSON schema of specifications.")
+def specs_command(name: str | None, out: Path | None, schema_only: bool) -> int:
     """List the specifications that come with Wrackline, or print the one called NAME.
 
     \b
-      wrackline examples
-      wrackline examples register
+      wrackline list specs
+      wrackline list specs register
       wrackline run laptop                          as it is; validate, plan and suite know the names, too
-      wrackline examples growth -o mine.yaml        a copy to change; a file that exists is left as it is
+      wrackline list specs growth -o mine.yaml      a copy to change; a file that exists is left as it is
+      wrackline list specs --schema > wrackline.schema.json
+
+    The schema has the keys of a specification, what each is for and what it takes. An editor with a YAML
+    language server checks a file that begins with `# yaml-language-server: $schema=wrackline.schema.json`.
+    How one part must fit another no schema can say; `wrackline validate` can.
 
     Exit code: 0, or 2 for a NAME that is none and a file that exists.
     """
+    if schema_only:
+        if name is not None or out is not None:
+            raise click.UsageError("--schema takes neither NAME nor --out")
+        click.echo(orjson.dumps(schema(), option=orjson.OPT_INDENT_2).decode())
+        return 0
     there = _examples()
     if name is None:
-        if output is not None:
-            raise click.UsageError("--output needs the NAME of the example to copy")
+        if out is not None:
+            raise click.UsageError("--out needs the NAME of the specification to copy")
         width = max(map(len, there))
         for each, path in there.items():
             click.echo(f"{each:<{width}}  {_about(path)}")
@@ -125,11 +122,13 @@ def examples_command(name: str | None, output: Path | None) -> int:
     chosen = there.get(name) or there.get(f"defects/{name}")
     if chosen is None:
         known = nearest(name, [*there, *(each.partition("/")[2] for each in there)])
-        raise click.UsageError(f"there is no example {name!r}{known or ';'} `wrackline examples` lists them")
-    if output is None:
+        raise click.UsageError(
+            f"there is no example {name!r}{known or ';'} `wrackline list specs` lists them"
+        )
+    if out is None:
         click.echo(chosen.read_text(), nl=False)
         return 0
-    target = output / chosen.name if output.is_dir() else output
+    target = out / chosen.name if out.is_dir() else out
     _write_new(target, chosen.read_text())
     click.echo(f"{target}: written; `wrackline plan {target}` shows what it would do")
     return 0

@@ -1,5 +1,5 @@
 """Every fault that is installed, what it needs, and on which fleets and systems it can be done: what
-``wrackline faults`` says, and what a specification is refused for."""
+``wrackline list faults`` says, and what a specification is refused for."""
 
 from __future__ import annotations
 

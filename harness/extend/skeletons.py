@@ -69,7 +69,7 @@ def write(kind: str, name: str, into: Path) -> Skeleton:
         )
     if name in names(pattern.group):
         raise SkeletonError(
-            f"there is a {kind} {name!r} already (`wrackline plugins` lists all); take another name"
+            f"there is a {kind} {name!r} already (`wrackline list parts` lists all); take another name"
         )
     folder = into / f"wrackline-{name}"
     contents = _contents(kind, pattern, name)

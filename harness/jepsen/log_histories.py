@@ -4,8 +4,8 @@
 ``:append v``               ok: ``[offset v]``; an offset of nil is an acknowledgement without one
 ``:read``                   ok: ``[[offset v] ...]``, some records that are there
 ``:end``                    ok: the offset that the next record will get
-``:send``, ``:poll``,       as ``jepsen.tests.kafka`` records them and ``wrackline export`` writes them: lists
-``:txn``                    of ``[:send k v]`` (ok: ``[:send k [offset v]]``) and
+``:send``, ``:poll``,       as ``jepsen.tests.kafka`` records them and ``wrackline history export`` writes
+``:txn``                    them: lists of ``[:send k v]`` (ok: ``[:send k [offset v]]``) and
                             ``[:poll {k [[offset v] ...]}]``
 ==========================  ==============================================================================
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from types import TracebackType
@@ -9,6 +10,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
+
+from wrackline.harness.run.verbosity import PROGRESS
 
 PLAIN_EVERY_S = 12.0
 """So often a line that changes is written where nothing can be redrawn, such as a file."""
@@ -25,7 +28,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Progress:
-        if self.console.is_terminal:
+        if self.console.is_terminal and PROGRESS.isEnabledFor(logging.INFO):
             self._live = self.console.status("", spinner="dots")
             self._live.start()
         return self
@@ -38,16 +41,21 @@ class Progress:
             self._live = None
 
     def say(self, line: str) -> None:
+        if not PROGRESS.isEnabledFor(logging.INFO):
+            return
         with self._lock:
             self.console.print(escape(line))
 
     def status(self, line: str, *, of: str = "") -> None:
         """``of``: what the line is about. Where lines cannot be redrawn, the first about something else is
-        written at once, and then one every `PLAIN_EVERY_S`."""
+        written at once, and then one every `PLAIN_EVERY_S`, or all with -v."""
+        if not PROGRESS.isEnabledFor(logging.INFO):
+            return
+        every_s = 0.0 if PROGRESS.isEnabledFor(logging.DEBUG) else PLAIN_EVERY_S
         with self._lock:
             if self._live is not None:
                 self._live.update(escape(line))
-            elif of != self._status_of or time.monotonic() - self._status_at >= PLAIN_EVERY_S:
+            elif of != self._status_of or time.monotonic() - self._status_at >= every_s:
                 self._status_at, self._status_of = time.monotonic(), of
                 self.console.print(escape(line))
 

@@ -52,7 +52,7 @@ def _workload(spec: Sections) -> Iterator[str]:
     if lacks := sorted(workload.needs - system.offers):
         yield (
             f"workload.name {workload.name} needs {' and '.join(lacks)}, which system.kind {system.kind} "
-            "as it is set here lacks; `wrackline plugins` lists other workloads and systems"
+            "as it is set here lacks; `wrackline list parts` lists other workloads and systems"
         )
     for misfit in workload.misfits(topic.partitions):
         yield f"workload.{misfit}"

@@ -132,7 +132,7 @@ class ContractSpec(Strict):
                 if anomaly not in names():
                     near = nearest(anomaly, names()) or ";"
                     raise ValueError(
-                        f"there is no anomaly {anomaly!r}{near} `wrackline anomalies` lists them"
+                        f"there is no anomaly {anomaly!r}{near} `wrackline list anomalies` lists them"
                     )
         return expected
 

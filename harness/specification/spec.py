@@ -81,7 +81,7 @@ def load_mapping(path: Path) -> dict[str, Any]:
             text = file.read(yaml_text.MOST_BYTES + 1).decode()
     except FileNotFoundError as missing:
         raise SpecError(
-            f"{path}: no such file; `wrackline init` writes one, `wrackline examples` lists others"
+            f"{path}: no such file; `wrackline init` writes one, `wrackline list specs` lists others"
         ) from missing
     except (OSError, UnicodeDecodeError) as wrong:
         raise SpecError(f"{path}: cannot be read: {wrong}") from wrong

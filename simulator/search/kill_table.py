@@ -21,6 +21,7 @@ from wrackline.pages import rendered
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided import SCHEDULES
 from wrackline.simulator.guided.schedule import Guided, play
+from wrackline.simulator.output.progress import progress
 from wrackline.simulator.search.first_violation import Search, search
 
 SAFE_PROFILES = ("kip966", "kraft35", "kip101")
@@ -264,6 +265,10 @@ def html(table: KillTable) -> str:
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Put every known defect back and report which oracle catches it, and how soon.
 
+    \b
+      wrackline simulate kill-table --defect trunc_hw
+      wrackline simulate kill-table --guided-only --html table.html
+
     Exit codes: 0 when every schedule distinguishes its defect from the rule and the safe profiles are clean,
     else 1.
     """
@@ -277,7 +282,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         budget,
         random=not options["guided_only"],
         seed=options["seed"],
-        progress=lambda line: click.echo(line, err=True),
+        progress=progress,
     )
     click.echo(text(table))
     if options["json_file"] is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from wrackline.simulator.output.progress import progress as say
 from wrackline.simulator.stories import by_chance
 from wrackline.simulator.stories.page import NOTHING, HostsFileError, hosts_of, outcome, page, row_of
 from wrackline.simulator.stories.story import ERAS, Story, ends_as_told, tell
@@ -86,6 +87,10 @@ def eras(
 ) -> None:
     """Tell Kafka's own stories under the rules of each era, and print how they end.
 
+    \b
+      wrackline simulate eras
+      wrackline simulate eras --story split --log
+
     Exit codes: 0 when each ends as it is told, 1 when one does not.
     """
     known = {story.name: story for story in STORIES}
@@ -139,7 +144,7 @@ def _search(stories: Sequence[Story], seeds: int) -> None:
 
         def progress(seed: int, name: str = name) -> None:
             if (seed + 1) % 100 == 0:
-                click.echo(f"{name}: {seed + 1} of {seeds} seeds", err=True)
+                say(f"{name}: {seed + 1} of {seeds} seeds")
 
         sought[name] = by_chance.seek(surroundings, seeds, progress)
     click.echo(by_chance.table([story.name for story in stories], sought))

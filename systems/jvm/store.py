@@ -81,7 +81,8 @@ class Release:
         for jar in self.jars:
             if not jar.is_file() or _sha256(jar) != self.sha256[jar.name]:
                 again = (
-                    f"`wrackline kafka remove {self.version}`, then `wrackline kafka install {self.version}`"
+                    f"`wrackline get kafka --remove {self.version}`, then `wrackline get kafka "
+                    f"{self.version}`"
                     if self.program == "Kafka"
                     else f"remove {self.folder}, and the next run brings it again"
                 )

@@ -72,7 +72,7 @@ def _resolved(
     say: Callable[[str], None],
 ) -> tuple[dict[str, Path], str]:
     """Jars by name, and where they came from. Raises MavenFailed."""
-    otherwise = f"or give the release itself: wrackline kafka install kafka_2.13-{version}.tgz"
+    otherwise = f"or give the release itself: wrackline get kafka kafka_2.13-{version}.tgz"
     jars = resolve(scratch, wanted, first=repositories, otherwise=otherwise, progress=say)
     return {jar.name: jar for jar in jars}, ", ".join(repositories) or "Maven"
 

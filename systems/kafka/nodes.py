@@ -51,8 +51,7 @@ class KafkaNodes(JvmNodes):
         found = self._store.find(version)
         if found is None:
             raise DeployError(
-                f"Kafka {version} is not installed on this machine: `wrackline kafka install {version}` "
-                "does it"
+                f"Kafka {version} is not installed on this machine: `wrackline get kafka {version}` does it"
             )
         return found
 

@@ -51,7 +51,7 @@ class KafkaSpec(SystemSpec):
     kind: Literal["apache-kafka"] = "apache-kafka"
     """What is deployed: Apache Kafka, with ZooKeeper up to 2.8 and in KRaft mode from 3.7 on."""
     version: Annotated[str, AfterValidator(_known)] = NEWEST
-    """Which version; a run that needs it installs it (`wrackline kafka`)."""
+    """Which version; a run that needs it installs it (`wrackline get kafka`)."""
     features: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """Levels of features that the new cluster is given, by name; the version's own where nothing is said."""
     config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(
@@ -112,7 +112,7 @@ class KafkaSpec(SystemSpec):
         if on_zookeeper(self.version) and not on_zookeeper(version):
             return f"it has no ZooKeeper, {self.version} has; go up to 2.8"
         if Store().find(version) is None:
-            return f"it is not on this machine: `wrackline kafka install {version}`"
+            return f"it is not on this machine: `wrackline get kafka {version}`"
         return None
 
     def without_levels(self) -> str | None:

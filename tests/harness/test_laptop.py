@@ -114,7 +114,7 @@ def test_a_run_without_root(home: Path) -> None:
 
 @pytest.mark.nightly
 def test_apache_kafka_without_root(home: Path) -> None:
-    """Its jars are root's, as `wrackline kafka install` leaves them."""
+    """Its jars are root's, as `wrackline get kafka` leaves them."""
     kafka = {
         "name": "laptop-kafka",
         "fleet": {"kind": "process", "brokers": 3, "controllers": 1, "combined": True},

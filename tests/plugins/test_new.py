@@ -84,7 +84,7 @@ def test_the_skeletons_fit_the_linter(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("fault", "kill"), "there is a fault 'kill' already (`wrackline plugins` lists all); take another"),
+        (("fault", "kill"), "there is a fault 'kill' already (`wrackline list parts` lists all); take"),
         (("fault", "My Fault"), "'My Fault' is no name for a fault: at most 40 of a-z, 0-9 and -, such as"),
         (("fault", "there"), "wrackline-there exists, and is left as it is; take another name"),
         (("vault", "x"), "'vault' is not one of 'fault', 'workload', 'check', 'system', 'fleet'"),

@@ -81,7 +81,7 @@ def test_the_keys_of_a_part_from_elsewhere_are_known(site: Path, fault: str, lin
         parse("{name: x, nemesis: {random: {faults: [" + fault + "]}}}", "x.yaml")
     [mistake] = refused.value.mistakes
     assert mistake.startswith(f"x.yaml: nemesis.random.{line}")
-    assert "did you mean" not in line or mistake.endswith("; `wrackline plugins` lists all")
+    assert "did you mean" not in line or mistake.endswith("; `wrackline list parts` lists all")
 
 
 def test_a_broken_part_is_listed_and_fails_only_who_names_it(
@@ -126,7 +126,7 @@ def test_two_parts_of_one_name_are_refused(site: Path, capsys: pytest.CaptureFix
 def test_a_name_that_there_is_not_says_what_there_is() -> None:
     with pytest.raises(
         PluginError,
-        match=r"no fleet 'vm'; there are inventory, libvirt, netns, none, process, qemu; `wrackline plugins`",
+        match=r"no fleet 'vm'; there are inventory, libvirt, netns, none, process, qemu; `wrackline list",
     ):
         load(Group.FLEETS, "vm")
 

@@ -44,7 +44,7 @@ def storage_settings(addresses: Iterable[str], environment: Mapping[str, str] = 
     jars = installed_jars()
     if jars is None:
         raise SparkUnavailable(
-            "Spark cannot read from S3 as it comes: `wrackline spark install` gets the jars for that, once"
+            "Spark cannot read from S3 as it comes: `wrackline get spark` gets the jars for that, once"
         )
     chosen["spark.jars"] = ",".join(map(str, jars))
     chosen["spark.hadoop.fs.s3.impl"] = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -80,7 +80,7 @@ def _sources_of(package: str) -> Iterator[tuple[Path, str]]:
     spec = find_spec(package)
     if spec is None:
         raise SparkUnavailable(
-            f"the package {package} of a check is nowhere; `wrackline plugins` says whose it is"
+            f"the package {package} of a check is nowhere; `wrackline list parts` says whose it is"
         )
     if not spec.submodule_search_locations:
         yield Path(str(spec.origin)), f"{package}.py"

@@ -189,5 +189,5 @@ if (wanted && location.protocol.startsWith("http")) {
     return answer.arrayBuffer();
   }).then((content) => open(name, content)).catch(failed(name));
 } else if (wanted) {
-  tell(`Choose ${decodeURIComponent(wanted)} (from the folder of this site): a page that was opened as a file may not read others by itself. With \`wrackline serve\` it is read at once.`);
+  tell(`Choose ${decodeURIComponent(wanted)} (from the folder of this site): a page that was opened as a file may not read others by itself. With \`wrackline site serve\` it is read at once.`);
 }

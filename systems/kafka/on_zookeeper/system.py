@@ -117,7 +117,7 @@ class KafkaOnZooKeeper(KafkaNodes):
     def _release_of(self, node: Node) -> Release:
         if not node.is_zookeeper:
             return self._kafka(self._version_of(node))
-        mend = f"`wrackline kafka install {self.version}` does it"
+        mend = f"`wrackline get kafka {self.version}` does it"
         return servers.installed(self._store.zookeeper, mend)
 
     def _format(self, node: Node) -> None:

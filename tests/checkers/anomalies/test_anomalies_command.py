@@ -1,4 +1,4 @@
-"""``wrackline anomalies``: what is listed is what is looked for."""
+"""``wrackline list anomalies``: what is listed is what is looked for."""
 
 from __future__ import annotations
 

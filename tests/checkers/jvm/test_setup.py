@@ -21,7 +21,7 @@ from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import EMPTY, Model, calls_of, events_in_order
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, find_classpath, jvm_home
 from wrackline.checkers.jvm.install import install, wanted
-from wrackline.harness.cli.jvm import install_command
+from wrackline.harness.cli.jvm import jvm_command
 from wrackline.maven import Artifact, pom, repository_url
 
 
@@ -103,7 +103,7 @@ def test_what_maven_cannot_do_is_one_line(
 def test_a_repository_is_a_url_or_a_folder(tmp_path: Path) -> None:
     assert repository_url("https://nexus.example.org/maven") == "https://nexus.example.org/maven"
     assert repository_url(str(tmp_path)) == f"file://{tmp_path}"
-    found = CliRunner().invoke(install_command, ["--repository", "nexus"])
+    found = CliRunner().invoke(jvm_command, ["--repository", "nexus"])
     assert (found.exit_code, "'nexus' is neither a URL" in found.output) == (2, True)
 
 

@@ -1,4 +1,4 @@
-"""``wrackline faults`` says of every fault what it needs and where it works."""
+"""``wrackline list faults`` says of every fault what it needs and where it works."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import click
 import orjson
 import pytest
 
@@ -20,8 +19,7 @@ import wrackline.checkers.analysis
 from wrackline.checkers.engine.spark import masters, session
 from wrackline.checkers.engine.spark.masters import SparkUnavailable
 from wrackline.checkers.inputs.runs import AnalysisError
-from wrackline.harness.cli.main import COMMANDS, main
-from wrackline.harness.cli.main import wrackline as command_line
+from wrackline.harness.cli.main import main
 from wrackline.history import Recorder, read_info
 from wrackline.history.model import Event, Record, RunInfo, TopicInfo, Type
 
@@ -315,14 +313,3 @@ def test_a_command_is_imported_when_it_is_called() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert said.stdout == "set()\n"
-
-
-def test_every_command_that_is_listed_is_there() -> None:
-    context = click.Context(command_line)
-    for name, (_, words) in COMMANDS.items():
-        command = command_line.get_command(context, name)
-        assert command is not None
-        assert command.name == name
-        assert command.help
-        assert name in command_line.get_help(context)
-        assert words

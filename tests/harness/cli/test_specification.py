@@ -30,13 +30,6 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return int(ended.value.code or 0), told.out, told.err
 
 
-@pytest.mark.parametrize("command", ["init", "examples", "validate", "schema"])
-def test_help_teaches_with_an_example(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    code, out, _ = call(capsys, command, "--help")
-    assert code == 0
-    assert re.search(rf"^ +wrackline {command} ", out.partition("\n\n")[2], re.M)
-
-
 # --- validate ---------------------------------------------------------------------------------------------
 
 
@@ -125,7 +118,7 @@ def test_settings_and_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str
         capsys, "validate", str(tmp_path / "no.yaml"), str(file), "--set", "workload.duration_s=3m"
     )
     assert code == 2
-    others = "`wrackline init` writes one, `wrackline examples` lists others"
+    others = "`wrackline init` writes one, `wrackline list specs` lists others"
     assert err == f"{tmp_path}/no.yaml: no such file; {others}\n"
 
 
@@ -187,7 +180,7 @@ def test_every_key_of_the_specification_is_in_it() -> None:
 
 
 def test_examples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "examples")
+    code, out, _ = call(capsys, "list", "specs")
     listed = dict(line.split(maxsplit=1) for line in out.splitlines())
     assert code == 0
     assert set(listed) == {
@@ -200,13 +193,13 @@ def test_examples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str]
 
 def test_an_example_is_printed_as_it_is_or_copied(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text = (SUITES / "defects" / "trunc-hw.yaml").read_text()
-    assert call(capsys, "examples", "trunc-hw") == (0, text, "")
-    assert call(capsys, "examples", "defects/trunc-hw") == (0, text, "")
+    assert call(capsys, "list", "specs", "trunc-hw") == (0, text, "")
+    assert call(capsys, "list", "specs", "defects/trunc-hw") == (0, text, "")
     copy = tmp_path / "mine.yaml"
     for target, made in ((copy, copy), (tmp_path, tmp_path / "trunc-hw.yaml")):
-        assert call(capsys, "examples", "trunc-hw", "-o", str(target))[0] == 0
+        assert call(capsys, "list", "specs", "trunc-hw", "-o", str(target))[0] == 0
         assert made.read_text() == text
-        code, out, err = call(capsys, "examples", "register", "-o", str(made))
+        code, out, err = call(capsys, "list", "specs", "register", "-o", str(made))
         assert (code, out) == (2, "")
         assert f"{made} exists, and is left as it is" in err
         assert made.read_text() == text
@@ -217,17 +210,17 @@ def test_an_example_is_printed_as_it_is_or_copied(capsys: pytest.CaptureFixture[
     [
         (
             ["registr"],
-            "there is no example 'registr'; did you mean 'register'? `wrackline examples` lists them",
+            "there is no example 'registr'; did you mean 'register'? `wrackline list specs` lists them",
         ),
         (["trunk-hw"], "did you mean 'trunc-hw'?"),
-        (["zzz"], "there is no example 'zzz'; `wrackline examples` lists them"),
-        (["-o", "x.yaml"], "--output needs the NAME of the example to copy"),
+        (["zzz"], "there is no example 'zzz'; `wrackline list specs` lists them"),
+        (["-o", "x.yaml"], "--out needs the NAME of the specification to copy"),
     ],
 )
 def test_an_example_that_is_none_is_one_line(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
-    code, out, err = call(capsys, "examples", *arguments)
+    code, out, err = call(capsys, "list", "specs", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
 
@@ -236,7 +229,7 @@ def test_an_example_that_is_none_is_one_line(
 
 
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = call(capsys, "schema")
+    code, out, err = call(capsys, "list", "specs", "--schema")
     assert (code, err) == (0, "")
     assert orjson.loads(out) == schema()
 
@@ -289,6 +282,7 @@ from wrackline.harness.cli.main import wrackline
 def said(*arguments):
     return CliRunner().invoke(wrackline, arguments, standalone_mode=False, catch_exceptions=False).output
 
-commands = [said("examples"), said("init", "first.yaml"), said("validate", "first.yaml"), said("schema")]
+commands = [said("list", "specs"), said("init", "first.yaml"), said("validate", "first.yaml")]
+commands += [said("list", "specs", "--schema")]
 print(json.dumps({"modules": [harness.__file__, broker.__file__], "commands": commands}))
 """

@@ -141,7 +141,7 @@ def test_a_page_opened_as_a_file_says_which_file_to_choose(chromium: Browser, si
     chromium.show(site / "history.html", 1280)
     chromium.ask("Page.navigate", url=f"{(site / 'history.html').as_uri()}?run=../r/history.parquet")
     until(chromium, "document.getElementById('told')?.textContent.includes('../r/history.parquet')")
-    assert "wrackline serve" in chromium.value("document.getElementById('told').textContent")
+    assert "wrackline site serve" in chromium.value("document.getElementById('told').textContent")
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ MISTAKES = [
     (
         "name: x\nfleet: {kind: ec2}",
         "x.yaml: fleet.kind: there is no 'ec2'; known here: inventory, libvirt, netns, none, process, qemu; "
-        "`wrackline plugins` lists all",
+        "`wrackline list parts` lists all",
     ),
     (
         "name: x\nfleet: {subnet: 10.0.0.0/30}",
@@ -104,7 +104,7 @@ MISTAKES = [
     (
         "name: x\ncontract: {expected: [lostwrite]}",
         "x.yaml: contract.expected: there is no anomaly 'lostwrite'; did you mean 'lost-write'? "
-        "`wrackline anomalies` lists them",
+        "`wrackline list anomalies` lists them",
     ),
     (
         "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 1, fault: kill, target: leader(nolog-9)}]}",

@@ -36,7 +36,7 @@ MISTAKES = [
     (
         "name: x\nfleet: {zookeeper: 1}\nsystem: {profile: zk08}\nworkload: {idempotence: true}",
         "x.yaml: workload.name log needs idempotence, which system.kind wrackline as it is set here lacks; "
-        "`wrackline plugins` lists other workloads and systems",
+        "`wrackline list parts` lists other workloads and systems",
     ),
     (
         "name: x\nfleet: {zookeeper: 1}\nsystem: {profile: zk08}\nnemesis: {guided: fast-fail-over}",

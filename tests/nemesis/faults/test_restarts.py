@@ -227,6 +227,6 @@ def test_an_upgrade_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, t
     assert "it has no ZooKeeper, 1.1.1 has" in str(to.refusal(NetnsSpec(zookeeper=1), on_zookeeper))
     assert "system.version must be older, not 4.4.0" in str(to.refusal(fleet, KafkaSpec(version="4.4.0")))
     monkeypatch.setenv("WRACKLINE_KAFKA_DIR", str(tmp_path))
-    assert "`wrackline kafka install 4.4.0`" in str(to.refusal(fleet, KafkaSpec(version="4.1.1")))
+    assert "`wrackline get kafka 4.4.0`" in str(to.refusal(fleet, KafkaSpec(version="4.1.1")))
     newest = RollingUpgradeSpec(fault="rolling-upgrade", to="newest")
     assert "is no version of Apache Kafka" in str(newest.refusal(fleet, KafkaSpec(version="4.1.1")))

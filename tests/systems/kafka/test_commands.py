@@ -152,7 +152,7 @@ def test_trouble_names_host_command_and_way_out(
 
 def test_a_version_that_is_not_there_is_one_line(fleet: Listening, tmp_path: Path) -> None:
     with pytest.raises(
-        DeployError, match=r"Kafka 4.4.0 is not installed on this machine: `wrackline kafka inst"
+        DeployError, match=r"Kafka 4.4.0 is not installed on this machine: `wrackline get kafka 4.4.0`"
     ):
         system_on(fleet, Store(tmp_path)).install()
 

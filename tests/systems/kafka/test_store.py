@@ -13,7 +13,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from wrackline.harness.cli.kafka import kafka
+from wrackline.harness.cli.kafka import kafka_command
 from wrackline.systems.base import About, DeployError, Refusal
 from wrackline.systems.jvm.store import VARIABLE, Release, Store
 from wrackline.systems.kafka.install import install, version_of
@@ -68,7 +68,7 @@ def test_a_jar_that_was_changed_is_noticed(store: Store) -> None:
     release.verify()
     (release.folder / "libs" / "b.jar").write_text("something else")
     with pytest.raises(
-        DeployError, match=r"libs/b.jar is not what was installed: `wrackline kafka remove 4.4.0`"
+        DeployError, match=r"libs/b.jar is not what was installed: `wrackline get kafka --remove 4.4.0`"
     ):
         release.verify()
 
@@ -109,7 +109,7 @@ def test_without_a_repository_there_is_one_line_and_nothing_half_made(
     assert str(wrong.value).startswith(
         "Kafka 4.4.0 cannot be installed: Maven could not get org.apache.kafka:kafka_2.13:pom:4.4.0 from "
         "central (https://repo.maven.apache.org/maven2): Unknown host repo.maven.apache.org; check the "
-        "network, name a mirror (--repository), or give the release itself: wrackline kafka install "
+        "network, name a mirror (--repository), or give the release itself: wrackline get kafka "
         "kafka_2.13-4.4.0.tgz (log: "
     )
     assert "\n" not in str(wrong.value)
@@ -184,16 +184,18 @@ def test_what_a_version_does_not_know_is_refused(store: Store) -> None:
 
 def test_the_commands(store: Store) -> None:
     def said(*arguments: str, code: int = 0) -> str:
-        done = CliRunner().invoke(kafka, arguments, standalone_mode=True)
+        done = CliRunner().invoke(kafka_command, arguments, standalone_mode=True)
         assert done.exit_code == code, done.output
         return done.output
 
-    assert "none in" in said("list")
+    assert "none in" in said("--list")
     installed(store)
-    assert "4.4.0" in said("install", "4.4.0")
-    assert "from a test; java 17" in said("list", "--verify")
-    assert said("remove", "4.4.0") == "Kafka 4.4.0 is removed\n"
-    assert "Kafka 4.4.0 is not installed" in said("remove", "4.4.0", code=2)
-    assert "'4.4' is no version of Apache Kafka" in said("install", "4.4", code=2)
-    assert "'nexus' is neither a URL" in said("install", "--repository", "nexus", code=2)
-    assert "kafka_2.13-4.4.0.tgz" in said("install", "--help")
+    assert "4.4.0" in said("4.4.0")
+    assert "from a test; java 17" in said("--list", "--verify")
+    assert said("--remove", "4.4.0") == "Kafka 4.4.0 is removed\n"
+    assert "Kafka 4.4.0 is not installed" in said("--remove", "4.4.0", code=2)
+    assert "'4.4' is no version of Apache Kafka" in said("4.4", code=2)
+    assert "'nexus' is neither a URL" in said("--repository", "nexus", code=2)
+    assert "kafka_2.13-4.4.0.tgz" in said("--help")
+    for wrong in (["--remove"], ["--list", "4.4.0"], ["--verify"], ["--list", "--remove"]):
+        said(*wrong, code=2)

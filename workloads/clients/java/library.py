@@ -54,8 +54,8 @@ class Java:
                 found = ClientStore().find(self._version)
                 if found is None:
                     raise Unavailable(
-                        f"kafka-clients {self._version} is not installed on this machine: `wrackline kafka "
-                        f"install --client {self._version}` does it"
+                        f"kafka-clients {self._version} is not installed on this machine: "
+                        f"`wrackline get kafka --client {self._version}` does it"
                     )
                 _loaded[self._version] = Kafka(self._version, found.jars)
             return _loaded[self._version]

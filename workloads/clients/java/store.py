@@ -47,8 +47,8 @@ class Installed:
         for jar in self.jars:
             if not jar.is_file() or _sha256(jar) != self.sha256[jar.name]:
                 raise Unavailable(
-                    f"{jar} is not what was installed: `wrackline kafka remove --client {self.version}`, "
-                    "then run again"
+                    f"{jar} is not what was installed: "
+                    f"`wrackline get kafka --remove --client {self.version}`, then run again"
                 )
 
 

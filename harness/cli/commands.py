@@ -1,0 +1,209 @@
+"""The commands of ``wrackline``: where each is, and what ``--help`` says of it, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_HERE = "wrackline.harness.cli"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command, or a group of commands."""
+
+    words: str
+    """One line of the list of commands."""
+    at: str = ""
+    """MODULE:NAME of the command. Empty for a group, which has ``below``."""
+    below: Mapping[str, Entry] = field(default_factory=dict)
+    examples: str = ""
+    """Of a group: what its help shows."""
+
+
+HEADINGS: Mapping[str, Mapping[str, Entry]] = {
+    "Start": {
+        "doctor": Entry("Check what this machine can do, and say how to mend it.", f"{_HERE}.doctor:doctor"),
+        "demo": Entry(
+            "Make three short runs that show what it is for.", f"{_HERE}.known_answers:demo_command"
+        ),
+        "init": Entry("Write a commented specification.", f"{_HERE}.specification:init_command"),
+        "validate": Entry("Check specifications; make no run.", f"{_HERE}.specification:validate_command"),
+        "plan": Entry("Show what a run would do, and when; make no host.", f"{_HERE}.plan:plan_command"),
+    },
+    "Run": {
+        "run": Entry("Make a run from each specification, and judge it.", f"{_HERE}.runs:run_command"),
+        "suite": Entry(
+            "Make a night of runs: specifications, seeds, versions.", f"{_HERE}.nights:suite_command"
+        ),
+        "bisect": Entry("Find the first version, or commit, that is bad.", f"{_HERE}.bisect:bisect_command"),
+        "replay": Entry("Repeat the faults of a run on other hosts.", f"{_HERE}.replay:replay_command"),
+    },
+    "Look": {
+        "runs": Entry("List runs with their verdicts.", f"{_HERE}.analyze:runs_command"),
+        "report": Entry("Write the report of a run again.", f"{_HERE}.analyze:report_command"),
+        "explain": Entry("Say why a finding is a contradiction.", f"{_HERE}.explain:explain_command"),
+        "compare": Entry("Put two runs, versions or nights side by side.", f"{_HERE}.index:compare_command"),
+        "site": Entry(
+            "Show all runs as a site: nights, trends, incidents.",
+            below={
+                "build": Entry("Write a static site of all runs.", f"{_HERE}.index:index_command"),
+                "serve": Entry("Serve the site live while a night runs.", f"{_HERE}.index:serve_command"),
+            },
+            examples="""\
+wrackline site build                 results/site/index.html
+wrackline site serve                 the same, live""",
+        ),
+    },
+    "Judge": {
+        "analyze": Entry("Judge recorded runs again.", f"{_HERE}.analyze:analyze_command"),
+        "check": Entry(
+            "Check histories of objects or transactions, those of Jepsen too.", f"{_HERE}.check:check_command"
+        ),
+    },
+    "Known answers": {
+        "defects": Entry(
+            "Put historic bugs back, and see each caught.", f"{_HERE}.known_answers:defects_command"
+        ),
+        "stories": Entry(
+            "Run settings that allow loss, outages and operations.", f"{_HERE}.known_answers:stories_command"
+        ),
+        "findings": Entry(
+            "Find bugs of Apache Kafka again, each beside a control.",
+            f"{_HERE}.known_answers:findings_command",
+        ),
+        "eras": Entry(
+            "Tell each story under the rules of each era of Kafka.", f"{_HERE}.known_answers:eras_command"
+        ),
+    },
+    "Simulator": {
+        "simulate": Entry(
+            "Run the cluster in virtual time, with random faults.", "wrackline.simulator.cli:simulate"
+        ),
+    },
+    "Data": {
+        "history": Entry(
+            "Import and export histories; write all runs as tables.",
+            below={
+                "import": Entry(
+                    "Make a run of a history of Jepsen's Kafka test.", f"{_HERE}.jepsen:import_command"
+                ),
+                "export": Entry(
+                    "Write the history of a run as EDN or JSON.", f"{_HERE}.jepsen:export_command"
+                ),
+                "table": Entry(
+                    "Write all runs as tables, for questions in SQL.", f"{_HERE}.dataset:dataset_command"
+                ),
+            },
+            examples="""\
+wrackline history import store/redpanda/latest/history.edn
+wrackline history export last --model list-append
+wrackline history table nights.dataset results""",
+        ),
+        "prune": Entry("Remove all but the history of old runs that passed.", f"{_HERE}.prune:prune_command"),
+    },
+    "Parts": {
+        "list": Entry(
+            "List what there is: faults, anomalies, parts, specifications.",
+            below={
+                "faults": Entry(
+                    "Every fault: what it does, needs, and where it works.", f"{_HERE}.faults:faults_command"
+                ),
+                "anomalies": Entry(
+                    "Every anomaly, and which contracts forbid it.", f"{_HERE}.anomalies:anomalies_command"
+                ),
+                "parts": Entry(
+                    "Systems, fleets, faults, workloads and checks, and where each is from.",
+                    f"{_HERE}.plugins:plugins_command",
+                ),
+                "specs": Entry(
+                    "Specifications that come with it: list, print or copy; the schema.",
+                    f"{_HERE}.specification:specs_command",
+                ),
+            },
+            examples="""\
+wrackline list specs
+wrackline list faults power-cut""",
+        ),
+        "new": Entry("Write a package that adds a part of your own.", f"{_HERE}.plugins:new_command"),
+    },
+    "Machine": {
+        "fleet": Entry("Make, enter, list and remove hosts on this machine.", f"{_HERE}.fleet:fleet"),
+        "get": Entry(
+            "Install Apache Kafka, Spark's jars, Knossos and Elle, images.",
+            below={
+                "kafka": Entry(
+                    "Versions of Apache Kafka: install, list, remove.", f"{_HERE}.kafka:kafka_command"
+                ),
+                "spark": Entry(
+                    "The jars by which Spark reads object storage.", f"{_HERE}.spark:spark_command"
+                ),
+                "jvm": Entry("Knossos and Elle: install, try.", f"{_HERE}.jvm:jvm_command"),
+                "image": Entry(
+                    "What virtual machines boot: build, list, remove.", f"{_HERE}.image:image_command"
+                ),
+            },
+            examples="""\
+wrackline get kafka 4.4.0
+wrackline get kafka --list""",
+        ),
+    },
+}
+"""In the order in which a user meets them."""
+
+FORMER: Mapping[str, str] = {
+    "index": "site build",
+    "serve": "site serve",
+    "dataset": "history table",
+    "export": "history export",
+    "import": "history import",
+    "anomalies": "list anomalies",
+    "examples": "list specs",
+    "faults": "list faults",
+    "plugins": "list parts",
+    "schema": "list specs --schema",
+    "image build": "get image",
+    "image list": "get image --list",
+    "image remove": "get image --remove",
+    "jvm check": "get jvm --check",
+    "jvm install": "get jvm",
+    "kafka install": "get kafka",
+    "kafka list": "get kafka --list",
+    "kafka remove": "get kafka --remove",
+    "spark install": "get spark",
+}
+"""Names that commands had, and what they mean now. They are not listed, and go on."""
+
+MEANT: Mapping[str, str] = {
+    "build": "site build",
+    "clean": "prune",
+    "contracts": "list anomalies",
+    "convert": "history export",
+    "create": "init",
+    "diff": "compare",
+    "download": "get",
+    "example": "list specs",
+    "fuzz": "simulate",
+    "help": "--help",
+    "hosts": "fleet",
+    "install": "get",
+    "judge": "analyze",
+    "known": "defects",
+    "lint": "validate",
+    "ls": "runs",
+    "models": "check --list",
+    "night": "suite",
+    "nights": "suite",
+    "repeat": "replay",
+    "results": "runs",
+    "setup": "doctor",
+    "show": "report",
+    "sim": "simulate",
+    "specs": "list specs",
+    "start": "run",
+    "test": "run",
+    "verify": "validate",
+    "web": "site serve",
+    "why": "explain",
+}
+"""Words of other programs, and the command that does that here."""

@@ -1,0 +1,86 @@
+"""``-v`` and ``-q``: how much a command says beside its answer, for all commands alike.
+
+Progress is said where the logger `PROGRESS` is enabled for INFO, more of it where it is for DEBUG. Answers,
+verdicts and errors are said in any case.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from wrackline.harness.run.verbosity import PROGRESS
+
+_OURS = logging.getLogger("wrackline")
+_SAID = "wrackline.history"
+_KEY = "wrackline.verbosity"
+
+
+class Terminal(logging.StreamHandler[Any]):
+    """Warnings of our own reach the terminal, with -v all that we log; the chatter of libraries does not."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = _OURS.name if _OURS.isEnabledFor(logging.DEBUG) else _SAID
+        return record.name.startswith(said) and super().filter(record) is not False
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """As much is said afterwards as before."""
+    before = [(logger, logger.level) for logger in (_OURS, PROGRESS)]
+    try:
+        yield
+    finally:
+        for logger, level in before:
+            logger.setLevel(level)
+
+
+def progress(line: str, *, err: bool = True) -> None:
+    """A line of progress, on standard error unless the command says another."""
+    if PROGRESS.isEnabledFor(logging.INFO):
+        click.echo(line, err=err)
+
+
+def with_verbosity(command: click.Command) -> click.Command:
+    """The command, and those below it, with ``-v`` and ``-q``. A command that hands words on to another
+    program has neither: they may be meant for that."""
+    if not command.context_settings.get("ignore_unknown_options") and not any(
+        one.name == "verbose" for one in command.params
+    ):
+        command.params += [
+            click.Option(
+                ["-v", "--verbose"],
+                is_flag=True,
+                expose_value=False,
+                callback=_verbose,
+                help="Say more: progress as it comes, the log, tracebacks.",
+            ),
+            click.Option(
+                ["-q", "--quiet"], is_flag=True, expose_value=False, callback=_quiet, help="Say no progress."
+            ),
+        ]
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            with_verbosity(below)
+    return command
+
+
+def _verbose(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    if given:
+        _set(context, "-v", {_OURS: logging.DEBUG, PROGRESS: logging.DEBUG})
+
+
+def _quiet(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    if given:
+        _set(context, "-q", {PROGRESS: logging.WARNING})
+
+
+def _set(context: click.Context, option: str, levels: dict[logging.Logger, int]) -> None:
+    if context.meta.setdefault(_KEY, option) != option:
+        raise click.UsageError("-v and -q exclude each other", context)
+    for logger, level in levels.items():
+        logger.setLevel(level)
