@@ -1,5 +1,5 @@
-"""The tables of the dataset: their columns, and the rows that a run gives. docs/export-to-sql.md is the same for
-readers; a test compares the two.
+"""The tables of the dataset: their columns, and the rows that a run gives. docs/export-to-sql.md is the same
+for readers; a test compares the two.
 
 Every table is partitioned by ``night``, which stands in the folders' names alone.
 """

@@ -1,4 +1,4 @@
-"""Defects without a suite in suites/defects, and why nothing shows there (docs/known-bugs.md says the same)."""
+"""Defects without a suite in suites/defects, and why nothing shows there (as docs/known-bugs.md says)."""
 
 from __future__ import annotations
 
