@@ -86,12 +86,12 @@ def plan(spec: NemesisSpec, seed: int, duration_s: float) -> Plan:
     for number, one in enumerate(spec.schedule):
         if one.at_s + one.duration_s > duration_s:
             raise SpecError(
-                f"nemesis.schedule.{number}: {one.inject.fault} ends at {one.at_s + one.duration_s:g} s, "
+                f"nemesis.schedule[{number}]: {one.inject.fault} ends at {one.at_s + one.duration_s:g} s, "
                 f"but the run lasts {duration_s:g} s; let it last longer or the fault begin earlier"
             )
         if (quiet := _disturbed(spec.quiet, one.at_s, one.at_s + one.duration_s)) is not None:
             raise SpecError(
-                f"nemesis.schedule.{number}: {one.inject.fault} from {one.at_s:g} to "
+                f"nemesis.schedule[{number}]: {one.inject.fault} from {one.at_s:g} to "
                 f"{one.at_s + one.duration_s:g} s would be in force from {quiet.at_s:g} to "
                 f"{quiet.ends_s:g} s, where nemesis.quiet wants no fault; move one of them"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -21,7 +21,8 @@ from wrackline.nemesis.faults.spec import FaultSpec, Strict
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.presets import PRESETS
 from wrackline.plugins.doors import Door
-from wrackline.plugins.fields import JsonSchema, Lax, Seconds, SomeSeconds
+from wrackline.plugins.fields import JsonSchema, Lax, Like, Seconds, SomeSeconds
+from wrackline.plugins.nearest import instead_of
 from wrackline.plugins.registry import Group
 
 
@@ -33,7 +34,9 @@ FAULTS = Door(Group.FAULTS, FaultSpec, "fault")
 AnyFault = Annotated[FaultSpec, FAULTS]
 FAULT: TypeAdapter[FaultSpec] = TypeAdapter(AnyFault)
 Range = Annotated[tuple[SomeSeconds, SomeSeconds], Lax]
-LaneName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,19}$")]
+LaneName = Annotated[
+    str, Like(r"^[a-z][a-z0-9-]{0,19}$", "use a-z, 0-9 and -, a letter first, up to 20 characters")
+]
 ONCE = ("add-broker", "replace-broker")
 """Faults that use a spare host up, and cannot be drawn at random."""
 
@@ -160,6 +163,8 @@ class ByName(Strict):
     of: ClassVar[str]
     """What it is, where a name is refused."""
     known: ClassVar[Collection[str]]
+    listed: ClassVar[str] = ""
+    """Who lists those that are known."""
 
     name: str
 
@@ -179,7 +184,8 @@ class ByName(Strict):
     @classmethod
     def _known(cls, name: str) -> str:
         if name not in cls.known:
-            raise ValueError(f"no {cls.of} {name!r}; there are {', '.join(sorted(cls.known))}")
+            there = instead_of(name, sorted(cls.known), cls.listed, are="there are")
+            raise ValueError(f"no {cls.of} {name!r}{there}")
         return name
 
 
@@ -201,6 +207,7 @@ class GuidedSpec(ByName):
 
     of: ClassVar[str] = "guided schedule"
     known: ClassVar[Collection[str]] = SCHEDULES
+    listed: ClassVar[str] = "docs/nemesis.md lists them"
 
     name: str
     """The schedule's name."""
@@ -262,7 +269,12 @@ def load(given: Any) -> NemesisSpec:
         return NemesisSpec.model_validate(given or {})
     except ValidationError as wrong:
         lines = [
-            f"nemesis.{'.'.join(map(str, mistake['loc']))}: {mistake['msg'].removeprefix('Value error, ')}"
+            f"{_place(mistake['loc'])}: {mistake['msg'].removeprefix('Value error, ')}"
             for mistake in wrong.errors()
         ]
         raise SpecError("\n".join(lines)) from wrong
+
+
+def _place(loc: Iterable[int | str]) -> str:
+    """``nemesis.schedule[0].at_s``"""
+    return "nemesis" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)

@@ -106,6 +106,26 @@ class Duration:
         return int(count) if count == count.to_integral_value() else float(count)
 
 
+@dataclass(frozen=True, slots=True)
+class Like:
+    """Annotation of a text that is written in one way: ``pattern`` for machines, ``words`` for people."""
+
+    pattern: str
+    words: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        return {**handler(core), "pattern": self.pattern}
+
+    def check(self, given: str) -> str:
+        """Raises ValueError."""
+        if re.fullmatch(self.pattern, given) is None:
+            raise ValueError(f"{given!r} cannot be used: {self.words}")
+        return given
+
+
 SECONDS = Duration("seconds", 1_000)
 MILLISECONDS = Duration("milliseconds", 1)
 

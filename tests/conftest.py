@@ -109,7 +109,7 @@ def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests of a process."""
     from wrackline.checkers.engine.spark.session import session  # late: most workers have no use for Spark
 
-    few = {"spark.sql.shuffle.partitions": "2"}  # for the queries of docs/export-to-sql.md; the judge asks none
+    few = {"spark.sql.shuffle.partitions": "2"}  # for queries of docs/export-to-sql.md; the judge asks none
     with session("local[2]", memory="1g", brief=True, properties=few) as spark:
         yield spark
 

@@ -50,8 +50,8 @@ def _specification(whole: Schema) -> str:
         "# Specification",
         "",
         "Every key of a specification, as `wrackline list specs --schema` has them: this page is made "
-        "from it. What the keys are for: [A specification](../specification.md), [Workloads](../workloads.md), "
-        "[Faults](../faults.md).",
+        "from it. What the keys are for: [A specification](../specification.md), "
+        "[Workloads](../workloads.md), [Faults](../faults.md).",
         "",
         *_table(_keys(whole, whole, without=(*SECTIONS, *PARTS))),
     ]

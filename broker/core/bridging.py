@@ -1,5 +1,5 @@
-"""A broker on its way from ZooKeeper to a controller (KIP-866; docs/rolling-upgrades.md): one process, one data
-directory, two cores one after the other.
+"""A broker on its way from ZooKeeper to a controller (KIP-866; docs/rolling-upgrades.md): one process, one
+data directory, two cores one after the other.
 
 As long as ZooKeeper is in charge this is a broker of profile zk08-kip101. When the cluster's level says that
 a controller takes over, it gives up every role, and the core of the later profile begins on its logs as it

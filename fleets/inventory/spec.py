@@ -17,13 +17,15 @@ from wrackline.fleets.inventory.power import PowerSpec
 from wrackline.fleets.inventory.prepare import Wishes
 from wrackline.fleets.inventory.read import Inventory, InventoryError, Login, login, read
 from wrackline.fleets.spec import FleetSpec
-from wrackline.plugins.fields import Lax
+from wrackline.plugins.fields import Lax, Like
 
 BROKERS, CONTROLLERS, ZOOKEEPER = "brokers", "controllers", "zookeeper"
 GROUPS = (BROKERS, CONTROLLERS, ZOOKEEPER)
 """Groups of the inventory that say which hosts are which."""
 _PLAIN = re.compile(r"/[A-Za-z0-9_./+-]*")
-PlainPath = Annotated[str, Field(pattern=_PLAIN.pattern.join(("^", "$")))]
+PlainPath = Annotated[
+    str, Like(_PLAIN.pattern.join(("^", "$")), "give a whole path, /..., of letters, digits and _ . / + -")
+]
 
 
 class InventorySpec(FleetSpec):

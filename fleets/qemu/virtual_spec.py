@@ -11,9 +11,9 @@ from wrackline.fleets.local.subnet import Subnet
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.fleets.qemu.virtual_fleet import BOOT_S, SLOWNESS
 from wrackline.fleets.spec import FleetSpec, HostNeeds
-from wrackline.plugins.fields import SECONDS, Lax
+from wrackline.plugins.fields import SECONDS, Lax, Like
 
-PackageName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
+PackageName = Annotated[str, Like(r"^[a-z0-9][a-z0-9+.-]+$", "give the name of a Debian package")]
 
 
 class VirtualSpec(FleetSpec):

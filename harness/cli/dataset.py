@@ -21,7 +21,7 @@ def dataset_command(dataset: str, places: tuple[str, ...], results: Path) -> int
 
     RUNS are folders with nights or runs in them (by default that of --results). DATASET and RUNS may be
     addresses: s3a://bucket/..., hdfs://host:8020/... A night that is there already is written anew, so the
-    command can be called after each night with all of them. docs/export-to-sql.md has the columns and queries.
+    command can be called after each night with all of them. docs/export-to-sql.md has columns and queries.
 
     \b
       wrackline history table nights.dataset results

@@ -11,9 +11,9 @@ import orjson
 
 from wrackline.harness.cli.options import output_option
 from wrackline.harness.extend.faults import Known, fleets_with_hosts, known_faults
-from wrackline.harness.specification.errors import nearest
 from wrackline.nemesis.presets import PRESETS
 from wrackline.nemesis.targets.words import HELP, HELP_CLIENTS
+from wrackline.plugins.nearest import nearest
 
 _WIDTH = 110
 

@@ -107,8 +107,8 @@ def import_command(
       wrackline analyze last
 
     The history does not say how its producers were set up, so the options do. Faults of an imported history
-    are not proved, so a clean one is `inconclusive` and says so. docs/jepsen-histories.md says what becomes of
-    each operation.
+    are not proved, so a clean one is `inconclusive` and says so. docs/jepsen-histories.md says what becomes
+    of each operation.
     """
     if min_isr > replication_factor:
         raise click.UsageError(f"--min-isr {min_isr} is more than --replication-factor {replication_factor}")

@@ -13,10 +13,10 @@ import yaml
 
 from wrackline.harness.cli.options import fleet_option, seed_option, set_option, with_fleet
 from wrackline.harness.specification.check import load_checked
-from wrackline.harness.specification.errors import nearest
 from wrackline.harness.specification.schema import schema
 from wrackline.harness.specification.spec import SpecError
 from wrackline.harness.specification.suites import suites_dir
+from wrackline.plugins.nearest import nearest
 
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME = 40

@@ -25,6 +25,7 @@ from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.harness.specification.suites import suites_dir
+from wrackline.plugins.nearest import instead_of
 
 _SHOWN_REASONS = 4
 ALLOWED: Mapping[str, str] = {
@@ -146,7 +147,8 @@ def cases(names: Iterable[str] = ()) -> list[Case]:
     wanted = list(dict.fromkeys(names)) or list(files)
     for name in wanted:
         if name not in files:
-            raise SpecError(f"no defect suite {name!r}; there are {', '.join(files) or 'none'}")
+            there = instead_of(name, files, "`wrackline list specs` lists them", are="there are")
+            raise SpecError(f"no defect suite {name!r}{there}")
     found = [Case(files[name], load_checked(files[name])) for name in wanted]
     for case in found:
         if not case.spec.system.configured().defects or not (case.spec.contract.expected or case.unmet):

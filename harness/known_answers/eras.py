@@ -23,6 +23,7 @@ from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import ask_clients, ask_system
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.harness.specification.suites import suites_dir
+from wrackline.plugins.nearest import instead_of
 
 FIRST = "zk08"
 """The profile that is harmed."""
@@ -133,7 +134,8 @@ def arms(names: Iterable[str] = (), profiles: Iterable[str] = ()) -> list[Arm]:
     wanted = list(dict.fromkeys(names)) or list(STORIES)
     for name in wanted:
         if name not in STORIES:
-            raise SpecError(f"no story {name!r}; there are {', '.join(STORIES)}")
+            there = instead_of(name, STORIES, "--list shows them", are="there are")
+            raise SpecError(f"no story {name!r}{there}")
     chosen = set(profiles) or set(PROFILES)
     return [
         Arm(name, profile, load(suite_of(name), settings=settings(name, profile)))

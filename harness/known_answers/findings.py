@@ -24,6 +24,7 @@ from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.harness.specification.suites import suites_dir
+from wrackline.plugins.nearest import instead_of
 
 CONTROL = "-control"
 _LATE = "{}: a late EndTxn of librdkafka ends the producer's next transaction"
@@ -160,7 +161,8 @@ def known_in(folder: str, catalogue: Mapping[str, Known], names: Iterable[str], 
     wanted = list(dict.fromkeys(names)) or list(catalogue)
     for name in wanted:
         if name not in catalogue:
-            raise SpecError(f"no {what} {name!r}; there are {', '.join(catalogue)}")
+            there = instead_of(name, catalogue, "--list shows them", are="there are")
+            raise SpecError(f"no {what} {name!r}{there}")
     files = suites_dir() / folder
     found = []
     for name in wanted:

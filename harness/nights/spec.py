@@ -30,7 +30,7 @@ from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.spec import Spec, SpecError, load_mapping
 from wrackline.harness.specification.suites import find
-from wrackline.plugins.fields import SECONDS, Lax, Strict
+from wrackline.plugins.fields import SECONDS, Lax, Like, Strict
 
 Settings = dict[str, Any]
 """A setting of the specification by its path (``workload.rate``) -> its value."""
@@ -75,10 +75,15 @@ class Shrinking(Strict):
     """So often a smaller specification is run before it counts as one that does not show it."""
 
 
+NightName = Annotated[
+    str, Like(r"^[a-z0-9][a-z0-9._-]{0,39}$", "use a-z, 0-9, '.', '_' and -, up to 40 characters")
+]
+
+
 class Night(Strict):
     """A whole night."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$")]
+    name: NightName
     """Nights of the same name know of each other: what failed lately is run first."""
     budget: Annotated[float, Field(gt=0), SECONDS] = 8 * 3600.0
     """No run begins after this time."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from wrackline.plugins.doors import Door
+from wrackline.plugins.nearest import instead_of
 from wrackline.plugins.registry import LISTS_ALL
 
 _SHOWN_KEYS = 24
@@ -61,12 +63,6 @@ _BRANCHES = ("str", "int", "float", "bool")
 _NOT_VALID = "Input should be a valid"
 
 
-def nearest(given: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?``, or nothing."""
-    near = difflib.get_close_matches(given, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
 def _lines(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]) -> Sequence[str]:
     cause = mistake.get("ctx", {}).get("error")
     return cause.args if isinstance(cause, Misfits) else (_line(mistake, model, written),)
@@ -84,9 +80,12 @@ def _line(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str,
             return f"{path}: it needs the key {key}"
         case "union_tag_invalid", {"discriminator": key, "tag": tag, "expected_tags": tags}:
             known = tags.replace("'", "").split(", ")
-            hint = nearest(tag, known) or ";"
-            there = f"there is no {tag!r}{hint} known here: {', '.join(known)}"
-            return f"{path}.{key.strip(_QUOTE)}: {there}; {LISTS_ALL}"
+            guessed = FIRST_GUESSES.get(tag.lower(), "")
+            if guessed.partition(" ")[0].rstrip(",") in known:
+                return f"{path}.{key.strip(_QUOTE)}: there is no {tag!r}; say {guessed}; {LISTS_ALL}"
+            return f"{path}.{key.strip(_QUOTE)}: there is no {tag!r}{instead_of(tag, known, LISTS_ALL)}"
+        case "string_type", _ if mistake["msg"] == _TEXT and isinstance(mistake["input"], int | float | date):
+            return f"{path}: {_as_text(loc, mistake['input'])}"
     message = _in_words_of_yaml(mistake)
     given = mistake.get("input")
     if not path:
@@ -96,6 +95,41 @@ def _line(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str,
 
 
 _QUOTE = "'"
+_TEXT = "Input should be a valid string"
+_RUNS_ALREADY = "external, which tests a cluster that runs already, with its addresses in system.bootstrap"
+_VIRTUAL = "qemu, or libvirt, which make virtual machines"
+_FOLDERS = "process, which needs no root"
+_MACHINES = "inventory, which names machines that there are"
+FIRST_GUESSES = {
+    **dict.fromkeys(("kafka", "apache", "kraft", "zookeeper", "apache_kafka"), "apache-kafka"),
+    **dict.fromkeys(
+        ("redpanda", "confluent", "confluent-cloud", "cp-kafka", "msk", "aiven", "strimzi", "warpstream"),
+        _RUNS_ALREADY,
+    ),
+    **dict.fromkeys(
+        ("automq", "azure", "event-hubs", "bufstream", "running", "k8s", "kubernetes", "helm"),
+        _RUNS_ALREADY,
+    ),
+    **dict.fromkeys(("namespace", "namespaces", "network-namespaces", "linux"), "netns"),
+    **dict.fromkeys(("laptop", "local", "localhost", "docker", "podman", "container", "mac"), _FOLDERS),
+    **dict.fromkeys(("vm", "vms", "kvm", "virtual", "vagrant", "virtualbox"), _VIRTUAL),
+    **dict.fromkeys(("ssh", "hosts", "machines", "servers", "ansible", "aws", "ec2", "gcp"), _MACHINES),
+    **dict.fromkeys(("crash", "sigkill", "kill-9"), "kill"),
+    **dict.fromkeys(("sigstop", "stop", "freeze"), "pause"),
+    **dict.fromkeys(("power", "power-loss", "power-off"), "power-cut"),
+    **dict.fromkeys(("latency", "delay", "packet-loss", "netem"), "packets"),
+    **dict.fromkeys(("clock-skew", "skew", "time"), "clock-jump"),
+}
+"""Names that a newcomer tries first -> the one that there is, as its first word, and what it is."""
+
+
+def _as_text(loc: tuple[int | str, ...], given: int | float | date) -> str:
+    """What to do with a number, a boolean or a date where a text is wanted: YAML takes what is not quoted for
+    one."""
+    shown = str(given).lower() if isinstance(given, bool) else given
+    if loc[-1] == "version":
+        return f"the number {shown} is no version: quote it and give it in full, such as '4.0.0'"
+    return f"input should be a valid string, not {shown}: quote it"
 
 
 def _in_words_of_yaml(mistake: Mapping[str, Any]) -> str:

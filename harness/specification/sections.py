@@ -9,13 +9,13 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from wrackline.fleets.spec import FleetSpec
-from wrackline.harness.specification.errors import nearest
 from wrackline.nemesis.faults.by_command import beyond_commands
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import ClusterFault
 from wrackline.nemesis.spec import NemesisSpec
 from wrackline.plugins.doors import Door
-from wrackline.plugins.fields import MILLISECONDS, SECONDS, JsonSchema, Lax, Strict, in_milliseconds
+from wrackline.plugins.fields import MILLISECONDS, SECONDS, JsonSchema, Lax, Like, Strict, in_milliseconds
+from wrackline.plugins.nearest import nearest
 from wrackline.plugins.registry import Group, PluginError
 from wrackline.systems.spec import SystemSpec
 from wrackline.workloads.log import ClientsSpec, Workload
@@ -31,11 +31,15 @@ def _settings_of(workload: Any) -> Any:
 
 WORKLOAD = Door(Group.WORKLOADS, ClientsSpec, "name", default="log", model_of=_settings_of)
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+Name = Annotated[
+    str, Like(r"^[a-z0-9][a-z0-9-]{0,39}$", "use a-z, 0-9 and -, up to 40 characters, such as my-run")
+]
 Limit = Annotated[float, Field(gt=0)]
 LimitS = Annotated[Limit, SECONDS]
 LimitMs = Annotated[Limit, MILLISECONDS]
-TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
+TopicName = Annotated[
+    str, Like(r"^[a-zA-Z0-9._-]{1,200}$", "use letters, digits, '.', '_' and -, up to 200 characters")
+]
 
 
 class TopicSpec(Strict):

@@ -14,6 +14,7 @@ What is left out has the default written here; `wrackline run` saves the complet
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -78,14 +79,17 @@ def load_mapping(path: Path) -> dict[str, Any]:
     """A file of ours in YAML, as it is written. Raises SpecError."""
     try:
         with find(path).open("rb") as file:
-            text = file.read(yaml_text.MOST_BYTES + 1).decode()
+            content = file.read(yaml_text.MOST_BYTES + 1)
     except FileNotFoundError as missing:
         raise SpecError(
             f"{path}: no such file; `wrackline init` writes one, `wrackline list specs` lists others"
         ) from missing
-    except (OSError, UnicodeDecodeError) as wrong:
-        raise SpecError(f"{path}: cannot be read: {wrong}") from wrong
-    return _mapping(text, str(path))
+    except OSError as wrong:
+        raise SpecError(f"{path}: cannot be read: {wrong.strerror or wrong}") from wrong
+    try:
+        return _mapping(yaml_text.decoded(content), str(path))
+    except yaml_text.NotYaml as wrong:
+        raise SpecError(f"{path}: {wrong}") from wrong
 
 
 def _mapping(text: str, source: str) -> dict[str, Any]:
@@ -93,9 +97,12 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
         raw = yaml_text.read(text)
     except yaml_text.NotYaml as wrong:
         raise SpecError(f"{source}: {wrong}") from wrong
+    if raw is None:
+        raise SpecError(f"{source}: it is empty; `wrackline init` writes a specification to start from")
     if not isinstance(raw, dict):
+        what = "a list" if isinstance(raw, list) else "a single value"
         raise SpecError(
-            f"{source}: a specification is a mapping with at least `name:`, this is {type(raw).__name__}"
+            f"{source}: this is {what}, not keys with values; at least `name: NAME` must be there"
         )
     return raw
 
@@ -125,10 +132,14 @@ def _with_client_version(spec: Spec) -> Spec:
     return spec.model_copy(update={"workload": spec.workload.model_copy(update={"client": client})})
 
 
+_IN_BRACKETS = re.compile(r"\[([0-9]+)\]")
+"""``schedule[0]``, as places are told, is ``schedule.0``."""
+
+
 def apply_setting(raw: dict[str, Any], setting: str) -> None:
     """``workload.rate=500`` into the mapping. Raises SpecError."""
     path, equals, text = setting.partition("=")
-    keys = path.split(".")
+    keys = _IN_BRACKETS.sub(r".\1", path).split(".")
     if not equals or not all(keys):
         raise SpecError(f"--set {setting}: give it as key.path=value, for example --set workload.rate=500")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Hashable
 from typing import Any
@@ -15,6 +16,9 @@ MOST_VALUES = 100_000
 DEEPEST = 50
 
 
+_TAG = r"the tag '\1' is none that a specification takes: take it out, or quote what is text"
+
+
 class NotYaml(ValueError):
     """The text cannot be read. One line: where, what is wrong."""
 
@@ -22,6 +26,18 @@ class NotYaml(ValueError):
 class _Loader(yaml.SafeLoader):
     """Rejects a key that is there twice: YAML's own answer, to take the last one, hides a mistake. Reads
     `1e3` as the number that it is in YAML 1.2, and so in editors; PyYAML alone takes it for text."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, KeyError, AttributeError) as wrong:
+            if not isinstance(node, yaml.ScalarNode):
+                raise
+            kind = node.tag.rpartition(":")[2]
+            raise yaml.MarkedYAMLError(
+                problem=f"{node.value[:40]!r} is read as {kind} and is none: quote it where it is text",
+                problem_mark=node.start_mark,
+            ) from wrong
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -47,11 +63,35 @@ _Loader.add_implicit_resolver(
 )
 
 
+def decoded(content: bytes) -> str:
+    """The text of a file. Raises NotYaml."""
+    if len(content) > MOST_BYTES:
+        raise NotYaml(f"more than {MOST_BYTES:,} bytes: no specification is so long; is this the right file?")
+    if content.startswith(_WIDE):
+        raise NotYaml("the text is UTF-16 or UTF-32: save it as UTF-8")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        line = content.count(b"\n", 0, wrong.start) + 1
+        raise NotYaml(
+            f"line {line}: byte {content[wrong.start]:#04x} is not UTF-8: save it as UTF-8"
+        ) from wrong
+
+
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+
+
 def read(text: str) -> Any:
     """The value that the text stands for. Raises NotYaml."""
     if len(text) > MOST_BYTES:
         raise NotYaml(f"more than {MOST_BYTES:,} bytes: no specification is so long; is this the right file?")
-    loader = _Loader(text)
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as wrong:
+        line = text.count("\n", 0, wrong.position) + 1
+        raise NotYaml(
+            f"line {line}: the character U+{ord(text[wrong.position]):04X} is none of a text: take it out"
+        ) from wrong
     try:
         node = loader.get_single_node()
         if node is None:
@@ -84,7 +124,33 @@ def _check_size(node: yaml.Node, known: dict[int, int], depth: int) -> int:
 
 
 def _line(wrong: yaml.YAMLError) -> str:
-    if isinstance(wrong, yaml.MarkedYAMLError) and wrong.problem_mark is not None:
-        mark = wrong.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: {wrong.problem or 'not YAML'}"
-    return "not YAML: " + " ".join(str(wrong).split())
+    """Where, and what is wrong, in words of ours where the library's do not say how to mend it."""
+    if not isinstance(wrong, yaml.MarkedYAMLError) or wrong.problem_mark is None:
+        return "not YAML: " + " ".join(str(wrong).split())
+    problem = wrong.problem or "not YAML"
+    for pattern, words, begins in _WORDS:
+        if found := re.search(pattern, problem):
+            mark = (wrong.context_mark if begins else None) or wrong.problem_mark
+            return f"line {mark.line + 1}, column {mark.column + 1}: {found.expand(words)}"
+    mark = wrong.problem_mark
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
+
+
+_WORDS = (
+    (r"'\\t' that cannot start", "a tab: YAML is indented with spaces only", False),
+    (r"character '(.)' that cannot start", r"no value begins with '\1': quote it", False),
+    (r"found another document", "a second document begins: one file holds one; take the rest out", False),
+    (r"constructor for the tag '(?:tag:yaml\.org,2002:)?([^']*)'", _TAG, False),
+    (r"undefined alias '(.*)'", r"'*\1' refers to nothing: quote it where it is text", False),
+    (
+        r"mapping values are not allowed",
+        "a second ':' in one line: quote the value, or mend the indent",
+        False,
+    ),
+    (r"expected the node content", "a value is missing, or a bracket is never closed", False),
+    (r"unexpected end of stream", "a quote that begins here is never closed", True),
+    (r"expected ',' or '[\]}]'", "a bracket that begins here is never closed, or lacks a comma", True),
+    (r"could not find expected ':'", "a key without a ':' behind it", True),
+    (r"expected <block end>", "indented unlike the lines above it", False),
+)
+"""Problem of the library's -> what to say, and whether it is said of the place where the thing begins."""

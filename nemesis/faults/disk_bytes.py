@@ -29,13 +29,15 @@ from wrackline.nemesis.faults.steps import (
     Target,
     Trail,
 )
-from wrackline.plugins.fields import SECONDS
+from wrackline.plugins.fields import SECONDS, Like
 
 _CHANGED = re.compile(r"^changed (\d+) (.+)$", re.MULTILINE)
 """What the commands print: so many bytes of a file, by its path below the data disk."""
 _PATTERN = r"^[A-Za-z0-9_.*?/\[\]!-]+$"
 COPIES = f"{OURS}chunks"
-Files = Annotated[str, Field(pattern=_PATTERN)]
+Files = Annotated[
+    str, Like(_PATTERN, "give a path below the data disk; * and ? stand for any characters, without spaces")
+]
 
 
 def _found(target: Target, files: str) -> str:

@@ -19,7 +19,7 @@ from wrackline.nemesis.faults.outputs import last, outputs
 from wrackline.nemesis.faults.power import OURS
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Commands, Proof, Scene, Shell, StartNode, Step, Target, Trail
-from wrackline.plugins.fields import Lax
+from wrackline.plugins.fields import Lax, Like
 
 ANSWER = "finished::clear-cache"
 ANSWER_S = 10
@@ -27,7 +27,7 @@ GONE = "Transport endpoint is not connected"
 _LOST = re.compile(r"^lost (\d+) (.+)$", re.MULTILINE)
 _PATH = r"^/[A-Za-z0-9_./-]+$"
 Kind = Literal["clear-cache", "torn-op", "torn-seq"]
-Path = Annotated[str, Field(pattern=_PATH)]
+Path = Annotated[str, Like(_PATH, "give a whole path, /..., of letters, digits and _ . / -")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from wrackline.nemesis.targets.words import (
 )
 from wrackline.plugins import fields
 from wrackline.plugins.fields import Lax
+from wrackline.plugins.nearest import nearest
 from wrackline.systems.spec import SystemSpec
 
 
@@ -36,9 +37,10 @@ class Strict(fields.Strict):
     def _known_keys(cls, given: Any) -> Any:
         if isinstance(given, dict):
             known = sorted(cls.model_fields)
-            if unknown := [repr(key) for key in given if key not in known]:
-                keys = f"key{'s' if len(unknown) > 1 else ''} {' and '.join(unknown)}"
-                raise ValueError(f"unknown {keys}; known keys: {', '.join(known)}")
+            if strangers := [key for key in given if key not in known]:
+                keys = f"key{'s' if len(strangers) > 1 else ''} {' and '.join(map(repr, strangers))}"
+                hint = nearest(str(strangers[0]), known) or ";"
+                raise ValueError(f"unknown {keys}{hint} known keys: {', '.join(known)}")
         return given
 
 

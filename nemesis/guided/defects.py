@@ -4,8 +4,8 @@
 They are the real-world form of `wrackline.simulator.guided`: where the simulator holds back one message, a
 link is cut. Every one is harmless to a right broker. L leads, F1 is the follower that comes first in replica
 order (so it is elected first), F2 the last. Cuts are between brokers: the controllers and the clients are
-reached all the time, unless a schedule says otherwise. `docs/known-bugs.md` has the table, `suites/defects/` a
-specification for each.
+reached all the time, unless a schedule says otherwise. `docs/known-bugs.md` has the table, `suites/defects/`
+a specification for each.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Guided schedules for the stories of docs/known-bugs.md: one each, whatever elects the leaders, and by whatever
-rule followers truncate. Every one is harmless to a version that is right.
+"""Guided schedules for the stories of docs/known-bugs.md: one each, whatever elects the leaders, and by
+whatever rule followers truncate. Every one is harmless to a version that is right.
 
 L leads, and is the first of the replicas; F is its follower, or F1 and F2 are. The *coordinator* is who ends
 sessions: ZooKeeper, or the controller. A controller must have a host of its own, which no fault here hits.

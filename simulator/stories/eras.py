@@ -73,7 +73,8 @@ def table(found: Sequence[tuple[Story, list[str], bool]]) -> str:
     "--hosts-json",
     "hosts_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Runs on hosts for that page: the table of `wrackline eras --json` (docs/known-bugs.md has another form).",
+    help="Runs on hosts for that page: the table of `wrackline eras --json` "
+    "(docs/known-bugs.md has another form).",
 )
 @click.pass_context
 def eras(

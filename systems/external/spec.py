@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.none.fleet import NoFleet
 from wrackline.plugins.capabilities import EVERYTHING, Capability
-from wrackline.plugins.fields import SECONDS, JsonSchema, Strict
+from wrackline.plugins.fields import SECONDS, JsonSchema, Like, Strict
 from wrackline.systems.base import DeployError, System
 from wrackline.systems.external.access.security import Security
 from wrackline.systems.external.commands.commander import Known
@@ -40,6 +40,11 @@ from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Wait
 NOT_OURS = "its hosts are not ours"
 _ADDRESS = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _SECRET = "must be {env: VARIABLE} or {file: PATH}: a specification is saved with every run of it"
+SafeText = Annotated[str, Like(f"^{SAFE.pattern}$", "use letters, digits and _@%+=:,./- without spaces")]
+HostName = Annotated[
+    str,
+    Like(r"^[a-z][a-z0-9-]*[0-9]+$", "use a-z, 0-9 and -, a letter first and a digit last, such as kafka-1"),
+]
 SomeSeconds = Annotated[float, Field(gt=0, le=600), SECONDS]
 
 
@@ -183,9 +188,9 @@ class HostSpec(Strict):
 
     node: Annotated[int, Field(ge=0)]
     """Its id."""
-    address: Annotated[str, Field(pattern=f"^{SAFE.pattern}$")] | None = None
+    address: SafeText | None = None
     """Stands for {address} in commands; by default what the cluster advertises."""
-    values: dict[str, Annotated[str, Field(pattern=f"^{SAFE.pattern}$")]] = Field(default_factory=dict)
+    values: dict[str, SafeText] = Field(default_factory=dict)
     """Placeholders of your own, such as `instance: i-0abc`. Letters, digits and `_@%+=:,./-`."""
 
     @field_validator("values")
@@ -258,9 +263,7 @@ class ExternalSpec(SystemSpec):
         tuple[Annotated[str, AfterValidator(_address)], ...], Field(min_length=1, strict=False)
     ]
     """Brokers to begin with, as host:port."""
-    hosts: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*[0-9]+$")], HostSpec] = Field(
-        default_factory=dict
-    )
+    hosts: dict[HostName, HostSpec] = Field(default_factory=dict)
     """Every broker by a name that ends in a digit. Nobody listed: they are called n and their id."""
     commands: Annotated[
         dict[str, CommandSpec], AfterValidator(_known_orders), Field(json_schema_extra=_ORDERS)

@@ -71,8 +71,14 @@ def test_nothing_is_imported_before_it_is_named(site: Path) -> None:
     ("fault", "line"),
     [
         ("{fault: smash, force: x}", "faults[0].force: input should be a valid integer, not 'x'"),
-        ("{fault: smash, forse: 1}", "faults[0]: unknown key 'forse'; known keys: fault, force, target"),
-        ("smesh", "faults[0].fault: there is no 'smesh'; did you mean 'smash'? known here: "),
+        (
+            "{fault: smash, forse: 1}",
+            "faults[0]: unknown key 'forse'; did you mean 'force'? known keys: fault, force, target",
+        ),
+        (
+            "smesh",
+            "faults[0].fault: there is no 'smesh'; did you mean 'smash'? `wrackline list parts` lists all",
+        ),
     ],
 )
 def test_the_keys_of_a_part_from_elsewhere_are_known(site: Path, fault: str, line: str) -> None:
@@ -81,7 +87,6 @@ def test_the_keys_of_a_part_from_elsewhere_are_known(site: Path, fault: str, lin
         parse("{name: x, nemesis: {random: {faults: [" + fault + "]}}}", "x.yaml")
     [mistake] = refused.value.mistakes
     assert mistake.startswith(f"x.yaml: nemesis.random.{line}")
-    assert "did you mean" not in line or mistake.endswith("; `wrackline list parts` lists all")
 
 
 def test_a_broken_part_is_listed_and_fails_only_who_names_it(

@@ -63,8 +63,8 @@ nemesis: {guided: nosuch, schedule: [{at_s: 1, duration_s: 2, fault: kil}]}
         "bad.yaml: topic.replication_factor 3 needs as many brokers, fleet.brokers is 2",
         "bad.yaml: nemesis.schedule[0].target leader(lag-0): there is no topic 'lag': the run's is 'log', so "
         "leader(log-0)",
-        "bad.yaml: nemesis.schedule.1: pause ends at 12 s, but the run lasts 10 s; let it last longer or the "
-        "fault begin earlier",
+        "bad.yaml: nemesis.schedule[1]: pause ends at 12 s, but the run lasts 10 s; let it last longer or "
+        "the fault begin earlier",
     ]
     where = [line.removeprefix(f"{worse}: ").partition(": ")[::2] for line in err.splitlines()[3:]]
     assert {place: what[:30] for place, what in where} == {
@@ -74,7 +74,7 @@ nemesis: {guided: nosuch, schedule: [{at_s: 1, duration_s: 2, fault: kil}]}
         "system.config.a": "input should be a valid string",
         "workload.duration_s": "'3 min' is no duration: give a",
         "nemesis.schedule[0].fault": "there is no 'kil'; did you mea",
-        "nemesis.guided": "no guided schedule 'nosuch'; t",
+        "nemesis.guided": "no guided schedule 'nosuch'; d",
     }
     assert len(where) == 7
 

@@ -77,7 +77,7 @@ def test_every_example_of_the_documents_fits_and_can_be_run(where: str, raw: dic
 
 def test_the_documents_have_examples() -> None:
     found = {where for where, _ in DOCUMENTED}
-    assert {"README.md: name, seed, topic, workload, nemesis", "specification.md: nemesis"} <= found
+    assert {"README.md: name, system, fleet, topic, workload, nemesis", "specification.md: nemesis"} <= found
 
 
 def test_every_key_is_explained_to_who_edits() -> None:

@@ -1,4 +1,4 @@
-"""From ZooKeeper to a controller (docs/rolling-upgrades.md): nothing is lost, whoever ends on the way, and when."""
+"""From ZooKeeper to a controller (docs/rolling-upgrades.md): nothing is lost, whoever ends on the way."""
 
 from __future__ import annotations
 
