@@ -164,7 +164,7 @@ def _unread(run: Run) -> list[str]:
         by_why.setdefault(why, []).append(what)
     unread = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
     return (
-        [f"not looked at: {unread}; the promise is judged by the answers that clients got and the final read"]
+        [f"not looked at: {unread}; the verdict rests on the answers to clients and on the final read"]
         if unread
         else []
     )
