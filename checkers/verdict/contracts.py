@@ -89,7 +89,8 @@ TERMS: dict[str, Terms] = {
             "acks-all",
             "acks=all, unclean election and proactive recovery off",
             "no acknowledged or read record is lost under any number of kills, pauses and partitions, as "
-            "long as fewer than MinISR replicas of a partition lose unsynced data before its ISR is full again",
+            "long as fewer than MinISR replicas of a partition lose unsynced data before its ISR is full "
+            "again",
         ),
         Terms(
             "acks-all-flushed",
