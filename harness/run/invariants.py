@@ -117,7 +117,7 @@ def _missing(run_dir: Path, nodes: Mapping[str, str], traced: Collection[str]) -
 
 def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> dict[str, Any]:
     broken = [
-        {**asdict(one), "node": nodes.get(str(one.node), f"node {one.node}")}
+        {**asdict(one), "node": nodes.get(str(one.node), str(one.node))}
         for one in sorted(found.broken, key=lambda one: one.at_ns)
     ]
     return {
