@@ -114,7 +114,7 @@ def decide(
 ) -> tuple[Verdict, list[str]]:
     """(verdict, its reasons)."""
     run = contract.run
-    missing = [f"a condition of a pass does not hold, {one.name}: {one.detail}" for one in met if not one.ok]
+    missing = [f"this condition does not hold: {one.name} ({one.detail})" for one in met if not one.ok]
     if run.info.expected and not contract.forced:
         return _decide_expected(contract, found, missing)
     forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
@@ -164,7 +164,7 @@ def _unread(run: Run) -> list[str]:
         by_why.setdefault(why, []).append(what)
     unread = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
     return (
-        [f"not looked at: {unread}; the promise is judged by the answers that clients got and the final read"]
+        [f"not looked at: {unread}; the verdict rests on the answers to clients and on the final read"]
         if unread
         else []
     )
@@ -316,8 +316,8 @@ def _headline(
             return f"{contract.name} was broken: {named} {among}"
         case Verdict.PASS:
             read = ", by the final read alone" if "replicas" in run.info.unread else ""
-            if gone := _allowed_loss(contract, anomalies, acked):
-                return f"{contract.name} allows what was lost{read}: {gone} {_under(run, figures)}{unwritten}"
+            if gone := _allowed_loss(contract, anomalies, f"{acked} under {_faults(run)}", read):
+                return f"{gone}{unwritten}"
             deleted = [f"; deleted: {one}" for one in deletions(run)[:1]]
             kept = f"none of the records is {'lost' if deleted else 'gone'}{''.join(deleted)}"
             return (
@@ -334,9 +334,10 @@ def _headline(
             return f"{str(decided).capitalize()}: {'; '.join(reasons)}{shown}{unwritten}{cut}"
 
 
-def _allowed_loss(contract: Contract, anomalies: list[Judged], acked: str) -> str:
-    """``56 of 56 acknowledged records are gone, since ...``; empty where nothing is: a promise under which
-    records were lost was not put to the test, so nobody says that it was kept."""
+def _allowed_loss(contract: Contract, anomalies: list[Judged], acked: str, read: str) -> str:
+    """``56 of 56 acknowledged records under 2 faults are gone. acks-1 allows that: ...``; empty where nothing
+    is: a promise under which records were lost was not put to the test, so nobody says that it was kept.
+    ``acked``: how many, and under which faults. ``read``: by what alone it was judged."""
     lost = {
         one.anomaly: one
         for one in anomalies
@@ -346,9 +347,11 @@ def _allowed_loss(contract: Contract, anomalies: list[Judged], acked: str) -> st
         return ""
     first = next(iter(lost.values()))
     if (of := lost.get("lost-write")) is not None:
-        return f"{of.count:,} of {acked} {'is' if of.count == 1 else 'are'} gone, since {of.why},"
-    named = ", ".join(f"{one.count:,} {name}" for name, one in lost.items())
-    return f"{named} among {acked}, since {first.why},"
+        first = of
+        gone = f"{of.count:,} of {acked} {'is' if of.count == 1 else 'are'} gone"
+    else:
+        gone = f"{', '.join(f'{one.count:,} {name}' for name, one in lost.items())} among {acked}"
+    return f"{gone}. {contract.name} allows that{read}: {first.why}"
 
 
 def _survived(run: Run, figures: Figures) -> str:

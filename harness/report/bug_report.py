@@ -59,7 +59,8 @@ def bug_report(files: RunFiles, incident: Mapping[str, Any]) -> str:
         ("The smallest set of operations that shows it", _operations(own)),
         ("How to repeat it", _repeat(files)),
     )
-    lines = [f"# {capital(_text(incident.get('sentence') or 'an incident'))}"]
+    title = mapping(incident, "gone").get("what") or incident.get("sentence") or "an incident"
+    lines = [f"# {capital(_text(title))}"]
     for heading, content in sections:
         lines += ["", f"## {heading}", "", *(list(content) or ["Not on record."])]
     return "\n".join(lines)

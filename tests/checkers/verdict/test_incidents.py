@@ -389,6 +389,6 @@ def test_findings_of_one_anomaly_may_be_allowed_in_part(
     count, said = found["allowed"]
     assert (count, said) == (
         excused,
-        f"leaders hold no read lease, so a leader that was replaced may still answer: {why}",
+        f"leaders hold no read lease, so a replaced leader may still answer: {why}",
     )
     assert any("1 finding of stale-read is forbidden" in reason for reason in verdict["reasons"])

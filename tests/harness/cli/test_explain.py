@@ -91,7 +91,8 @@ SECTIONS = [
 
 def test_a_bug_report_is_markdown_with_all_that_a_maintainer_asks_for(with_incidents: Path) -> None:
     text = said(with_incidents, "--bug-report")
-    assert text.startswith(f"# {INCIDENT['sentence']}\n")
+    assert text.startswith(f"# {INCIDENT['gone']['what']}\n")
+    assert f"\n{INCIDENT['sentence']}.\n" in text
     assert [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")] == SECTIONS
     parts = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
     steps = [line for line in parts["Steps to reproduce"].splitlines() if line[:1].isdigit()]

@@ -21,6 +21,10 @@ INCIDENT: dict[str, Any] = {
         "40 acknowledged records of log-1 (between offsets 0 and 9,999) are gone since n3 became leader at "
         "16.5 s"
     ),
+    "gone": {
+        "what": "40 acknowledged records of log-1 (between offsets 0 and 9,999) are gone",
+        "also": "",
+    },
     "mechanism": ["n2 led log-1 until 16.5 s, in leader epoch 1.", "n3 cut its log back to offset 0."],
     "topic": "log",
     "partition": 1,
