@@ -100,8 +100,8 @@ engine_option = click.option(
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="What judges: Spark, or this process without Java; auto: this process for one run of up to 5,000,000 "
-    "records and events, and where there is no Java.",
+    help="What judges: Spark, or this process without Java; auto: this process for one run of up to "
+    "5,000,000 records and events, and where there is no Java.",
 )
 
 
