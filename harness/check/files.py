@@ -22,7 +22,7 @@ from wrackline.harness.check.answers import Judged, Verdict
 from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
 from wrackline.harness.check.rules import decide_by_rule
 from wrackline.harness.check.transactions import Asking as AskingTransactions
-from wrackline.harness.check.transactions import decide_transactions, refuse_level
+from wrackline.harness.check.transactions import decide_transactions, levels_of
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions, untold
 from wrackline.harness.jepsen.operations import by_key, read_operations, without_key
@@ -51,6 +51,7 @@ class Question:
     settings: dict[str, Any] = field(default_factory=dict)
     """Arguments of the model."""
     consistency: str = "strict-serializable"
+    """Of transactions: one level, or several with commas between them, each with a verdict of its own."""
     deadline_s: float = 60.0
     memory_bytes: int = 2 << 30
     classpath: str | None = None
@@ -99,7 +100,7 @@ class Judge:
         if asked.by == "elle" and own:
             raise ModelError(f"Elle has no model {asked.model}, only {', '.join(ELLE_MODELS)}")
         if not own:
-            refuse_level(asked.consistency)
+            levels_of(asked.consistency)
         decider = load_decider(asked.model, **settings) if own else None
         if isinstance(decider, Checker):
             self._checker = decider
@@ -155,7 +156,7 @@ class Judge:
         TextError."""
         question = self._question
         if question.model in ELLE_MODELS:
-            yield partial(self._of_transactions, path, done, wrong)
+            yield from self._of_transactions(path, done, wrong)
         elif question.model == LOG:
             found = logs(done, independent=question.independent)
             wrong += found.refused
@@ -191,7 +192,10 @@ class Judge:
                 verdict = replace(verdict, answer=Answer.UNKNOWN, why=why)
             yield verdict
 
-    def _of_transactions(self, path: Path, done: Sequence[Operation], wrong: list[str]) -> Iterable[Verdict]:
+    def _of_transactions(
+        self, path: Path, done: Sequence[Operation], wrong: list[str]
+    ) -> Iterator[Callable[[], Iterable[Verdict]]]:
+        """What decides each consistency that is asked about. Raises TextError."""
         question = self._question
         found = transactions(done, question.model)
         txns = found.transactions
@@ -202,14 +206,15 @@ class Judge:
             ]
         if not len(txns):
             if found.foreign:
-                return []
+                return
             raise TextError(NOTHING)
         limits = TransactionLimits(question.deadline_s, question.memory_bytes)
-        asking = AskingTransactions(
-            question.model, question.consistency, question.by, limits, self._bridge, self._progress
-        )
         self._progress(f"{path}: {len(txns)} transactions")
-        return [decide_transactions(found, asking)]
+        for level in levels_of(question.consistency):
+            asking = AskingTransactions(
+                question.model, level, question.by, limits, self._bridge, self._progress
+            )
+            yield partial(map, partial(decide_transactions, found), [asking])
 
     def _with_jvms(self, judge: Callable[[], Iterable[Verdict]]) -> list[Verdict]:
         """Says of what was not decided that the JVM had to be ended for it."""

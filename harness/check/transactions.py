@@ -34,10 +34,13 @@ class Asking:
     progress: Callable[[str], None]
 
 
-def refuse_level(level: str) -> None:
-    """Raises ModelError."""
-    if level not in LEVELS:
-        raise ModelError(f"there is no consistency {level!r}, only {', '.join(LEVELS)}")
+def levels_of(consistency: str) -> tuple[str, ...]:
+    """One, or several with commas between them. Raises ModelError."""
+    found = tuple(dict.fromkeys(level.strip() for level in consistency.split(",")))
+    for level in found:
+        if level not in LEVELS:
+            raise ModelError(f"there is no consistency {level!r}, only {', '.join(LEVELS)}")
+    return found
 
 
 def decide_transactions(asked: Asked, asking: Asking) -> Verdict:

@@ -93,12 +93,13 @@ def _of_anomaly(anomaly: Anomaly) -> Iterator[str]:
 def summary(files: Sequence[Judged], jvms: int) -> Iterator[str]:
     """What all of it came to, where that is more than one object, and what was left out of it."""
     verdicts = [one for file in files for one in file.verdicts]
-    if len(verdicts) > 1 or len(files) > 1:
+    objects = sum(len({str(one.key) for one in file.verdicts}) for file in files)
+    if objects > 1 or len(files) > 1:
         counts = Counter(answer(one) for one in verdicts)
         what = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
         broken = sum(bool(file.wrong) for file in files)
         unread = f"; {broken} of the files could not be judged" if broken else ""
-        yield f"{len(verdicts):,} objects in {len(files):,} files: {what or 'none'}{unread}"
+        yield f"{objects:,} objects in {len(files):,} files: {what or 'none'}{unread}"
     left_out = sum(file.left_out for file in files)
     if left_out:
         yield f"left out: {plural(left_out, 'event')} of Jepsen's own processes, such as its nemesis"

@@ -115,7 +115,8 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
     "--consistency",
     default="strict-serializable",
     show_default=True,
-    help="What transactions should be: serializable, snapshot-isolation, ...",
+    help="What transactions should be: serializable, snapshot-isolation, ...; several with commas between "
+    "them, each with a verdict of its own.",
 )
 @click.option(
     "--by",

@@ -45,6 +45,7 @@ def read_operations(path: Path, progress: Callable[[int], None] = lambda _done: 
         return read_in_order(path, paired, progress)
     finally:
         if collects:
+            gc.freeze()  # ... also later, while it is judged
             gc.enable()
 
 

@@ -199,3 +199,35 @@ def test_what_is_wrong_is_one_sentence(
 def test_a_level_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     found = check(tmp_path, "", "-m", "rw-register", "--consistency", "strictish")
     assert "there is no consistency 'strictish', only strict-serializable" in str(found.exception)
+
+
+def test_each_of_several_levels_has_a_verdict_of_its_own(tmp_path: Path) -> None:
+    stale = history(("[[:w :x 1]]",) * 2, ("[[:w :x 2]]",) * 2, ("[[:r :x nil]]", "[[:r :x 1]]"))
+    levels = "serializable, strict-serializable,strong-session-serializable,serializable"
+    found = check(tmp_path, stale, "-m", "rw-register", "--consistency", levels)
+    assert [line for line in found.output.splitlines() if not line.startswith("  ")] == [
+        "history: serializable (search, 3 transactions)",
+        "history: not strict-serializable (exact, 3 transactions)",
+        "history: strong-session-serializable (search, 3 transactions)",
+    ]
+    assert found.return_value == 1
+
+
+def test_what_was_decided_stays_where_nobody_is_there_to_decide_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wrackline.harness.check.files.Judge._bridge", lambda _: Elle(None).bridge())
+    skew = """\
+{:process 0 :type :invoke :f :txn :value [[:r :x nil] [:w :y 1]]}
+{:process 1 :type :invoke :f :txn :value [[:r :y nil] [:w :x 1]]}
+{:process 0 :type :ok :f :txn :value [[:r :x nil] [:w :y 1]]}
+{:process 1 :type :ok :f :txn :value [[:r :y nil] [:w :x 1]]}"""
+    found = check(tmp_path, skew, "-m", "rw-register", "--consistency", f"serializable,{SNAPSHOTS}")
+    assert "history: not serializable (exact, 2 transactions)" in found.output
+    assert "no Java found" in found.output
+    assert found.return_value == 1
+
+
+def test_any_of_several_levels_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    found = check(tmp_path, "", "-m", "rw-register", "--consistency", "serializable,,snapshots")
+    assert "there is no consistency '', only" in str(found.exception)
