@@ -67,9 +67,9 @@ def build(cache: Path) -> Bundle:
     return Bundle(python, archives)
 
 
-def unpacked(bundle: Bundle) -> str:
+def unpacked(bundle: Bundle) -> tuple[str, ...]:
     """The search path of a bundle beside its archives, unpacked now if it is not there already: for hosts
-    that are folders of this machine. Raises DeployError."""
+    that read files of this machine. Raises DeployError."""
     folders = []
     for archive in bundle.archives:
         folder = archive.path.with_name(f"{archive.name}-{archive.digest}")
@@ -89,7 +89,7 @@ def unpacked(bundle: Bundle) -> str:
                 f"control node: cannot unpack the bundle in {folder.parent}: {wrong}; free some space"
             ) from wrong
         folders.append(str(folder / "lib"))
-    return ":".join(folders)
+    return tuple(folders)
 
 
 def _package_files() -> dict[str, Path]:

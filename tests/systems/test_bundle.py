@@ -45,7 +45,7 @@ def test_a_folder_of_this_machine_uses_what_is_unpacked_once(cache: Path) -> Non
     built = bundle.build(cache)
     path = bundle.unpacked(built)
     assert bundle.unpacked(built) == path
-    code = f"import sys; sys.path[:0] = {path.split(':')!r}; import wrackline.broker.__main__; print('fine')"
+    code = f"import sys; sys.path[:0] = {list(path)!r}; import wrackline.broker.__main__; print('fine')"
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
     )
