@@ -100,7 +100,10 @@ class WracklineSystem(Deployed):
     def install(self) -> None:
         """Bundle, script and configuration to every host; starts nothing. Raises DeployError."""
         bundle = bundles.build(self._bundle_cache)
-        here = bundles.unpacked(bundle) if any(node.host.reads_here for node in self._ours) else ()
+        here: tuple[str, ...] = ()
+        if any(node.host.reads_here for node in self._ours):
+            by_user = any(node.host.is_folder for node in self._ours)
+            here = bundles.unpacked(bundle, self._bundle_cache if by_user else bundles.SEEN_BY_HOSTS)
         on_each(self._ours, lambda node: self._install(node, bundle, here))
 
     def _install(self, node: Node, bundle: bundles.Bundle, here: Sequence[str]) -> None:

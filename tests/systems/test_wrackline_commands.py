@@ -95,7 +95,7 @@ def test_a_host_that_sees_what_is_unpacked_here_is_sent_no_archive(
     """A mount of the machine that is none of the host's may hide it."""
     fleet.hosts = tuple(replace(host, reads_here=host.name == "n1") for host in fleet.hosts)
     here = (f"{tmp_path}/the deps/lib", f"{tmp_path}/broker/lib")
-    monkeypatch.setattr(bundle, "unpacked", lambda _: here)
+    monkeypatch.setattr(bundle, "unpacked", lambda _bundle, _into: here)
     fleet.answers["version_info"] = (0, "\n".join(("3.11", *(here if sees else here[:1]), "")), "")
     system = system_on(fleet, tmp_path)
     system.install()
