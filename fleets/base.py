@@ -42,6 +42,8 @@ class Host:
     """Where the folders of a system begin (``opt/wrackline`` and others): ``/`` where we may write there."""
     is_folder: bool = False
     """It is only a folder of a machine, and shares processes and network with its neighbours there."""
+    reads_here: bool = False
+    """It may read files of this machine by their own paths: those that it does not see it must be sent."""
     login_address: str = ""
     """Where its SSH answers, where that is not ``address``."""
     become: Become = Become.NOBODY

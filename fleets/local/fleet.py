@@ -41,6 +41,8 @@ class LocalFleet(ABC):
     """Hosts on this machine (needs root). One owner per name; several fleets live side by side."""
 
     kind: ClassVar[str]
+    reads_here: ClassVar[bool] = False
+    """Of its hosts (`wrackline.fleets.base.Host`)."""
     power: PowerSwitch
 
     def __init__(
@@ -64,7 +66,7 @@ class LocalFleet(ABC):
         self.name = name
         self.folder = FleetFolder(state_dir.resolve(), name)
         self.hosts = tuple(
-            Host(host, address, key_file=self.folder.key)
+            Host(host, address, key_file=self.folder.key, reads_here=self.reads_here)
             for host, address in zip(hosts, addresses, strict=True)
         )
         self.state = FleetState(

@@ -29,6 +29,7 @@ class NetnsFleet(LocalFleet):
     side."""
 
     kind: ClassVar[str] = "netns"
+    reads_here: ClassVar[bool] = True
     power: LocalPower[Machine]
 
     def __init__(

@@ -92,6 +92,7 @@ class ProcessFleet:
             python=_python(),
             root=PurePosixPath(folder),
             is_folder=True,
+            reads_here=True,
         )
 
     def __enter__(self) -> ProcessFleet:

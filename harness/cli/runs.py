@@ -23,7 +23,7 @@ from wrackline.harness.cli.options import (
 from wrackline.harness.exits import codehost
 from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.records import record
-from wrackline.harness.run.judge import Judged, broken_down
+from wrackline.harness.run.judge import Judged, broken_down, prepare
 from wrackline.harness.run.outcome import Options, Outcome
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
@@ -76,7 +76,7 @@ def run_command(
         spec.system.reach()
     outcomes: list[Outcome] = []
     for each in wanted:
-        outcomes.append(run(each, Options(results, keep_fleet=keep_fleet)))
+        outcomes.append(run(each, Options(results, keep_fleet=keep_fleet, prepare_judge=prepare)))
         if outcomes[-1].interrupted:
             break
     if no_analysis:

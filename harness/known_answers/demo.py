@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
-from wrackline.checkers.engine.spark.session import session as judging_session
+from wrackline.checkers.engine.spark.ahead import SparkAhead
+from wrackline.checkers.engine.spark.session import JavaMissing, java_version
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.known_answers.driving import judge_telling
-from wrackline.harness.run.judge import Judged, broken_down, judge
+from wrackline.harness.run.judge import Judged, broken_down, judge, prepare
 from wrackline.harness.run.outcome import Options, Outcome
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
@@ -50,11 +53,12 @@ class Checked:
 def demo_on_vms(results: Path, *, master: str = "local[*]") -> int:
     """One run on virtual machines. Returns the exit code: 0 when it came out as it must."""
     began = time.monotonic()
+    judging = _Judging(master)
     click.echo(f"--- the run: {ON_VMS}")
-    outcome = run(load_checked(suites_dir() / ON_VMS), Options(results))
+    outcome = run(load_checked(suites_dir() / ON_VMS), Options(results, prepare_judge=judging.prepare))
     click.echo("--- judging")
-    with judging_session(master):
-        [checked] = _judge([outcome], master)
+    with judging.session():
+        [checked] = judging.judge([outcome])
     checked.wrong += _promise_kept(checked.judged.verdict, acked_at_least=ACKED_ON_VMS, faults_wanted=2)
     click.echo(f"--- the demo, {time.monotonic() - began:.0f} s")
     _show(checked)
@@ -64,16 +68,18 @@ def demo_on_vms(results: Path, *, master: str = "local[*]") -> int:
 def demo(results: Path, *, master: str = "local[*]") -> int:
     """Returns the exit code: 0 when every run came out as it must."""
     began = time.monotonic()
+    judging = _Judging(master)
     outcomes = []
     for number, name in enumerate(SPECS, 1):
         click.echo(f"--- run {number} of {len(SPECS)}: {name}")
-        outcomes.append(run(load_checked(suites_dir() / name), Options(results)))
+        options = Options(results, prepare_judge=judging.prepare) if name == SPECS[-1] else Options(results)
+        outcomes.append(run(load_checked(suites_dir() / name), options))
     click.echo("--- judging")
-    with judging_session(master):
-        checked = _judge(outcomes, master)
-        for each, check in zip(checked, (_promise_kept, _loss_allowed, _canary_caught), strict=True):
-            each.wrong += check(each.judged.verdict)
-        stricter = _stricter(checked[1], master)
+    with judging.session():
+        checked = judging.judge(outcomes)
+    for each, check in zip(checked, (_promise_kept, _loss_allowed, _canary_caught), strict=True):
+        each.wrong += check(each.judged.verdict)
+    stricter = _stricter(checked[1])
     click.echo(f"--- the demo, {time.monotonic() - began:.0f} s")
     for each in checked:
         _show(each)
@@ -82,11 +88,51 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
     return 0 if not any(each.wrong for each in checked) else 1
 
 
-def _judge(outcomes: list[Outcome], master: str) -> list[Checked]:
-    driven = [each.run_dir for each in outcomes if each.driven]
-    judged = judge_telling(judge, driven, engine="spark", master=master) if driven else []
-    found = {each.run_dir: each for each in judged}
-    return [Checked(found.get(each.run_dir) or broken_down(each.run_dir, each.troubles)) for each in outcomes]
+class _Judging:
+    """Spark judges the runs where it is there, and else this process."""
+
+    def __init__(self, master: str) -> None:
+        self._master = master
+        self._ahead: SparkAhead | None = None
+        self._engine = "spark"
+        if not master.startswith("local"):
+            return
+        if missing := _no_spark():
+            click.echo(f"{missing}; until then this process judges")
+            self._engine = "local"
+        else:
+            self._ahead = SparkAhead(master)
+
+    def prepare(self) -> None:
+        """Start Spark, and import the rest, while the last hosts are asked and removed."""
+        if self._ahead is not None:
+            self._ahead.begin()
+        prepare()
+
+    def session(self) -> AbstractContextManager[object]:
+        """Of Spark, around all that is judged. Raises SparkUnavailable."""
+        return nullcontext() if self._ahead is None else self._ahead.session()
+
+    def judge(self, outcomes: list[Outcome]) -> list[Checked]:
+        """All of them together, in order."""
+        driven = [each.run_dir for each in outcomes if each.driven]
+        asked = {"engine": self._engine, "master": self._master}
+        judged = judge_telling(judge, driven, **asked) if driven else []
+        found = {each.run_dir: each for each in judged}
+        return [
+            Checked(found.get(each.run_dir) or broken_down(each.run_dir, each.troubles)) for each in outcomes
+        ]
+
+
+def _no_spark() -> str:
+    """Why Spark cannot judge on this machine, and how to mend that; empty: it can."""
+    if find_spec("pyspark") is None:
+        return "PySpark is not installed: pip install 'wrackline[spark]'"
+    try:
+        java_version()
+    except JavaMissing as missing:
+        return str(missing)
+    return ""
 
 
 def _show(each: Checked) -> None:
@@ -161,11 +207,11 @@ def _anomaly(verdict: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return next((each for each in verdict["anomalies"] if each["anomaly"] == name), {})
 
 
-def _stricter(checked: Checked, master: str) -> str:
-    """Judge run 2 by the contract it did not have."""
+def _stricter(checked: Checked) -> str:
+    """Judge run 2 by the contract it did not have; it is small, so this process does."""
     if not _anomaly(checked.judged.verdict, "lost-write").get("count"):
         return "not judged, nothing was lost"
-    [again] = judge_telling(judge, [checked.judged.run_dir], contract=STRICTER, engine="spark", master=master)
+    [again] = judge_telling(judge, [checked.judged.run_dir], contract=STRICTER, engine="local")
     checked.expect(
         again.word is Verdict.VIOLATION,
         f"under contract {STRICTER} the same run must be a violation, it is {again.word.value}",

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from wrackline.harness.run.forecast import forecast
-from wrackline.harness.run.judge import Judged, broken_down
+from wrackline.harness.run.judge import Judged, broken_down, prepare
 from wrackline.harness.run.outcome import Options, Outcome
 from wrackline.harness.run.progress import on_stderr
 from wrackline.harness.specification.spec import Spec
@@ -51,7 +51,7 @@ def drive(
     for says, spec in wanted:
         click.echo(f"--- {says}")
         run_began = time.monotonic()
-        outcomes.append(run(spec, Options(results)))
+        outcomes.append(run(spec, Options(results, prepare_judge=prepare)))
         if slow := slowness(time.monotonic() - run_began, forecast(spec).usual_s):
             click.echo(f"{says}: {slow}")
         if outcomes[-1].interrupted:

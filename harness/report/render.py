@@ -42,6 +42,12 @@ def write_report(run_dir: Path) -> Path:
     return replace_file(run_dir / "report.html", html)
 
 
+def compile_templates() -> None:
+    """Those that a report is made of; they stay in memory."""
+    for name in _ENVIRONMENT.list_templates():
+        _ENVIRONMENT.get_template(name)
+
+
 def render(report: Report) -> str:
     # Jinja escapes markup; characters that no HTML may carry can come in through any text of a run
     with text.labels_of(report.system):

@@ -33,6 +33,12 @@ _WITHOUT_ZOOKEEPER = (
 _SHOWN = 3
 
 
+def import_simulator() -> None:
+    """What `invariants_of` imports for a run with traces."""
+    import wrackline.simulator.traced.judged
+    import wrackline.simulator.traced.lines  # noqa: F401
+
+
 def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     """The verdict's section ``invariants``; None where no node has written a trace, and the system has not
     written down its changes either. Raises OSError."""

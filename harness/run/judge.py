@@ -69,6 +69,19 @@ def _silent(_line: str) -> None:
     pass
 
 
+def prepare() -> None:
+    """Import what judges and what draws, and compile the templates, before there is anything to judge."""
+    import wrackline.checkers.analysis
+    import wrackline.checkers.jvm.referee  # noqa: F401
+    from wrackline.checkers.anomalies.registry import not_looked_for
+    from wrackline.harness.report.render import compile_templates
+    from wrackline.harness.run.invariants import import_simulator
+
+    not_looked_for()  # it reads the sources of all checks, once
+    compile_templates()
+    import_simulator()
+
+
 def judge(
     run_dirs: Sequence[Path],
     *,

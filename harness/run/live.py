@@ -9,8 +9,10 @@ What breaks down on our side (hosts, SSH, deployment) is noted as a *trouble* an
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -89,6 +91,7 @@ class LiveRun:
         self.workload: Workload | None = None
         self.notes: list[str] = []
         self.step = "set-up"
+        self._preparing = threading.Thread(target=options.prepare_judge, name="prepare-judge", daemon=True)
 
     def end(self) -> str | None:
         """Close the history and remove the hosts. Returns the fleet's name if it was kept."""
@@ -97,8 +100,13 @@ class LiveRun:
             self.leaps.stop()
             if self.deaths is not None:
                 self.deaths.stop()
-            self._close_history()
-            return self._tear_down()
+            with ThreadPoolExecutor(1, "history") as pool:  # the hosts know nothing of it
+                closing = pool.submit(self._close_history)
+                kept = self._tear_down()
+            closing.result()
+            if self._preparing.is_alive():  # else two threads would import the same
+                self._preparing.join()
+            return kept
 
     def outcome(self, kept: str | None = None) -> Outcome:
         asked = self.interrupts.asked.is_set()
@@ -284,6 +292,7 @@ class LiveRun:
         if self.workload is None or self.deaths is None:
             return
         self._phase("drain")
+        self._preparing.start()
         self.observer.stop()
         self.deaths.look()
         for line in down(self.parts.system):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,11 +17,18 @@ class CannotRecord(Exception):
     """The run's directory cannot be written: nothing was begun. One line: where, why, how to mend."""
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     results: Path
     keep_fleet: bool = False
     progress: Progress = field(default_factory=Progress)
+    prepare_judge: Callable[[], None] = _nothing
+    """Called in a thread of its own once the clients have stopped: until the hosts are gone the run mostly
+    waits. Raises nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,15 @@ import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from wrackline.systems.base import DeployError
 
 PACKAGE = "wrackline.broker"
 DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions", "kazoo")
+SEEN_BY_HOSTS = Path("/var/lib/wrackline/bundles")
+"""Where hosts of the fleet netns see what is unpacked: our own folders are hidden from them."""
 _UNUSED = {".pyi", ".pyx", ".pxd", ".pxi", ".c", ".h", ".pyc"}
 """Not needed to run: stubs and the sources of compiled modules."""
 
@@ -67,13 +70,14 @@ def build(cache: Path) -> Bundle:
     return Bundle(python, archives)
 
 
-def unpacked(bundle: Bundle) -> str:
-    """The search path of a bundle beside its archives, unpacked now if it is not there already: for hosts
-    that are folders of this machine. Raises DeployError."""
+def unpacked(bundle: Bundle, into: Path) -> tuple[str, ...]:
+    """The search path of a bundle, unpacked now if it is not there already: for hosts that read files of this
+    machine. Raises DeployError."""
     folders = []
     for archive in bundle.archives:
-        folder = archive.path.with_name(f"{archive.name}-{archive.digest}")
+        folder = into / f"{archive.name}-{archive.digest}"
         try:
+            into.mkdir(parents=True, exist_ok=True)
             if not folder.exists():
                 with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{archive.name}-") as scratch:
                     whole = Path(scratch, "whole")
@@ -86,10 +90,10 @@ def unpacked(bundle: Bundle) -> str:
                             raise  # else another run was first
         except OSError as wrong:
             raise DeployError(
-                f"control node: cannot unpack the bundle in {folder.parent}: {wrong}; free some space"
+                f"control node: cannot unpack the bundle in {into}: {wrong}; free some space"
             ) from wrong
         folders.append(str(folder / "lib"))
-    return ":".join(folders)
+    return tuple(folders)
 
 
 def _package_files() -> dict[str, Path]:
@@ -128,9 +132,17 @@ def _digest(files: Mapping[str, Path], *, sources: bool) -> str:
     tag = f"{sys.implementation.cache_tag} {sysconfig.get_platform()} {sources}"
     digest = hashlib.sha256(tag.encode())
     for name in sorted(files):
-        content = hashlib.sha256(files[name].read_bytes()).hexdigest()
+        now = files[name].stat()
+        content = _of_content(files[name], now.st_mtime_ns, now.st_size)
         digest.update(f"{name}\0{content}\n".encode())
     return digest.hexdigest()[:16]
+
+
+@cache
+def _of_content(file: Path, mtime_ns: int, size: int) -> str:
+    """A process that makes several runs reads what has not changed once."""
+    del mtime_ns, size
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _archive(name: str, files: Mapping[str, Path], cache: Path, *, sources: bool) -> Archive:

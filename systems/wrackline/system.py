@@ -79,6 +79,8 @@ class WracklineSystem(Deployed):
             replication_port=REPLICATION_PORT,
         )
         super().__init__(fleet, placed, start_s)
+        self._lib: dict[str, str] = {}
+        """Host -> where its modules are, where that is not in its own folder."""
         self._upgraded: dict[int, str] = {}
         """Nodes that are started with another profile than the first, by id."""
         self._levels = KafkaLevels(self.brokers, self._client.connect)
@@ -98,24 +100,29 @@ class WracklineSystem(Deployed):
     def install(self) -> None:
         """Bundle, script and configuration to every host; starts nothing. Raises DeployError."""
         bundle = bundles.build(self._bundle_cache)
-        # Hosts that are folders share what is on this machine anyway.
-        here = bundles.unpacked(bundle) if any(node.host.is_folder for node in self._ours) else ""
+        here: tuple[str, ...] = ()
+        if any(node.host.reads_here for node in self._ours):
+            by_user = any(node.host.is_folder for node in self._ours)
+            here = bundles.unpacked(bundle, self._bundle_cache if by_user else bundles.SEEN_BY_HOSTS)
         on_each(self._ours, lambda node: self._install(node, bundle, here))
 
-    def _install(self, node: Node, bundle: bundles.Bundle, here: str) -> None:
+    def _install(self, node: Node, bundle: bundles.Bundle, here: Sequence[str]) -> None:
         home = folders_of(node.host).home
         markers = [f"{home}/{archive.name}-{archive.digest}" for archive in bundle.archives]
-        have = self._preflight(node, bundle, markers)
+        here = here if node.host.reads_here else ()
+        have = self._preflight(node, bundle, (*markers, *here))
+        if here and have.issuperset(here):
+            self._lib[node.host.name] = ":".join(here)
         wanted = [
             (archive, marker)
             for archive, marker in zip(bundle.archives, markers, strict=True)
-            if marker not in have and not node.host.is_folder
+            if marker not in have and node.host.name not in self._lib
         ]
         try:
             remote = self.fleet.remote(node.host)
             for archive, _ in wanted:
                 remote.put(archive.path, f"{home}/{archive.name}.tar.gz")
-            self._script.put(node, self._program(node, here if node.host.is_folder else f"{home}/lib"))
+            self._script.put(node, self._program(node))
             remote.put(self.config_for(node).encode(), _config(node))
             remote.put(self._secret.encode(), _secret(node), mode=0o600)
         except FleetError as wrong:
@@ -126,22 +133,26 @@ class WracklineSystem(Deployed):
         ]
         self._command(node, " && ".join([f"cd {home}", *steps, self._script.folders(node)]), timeout_s=60.0)
 
-    def _program(self, node: Node, lib: str) -> str:
-        """What the script starts. ``lib``: where its modules are."""
+    def _lib_of(self, node: Node) -> str:
+        """Where its modules are, for a shell."""
+        return shlex.quote(self._lib.get(node.host.name, f"{folders_of(node.host).home}/lib"))
+
+    def _program(self, node: Node) -> str:
+        """What the script starts."""
         allow = " --allow-defects" if self._defects else ""
-        variables = f"PYTHONPATH={shlex.quote(lib)} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1"
+        variables = f"PYTHONPATH={self._lib_of(node)} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1"
         python = shlex.quote(node.host.python)
         return f"exec env {variables} {python} -m wrackline.broker --config {_config(node)}{allow}\n"
 
-    def _preflight(self, node: Node, bundle: bundles.Bundle, markers: Sequence[str]) -> set[str]:
-        """Which archives the host has already. Raises DeployError when its Python will not do, or a node
+    def _preflight(self, node: Node, bundle: bundles.Bundle, paths: Sequence[str]) -> set[str]:
+        """Which of the paths the host has. Raises DeployError when its Python will not do, or a node
         runs."""
         version = "import sys; print('%d.%d' % sys.version_info[:2])"
         python = shlex.quote(node.host.python)
         result = self._command(
             node,
             f"{python} -c {shlex.quote(version)} || echo none; "
-            f"ls -d {' '.join(markers)} 2>/dev/null; "
+            f"ls -d {shlex.join(paths)} 2>/dev/null; "
             f"{folders_of(node.host).running}",
         )
         found, *rest = result.stdout.split("\n")
@@ -223,9 +234,10 @@ class WracklineSystem(Deployed):
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         """By the broker's own planner, on the new broker's host. Raises DeployError when it has no answer in
         time."""
-        first, home = f"{node.host.address}:{node.port}", folders_of(node.host).home
+        first = f"{node.host.address}:{node.port}"
+        python = shlex.quote(node.host.python)
         ask = (
-            f"PYTHONPATH={home}/lib {shlex.quote(node.host.python)} -m wrackline.broker admin --timeout 3 "
+            f"PYTHONPATH={self._lib_of(node)} {python} -m wrackline.broker admin --timeout 3 "
             f"--bootstrap {first},{self.bootstrap()} "
             f"add-brokers {node.node_id} --topics {shlex.quote(topic)} --dry-run"
         )
@@ -243,12 +255,10 @@ class WracklineSystem(Deployed):
     def effective_config(self, node: Node) -> str:
         """What the node runs with, as TOML; of a node that never ran: what it would run with."""
         allow = " --allow-defects" if self._defects else ""
-        python, home = shlex.quote(node.host.python), folders_of(node.host).home
+        python = shlex.quote(node.host.python)
         ask = f"{python} -m wrackline.broker --config {_config(node)}{allow} --print-effective-config"
-        command = (
-            f"cat {data_dir(node.host)}/effective-config.toml 2>/dev/null || PYTHONPATH={home}/lib {ask}"
-        )
-        return self._command(node, command).stdout
+        there = f"cat {data_dir(node.host)}/effective-config.toml 2>/dev/null"
+        return self._command(node, f"{there} || PYTHONPATH={self._lib_of(node)} {ask}").stdout
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:
         """From the traces that were collected. Raises DeployError."""

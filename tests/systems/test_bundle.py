@@ -43,9 +43,9 @@ def test_an_unpacked_bundle_runs_the_broker_with_nothing_else(cache: Path, tmp_p
 
 def test_a_folder_of_this_machine_uses_what_is_unpacked_once(cache: Path) -> None:
     built = bundle.build(cache)
-    path = bundle.unpacked(built)
-    assert bundle.unpacked(built) == path
-    code = f"import sys; sys.path[:0] = {path.split(':')!r}; import wrackline.broker.__main__; print('fine')"
+    path = bundle.unpacked(built, cache / "unpacked")
+    assert bundle.unpacked(built, cache / "unpacked") == path
+    code = f"import sys; sys.path[:0] = {list(path)!r}; import wrackline.broker.__main__; print('fine')"
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
     )

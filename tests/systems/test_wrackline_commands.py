@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,29 @@ def test_an_archive_that_the_host_has_is_not_sent_again(fleet: Listening, tmp_pa
     system_on(fleet, tmp_path).install()
     assert ("n1", "/opt/wrackline/deps.tar.gz") not in fleet.files
     assert ("n1", "/opt/wrackline/broker.tar.gz") in fleet.files
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_a_host_that_sees_what_is_unpacked_here_is_sent_no_archive(
+    fleet: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees: bool
+) -> None:
+    """A mount of the machine that is none of the host's may hide it."""
+    fleet.hosts = tuple(replace(host, reads_here=host.name == "n1") for host in fleet.hosts)
+    here = (f"{tmp_path}/the deps/lib", f"{tmp_path}/broker/lib")
+    monkeypatch.setattr(bundle, "unpacked", lambda _bundle, _into: here)
+    fleet.answers["version_info"] = (0, "\n".join(("3.11", *(here if sees else here[:1]), "")), "")
+    system = system_on(fleet, tmp_path)
+    system.install()
+    assert (f"'{here[0]}' {here[1]}" in fleet.told("n1")[0]) is True
+    sent = {host for host, path in fleet.files if path.endswith(".tar.gz")}
+    assert sent == ({"n2", "c1"} if sees else {"n1", "n2", "c1"})
+    lib = f"'{':'.join(here)}'" if sees else "/opt/wrackline/lib"
+    for host, where in (("n1", lib), ("n2", "/opt/wrackline/lib")):
+        program = fleet.files[host, "/opt/wrackline/program"]
+        assert isinstance(program, bytes)
+        assert f" PYTHONPATH={where} ".encode() in program
+    system.effective_config(system.brokers[0])
+    assert f"PYTHONPATH={lib} " in fleet.told("n1")[-1]
 
 
 def test_each_role_is_given_the_settings_it_knows(fleet: Listening, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def session(
     Raises JavaMissing or SparkUnavailable; at the end too, where a cluster gave none for long."""
     from pyspark.sql import SparkSession  # late: see the top
 
-    running = SparkSession.getActiveSession()
+    running = TAKEN_OVER[-1] if TAKEN_OVER else SparkSession.getActiveSession()
     if running is not None:
         yield running
         return
@@ -111,15 +111,20 @@ def session(
         offer = f"{master} offers none with {spark.conf.get('spark.executor.memory')} of memory"
         watch = ExecutorWatch(spark.sparkContext, offer, progress)
     try:
-        with _jvm_killed_by_interrupt(master):
+        with jvm_killed_by_interrupt(master):
             yield spark
     finally:
         if watch is not None:
             watch.end()
-        if _has_jvm():
+        if has_jvm():
             spark.stop()
         if watch is not None and watch.gone:
             raise SparkUnavailable(watch.gone)  # goes before what the ended jobs raised
+
+
+TAKEN_OVER: list[SparkSession] = []
+"""Sessions that another thread has started (`wrackline.checkers.engine.spark.ahead`): of Spark each thread
+learns only its own."""
 
 
 def start(
@@ -199,7 +204,7 @@ def _start(
                 gateway = launch_gateway(conf, given)  # type: ignore[no-untyped-call]
             if archive is not None and archive.is_being_made:
                 atexit.register(archive.keep, gateway.proc)
-        with _jvm_killed_by_interrupt(chosen["spark.master"], gateway), _own_interrupts():
+        with jvm_killed_by_interrupt(chosen["spark.master"], gateway), _own_interrupts():
             if chosen["spark.master"].startswith("local"):
                 context = SparkContext(conf=conf, gateway=gateway)
             else:
@@ -219,7 +224,7 @@ def _start(
 
 
 @contextlib.contextmanager
-def _jvm_killed_by_interrupt(master: str, gateway: Any = None) -> Iterator[None]:
+def jvm_killed_by_interrupt(master: str, gateway: Any = None) -> Iterator[None]:
     """Whoever stops an analysis waits for no job and for no archive of classes. A cluster is told first."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
@@ -269,7 +274,7 @@ def _end_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def _has_jvm() -> bool:
+def has_jvm() -> bool:
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None and SparkContext._gateway.proc.poll() is None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from wrackline.harness.known_answers import demo
 from wrackline.harness.known_answers.demo import _canary_caught, _loss_allowed, _promise_kept
 from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.outcome import Outcome
+from wrackline.harness.run.outcome import Options, Outcome
 
 Verdict = dict[str, Any]
 FAULTS = [
@@ -82,6 +82,26 @@ def test_run_3_must_be_caught(found: Verdict, said: str) -> None:
     assert any(said in wrong for wrong in _canary_caught(found))
 
 
+class Spark:
+    """Remembers when it was begun, and whether it is there."""
+
+    begun: ClassVar[list[int]] = []
+    is_there = False
+
+    def __init__(self, master: str) -> None:
+        assert master == "local[*]"
+        self.begun.clear()
+
+    def begin(self) -> None:
+        self.begun.append(len(self.begun))
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        Spark.is_there = True
+        yield
+        Spark.is_there = False
+
+
 @pytest.mark.parametrize(
     ("canary", "stricter", "code"),
     [("violation", "violation", 0), ("pass", "violation", 1), ("violation", "pass", 1)],
@@ -108,9 +128,48 @@ def test_the_demo_fails_when_the_canary_passes_or_the_stricter_contract_does(
 
     monkeypatch.setattr(demo, "run", lambda spec, _options: Outcome(tmp_path / spec.name, (), True))
     monkeypatch.setattr(demo, "judge", judged)
-    monkeypatch.setattr(demo, "judging_session", contextlib.nullcontext)
+    monkeypatch.setattr(demo, "_no_spark", lambda: "")
+    monkeypatch.setattr(demo, "SparkAhead", Spark)
     assert demo.demo(tmp_path) == code
     told = capsys.readouterr().out
     assert told.count("report.html") == 3
     assert f"under contract acks-all: {stricter}" in told
     assert ("NOT AS IT MUST BE" in told) is (code == 1)
+
+
+@pytest.mark.parametrize(
+    ("missing", "engine", "told"),
+    [("", "spark", ""), ("no Java found: install it", "local", "no Java found")],
+)
+def test_spark_judges_where_it_is_there_and_else_this_process_which_is_said(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    missing: str,
+    engine: str,
+    told: str,
+) -> None:
+    """Spark starts when the clients of the last run have stopped: before, it would disturb them."""
+    asked: list[tuple[str, bool, int]] = []
+    begun: list[tuple[str, int]] = []
+
+    def made(spec: Any, options: Options) -> Outcome:
+        options.prepare_judge()
+        begun.append((spec.name, len(Spark.begun)))
+        return Outcome(tmp_path / spec.name, (), True)
+
+    def judged(run_dirs: list[Path], *, engine: str, **_: Any) -> list[Judged]:
+        asked.append((engine, Spark.is_there, len(run_dirs)))
+        return [Judged(one, verdict("pass", lost=3), None) for one in run_dirs]
+
+    monkeypatch.setattr(demo, "run", made)
+    monkeypatch.setattr(demo, "judge", judged)
+    monkeypatch.setattr(demo, "prepare", lambda: None)
+    monkeypatch.setattr(demo, "_no_spark", lambda: missing)
+    monkeypatch.setattr(demo, "SparkAhead", Spark)
+    Spark.begun.clear()
+    demo.demo(tmp_path)
+    is_spark = engine == "spark"
+    assert begun == [("demo-acks-all", 0), ("demo-acks-one", 0), ("demo-canary", int(is_spark))]
+    assert asked == [(engine, is_spark, 3), ("local", False, 1)]
+    assert told in capsys.readouterr().out
