@@ -18,14 +18,17 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")
 LAUNCHER = ROOT / "wrack"
 # Of who has a checkout and nothing else: the first thing to type.
 FIRST_OF_ALL = ["demo"]
-SAID = re.compile(r"(?<![\w./-])(wrackline|\./wrack)[ \n]+((?:--)?[a-z][a-z-]*)(?: +([a-z][a-z-]*))?")
+ERRORS = [("broke", "down")]
+"""What begins as a command does, and is an error that a page quotes."""
+SAID = re.compile(r"(?<![\w./-])(wrackline|\./wrack) +((?:--)?[a-z][a-z-]*)(?: +([a-z][a-z-]*))?")
 CODE = re.compile(r"^```.*?^```|^ {4}[^\n]*|`[^`]+`", re.MULTILINE | re.DOTALL)
 
 
 def said(page: Path) -> Iterator[tuple[str, str, str]]:
     """What stands in code: the program, a word, and the word after it."""
     for code in CODE.findall(page.read_text(encoding="utf-8")):
-        yield from SAID.findall(code)
+        inline = code.startswith("`") and not code.startswith("```")
+        yield from SAID.findall(" ".join(code.split()) if inline else code)
 
 
 def own_words() -> set[str]:
@@ -53,6 +56,8 @@ def test_the_program_has_one_name(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_have_the_names_of_today(page: Path) -> None:
     for program, word, next_word in said(page):
+        if (word, next_word) in ERRORS:
+            continue
         if (program == "./wrack" and word in {*own_words(), "--commands"}) or word.startswith("--"):
             continue
         assert exists(word, next_word), f"{program} {word} {next_word}".strip()
@@ -67,7 +72,7 @@ def test_the_index_says_what_the_launcher_is() -> None:
 def test_what_is_looked_for_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "`wrackline faults`, `./wrack run x`, prose of wrackline faults\n\n    wrackline site x\n"
+        "`wrackline faults`, `./wrack\nrun x`, prose of wrackline faults\n\n    wrackline site x\n"
     )
     assert list(said(page)) == [
         ("wrackline", "faults", ""),

@@ -78,7 +78,7 @@ def test_the_headings_are_in_the_order_in_which_a_user_meets_them(capsys: pytest
 @pytest.mark.parametrize("arguments", [["--help"], ["get", "--help"], ["site"], ["simulat"]])
 def test_no_command_is_imported_to_list_them(arguments: list[str]) -> None:
     """Half of the time that a short command took was the import of the others."""
-    late = {"kio", "paramiko", "pyarrow", "pydantic", "numpy", "rich", "orjson", "yaml"}
+    late = {"kio.schema", "kio.serial", "paramiko", "pyarrow", "pydantic", "numpy", "rich", "orjson", "yaml"}
     code = f"""
 import atexit, os, sys
 atexit.register(lambda: os.write(2, str(sorted({late} & set(sys.modules))).encode()))
