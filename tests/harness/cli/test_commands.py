@@ -78,7 +78,7 @@ def test_the_headings_are_in_the_order_in_which_a_user_meets_them(capsys: pytest
 @pytest.mark.parametrize("arguments", [["--help"], ["get", "--help"], ["site"], ["simulat"]])
 def test_no_command_is_imported_to_list_them(arguments: list[str]) -> None:
     """Half of the time that a short command took was the import of the others."""
-    late = {"kio", "paramiko", "pyarrow", "pydantic", "numpy", "rich", "orjson", "yaml"}
+    late = {"kio.schema", "kio.serial", "paramiko", "pyarrow", "pydantic", "numpy", "rich", "orjson", "yaml"}
     code = f"""
 import atexit, os, sys
 atexit.register(lambda: os.write(2, str(sorted({late} & set(sys.modules))).encode()))
@@ -126,6 +126,8 @@ def test_a_former_group_leads_to_its_heir(group: str, capsys: pytest.CaptureFixt
         (["kafka", "remove", "4.4.0"], ["get", "kafka", "--remove", "4.4.0"], "is not installed"),
         (["kafka", "install", "4"], ["get", "kafka", "4"], "'4' is no version"),
         (["image", "list"], ["get", "image", "--list"], ""),
+        (["image", "build", "x"], ["get", "image", "x"], "DIGEST and --all are said"),
+        (["jvm", "check", "--heap", "x"], ["get", "jvm", "--check", "--heap", "x"], "'x' is no size"),
         (["image", "remove"], ["get", "image", "--remove"], "name one image"),
         (["image", "remove", "x"], ["get", "image", "--remove", "x"], "'x' is no digest"),
         (["jvm", "install", "--clojars", "x"], ["get", "jvm", "--clojars", "x"], "'x' is neither a URL"),
@@ -314,9 +316,9 @@ def test_the_shell_completes_commands_and_options() -> None:
 
 
 def test_bash_takes_the_line_of_the_page(tmp_path: Path) -> None:
-    """docs/running.md has it."""
+    """The page on runs has it."""
     page = (Path(__file__).parents[3] / "docs" / "running.md").read_text()
-    [line] = re.findall(r'eval "\$\(_WRACKLINE_COMPLETE=bash_source wrackline\)"', page)
+    [line] = re.findall(r'`(eval "\$\(_WRACKLINE_COMPLETE=bash_source wrackline\)")`', page)
     program = tmp_path / "wrackline"
     program.write_text(f"#!{sys.executable}\n{PROGRAM}\n")
     program.chmod(0o755)
