@@ -14,7 +14,16 @@ from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import ClusterFault
 from wrackline.nemesis.spec import NemesisSpec
 from wrackline.plugins.doors import Door
-from wrackline.plugins.fields import MILLISECONDS, SECONDS, JsonSchema, Lax, Like, Strict, in_milliseconds
+from wrackline.plugins.fields import (
+    MILLISECONDS,
+    SECONDS,
+    JsonSchema,
+    Lax,
+    Like,
+    Most,
+    Strict,
+    in_milliseconds,
+)
 from wrackline.plugins.nearest import nearest
 from wrackline.plugins.registry import Group, PluginError
 from wrackline.systems.spec import SystemSpec
@@ -47,8 +56,10 @@ class TopicSpec(Strict):
 
     name: TopicName = "log"
     """The name of the one topic that clients use."""
-    partitions: Annotated[int, Field(ge=1, le=200)] = 2
-    """How many partitions the topic has."""
+    partitions: Annotated[
+        int, Field(ge=1), Most(10_000, "take several runs, each with a topic of its own")
+    ] = 2
+    """How many partitions the topic has; on hosts that are made here 200 at most."""
     replication_factor: Annotated[int, Field(ge=1, le=15)] = 3
     """How many replicas each partition has."""
     min_insync_replicas: Annotated[int, Field(ge=1, le=15)] = 2
