@@ -8,7 +8,7 @@ import click
 
 
 def in_our_words(wrong: click.UsageError) -> str:
-    """What click says of a wrong call; of an option that wants a number: ``--seed: give a whole number of 0 or
+    """What click says of a wrong call; of an option for a number: ``--seed: give a whole number of 0 or
     more, not 'abc'``."""
     kind = wrong.param.type if isinstance(wrong, click.BadParameter) and wrong.param is not None else None
     given, is_of_the_type, _ = wrong.message.partition(" is not ")

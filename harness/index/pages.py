@@ -13,7 +13,7 @@ from markupsafe import Markup
 from wrackline import pages
 from wrackline.harness.index.drawing import spark, trend_chart
 from wrackline.harness.index.incidents import Incident
-from wrackline.harness.index.runs import MARKS, Run
+from wrackline.harness.index.runs import Run
 from wrackline.harness.index.suites import Suite
 from wrackline.harness.index.trends import Series, Trend
 from wrackline.harness.index.words import change, figure, interval, percent
@@ -91,9 +91,9 @@ class Site:
         return sorted({run.word for run in self.runs})
 
     @cached_property
-    def marks(self) -> list[tuple[str, str]]:
-        """The classes of the squares that the site has, each with its sign."""
-        return sorted({(run.css, MARKS[run.word]) for run in self.runs})
+    def marks(self) -> list[tuple[str, str, str]]:
+        """The squares that the site has: class, sign, what it says."""
+        return sorted({(run.css, run.mark, run.word) for run in self.runs})
 
     @staticmethod
     def way(link: str, root: str) -> str:

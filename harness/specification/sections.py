@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -132,8 +132,17 @@ class ContractSpec(Strict):
 
     expected: Annotated[tuple[str, ...], Lax, Field(json_schema_extra=_anomalies)] = ()
     """Anomalies that must show (defect runs): the verdict is then `reproduced` or `not reproduced`."""
+    verdict: Literal["violation"] | None = None
+    """The verdict of a run that shows a known bug: where it comes, whoever looks at many runs shows it as
+    expected, and nobody is told; `pass` counts as failed. The verdict itself does not change."""
     thresholds: Thresholds = Thresholds()
     """Limits for what is measured; one that is missed makes the run inconclusive."""
+
+    @model_validator(mode="after")
+    def _one_expectation(self) -> Self:
+        if self.expected and self.verdict:
+            raise ValueError("verdict: with contract.expected it is `reproduced`; leave one of the two out")
+        return self
 
     @field_validator("expected")
     @classmethod
