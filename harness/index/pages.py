@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -105,9 +105,15 @@ def page(name: str, site: Site, *, here: str, extra: str = "", **values: Any) ->
     """The page of a template. ``here``: its file, from the site's folder. ``extra``: a script of ours that it
     has besides, as the content of its element."""
     template = _ENVIRONMENT.get_template(name)
-    rules = policy(_inline() + (f"<script>{extra}</script>" if extra else ""), asks=True)
+    rules = _rules(extra)
     root = "../" * here.count("/")
     return text.printable(template.render(site=site, here=here, root=root, policy=rules, **values))
+
+
+@lru_cache(maxsize=4)
+def _rules(extra: str) -> Markup:
+    """The policy of a page: hashes of all that is written into it, the same for most."""
+    return policy(_inline() + (f"<script>{extra}</script>" if extra else ""), asks=True)
 
 
 def source(name: str) -> str:
