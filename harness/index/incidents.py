@@ -44,6 +44,11 @@ class Incident:
         return self.sentence or " and ".join(self.cause.rsplit("+", 1)).replace("+", ", ")
 
     @property
+    def anomalies(self) -> tuple[str, ...]:
+        """Their names; of what was not shown the cause itself."""
+        return tuple(self.cause.split("+"))
+
+    @property
     def first(self) -> Run:
         return self.runs[0]
 

@@ -83,8 +83,8 @@ class Run:
 
     @property
     def night(self) -> str:
-        """The night's folder; of a run that was made alone its day."""
-        return self.record.night or f"{(self.record.started_at or 'no time')[:10]}, runs made alone"
+        """The night's folder; of a single run its day."""
+        return self.record.night or f"{(self.record.started_at or 'no time')[:10]}, single runs"
 
     @property
     def began(self) -> str:

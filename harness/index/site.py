@@ -177,6 +177,7 @@ def _tiles(site: Site, nights: Sequence[NightRow], found: Sequence[News]) -> lis
     fresh = sum(one.first.night == latest_night.name and not one.expected for one in site.incidents)
     expected = sum(one.expected for one in site.incidents)
     news_of_them = f"{fresh} new in the latest night" + (f"; {expected} more expected" if expected else "")
+    day = latest_night.began[:10]
     going_on = sum(run.record.state is State.RECORDING for run in site.runs)
     tiles = [
         _tile(
@@ -188,7 +189,7 @@ def _tiles(site: Site, nights: Sequence[NightRow], found: Sequence[News]) -> lis
         _tile(
             "failed in the latest night",
             latest_night.bad,
-            f"of {latest_night.of}: {latest_night.label}, {latest_night.began[:10]}",
+            f"of {latest_night.of}: {latest_night.label}" + ("" if day in latest_night.label else f", {day}"),
             f"runs.html?q={latest_night.name}",
             bad=latest_night.bad > 0,
         ),
