@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
-from wrackline.plugins.fields import NoBoolean, Strict
+from wrackline.plugins.fields import Most, NoBoolean, Strict
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,13 @@ class HostNeeds:
     """Of Debian, besides Python and the usual tools."""
     memory_mb: int = 256
     """So much is enough for a node and the host's own programs."""
+
+
+MOST_MADE_HERE = 9
+_MORE = (
+    "hosts that are made here share one machine; for more name machines of your own, fleet.kind inventory, "
+    "or test a cluster that runs already, system.kind external"
+)
 
 
 class FleetSpec(Strict):
@@ -39,16 +46,21 @@ class FleetSpec(Strict):
     example: ClassVar[Mapping[str, Any]] = {}
     """What stands for settings without a default where no hosts are meant, only the kind."""
 
+    made_here: ClassVar[bool] = True
+    """Whether its hosts share this machine's processors and memory: then clusters are small."""
+    most_brokers: ClassVar[int] = MOST_MADE_HERE
+    """With the spare ones."""
+
     kind: str
     """The fleet's name."""
-    brokers: Annotated[int, Field(ge=1, le=9)] = 3
+    brokers: Annotated[int, Field(ge=1), Most(MOST_MADE_HERE, _MORE)] = 3
     """How many broker hosts there are: n1, n2, ..."""
     controllers: Annotated[Literal[0, 1, 3, 5], NoBoolean] = 1
     """How many controllers there are, on hosts c1, c2, ...; several are a quorum. With ZooKeeper: 0, for one
     of the brokers is the controller, or 1, a broker that has no replicas and is the first controller."""
     combined: bool = False
     """The controllers run beside brokers, on the first of their hosts, in one process with each."""
-    spares: Annotated[int, Field(ge=0, le=8)] = 0
+    spares: Annotated[int, Field(ge=0), Most(MOST_MADE_HERE - 1, _MORE)] = 0
     """Hosts with a broker that is not started: the fault ``add-broker`` does."""
     zookeeper: Annotated[Literal[0, 1, 3, 5], NoBoolean] = 0
     """How many ZooKeeper servers there are, on hosts z1, z2, ...; several are an ensemble. For systems that
@@ -129,8 +141,9 @@ class FleetSpec(Strict):
             raise ValueError(
                 f"combined: {self.controllers} controllers need as many brokers, there are {self.brokers}"
             )
-        if self.brokers + self.spares > 9:
+        if self.brokers + self.spares > self.most_brokers:
             raise ValueError(
-                f"{self.brokers} brokers and {self.spares} spares are more than the 9 there can be"
+                f"{self.brokers} brokers and {self.spares} spares are more than the {self.most_brokers} "
+                "there can be"
             )
         return self

@@ -26,6 +26,8 @@ from wrackline.history.files import PARQUET, RUN_JSON, WAL
 _DEPTH: Final = 4
 """So far below the folder that was named: ``results/nights/NIGHT/runs/RUN``."""
 _RUN_FILES: Final = frozenset({RUN_JSON, "verdict.json", PARQUET, WAL, "infrastructure.json"})
+SAMPLE: Final = "sample"
+"""The report in the repository, ``results/sample``: to be looked at, and no run of anybody's."""
 JOURNAL: Final = "journal.jsonl"
 """What a night did, line by line (wrackline.harness.nights.journal)."""
 
@@ -112,6 +114,8 @@ class Record:
     defects: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
     """The anomalies that it had to show."""
+    must_violate: bool = False
+    """Whether its specification says that it shows a known bug, and must be a violation."""
     verdict: Verdict | None = None
     sealed: bool = False
     """Whether the verdict shows that nothing was changed since; an earlier version's does not."""
@@ -137,6 +141,22 @@ class Record:
     def follow_up(self) -> str:
         """``twin``, ``repeat-2``, ``smaller-0a1b2c3d-1``; empty for the case itself."""
         return self.task.partition("~")[2]
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether it came out bad because it must: its specification says so, or a bug was put into the
+        system."""
+        must = self.must_violate or bool(self.defects)
+        return self.verdict is Verdict.REPRODUCED or (must and self.verdict is Verdict.VIOLATION)
+
+    @property
+    def good(self) -> bool | None:
+        """Whether it came out as it should; None: it says nothing of the system."""
+        if self.as_expected:
+            return True
+        if self.verdict is Verdict.PASS:
+            return not (self.must_violate and self.follow_up != "twin")
+        return False if self.verdict in BAD else None
 
     @property
     def is_smaller(self) -> bool:
@@ -244,6 +264,7 @@ def _record(
         raise ValueError(f"no verdict is called {verdict.get('verdict')!r}")
     trouble = [*trouble, str(failure["error"])] if failure.get("error") else trouble
     plan = run.get("plan") or {}
+    spec = _spec(folder)
     kind = str(run.get("system_kind") or run.get("system") or "")
     return Record(
         run=folder.name,
@@ -259,12 +280,13 @@ def _record(
         system=kind,
         version=str(run.get("system_version") or run.get("harness_version") or ""),
         profile=str(run.get("profile") or ""),
-        fleet=_fleet(folder),
+        fleet=str(_of(spec, "fleet", "kind") or ""),
         workload=str(run.get("workload") or ""),
         acks=str(run.get("acks") or ""),
         guided=str(plan.get("guided") or ""),
         defects=tuple(map(str, run.get("defects") or ())),
         expected=tuple(map(str, run.get("expected") or ())),
+        must_violate=_of(spec, "contract", "verdict") == Verdict.VIOLATION,
         verdict=Verdict(verdict["verdict"]) if judged else None,
         sealed=SEAL in verdict,
         headline=str(verdict.get("headline") or ""),
@@ -319,7 +341,8 @@ def _folders(place: UPath, depth: int, night: Night | None) -> Iterator[tuple[UP
     entries = sorted(place.iterdir(), key=lambda one: one.name)
     names = {entry.name for entry in entries}
     if names & _RUN_FILES:
-        yield place, night
+        if not (place.name == SAMPLE and depth and RUN_JSON not in names):
+            yield place, night
         return
     if JOURNAL in names:
         night = night_of(place)
@@ -360,12 +383,21 @@ def _state(folder: UPath, *, judged: bool, failed: bool, trouble: Iterable[str])
     return State.RECORDING if (folder / WAL).exists() else State.NOT_JUDGED
 
 
-def _fleet(folder: UPath) -> str:
+def _spec(folder: UPath) -> object:
+    """The specification, as it was saved; None where it cannot be read."""
     try:
-        spec = yaml.safe_load((folder / "spec.yaml").read_bytes())
-        return str(spec["fleet"]["kind"])
-    except (OSError, yaml.YAMLError, KeyError, TypeError):
-        return ""
+        return yaml.load((folder / "spec.yaml").read_bytes(), _LOADER)  # noqa: S506: one of the safe ones
+    except (OSError, yaml.YAMLError):
+        return None
+
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The one in C reads a specification in a tenth of the time."""
+
+
+def _of(spec: object, section: str, key: str) -> object:
+    inside = spec.get(section) if isinstance(spec, dict) else None
+    return inside.get(key) if isinstance(inside, dict) else None
 
 
 def _incident(said: Mapping[str, Any]) -> Incident:

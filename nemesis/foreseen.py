@@ -7,7 +7,9 @@ beforehand. Who ``leader(log-0)`` is the cluster says when the fault begins.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from wrackline.nemesis.guided.catalogue import SCHEDULES
@@ -23,32 +25,50 @@ LATE_S = 3.0
 long to join."""
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """What else a plan has that matters to one of its faults."""
+
+    around: Sequence[PlannedFault]
+    """Begun when it begins, and not surely over."""
+    growing: Sequence[PlannedFault]
+    """Those of the whole plan that use a spare host up."""
+    guided: GuidedSpec | None
+
+
 def foreseen(plan: Plan, nodes: Sequence[Node]) -> Mapping[str, tuple[str, ...] | None]:
     """Hosts by the fault's id; None where only the run can tell."""
     known: dict[str, tuple[str, ...] | None] = {}
     spares = [node.host.name for node in nodes if node.spare]
+    growing = [one for one in plan.faults if one.spec.fault in ONCE]
+    around: list[PlannedFault] = []  # begun by then, and not surely over: of weeks these are few
+    coming = deque(plan.faults)
     for fault in plan.faults:
+        while coming and coming[0].at_s <= fault.at_s:
+            around.append(coming.popleft())
+        around = [one for one in around if not _ended(one, fault.at_s)]
         role = fault.spec.target
         if role == SPARE:
             known[fault.id] = (spares.pop(0),) if spares else None
         elif hosts_named(role) and plain(role) == role:
             known[fault.id] = hosts_named(role)
         elif settled_by_seed(role) or hosts_named(role):
-            known[fault.id] = _settled(fault, plan, nodes, known)
+            others = Others(around, growing, plan.guided)
+            known[fault.id] = _settled(fault, others, nodes, known)
         else:
             known[fault.id] = None
     return known
 
 
 def _settled(
-    fault: PlannedFault, plan: Plan, nodes: Sequence[Node], known: Mapping[str, tuple[str, ...] | None]
+    fault: PlannedFault, others: Others, nodes: Sequence[Node], known: Mapping[str, tuple[str, ...] | None]
 ) -> tuple[str, ...] | None:
     """What every situation that may be there by then makes of the role; None when they differ."""
-    held = _held(fault, plan, known)
+    held = _held(fault, others, known)
     if held is None:
         return None
     choices: set[tuple[str, ...] | None] = set()
-    for taken, idle in product(held, _idle(fault, plan, nodes, known)):
+    for taken, idle in product(held, _idle(fault, others, nodes, known)):
         try:
             now = Situation(nodes, held=taken, idle=idle)
             choices.add(resolve(fault.spec.target, now, fault.pick))
@@ -58,20 +78,18 @@ def _settled(
 
 
 def _held(
-    fault: PlannedFault, plan: Plan, known: Mapping[str, tuple[str, ...] | None]
+    fault: PlannedFault, others: Others, known: Mapping[str, tuple[str, ...] | None]
 ) -> Sequence[frozenset[str]] | None:
     """The hosts that other faults may have taken when this one chooses, in every way it may be; None:
     nobody knows."""
     if not fault.spec.build().holds_node:
         return [frozenset()]
-    if plan.guided is not None and plan.guided.at_s <= fault.at_s:
+    if others.guided is not None and others.guided.at_s <= fault.at_s:
         return None
     ways: list[frozenset[str]] = [frozenset()]
-    for other in plan.faults:
+    for other in others.around:
         ends_s = other.at_s + other.duration_s
-        begins_before = other.at_s <= fault.at_s and other is not fault
-        ended = ends_s + other.spec.begins_s + LATE_S <= fault.at_s
-        if not begins_before or not other.spec.build().holds_node or ended:
+        if other is fault or not other.spec.build().holds_node:
             continue
         hosts = known.get(other.id)
         if hosts is None:
@@ -81,14 +99,18 @@ def _held(
     return ways
 
 
+def _ended(one: PlannedFault, at_s: float) -> bool:
+    return one.at_s + one.duration_s + one.spec.begins_s + LATE_S <= at_s
+
+
 def _idle(
-    fault: PlannedFault, plan: Plan, nodes: Sequence[Node], known: Mapping[str, tuple[str, ...] | None]
+    fault: PlannedFault, others: Others, nodes: Sequence[Node], known: Mapping[str, tuple[str, ...] | None]
 ) -> Sequence[frozenset[str]]:
     """The spare hosts whose brokers may not have joined when this fault chooses, in every way it may be."""
     spares = [node.host.name for node in nodes if node.spare]
     ways = [frozenset(spares)]
-    for other in plan.faults:
-        if other.spec.fault not in ONCE or other is fault or other.at_s > fault.at_s:
+    for other in others.growing:
+        if other is fault or other.at_s > fault.at_s:
             continue
         # What replaces a broker is the first spare that is left; a broker that is added is the target itself.
         joined = frozenset(known.get(other.id) or ()) & set(spares) or frozenset(spares[:1])

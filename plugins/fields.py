@@ -126,6 +126,26 @@ class Like:
         return given
 
 
+@dataclass(frozen=True, slots=True)
+class Most:
+    """Annotation of a number: the greatest that it may be, and ``why``, or what to do for more."""
+
+    most: float
+    why: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        return {**handler(core), "maximum": self.most}
+
+    def check(self, given: float) -> float:
+        """Raises ValueError."""
+        if given > self.most:
+            raise ValueError(f"{given:,.12g} is more than {self.most:,}: {self.why}")
+        return given
+
+
 SECONDS = Duration("seconds", 1_000)
 MILLISECONDS = Duration("milliseconds", 1)
 

@@ -1,6 +1,6 @@
 """``wrackline simulate``: run seeds under virtual time, shrink what fails, print it as a timeline.
 
-Exit codes: 0 clean, 1 a violation, 2 a wrong call.
+Exit codes: 0 clean, 1 a violation, 2 a wrong call, 3 no record was acknowledged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from wrackline.simulator.stories.eras import eras
 from wrackline.simulator.world.world import World, WorldOptions
 
 VIOLATION = 1
+INCONCLUSIVE = 3
 INTERRUPTED = 130
+NOTHING_SHOWN = "no record was acknowledged, so nothing is shown; let it last longer, or give it producers"
 FEW = 50
 """A search of at most this many seeds prints a line for each of them."""
 REPORT_EVERY_S = 10.0
@@ -326,6 +328,9 @@ def _show(result: Result, options: Mapping[str, Any]) -> None:
         if options["digest"]:
             click.echo(f"digest {result.digest}")
         _write_history(result, options["history"])
+        if not result.acked:
+            click.echo(NOTHING_SHOWN, err=True)
+            click.get_current_context().exit(INCONCLUSIVE)
         return
     if options["shrinks"]:
         click.echo(f"seed {result.setup.seed} fails {result.violation.oracle}; making it smaller")
@@ -351,8 +356,13 @@ def _show(result: Result, options: Mapping[str, Any]) -> None:
     click.get_current_context().exit(VIOLATION)
 
 
+def _shown(acked: int) -> str:
+    """What a run without a violation came to."""
+    return "clean" if acked else "inconclusive"
+
+
 def _line(result: Result) -> str:
-    verdict = "clean" if result.violation is None else f"VIOLATION {result.violation.oracle}"
+    verdict = _shown(result.acked) if result.violation is None else f"VIOLATION {result.violation.oracle}"
     return (
         f"seed {result.setup.seed:>6}  {verdict:<28} {result.simulated_s:8.1f} s simulated  "
         f"{result.steps:>7} steps  "
@@ -372,8 +382,8 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
             click.echo(f"seed {row.seed:>6}  VIOLATION {row.oracle}: {row.text}\n  again: {row.command}")
         elif runs <= FEW:
             click.echo(
-                f"seed {row.seed:>6}  clean {row.simulated_s:8.1f} s simulated  {row.steps:>7} steps  "
-                f"{row.faults:>3} faults  {row.acked:>6} records acknowledged"
+                f"seed {row.seed:>6}  {_shown(row.acked)} {row.simulated_s:8.1f} s simulated  "
+                f"{row.steps:>7} steps  {row.faults:>3} faults  {row.acked:>6} records acknowledged"
             )
         elif time.monotonic() - reported_at > REPORT_EVERY_S:
             reported_at = time.monotonic()
@@ -402,7 +412,11 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
     if totals.violations and not options["keep_going"]:
         first = replace(setup, seed=totals.violations[0].seed)
         _show(run(drawn_as(vary, first)), options)
-    ctx.exit(VIOLATION if totals.violations else 0)
+    if totals.violations:
+        ctx.exit(VIOLATION)
+    if not totals.acked:
+        click.echo(NOTHING_SHOWN, err=True)
+        ctx.exit(INCONCLUSIVE)
 
 
 def _write_history(result: Result, run_dir: Path | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -78,12 +78,15 @@ class ClusterState:
     controller: int
     brokers: tuple[int, ...]
     partitions: tuple[PartitionState, ...]
+    _by_place: Mapping[Place, PartitionState] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """A cluster may have ten thousand partitions, and each may be asked for."""
+        by_place = {(state.topic, state.partition): state for state in self.partitions}
+        object.__setattr__(self, "_by_place", by_place)
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
-        for state in self.partitions:
-            if (state.topic, state.partition) == (topic, partition):
-                return state
-        return None
+        return self._by_place.get((topic, partition))
 
 
 @dataclass(frozen=True, slots=True)

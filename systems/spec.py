@@ -124,6 +124,11 @@ class SystemSpec(Strict):
         del fleet
         return None
 
+    def warning(self) -> str | None:
+        """What may keep a run with these settings from being made, though nothing is wrong with them: key,
+        what, what to do; None: nothing."""
+        return None
+
     def prepare(self, say: Callable[[str], None]) -> None:
         """Bring to this machine what a deployment needs, before there is any host. ``say`` is given a line
         for whatever takes long. Raises DeployError."""

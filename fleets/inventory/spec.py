@@ -17,7 +17,7 @@ from wrackline.fleets.inventory.power import PowerSpec
 from wrackline.fleets.inventory.prepare import Wishes
 from wrackline.fleets.inventory.read import Inventory, InventoryError, Login, login, read
 from wrackline.fleets.spec import FleetSpec
-from wrackline.plugins.fields import Lax, Like
+from wrackline.plugins.fields import Lax, Like, Most
 
 BROKERS, CONTROLLERS, ZOOKEEPER = "brokers", "controllers", "zookeeper"
 GROUPS = (BROKERS, CONTROLLERS, ZOOKEEPER)
@@ -28,14 +28,25 @@ PlainPath = Annotated[
 ]
 
 
+MOST_BROKERS = 100
+_MORE = "more are asked one by one, which takes longer than a fault lasts"
+
+
 class InventorySpec(FleetSpec):
     """Settings of the fleet ``inventory``."""
 
     needs_root: ClassVar[bool] = False
     example: ClassVar[Mapping[str, Any]] = {"inventory": "", "power": PowerSpec(sysrq=True)}
 
+    made_here: ClassVar[bool] = False
+    most_brokers: ClassVar[int] = MOST_BROKERS
+
     kind: Literal["inventory"] = "inventory"
     """Hosts are machines of an Ansible inventory."""
+    brokers: Annotated[int, Field(ge=1), Most(MOST_BROKERS, _MORE)] = 3
+    """How many broker hosts there are: n1, n2, ..."""
+    spares: Annotated[int, Field(ge=0), Most(MOST_BROKERS - 1, _MORE)] = 0
+    """Hosts with a broker that is not started: the fault ``add-broker`` does."""
     inventory: str
     """The inventory: a file (INI, YAML), a folder, or a program that prints JSON."""
     known_hosts: str = "~/.ssh/known_hosts"

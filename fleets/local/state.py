@@ -33,14 +33,14 @@ _HOST = re.compile(r"[a-z][a-z0-9]{0,9}")
 def check_names(name: str, hosts: tuple[str, ...]) -> None:
     """Raises FleetError for names that Linux could not take for interfaces and namespaces."""
     if not _NAME.fullmatch(name):
-        raise FleetError(f"fleet name {name!r}: up to 24 of a-z, 0-9 and -, beginning with a letter or digit")
+        raise FleetError(f"fleet name {name!r}: use up to 24 of a-z, 0-9 and -, no - first, such as hands")
     for host in hosts:
         if not _HOST.fullmatch(host):
-            raise FleetError(f"host name {host!r}: up to 10 of a-z and 0-9, beginning with a letter")
+            raise FleetError(f"host name {host!r}: use up to 10 of a-z and 0-9, a letter first, such as n1")
     if not hosts:
-        raise FleetError(f"fleet {name} has no hosts")
+        raise FleetError(f"fleet {name} has no hosts: name some, with commas between, such as n1,n2,n3")
     if len(set(hosts)) != len(hosts):
-        raise FleetError(f"fleet {name}: two hosts with one name in {', '.join(hosts)}")
+        raise FleetError(f"fleet {name}: two hosts with one name in {', '.join(hosts)}: name them apart")
 
 
 def boot_id() -> str:

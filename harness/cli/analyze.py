@@ -53,8 +53,10 @@ def show_verdicts(judged: Sequence[Judged]) -> int:
     """One line and the report's place per run; the exit code of the worst."""
     for each in judged:
         click.echo(each.line)
+        told = each.verdict.get("headline")
         for reason in each.verdict.get("reasons", ())[:8]:
-            click.echo(f"  {reason}")
+            if reason != told:  # where hosts failed, the line above has said it
+                click.echo(f"  {reason}")
         if each.report is not None:
             click.echo(f"  report: {each.shown_report}")
     return exit_code(each.word for each in judged)
@@ -71,6 +73,8 @@ def runs_command(results: Path, output: str) -> int:
       wrackline runs
       wrackline runs --output json | jq '.[] | select(.verdict == "violation") | [.run, .headline]'
     """
+    if not results.is_dir() and results != stored.default_dir():
+        raise WrongInput(f"{results}: no such folder; --results names the one that the runs are in")
     if output == "json":
         click.echo(in_json(records(results) if results.is_dir() else []))
         return 0

@@ -23,10 +23,11 @@ from wrackline.fleets.qemu.accelerators import Accelerator
 from wrackline.fleets.qemu.fleet import QemuFleet
 from wrackline.fleets.qemu.services import Init
 from wrackline.fleets.qemu.settings import Hardware
+from wrackline.fleets.qemu.virtual_fleet import VirtualFleet
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
-from wrackline.harness.cli.options import output_option, state_dir_option
+from wrackline.harness.cli.options import WrongInput, output_option, state_dir_option
 from wrackline.harness.cli.verbosity import progress
 
 
@@ -43,6 +44,15 @@ def fleet_errors() -> Iterator[None]:
         yield
     except FleetError as error:
         raise HostTrouble(str(error)) from error
+
+
+@contextmanager
+def asked_for() -> Iterator[None]:
+    """A FleetError is of what was asked for, before there is a host: one line and exit code 2."""
+    try:
+        yield
+    except FleetError as wrong:
+        raise WrongInput(str(wrong)) from wrong
 
 
 def need_root() -> None:
@@ -129,10 +139,10 @@ def up(
     need_root()
     if init == "systemd" and kind != "qemu":
         raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
-    with fleet_errors():
-        names = [host.strip() for host in hosts.split(",") if host.strip()]
-        hardware = Hardware(memory_mb=memory_mb, disk_mb=disk_mb)
-        made: LocalFleet
+    names = [host.strip() for host in hosts.split(",") if host.strip()]
+    hardware = Hardware(memory_mb=memory_mb, disk_mb=disk_mb)
+    made: LocalFleet
+    with asked_for():
         match kind:
             case "netns":
                 made = NetnsFleet(
@@ -145,7 +155,7 @@ def up(
                     detached=True,
                 )
             case "qemu":
-                made = virtual = QemuFleet(
+                made = QemuFleet(
                     name,
                     names,
                     subnet=subnet,
@@ -157,9 +167,8 @@ def up(
                     init=init,
                     detached=True,
                 )
-                virtual.prepare(progress)
             case _:
-                made = domains = LibvirtFleet(
+                made = LibvirtFleet(
                     name,
                     names,
                     uri=uri,
@@ -171,7 +180,9 @@ def up(
                     packages=packages,
                     detached=True,
                 )
-                domains.prepare(progress)
+    with fleet_errors():
+        if isinstance(made, VirtualFleet):
+            made.prepare(progress)
         made.up()
         made.detach()
     for host in made.hosts:
@@ -276,5 +287,6 @@ def _choose(name: str | None, fleets: list[Seen]) -> Seen:
     if not found:
         what = f"no fleet {name} is up" if name else "no fleet is up"
         sudo = "" if os.geteuid() == 0 else "; those of namespaces only root sees: run it with sudo"
-        raise HostTrouble(f"{what} (up: {names}); `wrackline fleet up` makes one{sudo}")
+        trouble = WrongInput if name and fleets else HostTrouble
+        raise trouble(f"{what} (up: {names}); `wrackline fleet up` makes one{sudo}")
     raise click.UsageError(f"several fleets are up ({names}): name one")

@@ -19,6 +19,7 @@ from wrackline.fleets.base import FleetError
 from wrackline.harness.cli.commands import FORMER, HEADINGS, MEANT
 from wrackline.harness.cli.crash import EXIT_HOSTS, crash_line
 from wrackline.harness.cli.lazy import LazyGroup
+from wrackline.harness.cli.numbers import in_our_words
 from wrackline.harness.cli.stopped import STOPPED, interrupting
 from wrackline.harness.cli.verbosity import Terminal, restored, with_verbosity
 from wrackline.plugins.registry import version
@@ -83,7 +84,7 @@ def _guarded(command: Callable[[], Any]) -> int:
         return 2
     except click.UsageError as wrong:
         name = wrong.ctx.command_path if wrong.ctx is not None else "wrackline"
-        return _fail(f"{name}: {wrong.format_message()} (see `{name} --help`)", 2)
+        return _fail(f"{name}: {in_our_words(wrong)} (see `{name} --help`)", 2)
     except click.ClickException as wrong:
         return _fail(f"wrackline: {wrong.format_message()}", wrong.exit_code)
     except (click.Abort, KeyboardInterrupt) as stopped:

@@ -44,12 +44,14 @@ def validate_command(
     wrong = False
     for spec in specs:
         try:
-            load_checked(spec, settings=with_fleet(settings, fleet), seed=seed)
+            checked = load_checked(spec, settings=with_fleet(settings, fleet), seed=seed)
         except SpecError as refused:
             wrong = True
             for mistake in refused.mistakes:
                 click.echo(" ".join(mistake.split()), err=True)
         else:
+            if warning := checked.system.warning():
+                click.echo(f"{spec}: warning: {warning}", err=True)
             click.echo(f"{spec}: fine")
     return WRONG if wrong else 0
 

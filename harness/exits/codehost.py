@@ -15,7 +15,7 @@ import orjson
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.exits.run_summary import RunSummary
-from wrackline.harness.records import BAD, GOOD
+from wrackline.harness.records import BAD
 
 SUMMARY_BYTES = 1 << 20
 """GitHub refuses the summary of a step that is larger."""
@@ -45,9 +45,9 @@ def tell(title: str, summaries: Sequence[RunSummary], say: Callable[[str], None]
 def workflow_commands(summaries: Sequence[RunSummary]) -> Iterator[str]:
     """Annotations for GitHub, the worst first: it shows ten of each kind for a step."""
     for each in worst_first(summaries):
-        if each.verdict is None or each.verdict in GOOD:
+        if each.verdict is None or each.good:
             continue
-        kind = "error" if each.verdict in (*BAD, Verdict.INFRASTRUCTURE) else "warning"
+        kind = "error" if each.bad or each.verdict is Verdict.INFRASTRUCTURE else "warning"
         title = f"{each.verdict.value}: {each.name}"
         file = f"file={_property(each.file)},line=1," if each.file else ""
         yield f"::{kind} {file}title={_property(title)}::{_data(each.said[:_LONGEST])}"
@@ -66,7 +66,7 @@ def code_quality(summaries: Sequence[RunSummary]) -> bytes:
     same anomalies, so GitLab knows which are new and which are gone."""
     issues = []
     for each in worst_first(summaries):
-        if each.verdict is None or each.verdict in GOOD:
+        if each.verdict is None or each.good:
             continue
         shown = each.record.violations if each.record else ()
         told = orjson.dumps([each.name, each.verdict, *shown])
@@ -94,6 +94,7 @@ def markdown(title: str, summaries: Sequence[RunSummary]) -> str:
     ]
     for each in worst_first(summaries):
         word = each.verdict.value if each.verdict else "not made"
+        word = f"as expected: {word}" if each.as_expected and each.verdict in BAD else word
         mark = f"**{word}**{' (new)' if each.new else ''}" if each.bad else word
         lines.append(f"| {each.name} | {mark} | {_cell(each.said)} |")
     return "\n".join(lines) + "\n"
@@ -105,7 +106,7 @@ def worst_first(summaries: Sequence[RunSummary]) -> list[RunSummary]:
     def rank(one: RunSummary) -> int:
         if one.bad:
             return 0
-        return 2 if one.verdict is None or one.verdict in GOOD else 1
+        return 2 if one.verdict is None or one.good else 1
 
     return sorted(summaries, key=rank)
 

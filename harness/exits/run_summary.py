@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.records import BAD, Record
+from wrackline.harness.records import BAD, GOOD, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,24 @@ class RunSummary:
     """A violation that no night before has shown."""
 
     @property
+    def as_expected(self) -> bool:
+        """It came out as it must, however bad that looks: nobody is told."""
+        return self.record is not None and self.record.as_expected
+
+    @property
+    def good(self) -> bool:
+        return self.as_expected or (self.verdict in GOOD and not self.bad)
+
+    @property
     def violates(self) -> bool:
-        return self.verdict is Verdict.VIOLATION
+        return self.verdict is Verdict.VIOLATION and not self.as_expected
 
     @property
     def bad(self) -> bool:
         """It fails its build."""
-        return self.verdict in BAD
+        if self.as_expected:
+            return False
+        return self.verdict in BAD or (self.record is not None and self.record.good is False)
 
     @property
     def said(self) -> str:

@@ -25,6 +25,8 @@ class Incident:
     """Of the runs of the same suites with this schedule, system and version since it was first seen."""
     quiet: int
     """So many of these runs there were since it was last seen."""
+    expected: bool = False
+    """Whether each of these runs had to show it."""
     count: int = 0
     """So many incidents the runs have of it."""
     sentence: str = ""
@@ -35,6 +37,16 @@ class Incident:
         """What a link to it ends with: the same on every machine."""
         signature = "\0".join((self.cause, self.schedule, self.system, self.version))
         return f"i-{hashlib.sha256(signature.encode()).hexdigest()[:10]}"
+
+    @property
+    def title(self) -> str:
+        """What happened, as a sentence; of a run without one the anomalies that it showed."""
+        return self.sentence or " and ".join(self.cause.rsplit("+", 1)).replace("+", ", ")
+
+    @property
+    def anomalies(self) -> tuple[str, ...]:
+        """Their names; of what was not shown the cause itself."""
+        return tuple(self.cause.split("+"))
 
     @property
     def first(self) -> Run:
@@ -55,21 +67,26 @@ class Incident:
 
 
 def incidents(runs: Sequence[Run]) -> list[Incident]:
-    """The one that was seen last comes first. What was made smaller is the incident that it was made from."""
+    """The one that was seen last comes first; those that had to be come last. What was made smaller is the
+    incident that it was made from."""
     runs = [run for run in runs if not run.record.is_smaller]
     found: dict[tuple[str, str, str, str], list[Run]] = {}
     for run in runs:
-        if run.good is False:
+        if run.good is False or run.record.verdict is Verdict.VIOLATION:
             for signature in _signatures(run):
                 found.setdefault(signature, []).append(run)
     made = [_incident(signature, of, runs) for signature, of in found.items()]
-    return sorted(made, key=lambda one: (one.last.record.started_at, len(one.runs)), reverse=True)
+    return sorted(
+        made, key=lambda one: (not one.expected, one.last.record.started_at, len(one.runs)), reverse=True
+    )
 
 
 def _signatures(run: Run) -> list[tuple[str, str, str, str]]:
     _, schedule, system, version = run.record.signature
     causes = run.record.causes
-    if run.record.verdict is Verdict.NOT_REPRODUCED:
+    if run.record.verdict is Verdict.PASS:
+        causes = ("not shown: what was expected",)
+    elif run.record.verdict is Verdict.NOT_REPRODUCED:
         causes = (f"not shown: {'+'.join(run.record.expected) or 'what was expected'}",)
     return [(cause, schedule, system, version) for cause in causes or ("no anomaly is named",)]
 
@@ -91,6 +108,7 @@ def _incident(signature: tuple[str, str, str, str], of: Sequence[Run], runs: Seq
         runs=tuple(of),
         often=share(len(of), max(len(alike), len(of))),
         quiet=sum(run.record.started_at > ended for run in alike),
+        expected=all(run.record.as_expected for run in of),
         count=max(len(own), len(of)),
         sentence=own[-1].sentence if own else "",
     )

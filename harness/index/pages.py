@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -13,7 +13,7 @@ from markupsafe import Markup
 from wrackline import pages
 from wrackline.harness.index.drawing import spark, trend_chart
 from wrackline.harness.index.incidents import Incident
-from wrackline.harness.index.runs import MARKS, Run
+from wrackline.harness.index.runs import Run
 from wrackline.harness.index.suites import Suite
 from wrackline.harness.index.trends import Series, Trend
 from wrackline.harness.index.words import change, figure, interval, percent
@@ -91,9 +91,9 @@ class Site:
         return sorted({run.word for run in self.runs})
 
     @cached_property
-    def marks(self) -> list[tuple[str, str]]:
-        """The classes of the squares that the site has, each with its sign."""
-        return sorted({(run.css, MARKS[run.word]) for run in self.runs})
+    def marks(self) -> list[tuple[str, str, str]]:
+        """The squares that the site has: class, sign, what it says."""
+        return sorted({(run.css, run.mark, run.word) for run in self.runs})
 
     @staticmethod
     def way(link: str, root: str) -> str:
@@ -105,9 +105,15 @@ def page(name: str, site: Site, *, here: str, extra: str = "", **values: Any) ->
     """The page of a template. ``here``: its file, from the site's folder. ``extra``: a script of ours that it
     has besides, as the content of its element."""
     template = _ENVIRONMENT.get_template(name)
-    rules = policy(_inline() + (f"<script>{extra}</script>" if extra else ""), asks=True)
+    rules = _rules(extra)
     root = "../" * here.count("/")
     return text.printable(template.render(site=site, here=here, root=root, policy=rules, **values))
+
+
+@lru_cache(maxsize=4)
+def _rules(extra: str) -> Markup:
+    """The policy of a page: hashes of all that is written into it, the same for most."""
+    return policy(_inline() + (f"<script>{extra}</script>" if extra else ""), asks=True)
 
 
 def source(name: str) -> str:

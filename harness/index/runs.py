@@ -20,17 +20,14 @@ from wrackline.harness.index.latency import Latency
 from wrackline.harness.records import BAD, GOOD, Found, Record, State
 
 MARKS: Final = {
-    Verdict.PASS.value: "✓",
-    Verdict.REPRODUCED.value: "✓",
-    Verdict.VIOLATION.value: "✗",
-    Verdict.NOT_REPRODUCED.value: "✗",
     Verdict.INCONCLUSIVE.value: "?",
     Verdict.INFRASTRUCTURE.value: "!",
     State.RECORDING.value: "…",
     State.NOT_JUDGED.value: "·",
     State.DAMAGED.value: "!",
 }
-"""A verdict, or else a state -> a sign for it, so that nobody needs to see colours."""
+"""A verdict that says nothing of the system, or else a state -> a sign, so that nobody needs to see colours.
+The other verdicts are good or bad."""
 _IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -52,28 +49,42 @@ class Run:
     @property
     def word(self) -> str:
         """Its verdict, or how far it has come."""
-        return self.record.verdict.value if self.record.verdict else self.record.state.value
+        if not self.record.verdict:
+            return self.record.state.value
+        verdict = self.record.verdict.value
+        if self.record.verdict is not Verdict.REPRODUCED and self.record.as_expected:
+            return f"as expected: {verdict}"
+        return f"not as expected: {verdict}" if self.record.verdict in GOOD and not self.good else verdict
 
     @property
     def css(self) -> str:
-        word = self.word.replace(" ", "-")
-        return word if self.record.verdict else {"damaged": "infrastructure"}.get(word, f"none {word}")
+        """Green, red or neither: of what came out as it must, that is no red."""
+        verdict = self.record.verdict
+        if verdict is None:
+            word = self.word.replace(" ", "-")
+            return {"damaged": "infrastructure"}.get(word, f"none {word}")
+        if verdict not in (*GOOD, *BAD):
+            return verdict.value
+        if self.good:
+            return (Verdict.REPRODUCED if self.record.as_expected else verdict).value
+        return (Verdict.NOT_REPRODUCED if verdict in GOOD else verdict).value.replace(" ", "-")
 
     @property
     def mark(self) -> str:
-        return MARKS[self.word]
+        verdict = self.record.verdict
+        if verdict in (*GOOD, *BAD):
+            return "✓" if self.good else "✗"
+        return MARKS[verdict.value if verdict else self.record.state.value]
 
     @property
     def good(self) -> bool | None:
         """None: it says nothing about the system."""
-        if self.record.verdict in GOOD:
-            return True
-        return False if self.record.verdict in BAD else None
+        return self.record.good
 
     @property
     def night(self) -> str:
-        """The night's folder; of a run that was made alone its day."""
-        return self.record.night or f"{(self.record.started_at or 'no time')[:10]}, runs made alone"
+        """The night's folder; of a single run its day."""
+        return self.record.night or f"{(self.record.started_at or 'no time')[:10]}, single runs"
 
     @property
     def began(self) -> str:

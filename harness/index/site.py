@@ -174,27 +174,33 @@ def _nights(site: Site, found: Sequence[News]) -> str:
 def _tiles(site: Site, nights: Sequence[NightRow], found: Sequence[News]) -> list[dict[str, Any]]:
     latest_night = nights[0]
     moved = [one for one in found if one.point.run.night == latest_night.name and one.worse]
-    fresh = [one for one in site.incidents if one.first.night == latest_night.name]
+    fresh = sum(one.first.night == latest_night.name and not one.expected for one in site.incidents)
+    expected = sum(one.expected for one in site.incidents)
+    news_of_them = f"{fresh} new in the latest night" + (f"; {expected} more expected" if expected else "")
+    day = latest_night.began[:10]
     going_on = sum(run.record.state is State.RECORDING for run in site.runs)
     tiles = [
         _tile(
             "runs",
             len(site.runs),
-            f"{plural(len(nights), 'night')}, {plural(len(site.suites), 'suite')}",
+            f"in {plural(len(nights), 'night')}, of {plural(len(site.suites), 'suite')}",
             "runs.html",
         ),
         _tile(
             "failed in the latest night",
             latest_night.bad,
-            f"of {latest_night.of}: {latest_night.label}, {latest_night.began[:10]}",
+            f"of {latest_night.of}: {latest_night.label}" + ("" if day in latest_night.label else f", {day}"),
             f"runs.html?q={latest_night.name}",
             bad=latest_night.bad > 0,
         ),
-        _tile("incidents", len(site.incidents), f"{len(fresh)} new in the latest night", "incidents.html"),
+        _tile("incidents", len(site.incidents) - expected, news_of_them, "incidents.html"),
         _tile(
-            "flaky suites", sum(one.is_flaky for one in site.suites), "both ways, one version", "suites.html"
+            "flaky suites",
+            sum(one.is_flaky for one in site.suites),
+            "passed and failed under one version",
+            "suites.html",
         ),
-        _tile("figures worse than their past", len(moved), "in the latest night", "trends.html"),
+        _tile("metrics worse than usual", len(moved), "in the latest night", "trends.html"),
     ]
     if going_on:
         tiles.append(_tile("recording", going_on, "go on, or were killed", "runs.html?verdict=recording"))

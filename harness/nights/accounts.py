@@ -23,7 +23,7 @@ from wrackline.harness.nights.agenda import (
 )
 from wrackline.harness.nights.journal import Result, Signature, State
 from wrackline.harness.nights.spec import Night
-from wrackline.harness.records import night_of, record
+from wrackline.harness.records import Record, night_of, record
 from wrackline.harness.report.junit import junit
 from wrackline.harness.report.read.files import replace_file
 
@@ -105,10 +105,14 @@ def summarized(folder: Path, told: Sequence[Account], known: Container[Signature
                 in_repository(each.file) if each.file else "",
                 found,
                 report if report and report.exists() else None,
-                bool(result and result.violates and found and found.signature not in known),
+                bool(result and result.violates and found and _is_news(found, known)),
             )
         )
     return made
+
+
+def _is_news(one: Record, known: Container[Signature]) -> bool:
+    return not one.as_expected and one.signature not in known
 
 
 def write(folder: Path, night: Night, told: Sequence[Account], summaries: Sequence[RunSummary]) -> list[Path]:

@@ -174,7 +174,8 @@ class LiveRun:
             self.recorder.learn(features=system.features())
         topic = spec.topic
         system.create_topic(
-            TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
+            TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec)),
+            timeout_s=spec.system.waits.ready_s,
         )
         state = self._wait_full_isr(spec.system.waits.ready_s, "after the topic was created")
         self.assignment.record(state)

@@ -228,11 +228,14 @@ def _descend(annotation: Any, step: int | str) -> tuple[Any, bool]:
     """(what is at ``step`` below an annotation, whether ``step`` is something the reader wrote)."""
     if isinstance(step, int):
         return _element(annotation), True
-    for model in _models(annotation):
+    models = _models(annotation)
+    tagged = [model for model in models if step == model.__name__ or step in _literals(model)]
+    if tagged and len(models) > 1:  # the fleet `inventory` has a key of that name
+        return tagged[0], False
+    for model in models:
         for name, field in model.model_fields.items():
             if step in (name, field.alias):
                 return _annotated(field), True
-    tagged = [model for model in _models(annotation) if step == model.__name__ or step in _literals(model)]
     if tagged:
         return tagged[0], False
     if _is_union(annotation) and step in (*_BRANCHES, "tuple", "list", "dict"):

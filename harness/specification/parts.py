@@ -25,6 +25,9 @@ COORDINATED = {
 }
 """What a coordinator may be of -> what a workload needs of the system that has such a thing."""
 MIN_ISR = "min.insync.replicas"
+MOST_PARTITIONS_HERE = 200
+LONGEST_HERE_S = 86_400
+"""On hosts that are made here."""
 LONGEST_TOPIC = 249
 """Characters that a topic's name may have in Kafka."""
 LONGEST_TEST_ID = 64
@@ -34,6 +37,7 @@ def check(spec: Sections) -> None:
     """Raises Misfits with a line for each mistake: the key, what is wrong, what would do."""
     mistakes = [
         *_fleet(spec),
+        *_small_enough(spec),
         *_workload(spec),
         *_replicas(spec),
         *_room_to_move(spec),
@@ -79,6 +83,22 @@ def _fleet(spec: Sections) -> Iterator[str]:
             f"topic.name is {longest - LONGEST_TOPIC} characters too long: in the cluster the run's id "
             "stands before it"
         )
+
+
+def _small_enough(spec: Sections) -> Iterator[str]:
+    """What hosts that share this machine can carry; others are the reader's to judge."""
+    if not (spec.fleet.hosts and spec.fleet.made_here):
+        return
+    why = (
+        f"hosts of fleet.kind {spec.fleet.kind} share one machine; for more name machines of your own, "
+        "fleet.kind inventory, or test a cluster that runs already, system.kind external"
+    )
+    for key, given, most in (
+        ("topic.partitions", spec.topic.partitions, MOST_PARTITIONS_HERE),
+        ("workload.duration_s", spec.workload.duration_s, LONGEST_HERE_S),
+    ):
+        if given > most:
+            yield f"{key}: {given:,.12g} is more than {most:,}: {why}"
 
 
 def _brokers(spec: Sections) -> int | None:

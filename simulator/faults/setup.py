@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,6 +18,25 @@ UPGRADES = (
     ("zk08-kip101", "kip101"),
 )
 """From which profile to which nodes can go one by one."""
+
+
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "seconds": (0.1, 604_800),
+    "steps": (1, 1_000_000_000),
+    "producers": (0, 100),
+    "consumers": (0, 100),
+    "askers": (0, 100),
+    "weak": (0, 100),
+    "produce_every_ms": (0.1, 3_600_000),
+    "ask_every_ms": (0.1, 3_600_000),
+    "fault_every_ms": (1, 86_400_000),
+    "pairs": (0, 1),
+    "sequences": (0, 1),
+    "max_lossy": (0, 9),
+    "max_skew": (0, 0.5),
+}
+"""Field -> the least and the most that it can be."""
+_OPTIONS = {"sequences": "chains"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +102,13 @@ class Setup:
     """Only these clients, by number; None: all."""
 
     def check(self) -> None:
-        """Raises ValueError for what profile zk08 has not, and for an upgrade that there is not."""
+        """Raises ValueError for a number that is out of bounds, for what profile zk08 has not, and for an
+        upgrade that there is not."""
+        for name, (least, most) in BOUNDS.items():
+            given = getattr(self, name)
+            if given is not None and not least <= given <= most:  # nor for what is no number
+                option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+                raise ValueError(f"{option} {given:g}: give a number from {least:g} to {most:g}")
         if self.upgrade_to and (self.profile, self.upgrade_to) not in UPGRADES:
             known = ", ".join(f"{former} to {later}" for former, later in UPGRADES)
             raise ValueError(

@@ -253,8 +253,12 @@ def html(table: KillTable) -> str:
 @click.command("kill-table")
 @click.option("--defect", "names", multiple=True, metavar="NAME", help="Only schedules with this defect.")
 @click.option("--runs", type=click.IntRange(1), default=100, show_default=True, help="Random runs per row.")
-@click.option("--seconds", type=float, default=20.0, show_default=True, help="Virtual length of a run.")
-@click.option("--cpu", type=float, default=20.0, show_default=True, help="Seconds of CPU per row.")
+@click.option(
+    "--seconds", type=click.FloatRange(0.1), default=20.0, show_default=True, help="Virtual length of a run."
+)
+@click.option(
+    "--cpu", type=click.FloatRange(0.1), default=20.0, show_default=True, help="Seconds of CPU per row."
+)
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.option("--guided-only", is_flag=True, help="No random runs.")
 @click.option(

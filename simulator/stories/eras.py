@@ -96,7 +96,7 @@ def eras(
     """
     known = {story.name: story for story in STORIES}
     if wrong := [name for name in names if name not in known]:
-        raise click.BadParameter(f"no story {', '.join(wrong)}; there are: {', '.join(known)}")
+        raise click.UsageError(f"no story {wrong[0]!r}; there are {', '.join(known)}")
     chosen = [known[name] for name in names] or list(STORIES)
     if searched is not None:
         if html_file is not None or log:

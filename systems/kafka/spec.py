@@ -101,6 +101,14 @@ class KafkaSpec(SystemSpec):
             return None
         return f"system.clock: faketime needs {Ability.ROOT}: {why}"
 
+    def warning(self) -> str | None:
+        if parsed(self.version) <= parsed(NEWEST) or Store().find(self.version) is not None:
+            return None
+        return (
+            f"system.version: Kafka {self.version} is not on this machine, and newer than {NEWEST}, the "
+            f"newest that is known here; `wrackline kafka install {self.version}` says whether there is one"
+        )
+
     def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:
         del fleet
         try:

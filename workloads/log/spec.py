@@ -9,12 +9,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from wrackline.plugins.capabilities import Capability
-from wrackline.plugins.fields import SECONDS, Lax, NoBoolean, Strict
+from wrackline.plugins.fields import SECONDS, Lax, Most, NoBoolean, Strict
 from wrackline.workloads import payload
 from wrackline.workloads.clients.base import GroupSettings
 from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.pace import Spacing
 from wrackline.workloads.payload import MAX_BYTES, OVERHEAD
+
+LONGEST_S = 8 * 7 * 86_400
+MOST_A_SECOND = 1_000_000
 
 
 class ClientsSpec(Strict):
@@ -22,9 +25,11 @@ class ClientsSpec(Strict):
 
     name: str
     """The workload's name."""
-    duration_s: Annotated[float, Field(gt=0, le=86_400), SECONDS] = 60
-    """Of the main phase, in which the nemesis acts."""
-    rate: Annotated[float, Field(ge=0)] = 200
+    duration_s: Annotated[
+        float, Field(gt=0), Most(LONGEST_S, "a run is judged whole, so make several"), SECONDS
+    ] = 60
+    """Of the main phase, in which the nemesis acts: eight weeks at most, on hosts that are made here 24 h."""
+    rate: Annotated[float, Field(ge=0), Most(MOST_A_SECOND, "one machine makes no more")] = 200
     """Operations per second of all kinds together; 0: as fast as the clients can."""
     spacing: Annotated[Spacing, Lax] = Spacing.FIXED
     """How operations follow each other in time."""
@@ -32,7 +37,9 @@ class ClientsSpec(Strict):
     """Which replicas must have a record before it is acknowledged."""
     idempotence: bool = False
     """Brokers drop what a producer sends again."""
-    record_bytes: Annotated[int, Field(ge=OVERHEAD, le=MAX_BYTES)] = 128
+    record_bytes: Annotated[
+        int, Field(ge=OVERHEAD), Most(MAX_BYTES, "a broker takes no more unless it is told to")
+    ] = 128
     """Size of a record's value."""
     client: ClientSettings = ClientSettings()
     """Deadlines and other settings of the clients."""

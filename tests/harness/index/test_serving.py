@@ -99,7 +99,7 @@ def served(ten_nights: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_pages_and_the_files_of_runs_are_served(served: tuple[Path, str]) -> None:
     results, url = served
     status, page = get(url, "/")
-    assert (status, b"Nights down, suites across" in page) == (200, True)
+    assert (status, b"Verdicts by night" in page) == (200, True)
     [report] = results.glob("2026*/report.html")
     status, content = get(url, f"/results/{report.relative_to(results)}")
     assert (status, content) == (200, report.read_bytes())

@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 
 from tests.harness.report import synthetic_run
 from tests.harness.report.synthetic_incidents import INCIDENT, STALE, add_incidents
-from wrackline.harness.report import junit, write_report
+from wrackline.harness.report import write_report
+from wrackline.harness.report.junit import junit
 
 
 def case(root: ElementTree.Element, name: str) -> ElementTree.Element:
