@@ -309,6 +309,14 @@ def test_every_page_is_named_on_the_first_page() -> None:
     } == set()
 
 
+def test_every_how_to_leads_to_the_tutorial() -> None:
+    how_to = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\n  - How to:\n")[2]
+    pages = re.findall(r"([\w/-]+\.md)$", how_to.partition("\n  - Reference:\n")[0], re.M)
+    written = [page for page in pages if (ROOT / "docs" / page).is_file()]
+    assert len(written) > 20
+    assert [page for page in written if "tutorial.md" not in (ROOT / "docs" / page).read_text("utf-8")] == []
+
+
 def test_codes_are_numbered_without_gaps() -> None:
     for letter, home in HOMES.items():
         numbers = [
