@@ -5,14 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from markupsafe import Markup
+
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import capital
+from wrackline.harness.report.draw.frame import for_both
+from wrackline.harness.report.draw.replicas_chart import replicas_chart
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import RunFiles
+from wrackline.harness.report.read.replicas import replica_logs
 from wrackline.history import packed
 from wrackline.history.json_values import mapping, rows, texts, whole
 
@@ -56,6 +62,8 @@ class Incident:
     faults: tuple[Fault, ...]
     proofs: tuple[Proof, ...]
     lines: tuple[LogLine, ...]
+    replicas: Markup | None
+    """The log on each replica, where one is known to have cut it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,7 @@ def _incident(
     names: Mapping[str, str],
     run_dir: Path,
 ) -> Incident:
-    name = str(row.get("id", "?"))
+    name, logs = str(row.get("id", "?")), replica_logs(row)
     return Incident(
         number=number,
         id=name,
@@ -118,6 +126,7 @@ def _incident(
         faults=tuple(faults[one] for one in texts(row, "faults") if one in faults),
         proofs=tuple(_proofs(row, name, groups)),
         lines=tuple(_line(one, run_dir) for one in rows(row, "lines")),
+        replicas=None if logs is None else for_both(partial(replicas_chart, logs)),
     )
 
 

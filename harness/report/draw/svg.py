@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -37,8 +38,22 @@ class Svg:
             }
             | ({"data-points": points} if points else {}),
         )
+        self._parent = self._root
         if desc:
             ElementTree.SubElement(self._root, "desc").text = printable(desc, 600)
+
+    @contextmanager
+    def link(self, href: str, name: str) -> Iterator[None]:
+        """What is drawn within is a link of this name. A drawing with links is no single image to those who do not
+        see it."""
+        self._root.set("role", "group")
+        self._parent = ElementTree.SubElement(
+            self._root, "a", {"href": printable(href, 200), "aria-label": printable(name, 300)}
+        )
+        try:
+            yield
+        finally:
+            self._parent = self._root
 
     def rect(
         self, x: Number, y: Number, width: Number, height: Number, cls: str, *, tip: str = "", rx: Number = 0
@@ -111,7 +126,7 @@ class Svg:
         tip: str = "",
         inside: ElementTree.Element | None = None,
     ) -> ElementTree.Element:
-        parent = self._root if inside is None else inside
+        parent = self._parent if inside is None else inside
         element = ElementTree.SubElement(parent, tag, {name: _text(n) for name, n in numbers.items()})
         if cls:
             element.set("class", cls)
