@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -142,6 +143,13 @@ class Leadership:
 def _undone_ns(fault: Fault) -> int:
     times = (fault.undo_ns, fault.ended_ns)
     return next((time for time in times if time is not None), NEVER)
+
+
+def left_sets(vacant: Sequence[LeaderSpan]) -> Iterator[tuple[str, str, int]]:
+    """(node, ``ISR`` or ``ELR``, when) of those who could have led and could no more, while nobody led."""
+    for before, after in pairwise(vacant):
+        for name, had, has in (("ISR", before.isr, after.isr), ("ELR", before.elr, after.elr)):
+            yield from ((node, name, after.begin_ns) for node in had if node not in has)
 
 
 def leaders_of(spans: Sequence[LeaderSpan], *, is_exact: bool) -> Leaders:

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.incidents.joining import INCONSISTENT_OFFSET
+from wrackline.checkers.verdict.incidents.moments import Kind, Moment, merged
 from wrackline.checkers.verdict.incidents.sentences import capital, in_full, listed
-from wrackline.harness.run.mechanisms import Evidence, told_of
+from wrackline.harness.run.mechanisms import Evidence, moments_of, told_of
 from wrackline.harness.run.node_lines import Line, Tells, lines_of
 
 MOST_LINES: Final = 10
@@ -55,6 +56,12 @@ def add_lines(
         ]
         leader = (one["leader_after"] or {}).get("leader") if takeover is None else takeover.host
         evidence = Evidence(one, own, cuts, takeover, verdict.get("faults", ()))
+        registered = [
+            Moment(at, host, Kind.UNCLEAN, f"{host} registers after an unclean shutdown")
+            for host, line, _ in left
+            if (at := line.known_ns) is not None
+        ]
+        one["moments"] = merged(one.get("moments", ()), [*moments_of(evidence), *registered])
         told = list(told_of(evidence))
         said = [
             *_said_of_unclean(found, left),

@@ -17,9 +17,10 @@ from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.contracts import Ruling
 from wrackline.checkers.verdict.incidents.causes import between, hold_against_epochs, limit
 from wrackline.checkers.verdict.incidents.joining import Joined, joined
+from wrackline.checkers.verdict.incidents.moments import Moment, moments_of_history
 from wrackline.checkers.verdict.incidents.parts import Part, Rules, cited_indexes, parts_of
 from wrackline.checkers.verdict.incidents.same_change import Loss, headline_of, is_loss, said_of, together
-from wrackline.checkers.verdict.incidents.sentences import headline, mechanism
+from wrackline.checkers.verdict.incidents.sentences import bounds, headline, mechanism
 from wrackline.checkers.verdict.leadership import Change, Leadership
 
 MOST: Final = 20
@@ -77,10 +78,13 @@ class Incident:
     """Ids, from before the cause until the last cited event."""
     operations: tuple[int, ...]
     """Indexes of some of the cited events."""
+    moments: tuple[Moment, ...] = ()
+    """What happened when, in the order of time."""
 
     def to_json(self) -> dict[str, Any]:
         found = asdict(self)
         found["meaning"] = str(self.meaning)
+        found["moments"] = [one.to_json() for one in self.moments]
         found["anomalies"] = [{**asdict(one), "meaning": str(one.meaning)} for one in self.anomalies]
         for key, span in (("leader_before", self.leader_before), ("leader_after", self.leader_after)):
             found[key] = None if span is None else _leader(span)
@@ -211,6 +215,7 @@ def _incident(
     last_ns = max((part.last_ns for part in one.parts if part.last_ns is not None), default=None)
     operations = sorted({index for part in one.parts for index in part.operations})[:MOST_OPERATIONS]
     topic, partition = one.place or (None, None)
+    lost_ns = max(_lost_ns(one), default=None)
     return Incident(
         id=_id(one),
         meaning=meaning,
@@ -231,13 +236,16 @@ def _incident(
         at_ns=None if change is None else change.at_ns,
         first_ns=first_ns,
         last_ns=last_ns,
-        lost_ns=max(_lost_ns(one), default=None),
+        lost_ns=lost_ns,
         leader_before=None if change is None else change.before,
         leader_after=None if change is None else change.after,
         is_unclean=None if change is None or not change.is_exact else change.may_be_unclean,
         anomalies=tuple(_seen(one)),
         faults=tuple(fault.id for fault in _faults(run, one, change)),
         operations=tuple(operations),
+        moments=()
+        if one.place is None
+        else moments_of_history(f"{topic}-{partition}", bounds(one.lost), lost_ns, change),
     )
 
 

@@ -21,6 +21,7 @@ from wrackline.checkers.verdict.anomaly import Family, Promise
 from wrackline.checkers.verdict.incidents.parts import Part
 
 NOT_LINEARIZABLE: Final = "not-linearizable"
+LOST_COMMITTED: Final = "lost-committed"
 INCONSISTENT_OFFSET: Final = "inconsistent-offset"
 SOON_NS: Final = 5_000_000_000
 """Reads that contradict their partition while one node leads are of one cause if no more time lies between
@@ -68,6 +69,13 @@ class Joined:
     def is_of_a_cut(self) -> bool:
         """Whether it is what a log shows that was cut: records are gone, or others have their offsets."""
         return any(part.anomaly.is_loss or part.anomaly.name == INCONSISTENT_OFFSET for part in self.parts)
+
+    @property
+    def lost(self) -> list[Part]:
+        """What shows that records are gone, of ``place`` where anything does. What a group had committed is
+        no record."""
+        found = [part for part in self.parts if part.anomaly.is_loss and part.anomaly.name != LOST_COMMITTED]
+        return [part for part in found if part.place == self.place] or found
 
     def fits(self, other: Joined) -> bool:
         """Whether both can have one cause."""

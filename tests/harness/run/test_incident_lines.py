@@ -109,6 +109,38 @@ NODES = {"1": "n1", "2": "n2", "3": "n3", "101": "c1"}
 COULD_LEAD = {"leader": "n1", "isr": ["n1"], "elr": ["n3"]}
 
 
+def test_the_moments_of_files_and_faults_stand_among_those_of_the_history(tmp_path: Path) -> None:
+    leader = {"at_ns": 16_500_000_000, "node": "n3", "kind": "leader", "words": "n3 leads log-0"}
+    spans = {"replicas": ["n1", "n2", "n3"]}
+    one = incident(
+        leader_before=COULD_LEAD | spans,
+        moments=[leader],
+        faults=["f1"],
+        at_ns=leader["at_ns"],
+    )
+    power = {"id": "f1", "fault": "power-cut", "active_ns": 11_000_000_000}
+    power |= {"lossy": ["n3", "n9"], "unsure": ["n2"], "damaged": {"n1": {}}}
+    files = LAST_KNOWN_LEADER | {"n2/broker.log": cut("50", 7), "n1/trace.jsonl": trace(59, "truncate", to=8)}
+    add_lines(run_with(tmp_path, files), verdict(one) | {"faults": [power]}, nodes=NODES)
+    assert [(found["at_ns"] / 1e9, found["words"]) for found in one["moments"]] == [
+        (11, "n1 has changed files"),
+        (11, "n3 lost unsynced bytes"),
+        (12.1, "n3 registers after an unclean shutdown"),
+        (16.5, "n3 leads log-0"),
+        (16.55, "n1 follows n3"),
+        (30, "n2 cut log-0 at 7"),
+        (59, "n1 cut log-0 at 8"),
+    ]
+
+
+def test_what_has_no_known_time_is_no_moment(tmp_path: Path) -> None:
+    one = incident()
+    run_dir = run_with(tmp_path, {"n3/broker.log": KAFKA})
+    (run_dir / "clocks.json").unlink()
+    add_lines(run_dir, verdict(one), "2026-11-23T15:13:20+00:00")
+    assert one["moments"] == []
+
+
 def test_why_a_replica_left_the_elr_with_its_epochs_and_where_the_logs_ended(tmp_path: Path) -> None:
     one = incident(leader_before=COULD_LEAD)
     add_lines(run_with(tmp_path, LAST_KNOWN_LEADER), verdict(one), nodes=NODES)
