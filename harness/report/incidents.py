@@ -44,6 +44,8 @@ class LogLine:
     number: int
     at_ns: int | None
     text: str
+    words: str
+    """What it tells, as a sentence."""
     is_plain: bool
     """The file is there and not packed, so that a browser can show it."""
 
@@ -62,6 +64,7 @@ class Incident:
     faults: tuple[Fault, ...]
     proofs: tuple[Proof, ...]
     lines: tuple[LogLine, ...]
+    partition: str
     replicas: Markup | None
     """The log on each replica, where one is known to have cut it."""
 
@@ -126,6 +129,7 @@ def _incident(
         faults=tuple(faults[one] for one in texts(row, "faults") if one in faults),
         proofs=tuple(_proofs(row, name, groups)),
         lines=tuple(_line(one, run_dir) for one in rows(row, "lines")),
+        partition=f"{row.get('topic')}-{row.get('partition')}",
         replicas=None if logs is None else for_both(partial(replicas_chart, logs)),
     )
 
@@ -152,6 +156,7 @@ def _line(row: Mapping[str, Any], run_dir: Path) -> LogLine:
         whole(row, "number") or 0,
         whole(row, "at_ns"),
         str(row.get("text") or ""),
+        capital(str(row.get("words") or "")),
         ".." not in file
         and not file.startswith("/")
         and (run_dir / file).is_file()

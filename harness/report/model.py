@@ -90,6 +90,9 @@ class Report:
     name: str
     verdict: str
     headline: str
+    """One sentence, without a full stop."""
+    subline: str
+    """What the judge says besides."""
     reasons: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     defects: tuple[str, ...]
@@ -170,13 +173,16 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
     step, series = buckets(metrics, end_ns / 1e9)
     moments = moments_of(files.verdict)
     drawn = _pictures(files, history, end_ns, faults, leaders, moments, gaps)
+    headline, _, subline = headline_of(files).partition(". ")
+    told = tuple(one.sentence for one in incidents.shown)
     return Report(
         run_id=run_id(files),
         system=files.info.system if files.info else "",
         name=run_name(files),
         verdict=verdict,
-        headline=headline_of(files),
-        reasons=texts(files.verdict, "reasons"),
+        headline=headline,
+        subline=subline,
+        reasons=tuple(one for one in texts(files.verdict, "reasons") if not one.startswith(told)),
         facts=facts_of(files),
         defects=files.info.defects if files.info else (),
         tiles=tiles_of(files, faults),

@@ -39,8 +39,8 @@ def cluster_chart(
     frame: Frame,
 ) -> Markup:
     """One lane per partition: the colour is the leader, the height the share of replicas in the ISR, with
-    those of the ELR hatched on top; a mark where a leader was elected uncleanly, and the moments of incidents. One lane above them for the
-    active controller, where there were several."""
+    those of the ELR hatched on top; a mark where a leader was elected uncleanly, and the moments of
+    incidents. One lane above them for the active controller, where there were several."""
     lane = 30
     x = Scale(0, max(extent_ns / 1e9, 1.0), frame.left, frame.right)
     shown = list(spans.items())[:_PARTITIONS_DRAWN]
@@ -96,7 +96,7 @@ def _draw_names(svg: Svg, spans: Sequence[LeaderSpan], x: Scale, y: float) -> No
         left, right = x(longest.begin_ns / 1e9), x(longest.end_ns / 1e9)
         name = f"{leader or 'none'}{'' if epoch is None else f' e{epoch}'}"
         if right - left > text_width(name) + 6:
-            svg.text(left + 4, y, name, "bar-name")
+            svg.text(left + 4, y, name, "span-name")
 
 
 def _draw_recovery(svg: Svg, recovery: Recovery, x: Scale, top: float, height: float) -> None:

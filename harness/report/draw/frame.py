@@ -1,5 +1,5 @@
-"""The widths that a drawing over time is made in: one for a page, one for a phone. The style sheet shows the one that
-fits."""
+"""The widths that a drawing over time is made in: one for a page, one for a phone. The style sheet shows the
+one that fits."""
 
 from __future__ import annotations
 

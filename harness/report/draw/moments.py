@@ -39,10 +39,11 @@ class Moments:
 
     def draw(self, svg: Svg, top: float, bottom: float) -> None:
         """Labels from ``top`` on, lines down to ``bottom``."""
+        for _, place, _, row in self._places:  # first, so that no line crosses a label
+            svg.line(place, top + ROW * row + 2, place, bottom, "moment")
         for moment, place, before, row in self._places:
             y = top + ROW * row
             with svg.link(f"#{printable(moment.incident, 40)}", f"{moment.label}: {moment.words}"):
-                svg.line(place, y + 2, place, bottom, "moment")
                 svg.text(
                     place - 4 if before else place + 4,
                     y + 12,

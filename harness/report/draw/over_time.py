@@ -1,5 +1,5 @@
-"""A picture over time: the faults and the moments of incidents by name on top, their shade over every panel, the axis
-of time below."""
+"""A picture over time: the faults and the moments of incidents by name on top, their shade over every panel,
+the axis of time below."""
 
 from __future__ import annotations
 

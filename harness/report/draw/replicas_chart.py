@@ -1,5 +1,5 @@
-"""The log of an incident on each replica, as bars along its offsets: what each kept, and what each cut. Kafka's own
-proposals draw it so (KIP-101)."""
+"""The log of an incident on each replica, as bars along its offsets: what each kept, and what each cut.
+Kafka's own proposals draw it so (KIP-101)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _REPLICAS_DRAWN: Final = 12
 
 
 def replicas_chart(logs: ReplicaLogs, frame: Frame) -> Markup:
-    """A row for each replica. Every offset at which a log was cut, or had ended until then, has the same distance from
-    the next: the drawing is not to scale."""
+    """A row for each replica. Every offset at which a log was cut, or had ended until then, has the same
+    distance from the next: the drawing is not to scale."""
     shown = logs.replicas[:_REPLICAS_DRAWN]
     phone = frame is PHONE
     row = _BAR + (30 if phone else 8)

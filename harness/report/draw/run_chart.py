@@ -98,10 +98,10 @@ def run_chart(
     marks = Moments(moments, x, frame)
     marks_top = 24 + LANE * (max(lanes.values(), default=-1) + 1)
     panels_top = marks_top + marks.height + 26
-    heights = {f: 100 if f == "send" or len(series) == 1 else 46 for f in series}
+    heights = {f: 100 if f == "send" or len(series) == 1 else 34 for f in series}
     latency = next(iter(series.values()), [])
     has_latency = any(bucket.p99 is not None or bucket.p50 is not None for bucket in latency)
-    bottom = panels_top + sum(height + 24 for height in heights.values()) + (98 if has_latency else 0)
+    bottom = panels_top + sum(height + 24 for height in heights.values()) + (84 if has_latency else 0)
     svg = Svg(frame.width, bottom + 22, "Throughput and latency over time, with faults", frame.cls)
     _draw_phases(svg, phases, x, bottom, frame)
     draw_fault_bands(svg, faults[:FAULTS_DRAWN], x, panels_top - 18, bottom)
@@ -110,7 +110,7 @@ def run_chart(
         _draw_rates(svg, f, own, step, x, top, heights[f], frame)
         top += heights[f] + 24
     if has_latency:
-        _draw_latency(svg, next(iter(series)), latency, step, x, top, 92, frame)
+        _draw_latency(svg, next(iter(series)), latency, step, x, top, 78, frame)
     draw_time_axis(svg, x, bottom, frame)
     _draw_hits(svg, series, step, faults, x, panels_top - 18, bottom)
     marks.draw(svg, marks_top, bottom)

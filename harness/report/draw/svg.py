@@ -44,8 +44,8 @@ class Svg:
 
     @contextmanager
     def link(self, href: str, name: str) -> Iterator[None]:
-        """What is drawn within is a link of this name. A drawing with links is no single image to those who do not
-        see it."""
+        """What is drawn within is a link of this name. A drawing with links is no single image to those who
+        do not see it."""
         self._root.set("role", "group")
         self._parent = ElementTree.SubElement(
             self._root, "a", {"href": printable(href, 200), "aria-label": printable(name, 300)}
