@@ -156,7 +156,7 @@ def _line(row: Mapping[str, Any], run_dir: Path) -> LogLine:
         whole(row, "number") or 0,
         whole(row, "at_ns"),
         str(row.get("text") or ""),
-        capital(str(row.get("words") or "")),
+        str(row.get("words") or ""),
         ".." not in file
         and not file.startswith("/")
         and (run_dir / file).is_file()

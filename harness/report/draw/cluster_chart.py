@@ -46,7 +46,7 @@ def cluster_chart(
     shown = list(spans.items())[:_PARTITIONS_DRAWN]
     drawn_faults = faults[:FAULTS_DRAWN]
     lanes = pack_faults(drawn_faults, x, frame)
-    marks = Moments(moments, x, frame)
+    marks = Moments(moments, x)
     marks_top = 4 + LANE * (max(lanes.values(), default=-1) + 1)
     above = marks_top + marks.height + 8
     bottom = above + lane * len(shown) + 2

@@ -144,8 +144,8 @@ def _lag_chart(
         draw_frame(picture.svg, y, marks, f"{of.places[place]}, {unit} behind", top, frame)
         own = np.flatnonzero(at == place)
         own = own[np.lexsort((of.lags["operation"]["end"][own], process[own]))]
-        x_of = np.array([picture.x(end) for end in of.lags["operation"]["end"][own] / 1e9])
-        y_of = np.array([y(value) for value in upwards[own].tolist()])
+        x_of = np.array([frame.place(picture.x(end)) for end in of.lags["operation"]["end"][own] / 1e9])
+        y_of = np.array([frame.place(y(value)) for value in upwards[own].tolist()])
         lines: dict[str, list[list[tuple[float, float]]]] = {}
         silent = np.diff(of.lags["operation"]["end"][own]) > _SILENT * of.end_ns
         for line in np.split(np.arange(len(own)), np.flatnonzero((np.diff(process[own]) != 0) | silent) + 1):

@@ -3,11 +3,13 @@ one that fits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from markupsafe import Markup
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,14 @@ class Frame:
     """Of the longest label within the drawing."""
     ticks: int
     """Marks on its axis of time, about."""
+
+    def place(self, at: float) -> float:
+        """Of a point among thousands: on a phone in whole pixels."""
+        return round(at) if self is PHONE else at
+
+    def apart(self, places: Iterable[T]) -> list[T]:
+        """On a phone without those that lie on one another."""
+        return list(dict.fromkeys(places) if self is PHONE else places)
 
 
 PAGE: Final = Frame("wide", 1120, 74, 1108, 60, 10)

@@ -50,13 +50,12 @@ def _raw(of: Gathered, faults: Sequence[Fault], tables: Tables, kinds: Sequence[
         took = (of.raw["end"][own] - of.raw["begin"][own]) / 1e6
         y = latency_scale(float(took.min()), float(took.max()), top, _PANEL)
         draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", top, picture.frame)
-        x_of = np.array([picture.x(at) for at in of.raw["end"][own] / 1e9])
-        y_of = np.array([y(value) for value in took])
+        x_of = np.array([frame.place(picture.x(at)) for at in of.raw["end"][own] / 1e9])
+        y_of = np.array([frame.place(y(value)) for value in took])
         for outcome in ("ok", "fail", "info"):
             chosen = of.raw["outcome"][own] == OUTCOMES.index(outcome)
-            picture.svg.dots(
-                list(zip(x_of[chosen].tolist(), y_of[chosen].tolist(), strict=True)), f"dots s-{outcome}"
-            )
+            points = zip(x_of[chosen].tolist(), y_of[chosen].tolist(), strict=True)
+            picture.svg.dots(frame.apart(points), f"dots s-{outcome}")
         drawn.append(own)
         xs.append(x_of)
         ys.append(y_of)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from wrackline.harness.report.draw.frame import Frame
 from wrackline.harness.report.draw.svg import Scale, Svg, text_width
 from wrackline.harness.report.read.moments import Moment
 from wrackline.harness.report.text import printable
@@ -18,13 +17,13 @@ _BETWEEN: Final = 8
 class Moments:
     """``height``: of the rows of their labels together."""
 
-    def __init__(self, moments: Sequence[Moment], x: Scale, frame: Frame) -> None:
+    def __init__(self, moments: Sequence[Moment], x: Scale) -> None:
         """``x``: a scale of seconds."""
         self._places: list[tuple[Moment, float, bool, int]] = []
         taken: list[list[tuple[float, float]]] = []
         for moment in moments[:MOMENTS_DRAWN]:
             place, room = x(moment.at_ns / 1e9), text_width(moment.label) + 5
-            before = place + room > frame.width
+            before = place + room > x.end + 6
             begin, until = (place - room, place) if before else (place, place + room)
             free = (
                 row

@@ -72,9 +72,9 @@ def _order(
         y = Scale(low, max(high, low + 1), top + _PANEL, top)
         marks = [(value, number(value)) for value in ticks(low, high, 3)]
         draw_frame(picture.svg, y, marks, f"{of.places[place]}, offsets", top, frame)
-        x_of = [picture.x(at) for at in (rows["end"][own] / 1e9).tolist()]
+        x_of = [frame.place(picture.x(at)) for at in (rows["end"][own] / 1e9).tolist()]
         spans = [
-            (y(a), y(b))
+            (frame.place(y(a)), frame.place(y(b)))
             for a, b in zip(rows["offset"][own].tolist(), rows["last"][own].tolist(), strict=True)
         ]
         lines: dict[str, list[tuple[float, float, float]]] = {}
@@ -82,7 +82,7 @@ def _order(
             cls = "dots sent" if sent[at] else f"dots read {_colour(of, rows[at], ranks)}"
             lines.setdefault(cls, []).append((x, low_y, high_y))
         for cls in sorted(lines, key=lambda cls: cls != "dots sent"):
-            picture.svg.strokes(lines[cls], cls)
+            picture.svg.strokes(frame.apart(lines[cls]), cls)
         xs.append(np.array(x_of))
         ys.append(np.array([(a + b) / 2 for a, b in spans]))
         drawn.append(own)
@@ -120,7 +120,7 @@ def order_around(
     end_ns = int(max(rows["end"][~final], default=begin_ns + 1))
     room = max((end_ns - begin_ns) // 12, 1_000_000)
     x = Scale((begin_ns - room) / 1e9, (end_ns + room // 2) / 1e9, frame.left, frame.right - _FINAL)
-    marks = Moments([one for one in moments if x.low <= one.at_ns / 1e9 <= x.high], x, frame)
+    marks = Moments([one for one in moments if x.low <= one.at_ns / 1e9 <= x.high], x)
     top, label = 36 + marks.height, partition_label(stretch.topic, stretch.partition)
     bottom = top + _ROW * (stretch.last - stretch.first + 1)
     name = f"around-{number_}"
@@ -138,7 +138,7 @@ def order_around(
     _draw_shade(svg, near, x, top, bottom, marks.height)
     _draw_rows(svg, stretch, top, frame)
     middle = top + _ROW * (rows["offset"] - stretch.first) + _ROW / 2
-    _draw_sends(svg, rows[sent], middle[sent], x)
+    _draw_sends(svg, rows[sent], middle[sent], x, frame)
     places = np.array([x(at) for at in ((rows["begin"] + rows["end"]) / 2e9).tolist()])
     places[~sent] = [x(at) for at in (rows["end"][~sent] / 1e9).tolist()]
     places[final] = frame.right - _FINAL + 18
@@ -192,14 +192,14 @@ def _draw_rows(svg: Svg, stretch: Stretch, top: float, frame: Frame) -> None:
     svg.text(edge + 6, top - 10, "final read", "tick")
 
 
-def _draw_sends(svg: Svg, sends: Table, middle: NDArray[np.float64], x: Scale) -> None:
+def _draw_sends(svg: Svg, sends: Table, middle: NDArray[np.float64], x: Scale, frame: Frame) -> None:
     for row, y in zip(sends, middle.tolist(), strict=True):
         left, right = x(row["begin"] / 1e9), x(row["end"] / 1e9)
         svg.rect(left, y - _ROW / 2 + 3, max(right - left, 3), _ROW - 6, "op o-ok", rx=2)
         label = value_label(int(row["value"]))
         if left - text_width(label) - 6 > x.start:
             svg.text(left - 5, y + 4, label, "tick", anchor="end")
-        else:
+        elif frame is not PHONE:  # there it would lie on the reads
             svg.text(max(right, left + 3) + 8, y + 4, label, "tick")
 
 

@@ -44,7 +44,7 @@ class OverTime:
         self._faults = faults[:FAULTS_DRAWN]
         self.x = Scale(0, max(end_ns / 1e9, 1e-3), frame.left, frame.right)
         self._lanes = pack_faults(self._faults, self.x, frame)
-        self._moments = Moments(moments, self.x, frame)
+        self._moments = Moments(moments, self.x)
         self._moments_top = 4.0 + LANE * (max(self._lanes.values(), default=-1) + 1)
         top = self._moments_top + self._moments.height + _BETWEEN
         self.tops: list[float] = []

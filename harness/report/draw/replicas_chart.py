@@ -39,7 +39,8 @@ def replicas_chart(logs: ReplicaLogs, frame: Frame) -> Markup:
     )
     begin, end = x[logs.first], x[logs.end]
     svg.rect(begin, 18, end - begin, bottom - 20, "lost-band")
-    lost = f"{plural(logs.end - logs.first, 'offset')} lost"
+    last = "" if logs.end == logs.first + 1 else f" to {number(logs.end - 1)}"
+    lost = f"lost: {number(logs.first)}{last}"
     anchored = max(min((begin + end) / 2, right - text_width(lost) / 2), frame.left + text_width(lost) / 2)
     svg.text(anchored, 12, lost, "moment-name", anchor="middle")
     _draw_offsets(svg, x, logs, frame)

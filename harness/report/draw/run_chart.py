@@ -95,7 +95,7 @@ def run_chart(
     step, series = buckets(metrics, extent_s)
     x = Scale(0, extent_s, frame.left, frame.right)
     lanes = pack_faults(faults[:FAULTS_DRAWN], x, frame)
-    marks = Moments(moments, x, frame)
+    marks = Moments(moments, x)
     marks_top = 24 + LANE * (max(lanes.values(), default=-1) + 1)
     panels_top = marks_top + marks.height + 26
     heights = {f: 100 if f == "send" or len(series) == 1 else 34 for f in series}

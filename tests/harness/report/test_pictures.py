@@ -58,9 +58,11 @@ def section(page: str, name: str) -> str:
 
 
 def drawings(part: str) -> dict[str, ElementTree.Element]:
-    """The SVG drawings of a part of the page, by label."""
+    """The SVG drawings of a part of the page, by label; not those for a phone."""
     made = [ElementTree.fromstring(one) for one in re.findall(r"<svg .*?</svg>", part, re.DOTALL)]
-    return {one.attrib.get("aria-label", ""): one for one in made}
+    return {
+        one.attrib.get("aria-label", ""): one for one in made if "phone" not in one.attrib.get("class", "")
+    }
 
 
 def tables(page: str) -> dict[str, dict[str, Ints]]:
