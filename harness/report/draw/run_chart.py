@@ -124,7 +124,9 @@ def draw_time_axis(svg: Svg, x: Scale, bottom: float, frame: Frame) -> None:
     digits = 0 if all(float(place).is_integer() for place in places) else 2
     for place in places:
         svg.line(x(place), bottom, x(place), bottom + 4, "axis")
-        svg.text(x(place), bottom + 17, f"{place:,.{digits}f} s", "tick", anchor="middle")
+        label = f"{place:,.{digits}f} s"
+        middle = min(x(place), frame.width - text_width(label) / 2)
+        svg.text(middle, bottom + 17, label, "tick", anchor="middle")
 
 
 # faults and phases ------------------------------------------------------------------------------------------
