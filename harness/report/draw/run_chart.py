@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import Frame
+from wrackline.harness.report.draw.frame import PHONE, Frame
 from wrackline.harness.report.draw.moments import Moments
 from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.read.faults import Fault, Phase
@@ -152,8 +152,8 @@ def force_span(fault: Fault, x: Scale) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Where a fault's name goes: in its bar, to its right, or to its left; and all the room bar and name
-    take."""
+    """Where a fault's name goes: in its bar, to its right, to its left, or else over its end; and all the
+    room that bar and name take."""
 
     x: float
     anchor: str
@@ -170,7 +170,9 @@ def place_label(fault: Fault, x: Scale, frame: Frame) -> Label:
         return Label(active + 5, "start", "bar-name", left, right)
     if right + width + 5 < frame.right:
         return Label(right + 5, "start", "side-name", left, right + width + 5)
-    return Label(left - 5, "end", "side-name", left - width - 5, right)
+    if left - width - 5 >= 0:
+        return Label(left - 5, "end", "side-name", left - width - 5, right)
+    return Label(frame.right, "end", "side-name", min(left, frame.right - width), max(right, frame.right))
 
 
 def pack_faults(faults: Sequence[Fault], x: Scale, frame: Frame) -> dict[str, int]:
@@ -192,7 +194,8 @@ def pack_faults(faults: Sequence[Fault], x: Scale, frame: Frame) -> dict[str, in
 
 
 def bar_name(fault: Fault, frame: Frame) -> str:
-    return shorten(fault.label, frame.letters) + ("" if fault.told == "proved" else f" ({fault.told})")
+    aside = "" if fault.told == "proved" else f" ({fault.told})"
+    return shorten(fault.label, frame.letters - (len(aside) if frame is PHONE else 0)) + aside
 
 
 def fault_tip(fault: Fault) -> str:

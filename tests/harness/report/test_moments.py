@@ -191,6 +191,17 @@ def test_the_replicas_of_the_first_incident_stand_below_the_timeline_and_once(ht
     assert "The log on each replica is drawn above." in html
 
 
+def test_the_replicas_of_an_incident_that_the_contract_allows_stand_in_it(own_run: Path) -> None:
+    add_incidents(own_run)
+    verdict = json.loads((own_run / "verdict.json").read_text())
+    verdict["incidents"][0]["meaning"] = "allowed"
+    (own_run / "verdict.json").write_text(json.dumps(verdict))
+    html = write_report(own_run).read_text()
+    inside = html.partition('id="unforbidden"')[2].partition("</section>")[0]
+    assert html.count("on each replica</title>") == html.count("The log on each replica is drawn above.") == 0
+    assert inside.count('<figure class="replicas">') == html.count('<figure class="replicas">') == 1
+
+
 def test_a_line_of_a_node_has_a_sentence_and_its_own_words_below(html: str) -> None:
     [line] = INCIDENT["lines"]
     assert f"<summary>{line['words']}</summary><code>{line['text']}</code>" in html

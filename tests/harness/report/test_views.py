@@ -200,6 +200,7 @@ def test_fault_bars_and_names_never_overlap(spans: list[tuple[float, float]], fr
     for fault in faults:
         label = place_label(fault, x, frame)
         assert bar_name(fault, frame).startswith(fault.id)
+        assert 0 <= label.begin <= label.until <= max(frame.width, frame.right + 3)
         by_lane.setdefault(lanes[fault.id], []).append((label.begin, label.until))
     for taken in by_lane.values():
         taken.sort()
