@@ -57,6 +57,17 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1_000 else f"{value:,.1f}"
 
 
+def size(count: float | None) -> str:
+    """Bytes, in the unit that fits."""
+    if count is None:
+        return NOTHING
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024 or unit == "GiB":
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1024
+    raise AssertionError("unreachable")
+
+
 def plural(count: int, word: str, many: str | None = None) -> str:
     return f"{number(count)} {word if count == 1 else many or word + 's'}"
 

@@ -190,9 +190,7 @@ def _final_read(run: Run) -> Condition:
 def _replicas_read(run: Run) -> Condition:
     name = "every replica's log read"
     if (why := run.info.unread.get("replicas")) is not None:
-        return Condition(
-            name, True, f"none was read: {why}; what is judged is judged by the final read alone"
-        )
+        return Condition(name, True, f"none was read: {why}; the verdict rests on the final read alone")
     short, changed, whole = [], [], 0
     for place in run.places:
         assigned = {run.host(node) for node in run.assignment.get(place, ())}
@@ -221,7 +219,7 @@ def _nobody_deleted(run: Run) -> Condition:
     to happen."""
     found = deletions(run)
     unexplained = [str(one) for one in found if not one.setting]
-    explained = f"only what was to be deleted: {listed([str(one) for one in found])}" if found else ""
+    explained = f"deleted as configured: {listed([str(one) for one in found])}" if found else ""
     detail = listed(unexplained) or explained or "every log begins at offset 0"
     return Condition("nobody deleted records", not unexplained, detail)
 

@@ -88,9 +88,9 @@ TERMS: dict[str, Terms] = {
         Terms(
             "acks-all",
             "acks=all, unclean election and proactive recovery off",
-            "no acknowledged or read record is lost while, between two moments of full ISR, at most MinISR "
-            "- 1 of a partition's replicas lost unsynced bytes; there may be any number of kills, pauses and "
-            "partitions",
+            "no acknowledged or read record is lost under any number of kills, pauses and partitions, as "
+            "long as fewer than MinISR replicas of a partition lose unsynced data before its ISR is full "
+            "again",
         ),
         Terms(
             "acks-all-flushed",
@@ -215,7 +215,7 @@ class Contract:
             if worst:
                 by_text.setdefault(", ".join(map(str, worst)), []).append(place)
         return [
-            f"before the ISR of {_listed(places)} was full again, unsynced bytes were lost by {text}"
+            f"{text} lost unsynced bytes before the ISR of {_listed(places)} was full again"
             for text, places in by_text.items()
         ] or ["no host lost unsynced bytes"]
 
@@ -264,7 +264,7 @@ class Contract:
             case Promise.PROCESSED_INPUT:
                 return self._unprocessed(place)
             case Promise.LINEARIZABLE_OBJECTS if deleted := self._deleted(place):
-                why = "an object whose records are deleted forgets what it held"
+                why = "the object's records were deleted, and its state with them"
                 return Rule(Ruling(Meaning.NOT_APPLICABLE, why, f"deleted: {deleted}"))
             case Promise.LINEARIZABLE_OBJECTS if self.run.info.reads != "end":
                 return self._object(place)
@@ -276,16 +276,16 @@ class Contract:
             return Rule(_forbidden("the contract asks for linearizable reads"))
         on_acks = of.rests_on_acks or of.breaks is Promise.LINEARIZABLE_OBJECTS
         if on_acks and self.run.info.acks == "1" and self._replicas(place) > 1:
-            why = "with acks=1 a record is acknowledged before its followers have it and its end is shown"
+            why = "acks=1 acknowledges a record before followers have it, and before the end offset counts it"
             return Rule(_allowed(why))
         grounds, led = self._grounds, self._led(place)
-        lease = "leaders hold no read lease, so a leader that was replaced may still answer"
+        lease = "leaders hold no read lease, so a replaced leader may still answer"
         happened = [
             *grounds.changes(place),
             *grounds.faults(),
             *grounds.records_of_several_leaders(place),
         ]
-        why = f"{led}, and no fault was in force, so no other may have answered"
+        why = f"{led}, and no fault was in force, so no other node can have answered"
         return Rule(_forbidden(why), Excuses.of({lease: happened, **self._damages(place)}))
 
     def _replicas(self, place: Place | None) -> int:
@@ -297,13 +297,13 @@ class Contract:
         name = "its partition" if place is None else f"{place[0]}-{place[1]}"
         leaders = self._grounds.leaders(place)
         if place is None or leaders.changes:
-            return f"the leader of {name} did not change then"
+            return f"the leader of {name} did not change at that time"
         if leaders.first is None:
             return f"nobody wrote down who led {name}"
         return f"{leaders.first.leader} led {name} all the time"
 
     def _damages(self, place: Place | None) -> dict[str, list[Excuse]]:
-        why = "a fault changed bytes of its files, and no replica promises to notice that"
+        why = "a fault changed bytes of the partition's files, and replicas do not promise to notice"
         return {why: self._grounds.damages(place)}
 
     def _loss(self, place: Place | None) -> Rule:
@@ -317,14 +317,14 @@ class Contract:
 
     def _of_leader_alone(self, place: Place | None) -> Rule:
         grounds = self._grounds
-        with_it = f"with acks={self.run.info.acks} a record that only the leader had may be lost with it"
+        with_it = f"with acks={self.run.info.acks} a leader may take records with it that no follower has yet"
         happened = [
             *grounds.changes(place),
             *grounds.losses_of_leader(place),
             *grounds.faults_without_known_leader(place),
             *grounds.records_of_several_leaders(place),
         ]
-        why = f"{self._led(place)}, and it lost no bytes, so it has what it acknowledged"
+        why = f"{self._led(place)}, and the leader lost no bytes, so it must have what it acknowledged"
         return Rule(_forbidden(why), Excuses.of({with_it: happened, **self._damages(place)}))
 
     def _unclean(self, place: Place | None) -> Rule:
@@ -336,7 +336,7 @@ class Contract:
             *grounds.faults_without_known_leader(place),
             *grounds.records_of_several_leaders(place),
         ]
-        why = f"{unclean}, but no leader was elected uncleanly then, and {self._within(place)}"
+        why = f"{unclean}, but no leader was elected uncleanly at that time; {self._within(place)}"
         within = self._beyond_losses(place)
         return Rule(_forbidden(why), Excuses.of({unclean: happened, **within, **self._damages(place)}))
 
@@ -351,24 +351,28 @@ class Contract:
 
     def _beyond_losses(self, place: Place | None) -> dict[str, list[Excuse]]:
         synced, tolerated = self.terms.tolerates_power_loss, self._tolerated(place)
-        why = (
-            f"records may be lost where more than {tolerated} (MinISR - 1) of the partition's replicas lost "
-            f"{'synced' if synced else 'unsynced'} bytes between two times at which the ISR was full"
-        )
-        return {why: self._grounds.losses(place, tolerated, synced=synced)}
+        return {self._allows(place, "if"): self._grounds.losses(place, tolerated, synced=synced)}
 
     def _within(self, place: Place | None) -> str:
         """How many lossy shutdowns there were, where that is too few to lose records."""
         synced, tolerated = self.terms.tolerates_power_loss, self._tolerated(place)
         lost = len([one for one in worst_losses(self.run, place) if one.synced or not synced])
-        what = "synced" if synced else "unsynced"
-        whose = "a partition" if place is None else "the partition"
-        lossy = "no replica" if not lost else "1 replica" if lost == 1 else f"{lost} replicas"
+        did = "none did" if not lost else f"only {lost} did"
         if lost > tolerated:
-            return f"no more than {tolerated} (MinISR - 1) of the replicas had lost {what} bytes then"
+            did = f"{f'at most {tolerated}' if tolerated else 'none'} had done so at that time"
+        return f"{self._allows(place, 'only if')}, and {did}"
+
+    def _allows(self, place: Place | None, condition: str) -> str:
+        """``acks=all with MinISR 2 allows a loss only if 2 or more replicas of a partition lose unsynced data
+        before its ISR is full again``."""
+        tolerated = self._tolerated(place)
+        what = "synced" if self.terms.tolerates_power_loss else "unsynced"
+        acks = "acks=all with " if self.terms.keeps_acked else ""
+        who = f"{tolerated + 1} or more replicas" if tolerated else "a replica"
+        lose = "lose" if tolerated else "loses"
         return (
-            f"between two times at which the ISR was full, {lossy} of {whose} lost {what} bytes, and records "
-            f"may be lost only if more than {tolerated} (MinISR - 1) did"
+            f"{acks}MinISR {tolerated + 1} allows a loss {condition} {who} of a partition {lose} {what} data "
+            "before its ISR is full again"
         )
 
     def _tolerated(self, place: Place | None) -> int:
@@ -382,13 +386,13 @@ class Contract:
 
     def _object(self, place: Place | None) -> Rule:
         """Reads that rest on an acknowledged marker promise as much as acknowledged writes do."""
-        why = "a read that rests on a marker of its own sees all that was acknowledged before"
+        why = "a read appends a marker of its own, so it must see all that was acknowledged before"
         return _where_loss_is_forbidden(self._loss(place), why)
 
     def _reused(self, place: Place | None) -> Rule:
         loss = self._loss(place) if self.terms.knows_acks else self._of_leader_alone(place)
-        why = "records may not be lost, so no offset may be given to another record"
-        again = "records may be lost here, and then their offsets are used again"
+        why = "no record may be lost, so no offset may get another record"
+        again = "records may be lost here, and their offsets used again"
         excuses = [replace(one, why=again) for one in loss.excuses.found]
         return Rule(_forbidden(why), Excuses(excuses))
 
@@ -404,8 +408,8 @@ class Contract:
             *grounds.records_of_several_leaders(place),
         ]
         why = (
-            f"idempotence is off, but nobody had a reason to send again: {self._led(place)}, nobody left the "
-            "ISR, no fault was in force, and the send was answered in time"
+            f"idempotence is off, but no client had a reason to send again: {self._led(place)}, nobody left "
+            "the ISR, no fault was in force, and the send was answered in time"
         )
         unsure = f"{again}: the answer to the send came late or never, and its client may have sent it again"
         return Rule(_forbidden(why), Excuses.of({again: happened}), unsure)
@@ -421,25 +425,25 @@ class Contract:
         if self.run.info.rewinds:
             return self._consumer(place)
         why = (
-            "when a transaction aborts, its consumer stays where it is (KAFKA-17582), and nobody "
-            "said that this application takes it back"
+            "after an abort the consumer stays at its position (KAFKA-17582), and nothing says that this "
+            "application rewinds it"
         )
         return Rule(_allowed(why))
 
     def _of_committed_reads(self) -> Ruling:
         match self.run.info.isolation:
             case "read_committed":
-                return _forbidden("consumers at read_committed are given committed records only")
+                return _forbidden("consumers at read_committed read committed records only")
             case "":
-                why = "it is not known whether consumers read committed records only"
+                why = "the isolation level of the consumers is not known"
             case other:
-                why = f"at {other} consumers are given records of open transactions"
+                why = f"consumers at {other} read records of open transactions"
         return _allowed(why)
 
     def _consumer(self, place: Place | None) -> Rule:
         """A consumer goes on from where it was when it finds the leader again."""
         within = self._within_losses(place) if self.terms.keeps_committed else self._unclean(place)
-        why = "records that consumers were given must stay, and each consumer must get all of them in order"
+        why = "a record that consumers read must stay, and every consumer must read all records in order"
         return _where_loss_is_forbidden(replace(within, excuses=within.excuses.longer(EFFECT_NS)), why)
 
 

@@ -68,7 +68,7 @@ def _not_restored(fault: Fault) -> str:
 def targets_had_their_role(run: Run) -> Condition:
     """By what the cluster said of itself before and after the fault was aimed. Where it had changed more than
     once between the two, or nobody answered, the target's word stands."""
-    name = "every fault hit who had its role"
+    name = "every fault hit the node of its role"
     timed = run.info.plan.faults if run.info.plan is not None else {}
     aimed = [fault for fault in run.faults if fault.id in timed and fault.begin_ns is not None]
     wrong = [f"{fault.id} ({fault.title}): {why}" for fault in aimed if (why := _mistaken(run, fault))]

@@ -21,12 +21,13 @@ from wrackline.checkers.verdict.conditions import all_looked_for, conditions, pl
 from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Rule, Ruling
 from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
-from wrackline.checkers.verdict.incidents.sentences import in_full
+from wrackline.checkers.verdict.incidents.sentences import capital, in_full, listed
 from wrackline.checkers.verdict.load import load_during_faults, load_of_main
 from wrackline.checkers.verdict.metrics import Figures, Outcomes
+from wrackline.checkers.verdict.outage import outage
 from wrackline.checkers.verdict.readers import SLIPPED, has_slipped, slips, unserved
 from wrackline.checkers.verdict.system_words import pair, row
-from wrackline.history.wording import plural
+from wrackline.history.wording import plural, size
 
 UNPROVEN = "unproven-write"
 MOST_REASONS: Final = 3
@@ -113,7 +114,7 @@ def decide(
 ) -> tuple[Verdict, list[str]]:
     """(verdict, its reasons)."""
     run = contract.run
-    missing = [f"a condition of a pass does not hold, {one.name}: {one.detail}" for one in met if not one.ok]
+    missing = [f"this condition does not hold: {one.name} ({one.detail})" for one in met if not one.ok]
     if run.info.expected and not contract.forced:
         return _decide_expected(contract, found, missing)
     forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
@@ -163,7 +164,7 @@ def _unread(run: Run) -> list[str]:
         by_why.setdefault(why, []).append(what)
     unread = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
     return (
-        [f"not looked at: {unread}; the promise is judged by the answers that clients got and the final read"]
+        [f"not looked at: {unread}; the verdict rests on the answers to clients and on the final read"]
         if unread
         else []
     )
@@ -250,6 +251,7 @@ def verdict(
         "faults": [_fault(fault) for fault in run.faults],
         "planned_faults": None if run.info.plan is None else len(planned_faults(run)),
         "interrupted": run.course.interrupted,
+        "outage": outage(run, figures),
         "counts": _counts(figures, found),
         "engine": dict(engine),
     }
@@ -281,13 +283,14 @@ def _what_happened(incidents: Incidents) -> list[str]:
 
 
 def _by_incidents(incidents: Incidents, meaning: Meaning) -> str:
-    """``1 incident: log-0 was cut from ...``; empty where there is none of this meaning."""
+    """The sentence of the only incident of this meaning, or of the first, with how many there are; empty
+    where there is none."""
     shown, count = incidents.of(meaning), incidents.counts.get(meaning, 0)
     if not shown:
         return ""
     if meaning in incidents.at_once:
         return f"{plural(count, 'incident')}: {incidents.at_once[meaning]}"
-    return f"{plural(count, 'incident')}{', the first' if count > 1 else ''}: {shown[0].sentence}"
+    return f"{plural(count, 'incident')}, the first: {shown[0].sentence}" if count > 1 else shown[0].sentence
 
 
 def _headline(
@@ -301,27 +304,26 @@ def _headline(
     run = contract.run
     acked = f"{figures.acked_records:,} acknowledged records"
     cut = "" if run.course.interrupted is None else f"; {run.course.interrupted}"
+    unwritten = f"; {told}" if (told := outage(run, figures)) else ""
     match decided:
         case Verdict.VIOLATION:
             forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
             named = ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
             pair_of = _of_the_pair(contract, anomalies, figures)
-            among = f"among {acked} {_under(run, figures)}{f', {pair_of}' if pair_of else ''}{cut}"
+            among = f"among {acked} {_under(run, figures)}{f', {pair_of}' if pair_of else ''}{unwritten}{cut}"
             if what := _by_incidents(incidents, Meaning.VIOLATION):
-                return f"{what}. {contract.name} was broken {among}"
+                return f"{capital(what)}. {contract.name} was broken {among}"
             return f"{contract.name} was broken: {named} {among}"
         case Verdict.PASS:
-            allowed = [
-                f"{one.count:,} {one.anomaly}" for one in anomalies if one.count and one.anomaly != UNPROVEN
-            ]
-            count = incidents.counts.get(Meaning.ALLOWED, 0)
-            of = f"{plural(count, 'incident')}, " if count else ""
-            also = f" (allowed and found: {of}{', '.join(allowed)})" if allowed else ""
             read = ", by the final read alone" if "replicas" in run.info.unread else ""
-            deleted = "".join(f"; deleted: {one}" for one in deletions(run)[:1])
-            if gone := _allowed_loss(contract, anomalies, acked):
-                return f"{contract.name} allows what was lost{read}: {gone} {_under(run, figures)}{also}"
-            return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}{deleted}"
+            if gone := _allowed_loss(contract, anomalies, f"{acked} under {_faults(run)}", read):
+                return f"{gone}{unwritten}"
+            deleted = [f"; deleted: {one}" for one in deletions(run)[:1]]
+            kept = f"none of the records is {'lost' if deleted else 'gone'}{''.join(deleted)}"
+            return (
+                f"{_survived(run, figures)}: {kept}{unwritten}. {contract.name} was kept{read}"
+                f"{_left_out(run, figures)}"
+            )
         case Verdict.INCONCLUSIVE:
             return f"Nothing forbidden was found, but this run proves nothing: {reasons[0]}"
         case Verdict.INFRASTRUCTURE:
@@ -329,12 +331,13 @@ def _headline(
         case _:
             what = _by_incidents(incidents, Meaning.EXPECTED)
             shown = f"; {what}" if what else ""
-            return f"{str(decided).capitalize()}: {'; '.join(reasons)}{shown}{cut}"
+            return f"{str(decided).capitalize()}: {'; '.join(reasons)}{shown}{unwritten}{cut}"
 
 
-def _allowed_loss(contract: Contract, anomalies: list[Judged], acked: str) -> str:
-    """``56 of 56 acknowledged records are gone, since ...``; empty where nothing is: a promise under which
-    records were lost was not put to the test, so nobody says that it was kept."""
+def _allowed_loss(contract: Contract, anomalies: list[Judged], acked: str, read: str) -> str:
+    """``56 of 56 acknowledged records under 2 faults are gone. acks-1 allows that: ...``; empty where nothing
+    is: a promise under which records were lost was not put to the test, so nobody says that it was kept.
+    ``acked``: how many, and under which faults. ``read``: by what alone it was judged."""
     lost = {
         one.anomaly: one
         for one in anomalies
@@ -344,16 +347,34 @@ def _allowed_loss(contract: Contract, anomalies: list[Judged], acked: str) -> st
         return ""
     first = next(iter(lost.values()))
     if (of := lost.get("lost-write")) is not None:
-        return f"{of.count:,} of {acked} {'is' if of.count == 1 else 'are'} gone, since {of.why},"
-    named = ", ".join(f"{one.count:,} {name}" for name, one in lost.items())
-    return f"{named} among {acked}, since {first.why},"
+        first = of
+        gone = f"{of.count:,} of {acked} {'is' if of.count == 1 else 'are'} gone"
+    else:
+        gone = f"{', '.join(f'{one.count:,} {name}' for name, one in lost.items())} among {acked}"
+    return f"{gone}. {contract.name} allows that{read}: {first.why}"
+
+
+def _survived(run: Run, figures: Figures) -> str:
+    """``3 faults, 10,875 records acknowledged, 1.6 MiB of unsynced data lost on n1``."""
+    lost: Counter[str] = Counter()
+    for fault in run.faults:
+        lost.update({host: sum(files.values()) for host, files in fault.lost.items()})
+    lost = +lost
+    data = f", {size(lost.total())} of unsynced data lost on {listed(sorted(lost))}" if lost else ""
+    return f"{capital(_faults(run))}, {plural(figures.acked_records, 'record')} acknowledged{data}"
+
+
+def _faults(run: Run) -> str:
+    """``2 faults``, ``1 of 3 planned faults``, ``no fault``."""
+    faults, planned = sum(fault.asked_for for fault in run.faults), len(planned_faults(run))
+    if planned > faults:
+        return f"{faults} of {plural(planned, 'planned fault')}"
+    return plural(faults, "fault") if faults else "no fault"
 
 
 def _under(run: Run, figures: Figures) -> str:
-    """``under 2 faults``, ``under 1 of 3 planned faults``, and what was left out of the load."""
-    faults, planned = sum(fault.asked_for for fault in run.faults), len(planned_faults(run))
-    begun = f"{faults} of {planned} planned" if planned > faults else f"{faults}"
-    return f"under {begun} fault{'s' * (max(faults, planned) != 1)}{_left_out(run, figures)}"
+    """``under 2 faults``, and what was left out of the load."""
+    return f"under {_faults(run)}{_left_out(run, figures)}"
 
 
 def _left_out(run: Run, figures: Figures) -> str:

@@ -100,7 +100,7 @@ class Problem:
 
     rule: str
     about: str
-    """The value or the offset, where that says more than the operations; of a checker, a sentence."""
+    """What is wrong, as a clause."""
     operations: tuple[Operation, ...]
 
 

@@ -31,6 +31,7 @@ from wrackline.harness.check.answers import (
     operation,
     shown,
 )
+from wrackline.harness.check.reasons import of_log, of_object
 from wrackline.harness.jepsen.log_histories import OF_VALUES, Log
 from wrackline.harness.jepsen.object_histories import Subject
 
@@ -135,8 +136,14 @@ def _exactly(subject: Subject, asking: Asking) -> Verdict:
     found: list[Any] = list(check_register(table) if asking.name == REGISTER else check_queue(table))
     done = subject.rows_of_exact()
     named = [[done[row] for row in breach.rows[:MOST_OPERATIONS]] for breach in found[:MOST_PROBLEMS]]
-    problems = [Problem(str(breach.rule), "", ()) for breach in found]
+    problems = [Problem(str(one.rule), _said(one, subject), ()) for one in found[:MOST_PROBLEMS]]
+    problems += [Problem(str(one.rule), "", ()) for one in found[MOST_PROBLEMS:]]
     return _exact_verdict(subject.key, len(table), problems, named, subject.done)
+
+
+def _said(breach: Any, subject: Subject) -> str:
+    about = (None if one is None else subject.value(one) for one in (breach.value, breach.other))
+    return of_object(breach.rule, *about)
 
 
 def _exact_verdict(
@@ -192,7 +199,7 @@ def _log_exactly(log: Log, whole: bool) -> Verdict:
     problems = [
         Problem(
             str(wrong.rule),
-            f"value {log.value(wrong.offset)}" if wrong.rule in OF_VALUES else f"offset {wrong.offset:,}",
+            of_log(wrong.rule, log.value(wrong.offset) if wrong.rule in OF_VALUES else f"{wrong.offset:,}"),
             (),
         )
         for wrong, _ in found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,11 +17,9 @@ from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.cli.options import WrongInput, need_verdict, results_option
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import read_verdict
-from wrackline.harness.specification.spec import SpecError
 from wrackline.history import HistoryError, read_info
 from wrackline.history.json_values import rows
 from wrackline.history.wording import labels_of, number, partition_label, seconds, value_label
-from wrackline.plugins.registry import PluginError
 
 _WIDTH: Final = 200
 _FAULTS: Final = 6
@@ -86,7 +83,6 @@ def _reported(name: str, wanted: str | None, results: Path) -> str:
     from wrackline.checkers.explain.step import explained  # late, as above
     from wrackline.harness.report.bug_report import bug_report
     from wrackline.harness.report.read.files import read_run
-    from wrackline.harness.specification.spec import changed_settings, load
 
     run_dir = Path(name) if read_verdict(Path(name)) is not None else stored.find(name, results)
     need_verdict(run_dir)
@@ -99,17 +95,8 @@ def _reported(name: str, wanted: str | None, results: Path) -> str:
         there = ", ".join(str(one.get("id")) for one in incidents) or "none"
         raise WrongInput(f"{run_dir.name} has no incident {wanted or ''}".rstrip() + f"; it has {there}")
     incident = min(named, key=lambda one: one.get("meaning") != Meaning.VIOLATION)
-    own = [
-        one for group in files.groups if group.incident == incident.get("id") for one in group.explanations
-    ]
-    changed, system = [], ""
-    with suppress(SpecError, PluginError):  # parts that are not installed here, or another version's
-        spec = load(run_dir / "spec.yaml")
-        configured = spec.system.configured()
-        changed = list(changed_settings(spec))
-        system = f"{spec.system.kind} {configured.version or configured.profile}"
     with labels_of(_system(run_dir)):
-        return bug_report(files, incident, own, changed, system)
+        return bug_report(files, incident)
 
 
 def _told(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
+
+import yaml
 
 from wrackline.checkers.explain.model import Explanation
 from wrackline.checkers.verdict.incidents.sentences import capital
@@ -22,7 +25,6 @@ _OF_ONE_NODE: Final = (
     "process.roles",
     "broker.rack",
 )
-_OF_THE_SYSTEM: Final = ("system.", "topic.", "workload.")
 _BEGIN: Final[Mapping[str, str]] = {
     "partition": "Cut {who} off from the other nodes",
     "kill": "Kill the process on {who} with SIGKILL",
@@ -39,20 +41,14 @@ _END: Final[Mapping[str, str]] = {
 }
 
 
-def bug_report(
-    files: RunFiles,
-    incident: Mapping[str, Any],
-    own: Sequence[Explanation],
-    changed: Sequence[str],
-    system: str,
-) -> str:
-    """``incident``: of the verdict. ``own``: what explains its findings. ``changed``: the settings of the
-    specification that differ from their defaults, ``key: value`` each. ``system``: with its version, as the
-    specification has it. Raises OSError."""
+def bug_report(files: RunFiles, incident: Mapping[str, Any]) -> str:
+    """``incident``: of the run's verdict. Raises OSError."""
     verdict = files.verdict or {}
+    found = (group.explanations for group in files.groups if group.incident == incident.get("id"))
+    own = list(chain.from_iterable(found))
     sections = (
-        ("Versions", _versions(files.info, system)),
-        ("Settings that differ from the defaults", _settings(files, changed)),
+        ("Versions", _versions(files)),
+        ("Configuration", _settings(files)),
         ("Steps to reproduce", _steps(files, incident)),
         (
             "Expected",
@@ -61,16 +57,19 @@ def bug_report(
         ("Actual", _actual(incident)),
         ("What each node said", _said(files.info, incident)),
         ("The smallest set of operations that shows it", _operations(own)),
+        ("How to repeat it", _repeat(files)),
     )
-    lines = [f"# {_text(incident.get('sentence') or 'an incident')}"]
+    title = mapping(incident, "gone").get("what") or incident.get("sentence") or "an incident"
+    lines = [f"# {capital(_text(title))}"]
     for heading, content in sections:
         lines += ["", f"## {heading}", "", *(list(content) or ["Not on record."])]
     return "\n".join(lines)
 
 
-def _versions(info: RunInfo | None, system: str) -> Iterator[str]:
+def _versions(files: RunFiles) -> Iterator[str]:
+    info = files.info
     if info is None:
-        yield from [f"- {system}"] if system else []
+        yield from _of_specification(files.spec_text or "")
         return
     if info.system_kind == "apache-kafka":
         yield f"- Apache Kafka {info.system_version}"
@@ -87,8 +86,27 @@ def _versions(info: RunInfo | None, system: str) -> Iterator[str]:
     yield f"- observed by Wrackline {info.harness_version}, run {info.test_id}"
 
 
-def _settings(files: RunFiles, changed: Sequence[str]) -> Iterator[str]:
-    yield from (f"- `{_text(line)}`" for line in changed if line.startswith(_OF_THE_SYSTEM))
+def _of_specification(text: str) -> Iterator[str]:
+    """All that is known of the system where verdict and report alone were kept."""
+    try:
+        system = mapping(yaml.safe_load(text), "system")
+    except yaml.YAMLError:
+        return
+    if system:
+        version = system.get("version") or system.get("profile") or ""
+        yield f"- {_text(system.get('kind'))} {_text(version)}".rstrip()
+    if defects := texts(system, "defects"):
+        yield f"- with the defects {', '.join(map(_text, defects))}, on purpose"
+
+
+def _settings(files: RunFiles) -> Iterator[str]:
+    if (info := files.info) is not None:
+        for topic in info.topics:
+            yield (
+                f"- topic `{topic.name}`: {plural(topic.partitions, 'partition')}, replication factor "
+                f"{topic.replication_factor}, `min.insync.replicas={topic.min_insync_replicas}`"
+            )
+        yield f"- producers: `acks={info.acks}`, idempotence {'on' if info.idempotence else 'off'}"
     files_of_nodes = files.directory.glob("nodes/*/effective.properties")
     given = [set(_given(one.read_text(errors="replace"))) for one in files_of_nodes]
     common = (
@@ -114,12 +132,6 @@ def _steps(files: RunFiles, incident: Mapping[str, Any]) -> Iterator[str]:
         "Wait until every replica is in the ISR, and read each partition from its beginning to its end."
     )
     yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
-    if files.info is not None and files.spec_text is not None:
-        yield ""
-        yield (
-            "Wrackline does all of it by `wrackline run spec.yaml --seed "
-            f"{files.info.seed}`, with the `spec.yaml` of the run."
-        )
 
 
 def _before(info: RunInfo | None) -> Iterator[str]:
@@ -129,16 +141,9 @@ def _before(info: RunInfo | None) -> Iterator[str]:
     nodes = ", ".join(f"{host} (id {node})" for node, host in info.nodes.items())
     yield f"Start the nodes {nodes}." if nodes else "Start the cluster."
     for topic in info.topics:
-        yield (
-            f"Create the topic `{topic.name}`: {plural(topic.partitions, 'partition')}, replication factor "
-            f"{topic.replication_factor}, `min.insync.replicas={topic.min_insync_replicas}`."
-        )
+        yield f"Create the topic `{topic.name}`."
     rate = f"{info.rate:g} operations a second" if info.rate else "as fast as they can"
-    idempotence = "with" if info.idempotence else "without"
-    yield (
-        f"Produce with `acks={info.acks}`, {idempotence} idempotence, and consume, {rate} in all, until the "
-        "last step."
-    )
+    yield f"Produce and consume, {rate} in all, until the last step."
 
 
 def _faults(verdict: Mapping[str, Any], incident: Mapping[str, Any]) -> list[str]:
@@ -196,6 +201,19 @@ def _operations(own: Sequence[Explanation]) -> Iterator[str]:
     yield from (f"- {_text(edge.sentence)}: {_text(edge.conclusion)}." for edge in one.edges)
     if not one.edges:
         yield from (f"- {_text(fact)}." for fact in one.facts)
+
+
+def _repeat(files: RunFiles) -> Iterator[str]:
+    if files.spec_text is None:
+        return
+    yield "Wrackline does all of these steps with this `spec.yaml`:"
+    seed = "" if files.info is None else f" --seed {files.info.seed}"
+    yield from ("", "```sh", f"wrackline run spec.yaml{seed}", "```", "")
+    yield from ("```yaml", *map(_line, files.spec_text.strip().splitlines()), "```")
+
+
+def _line(text: str) -> str:
+    return printable(text.rstrip()).replace("```", "'''")
 
 
 def _text(value: object) -> str:

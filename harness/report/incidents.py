@@ -4,7 +4,8 @@ findings that prove it."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,7 @@ from markupsafe import Markup
 
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import capital
+from wrackline.harness.report.bug_report import bug_report
 from wrackline.harness.report.draw.frame import for_both
 from wrackline.harness.report.draw.replicas_chart import replicas_chart
 from wrackline.harness.report.evidence import EvidenceGroup
@@ -24,6 +26,8 @@ from wrackline.history.json_values import mapping, rows, texts, whole
 
 BREAKING: Final = (Meaning.VIOLATION, Meaning.EXPECTED)
 """Incidents of these meanings break the contract, or are what the run was to show."""
+MOST_REPORTS: Final = 5
+"""Incidents that bring their bug report along; `wrackline explain` writes those of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ class Incident:
     partition: str
     replicas: Markup | None
     """The log on each replica, where one is known to have cut it."""
+    bug_report: str = ""
+    """Markdown for the maintainers of the system; empty where it breaks nothing, or others come before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,10 @@ def incidents_of(
         _incident(number, row, by_id, own.get(str(row.get("id")), ()), names, files.directory)
         for number, row in enumerate(told, 1)
     ]
+    reported = [at for at, one in enumerate(found) if one.meaning in BREAKING][:MOST_REPORTS]
+    for at in reported:
+        with suppress(OSError):
+            found[at] = replace(found[at], bug_report=bug_report(files, told[at]))
     counted = mapping(files.verdict, "incident_counts")
     counts = [(str(of), whole(counted, of) or 0) for of in Meaning if whole(counted, of)]
     breaking, others = (

@@ -12,6 +12,7 @@ from wrackline.history.wording import (
     printable,
     process_label,
     seconds,
+    size,
     value_label,
 )
 
@@ -39,17 +40,6 @@ def milliseconds(value: float | None) -> str:
         return f"{value / 1e3:.3g} s"
     minutes, rest = divmod(round(value / 1e3), 60)
     return f"{minutes} min {rest} s"
-
-
-def size(count: float | None) -> str:
-    """Bytes, in the unit that fits."""
-    if count is None:
-        return NOTHING
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024 or unit == "GiB":
-            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
-        count /= 1024
-    raise AssertionError("unreachable")
 
 
 def lane_label(process: int) -> str:

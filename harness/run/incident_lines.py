@@ -12,8 +12,10 @@ from typing import Any, Final
 from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.incidents.joining import INCONSISTENT_OFFSET
 from wrackline.checkers.verdict.incidents.moments import Kind, Moment, merged
-from wrackline.checkers.verdict.incidents.sentences import capital, in_full, listed
-from wrackline.harness.run.mechanisms import Evidence, moments_of, told_of
+from wrackline.checkers.verdict.incidents.sentences import Gone, at, capital, in_full, listed
+from wrackline.harness.run.incident_moments import moments_of
+from wrackline.harness.run.loss import How, how_of
+from wrackline.harness.run.mechanisms import KEPT, Evidence, Told, cut_back, told_of
 from wrackline.harness.run.node_lines import Line, Tells, lines_of
 
 MOST_LINES: Final = 10
@@ -57,21 +59,22 @@ def add_lines(
         leader = (one["leader_after"] or {}).get("leader") if takeover is None else takeover.host
         evidence = Evidence(one, own, cuts, takeover, verdict.get("faults", ()))
         registered = [
-            Moment(at, host, Kind.UNCLEAN, f"{host} registers after an unclean shutdown")
+            Moment(when, host, Kind.UNCLEAN, f"{host} registers after an unclean shutdown")
             for host, line, _ in left
-            if (at := line.known_ns) is not None
+            if (when := line.known_ns) is not None
         ]
         one["moments"] = merged(one.get("moments", ()), [*moments_of(evidence), *registered])
-        told = list(told_of(evidence))
+        told = told_of(evidence)
+        how = how_of(evidence, told) if one.get("gone") else How()
         said = [
             *_said_of_unclean(found, left),
-            *(each.sentence for each in told if each.sentence),
-            *_said_of_leader(evidence, leader),
+            *(each.sentence for each in told.values() if each.sentence),
+            *_said_of_leader(evidence, leader, is_told=bool(how.clause or KEPT in told)),
             *_said_of_epochs(own, takeover),
             *_said_of_ends(own, takeover),
             *_said_of_others(leader, cuts),
         ]
-        _retold(verdict, one, said, [each.mistake for each in told])
+        _retold(verdict, one, said, how, list(told.values()))
     return any(one["lines"] for one in incidents)
 
 
@@ -152,7 +155,7 @@ def _left_unclean(
 ) -> Iterator[tuple[str, Line, Line]]:
     """(host, the line that calls its shutdown unclean, the line in which it registers) of those who could
     have led, in the order of time: therefore they left the ELR."""
-    before, at = incident.get("leader_before") or {}, incident["at_ns"]
+    before, change_ns = incident.get("leader_before") or {}, incident["at_ns"]
     could = {before.get("leader"), *before.get("isr", ()), *before.get("elr", ())}
     brokers = [line for line in found if line.broker is not None and line.at_ns is not None]
     for line, after in pairwise(brokers):
@@ -160,14 +163,14 @@ def _left_unclean(
         pair = (line.tells, after.tells, after.broker) == (Tells.UNCLEAN, Tells.REGISTERS, line.broker)
         if not pair or host is None or host not in could or not _is_near(line, incident):
             continue
-        if at is None or (line.at_ns or 0) <= at + (EXACT_NS if line.is_exact else BEFORE_NS):
+        if change_ns is None or (line.at_ns or 0) <= change_ns + (EXACT_NS if line.is_exact else BEFORE_NS):
             yield host, line, after
 
 
 def _chosen(own: Sequence[Line], incident: Mapping[str, Any], first: Sequence[Line]) -> list[Line]:
     """``first``, and then what else was near: whom the controller elected before what replicas say, and lines
     near the change of leader before those far from it. Those chosen are in the order of time."""
-    at = incident["at_ns"] or incident["last_ns"] or 0
+    around = incident["at_ns"] or incident["last_ns"] or 0
     cutting = {line.host for line in first if line.tells is Tells.CUT}
     order = [Tells.ELECTED, Tells.BELOW, Tells.CUTS, Tells.LOADED, Tells.LEADS, Tells.FOLLOWS]
     others = [
@@ -179,9 +182,9 @@ def _chosen(own: Sequence[Line], incident: Mapping[str, Any], first: Sequence[Li
         and _is_near(line, incident)
         and _matters(line, incident)
     ]
-    others.sort(key=lambda line: (order.index(line.tells), abs((line.at_ns or at) - at)))
+    others.sort(key=lambda line: (order.index(line.tells), abs((line.at_ns or around) - around)))
     chosen = [*first, *_once(others)][:MOST_LINES]
-    return sorted(chosen, key=lambda line: (line.at_ns or at, line.file, line.number))
+    return sorted(chosen, key=lambda line: (line.at_ns or around, line.file, line.number))
 
 
 def _once(lines: Sequence[Line]) -> Iterator[Line]:
@@ -218,8 +221,8 @@ def _said_of_unclean(found: Sequence[Line], left: Sequence[tuple[str, Line, Line
             earlier = [one for one in fenced if (one.at_ns or 0) <= (registers.at_ns or 0)]
             was = f", {earlier[-1].broker_epoch} before" if earlier else ""
             epochs = f" in broker epoch {registers.broker_epoch}{was}"
-        at = "" if unclean.known_ns is None else f" at {unclean.known_ns / 1e9:,.3f} s"
-        yield f"{host} registered{at}{epochs}, and the controller took its shutdown for unclean."
+        when = "" if unclean.known_ns is None else f" at {at(unclean.known_ns)}"
+        yield f"{host} registered{when}{epochs}, and the controller took its shutdown for unclean."
 
 
 def _said_of_epochs(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
@@ -249,28 +252,27 @@ def _said_of_ends(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
     if ends:
         ends[takeover.host] = takeover.end
         told = listed([f"{ends[host]:,} on {host}" for host in sorted(ends)])
-        yield f"When leader epoch {epoch} began, the logs ended at {told}."
+        yield f"When leader epoch {epoch} began, the log end offsets were {told}."
 
 
-def _said_of_leader(evidence: Evidence, leader: object) -> Iterator[str]:
-    """Why the new leader lacked the records: it had cut them off, or its log ended before them."""
-    takeover = evidence.takeover
-    at, last = evidence.incident["at_ns"], evidence.incident["last_offset"]
-    if at is None and takeover is not None and takeover.known_ns is not None:
-        at = takeover.known_ns
-        yield (
-            f"The records were gone when {leader} took over at {at / 1e9:,.3f} s, "
-            f"in leader epoch {takeover.leader_epoch}."
-        )
-    cut = evidence.own_cut()
-    if cut is not None and cut.known_ns is not None:
-        ended, why = "" if cut.was is None else f"from offset {cut.was:,} ", evidence.why(cut)
-        where = "" if why is None else f", {why.value},"
-        yield f"{leader} had cut its log {ended}to {cut.end:,}{where} at {(cut.known_ns or 0) / 1e9:,.3f} s."
+def _said_of_leader(evidence: Evidence, leader: object, *, is_told: bool) -> Iterator[str]:
+    """Why the new leader lacked the records: it had cut them off, or its log ended before them. ``is_told``:
+    the incident's sentence says it."""
+    takeover, last = evidence.takeover, evidence.incident["last_offset"]
+    if evidence.incident["at_ns"] is None and takeover is not None and takeover.known_ns is not None:
+        when = "" if is_told else f" at {at(takeover.known_ns)}"
+        epoch = takeover.leader_epoch
+        yield f"The records were gone when {leader} took over{when}, in leader epoch {epoch}."
+    if is_told:
+        return
+    cut = evidence.dated_cut()
+    if cut is not None:
+        why = evidence.why(cut)
+        yield f"{leader} {cut_back(cut)}{'' if why is None else f' ({why.value})'}."
     elif takeover is not None and takeover.end == 0:
         yield f"The log of {leader} was empty when it took over."
     elif takeover is not None and takeover.end is not None and last is not None and takeover.end <= last:
-        yield f"The log of {leader} ended before offset {takeover.end:,} when it took over."
+        yield f"The log end offset of {leader} was {takeover.end:,} when it took over."
 
 
 def _said_of_others(leader: object, cuts: Sequence[Line]) -> list[str]:
@@ -283,25 +285,31 @@ def _said_of_others(leader: object, cuts: Sequence[Line]) -> list[str]:
     for end in sorted(set(ends.values())):
         hosts = sorted(host for host, own in ends.items() if own == end)
         logs = "its log" if len(hosts) == 1 else "their logs"
-        said.append(f"{listed(hosts)} cut {logs} to {end:,}.")
+        said.append(f"{listed(hosts)} cut {logs} back to offset {end:,}.")
     return said
+
+
+def _retold(
+    verdict: dict[str, Any], incident: dict[str, Any], said: Sequence[str], how: How, told: Sequence[Told]
+) -> None:
+    """What was found is part of how it came about. Of a loss the sentence says how it came about; another
+    ends with the first mistake."""
+    before, sentence = in_full(incident), incident["sentence"]
+    left = [one for one in told if one not in how.told]
+    if how.clause:
+        incident["sentence"] = Gone(**incident["gone"]).sentence(f": {how.clause}")
+    elif left:
+        incident["sentence"] = f"{sentence}; {left.pop(0).mistake}"
+    incident["mechanism"] = [*incident["mechanism"], *said]
+    incident["mechanism"] += [f"{_begun(one.mistake)}." for one in left]
+    headline = str(verdict.get("headline", ""))
+    for old, new in ((sentence, incident["sentence"]), (capital(sentence), capital(incident["sentence"]))):
+        headline = headline.replace(old, new, 1) if old != new and new not in headline else headline
+    verdict["headline"] = headline
+    now = in_full(incident)
+    verdict["reasons"] = [now if reason == before else reason for reason in verdict["reasons"]]
 
 
 def _begun(clause: str) -> str:
     """With a capital letter at its beginning, unless it begins with the name of a host."""
     return capital(clause) if clause.startswith("a ") else clause
-
-
-def _retold(
-    verdict: dict[str, Any], incident: dict[str, Any], said: Sequence[str], mistakes: Sequence[str]
-) -> None:
-    """What was found is part of how it came about; the first mistake is named with what happened."""
-    before, sentence = in_full(incident), incident["sentence"]
-    incident["mechanism"] = [*incident["mechanism"], *said]
-    if mistakes:
-        incident["sentence"] = f"{sentence}; {mistakes[0]}"
-        headline = str(verdict.get("headline", ""))
-        verdict["headline"] = headline.replace(sentence, incident["sentence"], 1)
-        incident["mechanism"] += [f"{_begun(one)}." for one in mistakes[1:]]
-    now = in_full(incident)
-    verdict["reasons"] = [now if reason == before else reason for reason in verdict["reasons"]]

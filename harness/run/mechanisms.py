@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from wrackline.checkers.verdict.incidents.moments import Kind, Moment
+from wrackline.checkers.verdict.incidents.sentences import at
 from wrackline.checkers.verdict.leadership import POLLED_NS, STOPPING
 from wrackline.harness.run.node_lines import Line, Tells
 
@@ -22,15 +22,17 @@ EXACT_NS: Final = 100_000_000
 """Times are known to within this where the hosts' clocks are on record."""
 NEAR_NS: Final = 5_000_000_000
 """What the controller says so long before or after a change of leader is about it."""
+KEPT: Final = "log that was not cut"
+"""The one whose sentence says how far the new leader's log reached."""
 _DIFFERENT: Final = {"replica-divergence", "lost-on-replica"}
 
 
 class Why(Enum):
-    """Where a replica cut its log, by its own words."""
+    """Why a replica cut its log there, by its own words."""
 
-    HIGH_WATERMARK = "its high watermark"
-    LEADER = "where its leader's log differs"
-    OUT_OF_RANGE = "its leader's end, which lies before its own"
+    HIGH_WATERMARK = "truncated to its high watermark as it became a follower"
+    LEADER = "truncated to where its leader's log differed"
+    OUT_OF_RANGE = "its leader's log ended before its own"
 
 
 _WHYS: Final = (
@@ -87,19 +89,25 @@ class Evidence:
         found = [line for line in self.cuts_of(self.leader) if self._is_before(line)]
         return found[-1] if found else None
 
+    def dated_cut(self) -> Line | None:
+        """The same, if it is known to have been before that."""
+        cut = self.own_cut()
+        in_order = cut is not None and self.takeover is not None and cut.file == self.takeover.file
+        return cut if cut is not None and (in_order or cut.known_ns is not None) else None
+
     def _is_before(self, line: Line) -> bool:
         """Before the new leader took over: by their places where one file has both lines."""
         if self.takeover is not None and line.file == self.takeover.file:
             return line.number < self.takeover.number
-        at = self.taken_over_ns
-        return at is None or line.known_ns is None or line.known_ns <= at + POLLED_NS
+        then = self.taken_over_ns
+        return then is None or line.known_ns is None or line.known_ns <= then + POLLED_NS
 
     def stopped(self, host: str | None, at_ns: int) -> bool:
         """Whether a fault had stopped the host's node then."""
         return any(
             host in fault.get("targets", ())
             and fault["fault"].startswith(STOPPING)
-            and _struck(fault) <= at_ns
+            and struck(fault) <= at_ns
             and (fault.get("undo_ns") is None or at_ns <= fault["undo_ns"])
             for fault in self.faults
         )
@@ -116,11 +124,11 @@ class Evidence:
 
     def lost_bytes(self, host: str | None) -> Mapping[str, Any] | None:
         """The fault by which a host lost what it had not synced, or may have."""
-        at = self.taken_over_ns
+        then = self.taken_over_ns
         found = [
             fault
             for fault in self.faults
-            if host in (*fault["lossy"], *fault["unsure"]) and (at is None or _struck(fault) <= at)
+            if host in (*fault["lossy"], *fault["unsure"]) and (then is None or struck(fault) <= then)
         ]
         return found[-1] if found else None
 
@@ -132,11 +140,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """``mistake``: a clause that an incident's sentence ends with. ``sentence``: how it came about, with a
-    full stop; empty where other sentences say it already."""
+    """What somebody did wrong: ``n2`` ``acknowledged as leader until 12.3 s``. ``sentence``: how it came
+    about, with a full stop; empty where other sentences say it already."""
 
-    mistake: str
+    who: str
+    did: str
     sentence: str = ""
+
+    @property
+    def mistake(self) -> str:
+        return f"{self.who} {self.did}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,51 +162,31 @@ class Mechanism:
     refuted: Callable[[Evidence], bool]
 
 
-def told_of(evidence: Evidence) -> Iterator[Told]:
-    """Of the mechanisms that are supported and not refuted."""
-    for one in MECHANISMS:
-        if not one.refuted(evidence) and (told := one.supported(evidence)) is not None:
-            yield told
+def cut_back(cut: Line, *, was: bool = True) -> str:
+    """``cut its log back from offset 1,852 to 886 at 11.1 s``. ``was``: with its old end, where that is
+    known."""
+    old = f"from offset {cut.was:,} to" if was and cut.was is not None else "to offset"
+    return f"cut its log back {old} {cut.end:,}{when(cut)}"
 
 
-def moments_of(evidence: Evidence) -> Iterator[Moment]:
-    """What the nodes' lines and the faults show, in no order. What has no known time is left out."""
-    incident = evidence.incident
-    name = f"{incident['topic']}-{incident['partition']}"
-    for cut in evidence.cuts:
-        if cut.known_ns is not None and cut.end is not None:
-            yield Moment(cut.known_ns, cut.host, Kind.CUT, f"{cut.host} cut {name} at {cut.end:,}")
-    leader, taken_over = evidence.leader, evidence.taken_over_ns
-    if incident["at_ns"] is None and leader is not None and taken_over is not None:
-        yield Moment(taken_over, leader, Kind.LEADER, f"{leader} leads {name}")
-    before, followed = evidence.before.get("leader"), _followed_ns(evidence)
-    if before is not None and followed is not None:
-        yield Moment(followed, before, Kind.FOLLOWS, f"{before} follows {leader}")
-    yield from _moments_of_faults(evidence)
+def when(line: Line) -> str:
+    return "" if line.known_ns is None else f" at {at(line.known_ns)}"
 
 
-def _moments_of_faults(evidence: Evidence) -> Iterator[Moment]:
-    spans = (evidence.before, evidence.incident.get("leader_after") or {})
-    replicas = {evidence.leader, *(host for span in spans for host in span.get("replicas", ()))}
-    last_of_leader = evidence.lost_bytes(evidence.leader)
-    for fault in evidence.faults:
-        if fault.get("id") not in evidence.incident.get("faults", ()) and fault is not last_of_leader:
-            continue
-        words = ((Kind.LOST, "lossy", "lost unsynced bytes"), (Kind.DAMAGED, "damaged", "has changed files"))
-        for kind, key, what in words:
-            for host in fault[key]:
-                if host in replicas:
-                    yield Moment(_struck(fault), host, kind, f"{host} {what}")
+def told_of(evidence: Evidence) -> dict[str, Told]:
+    """Name -> what to tell, of the mechanisms that are supported and not refuted."""
+    found = {one.name: one.supported(evidence) for one in MECHANISMS if not one.refuted(evidence)}
+    return {name: told for name, told in found.items() if told is not None}
 
 
 # --- truncation to the high watermark -----------------------------------------------------------------------
 
 
 def _to_high_watermark(evidence: Evidence) -> Told | None:
-    cut = evidence.own_cut()
+    cut = evidence.dated_cut()
     if cut is None or evidence.why(cut) is not Why.HIGH_WATERMARK:
         return None
-    return Told(f"{cut.host} had truncated to its high watermark")
+    return Told(cut.host, "truncated to its high watermark")
 
 
 def _not_to_high_watermark(evidence: Evidence) -> bool:
@@ -208,7 +201,7 @@ def _not_to_high_watermark(evidence: Evidence) -> bool:
 
 def _deposed(evidence: Evidence) -> Told | None:
     host, taken_over = evidence.before.get("leader"), evidence.taken_over_ns
-    cuts, until = evidence.cuts_of(host), _followed_ns(evidence)
+    cuts, until = evidence.cuts_of(host), followed_ns(evidence)
     lost = evidence.incident.get("lost_ns")
     if not cuts or until is None or taken_over is None or lost is None:
         return None
@@ -218,18 +211,18 @@ def _deposed(evidence: Evidence) -> Told | None:
     newest = (evidence.incident.get("leader_after") or {}).get("leader_epoch")
     if epoch == newest:
         epoch = newest = None  # a system without leader epochs
-    was = "" if cut.was is None else f"from {cut.was:,} "
     return Told(
-        f"{host} acknowledged as leader until {until / 1e9:,.1f} s",
-        f"{host} acknowledged as leader{_of_epoch(epoch)} until {until / 1e9:,.1f} s, when {evidence.leader} "
-        f"led{_in_epoch(newest)} since {taken_over / 1e9:,.1f} s; it then cut its log {was}to {cut.end:,}.",
+        str(host),
+        f"acknowledged as leader until {at(until)}",
+        f"{host} acknowledged as leader{_of_epoch(epoch)} while {evidence.leader} led{_in_epoch(newest)}. "
+        f"It then {cut_back(cut)}.",
     )
 
 
 def _not_deposed(evidence: Evidence) -> bool:
     """Whether all that is lost had been seen before the change, or some of it after the leader before had
     learnt of that, or that had been stopped."""
-    lost, taken_over, until = evidence.incident.get("lost_ns"), evidence.taken_over_ns, _followed_ns(evidence)
+    lost, taken_over, until = evidence.incident.get("lost_ns"), evidence.taken_over_ns, followed_ns(evidence)
     if lost is None or taken_over is None:
         return False
     if evidence.stopped(evidence.before.get("leader"), taken_over):
@@ -237,7 +230,7 @@ def _not_deposed(evidence: Evidence) -> bool:
     return bool(lost < taken_over - EXACT_NS or (until is not None and until < lost - EXACT_NS))
 
 
-def _followed_ns(evidence: Evidence) -> int | None:
+def followed_ns(evidence: Evidence) -> int | None:
     """When the leader before began to follow the new one, or one after that."""
     newest = (evidence.incident.get("leader_after") or {}).get("leader_epoch")
     times = [
@@ -261,8 +254,7 @@ def _lost_bytes(evidence: Evidence) -> Told | None:
     if fault is None or not evidence.short():
         return None
     name = fault["fault"].replace("-", " ")
-    at = f"{_struck(fault) / 1e9:,.1f} s"
-    return Told(f"{evidence.leader} had lost unsynced bytes in the {name} at {at}")
+    return Told(str(evidence.leader), f"lost unsynced bytes in the {name} at {at(struck(fault))}")
 
 
 def _no_lost_bytes(evidence: Evidence) -> bool:
@@ -273,10 +265,12 @@ def _no_lost_bytes(evidence: Evidence) -> bool:
 
 def _unclean(evidence: Evidence) -> Told | None:
     is_unclean = (evidence.incident.get("leader_after") or {}).get("unclean") is True
-    at = evidence.taken_over_ns
+    then = evidence.taken_over_ns
+    if evidence.leader is None:
+        return None
     lines = [line for line in evidence.own if line.tells is Tells.ELECTED and "UNCLEAN" in line.text]
-    near = [line for line in lines if at is None or abs((line.at_ns or at) - at) <= NEAR_NS]
-    return Told(f"{evidence.leader} was elected uncleanly") if is_unclean or near else None
+    near = [line for line in lines if then is None or abs((line.at_ns or then) - then) <= NEAR_NS]
+    return Told(evidence.leader, "was elected uncleanly") if is_unclean or near else None
 
 
 def _clean(evidence: Evidence) -> bool:
@@ -293,7 +287,10 @@ def _behind(evidence: Evidence) -> Told | None:
     if takeover is None or takeover.end is None or not evidence.short() or not _was_eligible(evidence):
         return None
     which = "ISR" if evidence.leader in evidence.before.get("isr", ()) else "ELR"
-    return Told(f"{takeover.host} was in the {which}, though its log ended before offset {takeover.end:,}")
+    first, last = evidence.incident["first_offset"], evidence.incident["last_offset"]
+    them = "it" if first == last else "them"
+    them = them if first is not None and takeover.end <= first else f"some of {them}"
+    return Told(takeover.host, f"was in the {which} without {them}")
 
 
 def _not_behind(evidence: Evidence) -> bool:
@@ -311,9 +308,7 @@ def _cut_while_leading(evidence: Evidence) -> Told | None:
     for cut in evidence.cuts:
         role = _role_at(evidence, cut)
         if role is not None and role.tells is Tells.LEADS:
-            was = "" if cut.was is None else f"from {cut.was:,} "
-            told = f"{cut.host} cut its log {was}to {cut.end:,} while it led{_in_epoch(role.leader_epoch)}"
-            return Told(told)
+            return Told(cut.host, f"{cut_back(cut)} while it led{_in_epoch(role.leader_epoch)}")
     return None
 
 
@@ -351,8 +346,8 @@ def _changed_files(evidence: Evidence) -> Told | None:
     if not hit:
         return None
     hosts = " and ".join(sorted(hit[-1]["damaged"]))
-    name, at = hit[-1]["fault"].replace("-", " "), f"{_struck(hit[-1]) / 1e9:,.1f} s"
-    return Told(f"a {name} at {at} had changed files on {hosts}")
+    name = hit[-1]["fault"].replace("-", " ")
+    return Told(f"a {name} at {at(struck(hit[-1]))}", f"changed files on {hosts}")
 
 
 def _whole_files(evidence: Evidence) -> bool:
@@ -362,11 +357,12 @@ def _whole_files(evidence: Evidence) -> bool:
 def _kept(evidence: Evidence) -> Told | None:
     for follows, leads in _longer(evidence):
         if not _has_cut(evidence, follows, leads):
-            host, led = follows.host, f"{leads.host} in{_in_epoch(leads.leader_epoch)}"
+            host, epoch = follows.host, _in_epoch(leads.leader_epoch)
             return Told(
-                f"{host} kept what {leads.host} did not have",
-                f"{host} followed {led} with a log that ended at {follows.end:,}; that of {leads.host} had "
-                f"ended at {leads.end:,} when it took over, and {host} did not cut its own to that.",
+                host,
+                f"kept what {leads.host} did not have",
+                f"The log end offset of {leads.host} was {leads.end:,} when it took over. {host} followed it "
+                f"in{epoch} with log end offset {follows.end:,}, and did not cut its log back to that.",
             )
     return None
 
@@ -408,7 +404,7 @@ def _has_cut(evidence: Evidence, follows: Line, leads: Line) -> bool:
 
 
 MECHANISMS: Final = (
-    Mechanism("log that was not cut", _kept, _not_kept),
+    Mechanism(KEPT, _kept, _not_kept),
     Mechanism("truncation to the high watermark", _to_high_watermark, _not_to_high_watermark),
     Mechanism("deposed leader", _deposed, _not_deposed),
     Mechanism("lost bytes", _lost_bytes, _no_lost_bytes),
@@ -420,7 +416,8 @@ MECHANISMS: Final = (
 """The first that is supported is the mistake that an incident's sentence names."""
 
 
-def _struck(fault: Mapping[str, Any]) -> int:
+def struck(fault: Mapping[str, Any]) -> int:
+    """When a fault, in its form of ``verdict.json``, took effect, or began to."""
     times = (fault.get(key) for key in ("active_ns", "begin_ns", "undo_ns", "ended_ns"))
     return next((time for time in times if time is not None), 0)
 

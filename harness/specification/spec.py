@@ -14,13 +14,12 @@ What is left out has the default written here; `wrackline run` saves the complet
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
 from wrackline.harness.specification import parts, yaml_text
 from wrackline.harness.specification.errors import lines
@@ -59,29 +58,6 @@ class Spec(Sections):
     def to_yaml(self) -> str:
         """Complete: every default written out."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
-def changed_settings(spec: BaseModel, above: str = "") -> Iterator[str]:
-    """``key.path: value`` of each setting that differs from its default, or that has none."""
-    for name, field in type(spec).model_fields.items():
-        value, key = getattr(spec, name), f"{above}{name}"
-        usual = field.get_default(call_default_factory=True, validated_data={})
-        if isinstance(value, BaseModel) and usual is not None:
-            yield from changed_settings(value, f"{key}.")
-        elif value != usual:
-            plain = (
-                value.model_dump(mode="json", exclude_defaults=True)
-                if isinstance(value, BaseModel)
-                else value
-            )
-            yield f"{key}: {json.dumps(plain, default=_plain)}"
-
-
-def _plain(value: object) -> object:
-    """What JSON does not know of a setting."""
-    return (
-        value.model_dump(mode="json", exclude_defaults=True) if isinstance(value, BaseModel) else str(value)
-    )
 
 
 def load(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:

@@ -69,7 +69,9 @@ class UncleanExclusion(Invariant):
             for node in (*image.isr, *image.elr, image.leader):
                 if node in known.unproved:
                     return self.violated(
-                        seen, image.tp, f"{node} came back uncleanly and has not shown that it is complete"
+                        seen,
+                        image.tp,
+                        f"node {node} came back uncleanly and has not shown that it is complete",
                     )
         return None
 
@@ -129,7 +131,7 @@ class IsrSanity(Invariant):
             if node in cluster.coming:
                 continue
             if broker is None or not broker.active:
-                return f"{node} is fenced or shutting down and in ISR {image.isr}"
+                return f"node {node} is fenced or shutting down, and in ISR {image.isr}"
         return ""
 
 

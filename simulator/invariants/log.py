@@ -29,7 +29,9 @@ class LeaderCompleteness(Invariant):
             if log is None or log.leo < known.true_hwm:
                 end = None if log is None else log.leo
                 return self.violated(
-                    seen, image.tp, f"leader {leader} ends at {end:,}, and {known.true_hwm:,} was committed"
+                    seen,
+                    image.tp,
+                    f"leader {leader} has log end offset {end:,}, below the committed {known.true_hwm:,}",
                 )
             missing = _missing(known, leader, log)
             if missing is not None:
@@ -67,7 +69,8 @@ class CandidateCompleteness(Invariant):
                     return self.violated(
                         seen,
                         image.tp,
-                        f"{node} of the {group} ends at {end:,}, and {known.true_hwm:,} was committed",
+                        f"node {node}, in the {group}, has log end offset {end:,}, below the committed "
+                        f"{known.true_hwm:,}",
                     )
         return None
 
@@ -108,7 +111,7 @@ class LogMatching(Invariant):
         return self.violated(
             seen,
             known.tp,
-            f"{node} differs from what was committed at {match:,}, its high watermark is {bound:,}",
+            f"node {node} differs from the committed log at {match:,}, below its high watermark {bound:,}",
         )
 
 
@@ -130,7 +133,7 @@ class ConsistentRead(Invariant):
                 return self.violated(
                     seen,
                     image.tp,
-                    f"leader {image.leader} has other records from {match:,} on than could be read "
+                    f"leader {image.leader} differs from {match:,} on from the log that clients could read "
                     f"up to {known.committed_end:,}",
                 )
         return None
@@ -200,7 +203,9 @@ class OneLeaderPerEpoch(Invariant):
             first = known.leaders.setdefault(replica.leader_epoch, seen.node)
             if first != seen.node:
                 return self.violated(
-                    seen, replica.tp, f"{first} and {seen.node} both lead in epoch {replica.leader_epoch}"
+                    seen,
+                    replica.tp,
+                    f"nodes {first} and {seen.node} both lead in epoch {replica.leader_epoch}",
                 )
         for effect in seen.step.effects:
             if isinstance(effect, Append) and effect.tp != METADATA:
@@ -310,7 +315,9 @@ class AckRule(Invariant):
             log = cluster.log(node, image.tp)
             if node not in known.impaired and (log is None or not mark.is_in(log)):
                 return self.violated(
-                    seen, image.tp, f"acks=all at {mark.base:,}, and {node} of ISR or ELR does not have it"
+                    seen,
+                    image.tp,
+                    f"acks=all at {mark.base:,}, and node {node}, in ISR or ELR, does not have it",
                 )
         broker = cluster.broker(seen.node)
         replica = None if broker is None else broker.replica(image.tp)
@@ -364,6 +371,6 @@ class FlushedWhenCommitted(Invariant):
                     return self.violated(
                         seen,
                         known.tp,
-                        f"{known.committed_end:,} is committed, and {node} has flushed {log.synced:,}",
+                        f"{known.committed_end:,} is committed, and node {node} has flushed {log.synced:,}",
                     )
         return None

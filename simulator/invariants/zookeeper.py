@@ -111,7 +111,7 @@ class ZookeeperChecker:
         if local is not None and leads and local.has_epoch:
             epoch = local.replica.leader_epoch
             if (first := known.leaders.setdefault(epoch, node)) != node:
-                self._find("I13", tp, f"{node} leads in epoch {epoch}, in which {first} has led")
+                self._find("I13", tp, f"node {node} leads in epoch {epoch}, in which node {first} has led")
         if (
             local is not None
             and leads
@@ -210,7 +210,7 @@ class ZookeeperChecker:
         for member in state.isr:
             follower = state.followers.get(member)
             if follower is not None and follower.leo < replica.high_watermark:
-                ends = f"{member} of the ISR ends at {follower.leo:,}"
+                ends = f"node {member}, in the ISR, has log end offset {follower.leo:,}"
                 self._find("I22", image.tp, f"high watermark {replica.high_watermark:,}, and {ends}")
         if not state.isr <= set(local.assigned):
             self._find("I21", image.tp, f"ISR {sorted(state.isr)} of AR {list(local.assigned)}")
@@ -231,7 +231,7 @@ class ZookeeperChecker:
         bound = min(replica.high_watermark, log.leo, known.committed_end)
         match = known.match.get(node, 0)
         if match < bound and any(match < end <= bound for end in known.ends[-64:]):
-            self._find("I03", tp, f"{node} differs from what was committed at {match:,}, below {bound:,}")
+            self._find("I03", tp, f"node {node} differs from the committed log at {match:,}, below {bound:,}")
 
     def _append_only(self, tp: TopicPartition, effect: _LOG) -> None:
         """I19: a leader that goes on leading cuts nothing that is committed."""
@@ -260,7 +260,9 @@ class ZookeeperChecker:
             if member in self._lossy or not server.up:
                 continue
             if log is None or not mark.is_in(log):
-                self._find("I17", image.tp, f"acks=all at {mark.base:,}, {member} of the ISR lacks it")
+                self._find(
+                    "I17", image.tp, f"acks=all at {mark.base:,}, and node {member}, in the ISR, lacks it"
+                )
 
     def at_rest(self) -> list[Violation]:
         """I21 at the end of a run, when nothing is under way: what ZooKeeper says of the sets."""

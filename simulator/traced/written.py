@@ -188,7 +188,9 @@ def _of_logs(logs: Sequence[Log]) -> Iterator[Broken]:
         committed = max(log.high_watermark for log in own)
         for log in own:
             if log.in_isr and log.leo < committed:
-                text = f"{log.node} of the ISR ends at {log.leo}, {committed} was committed"
+                text = (
+                    f"{log.node}, in the ISR, has log end offset {log.leo}, below the committed {committed}"
+                )
                 yield _broken(CandidateCompleteness, log, text)
         yield from _alike(own)
 

@@ -20,7 +20,7 @@ from wrackline.checkers.verdict.incidents.joining import Joined, joined
 from wrackline.checkers.verdict.incidents.moments import Moment, moments_of_history
 from wrackline.checkers.verdict.incidents.parts import Part, Rules, cited_indexes, parts_of
 from wrackline.checkers.verdict.incidents.same_change import Loss, headline_of, is_loss, said_of, together
-from wrackline.checkers.verdict.incidents.sentences import bounds, headline, mechanism
+from wrackline.checkers.verdict.incidents.sentences import Gone, bounds, gone_of, headline, mechanism
 from wrackline.checkers.verdict.leadership import Change, Leadership
 
 MOST: Final = 20
@@ -80,6 +80,8 @@ class Incident:
     """Indexes of some of the cited events."""
     moments: tuple[Moment, ...] = ()
     """What happened when, in the order of time."""
+    gone: Gone | None = None
+    """What its sentence says is gone; None where it says something else."""
 
     def to_json(self) -> dict[str, Any]:
         found = asdict(self)
@@ -245,7 +247,8 @@ def _incident(
         operations=tuple(operations),
         moments=()
         if one.place is None
-        else moments_of_history(f"{topic}-{partition}", bounds(one.lost), lost_ns, change),
+        else moments_of_history(f"{topic}-{partition}", bounds(one.lost()), lost_ns, change),
+        gone=gone_of(one, meaning),
     )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Place
 from wrackline.checkers.verdict.anomaly import Family, Promise
 from wrackline.checkers.verdict.incidents.parts import Part
@@ -70,11 +71,11 @@ class Joined:
         """Whether it is what a log shows that was cut: records are gone, or others have their offsets."""
         return any(part.anomaly.is_loss or part.anomaly.name == INCONSISTENT_OFFSET for part in self.parts)
 
-    @property
-    def lost(self) -> list[Part]:
-        """What shows that records are gone, of ``place`` where anything does. What a group had committed is
-        no record."""
+    def lost(self, meaning: Meaning | None = None) -> list[Part]:
+        """What shows that records are gone, and means this: of ``place`` where anything does. What a group
+        had committed is no record."""
         found = [part for part in self.parts if part.anomaly.is_loss and part.anomaly.name != LOST_COMMITTED]
+        found = [part for part in found if meaning in (None, part.meaning)]
         return [part for part in found if part.place == self.place] or found
 
     def fits(self, other: Joined) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Place
 from wrackline.checkers.verdict.incidents.joining import Joined
-from wrackline.checkers.verdict.incidents.sentences import gone, listed
+from wrackline.checkers.verdict.incidents.sentences import at, gone, gone_of, listed
 from wrackline.checkers.verdict.leadership import Change
 
 WITHIN_NS: Final = 1_000_000_000
@@ -76,17 +76,18 @@ def said_of(one: Loss, group: Sequence[Loss]) -> str:
 
 
 def headline_of(group: Sequence[Loss], meaning: Meaning) -> str:
-    """``log-0 and log-1 were cut at 15.8 s when n3 became their leader: 9 acknowledged records are gone``."""
+    """``9 acknowledged records of log-0 and log-1 are gone since n3 became their leader at 15.8 s``."""
     parts = [part for one in group for part in one.incident.parts if part.meaning is meaning]
     node = _new_leader(group)
     when = f"{_old_leader(group)} ceased to lead them" if node is None else f"{node} became their leader"
-    at = f"{min(one.change.at_ns for one in group) / 1e9:,.1f} s"
-    return f"{_names(group)} were cut at {at} when {when}: {gone(parts)}"
+    lost = gone(parts, _names(group))
+    assert lost is not None, "each of a group is a loss"
+    return lost.sentence(f" since {when} at {at(min(one.change.at_ns for one in group))}")
 
 
 def is_loss(one: Joined, meaning: Meaning) -> bool:
     """Whether records are gone, and that means this."""
-    return bool(gone([part for part in one.parts if part.meaning is meaning]))
+    return gone_of(one, meaning) is not None
 
 
 def _names(group: Sequence[Loss]) -> str:

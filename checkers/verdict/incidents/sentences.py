@@ -5,55 +5,78 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any, Final
 
 from wrackline.checkers.findings import Meaning, sentence_of
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
-from wrackline.checkers.verdict.leadership import Change, Leaders
+from wrackline.checkers.verdict.leadership import Change, Leaders, left_sets
 from wrackline.history.wording import plural
 
 MOST_CHANGES: Final = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Records that are gone. ``what``: the main clause, ``8 acknowledged records of log-0 (offsets 3,309 to
+    3,316) are gone``. ``also``: what else is known of them, empty where nothing is."""
+
+    what: str
+    also: str = ""
+
+    def sentence(self, how: str = "") -> str:
+        """Without a full stop. ``how``: with what joins it, such as ``: n3 cut them at 11.1 s``."""
+        return f"{self.what}{how}{'; ' if self.also else ''}{self.also}"
+
+
+def gone_of(incident: Joined, meaning: Meaning) -> Gone | None:
+    """The records that an incident lost; None where it lost none, or none that mean this."""
+    lost = incident.lost(meaning)
+    return gone(lost, _name(lost), bounds(lost))
+
+
 def headline(incident: Joined, meaning: Meaning, change: Change | None) -> str:
-    """One sentence without a full stop, e.g. ``log-0 was cut from 3,309 to 3,316 at 15.8 s when n3 became
-    leader: 8 acknowledged records are gone``."""
+    """One sentence without a full stop, e.g. ``8 acknowledged records of log-0 (offsets 3,309 to 3,316) are
+    gone since n3 became leader at 14.7 s``."""
+    if (lost := gone_of(incident, meaning)) is not None:
+        return lost.sentence(_since(incident.lost(meaning), change))
     parts = [part for part in incident.parts if part.meaning is meaning]
-    if lost := [part for part in parts if part.anomaly.is_loss]:
-        return _loss([part for part in lost if part.place == incident.place] or lost, change)
+    if any(part.anomaly.is_loss for part in parts):
+        return _as_found([part for part in parts if part.anomaly.is_loss])
     if on_replicas := [part for part in parts if part.anomaly.rests_on_replicas]:
         return _on_replicas(on_replicas)
     return _as_found(parts)
 
 
-def _loss(parts: Sequence[Part], change: Change | None) -> str:
-    if not gone(parts):
-        return _as_found(parts)
-    lost = [part for part in parts if part.anomaly.name != "lost-committed"]
-    where, name = bounds(lost), _name(lost)
-    if not where:
-        return f"{name} lost records whose offsets are not known: {gone(parts)}"
+def _since(parts: Sequence[Part], change: Change | None) -> str:
     if change is not None:
-        when = f"at {change.at_ns / 1e9:,.1f} s when {came(change)}"
-        return f"{name} was cut {_from_to(lost)} {when}: {gone(parts)}"
-    seen = max((part.last_ns for part in lost if part.last_ns is not None), default=None)
-    since = "" if seen is None else f" after {seen / 1e9:,.1f} s, when they were last seen"
-    return f"{name} lost records at {where}{since}: {gone(parts)}"
+        return f" since {came(change)} at {at(change.at_ns)}"
+    seen = max((part.last_ns for part in parts if part.last_ns is not None), default=None)
+    return "" if seen is None else f", last seen at {at(seen)}"
 
 
-def gone(parts: Sequence[Part]) -> str:
-    """``8 acknowledged records are gone; consumers had read 3 of the lost records``; empty where neither an
-    acknowledged record nor one that was read is gone."""
+def gone(parts: Sequence[Part], names: str, where: str = "") -> Gone | None:
+    """``names``: of the partitions. ``where``: offsets. None where neither an acknowledged record nor one
+    that was read is gone."""
     acked, read = (_count(parts, name) for name in ("lost-write", "vanished-read"))
+    of = f"of {names}{f' ({where})' if where else ''}"
     if acked:
-        also = f"; consumers had read {read:,} of the lost records" if read else ""
-        return f"{plural(acked, 'acknowledged record')} {'is' if acked == 1 else 'are'} gone{also}"
+        also = f"consumers had read {read:,} of the lost records" if read else ""
+        return Gone(f"{plural(acked, 'acknowledged record')} {of} {_are(acked)} gone", also)
     if read:
-        return f"{plural(read, 'record')} that consumers had read {'is' if read == 1 else 'are'} gone"
-    return ""
+        return Gone(f"{plural(read, 'record')} {of} that consumers had read {_are(read)} gone")
+    return None
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def at(time_ns: int) -> str:
+    """``14.7 s``: every time in what is said of an incident, so that one moment has one number."""
+    return f"{time_ns / 1e9:,.1f} s"
 
 
 def _on_replicas(parts: Sequence[Part]) -> str:
@@ -64,7 +87,7 @@ def _on_replicas(parts: Sequence[Part]) -> str:
         hosts = sorted({host for names in named for host in names.split(", ")})
         logs = f"the log of {hosts[0]} lacks" if len(hosts) == 1 else f"the logs of {listed(hosts)} lack"
         count = plural(sum(part.count for part in lacking), "record")
-        return f"{logs} {count} of {name} at {bounds(lacking)} that consumers are given"
+        return f"{logs} {count} of {name} ({bounds(lacking)}) that consumers can read"
     return f"replicas of {name} hold different records at {bounds(parts)}, below their high watermarks"
 
 
@@ -93,10 +116,10 @@ def mechanism(
     if incident.may_be_deposed and len(changes) == 1:
         return [_unknown(name, changes[0])]
     if changes:
-        shown = [f"to {one.after.leader} at {one.at_ns / 1e9:,.1f} s{_epoch(one.after)}" for one in changes]
+        shown = [f"to {one.after.leader} at {at(one.at_ns)}{_epoch(one.after)}" for one in changes]
         if len(shown) > MOST_CHANGES:
             shown[MOST_CHANGES:] = [f"{len(shown) - MOST_CHANGES} times more"]
-        return [f"The leader of {name} changed meanwhile: {listed(shown)}."]
+        return [f"The leader of {name} changed in this time: {listed(shown)}."]
     leading = leaders.after(between[0])
     return [] if leading is None else [f"{leading.leader} led {name} all the time{_epoch(leading)}."]
 
@@ -106,33 +129,23 @@ def _unknown(name: str, change: Change) -> str:
     may have."""
     before, after = change.before, change.after
     return (
-        f"{after.leader} led {name} since {change.at_ns / 1e9:,.3f} s{_epoch(after)}, and {before.leader} "
-        "before; which of them answered is not on record."
+        f"{before.leader} led {name} until {at(change.at_ns)}, and {after.leader} from then on"
+        f"{_epoch(after)}. Which of them answered is not on record."
     )
 
 
 def _told(name: str, change: Change) -> list[str]:
     before, vacant, after = change.before, change.vacant, change.after
-    at = f"{change.at_ns / 1e9:,.3f} s"
-    until = f"until {vacant[0].begin_ns / 1e9:,.3f} s" if vacant else "until then"
-    said = [f"{before.leader} led {name} {until}{_state(before)}."]
+    until = vacant[0].begin_ns if vacant else change.at_ns
+    said = [f"{before.leader} led {name} until {at(until)}{_state(before)}."]
     if vacant:
-        said.append(f"Nobody led it until {at}{_in_sets(vacant[0])}.")
-        if left := _left(vacant):
+        said.append(f"Nobody led it until {at(change.at_ns)}{_in_sets(vacant[0])}.")
+        if left := [f"{node} left the {which} at {at(when)}" for node, which, when in left_sets(vacant)]:
             said.append(f"{listed(left)}.")
-    again = "led again" if before.leader == after.leader else "became its leader"
+    again = " again" if before.leader == after.leader else ""
+    since = f"from {at(change.at_ns)} on" if vacant else "from then on"
     unclean = ", elected uncleanly" if after.recovering else ""
-    return [*said, f"{after.leader} {again} at {at}{unclean}{_state(after)}."]
-
-
-def _left(vacant: Sequence[LeaderSpan]) -> list[str]:
-    """Who could have led, and could no more: ``n1 left the ELR at 33.887 s``."""
-    found = []
-    for before, after in pairwise(vacant):
-        for name, had, has in (("ISR", before.isr, after.isr), ("ELR", before.elr, after.elr)):
-            nodes = [node for node in had if node not in has]
-            found += [f"{listed(nodes)} left the {name} at {after.begin_ns / 1e9:,.3f} s"] if nodes else []
-    return found
+    return [*said, f"{after.leader} led it{again} {since}{unclean}{_state(after)}."]
 
 
 def in_full(incident: Mapping[str, Any]) -> str:
@@ -143,15 +156,13 @@ def in_full(incident: Mapping[str, Any]) -> str:
 
 def _evidence(incident: Mapping[str, Any]) -> Iterator[str]:
     """Nothing where one finding is all there is: the incident has its sentence."""
-    by_meaning: dict[str, list[str]] = {incident["meaning"]: []}
-    for one in incident["anomalies"]:
-        by_meaning.setdefault(one["meaning"], []).append(f"{one['count']:,} {one['anomaly']}")
     if sum(one["count"] for one in incident["anomalies"]) > 1:
-        own, *others = (
-            listed(found) if at == 0 else f"what is {meaning} by itself: {listed(found)}"
-            for at, (meaning, found) in enumerate(by_meaning.items())
-        )
-        yield f"The evidence is {', and '.join((own, *others))}."
+        own = incident["meaning"]
+        told = []
+        for one in sorted(incident["anomalies"], key=lambda one: one["meaning"] != own):
+            aside = "" if one["meaning"] == own else f" ({one['meaning']})"
+            told.append(f"{one['count']:,} {one['anomaly']}{aside}")
+        yield f"Evidence: {listed(told)}."
 
 
 def came(change: Change) -> str:
@@ -182,19 +193,27 @@ def _epoch(span: LeaderSpan) -> str:
 
 
 def bounds(parts: Sequence[Part]) -> str:
-    """``offset 7``, ``offsets 3,309 to 3,316``; empty where no offset is known."""
+    """``offset 7``, ``offsets 3,309 to 3,316``; ``between offsets 3,309 and 3,316`` where some of these are
+    not among them; empty where no offset is known."""
     found = _offsets(parts)
     if found is None:
         return ""
     first, last = found
-    return f"offset {first:,}" if first == last else f"offsets {first:,} to {last:,}"
+    if first == last:
+        return f"offset {first:,}"
+    holes = _holes(parts)
+    return f"between offsets {first:,} and {last:,}" if holes else f"offsets {first:,} to {last:,}"
 
 
-def _from_to(parts: Sequence[Part]) -> str:
-    found = _offsets(parts)
-    if found is None:
-        return ""
-    return f"at {found[0]:,}" if found[0] == found[1] else f"from {found[0]:,} to {found[1]:,}"
+def _holes(parts: Sequence[Part]) -> bool:
+    """Whether an offset between the first and the last is in none of them."""
+    end: int | None = None
+    spans = [(one.first, one.last) for one in parts if one.first is not None and one.last is not None]
+    for first, last in sorted(spans):
+        if end is not None and first > end + 1:
+            return True
+        end = last if end is None else max(end, last)
+    return False
 
 
 def _offsets(parts: Sequence[Part]) -> tuple[int, int] | None:

@@ -279,7 +279,7 @@ def test_an_allowance_says_what_happened() -> None:
     of = run()
     REASONS["another leader"](of, AROUND)
     assert ruled(of, Allowance("stale-end", {}, set())).text == (
-        "leaders hold no read lease, so a leader that was replaced may still answer: "
+        "leaders hold no read lease, so a replaced leader may still answer: "
         "the leader of log-0 changed from n1 to n2 at 45.0 s"
     )
     of = run()

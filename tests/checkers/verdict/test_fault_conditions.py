@@ -12,7 +12,7 @@ from wrackline.checkers.inputs.runs import Fault, Run, Sample
 from wrackline.history.model import PlanInfo
 
 RESTORED = "every fault was undone by its own undo"
-AIMED = "every fault hit who had its role"
+AIMED = "every fault hit the node of its role"
 
 
 def with_fault(**changes: Any) -> Run:

@@ -23,10 +23,10 @@ def incident(*anomalies: tuple[str, str, int]) -> dict[str, Any]:
     ("anomalies", "evidence"),
     [
         ([("phantom", "violation", 1)], ""),
-        ([("phantom", "violation", 1_200)], " The evidence is 1,200 phantom."),
+        ([("phantom", "violation", 1_200)], " Evidence: 1,200 phantom."),
         (
             [("stale-read", "allowed", 6), ("lost-write", "violation", 7), ("vanished-read", "violation", 1)],
-            " The evidence is 7 lost-write and 1 vanished-read, and what is allowed by itself: 6 stale-read.",
+            " Evidence: 7 lost-write, 1 vanished-read and 6 stale-read (allowed).",
         ),
     ],
 )

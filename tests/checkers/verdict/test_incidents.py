@@ -160,15 +160,15 @@ def sentences(verdict: Mapping[str, Any]) -> list[str]:
 
 def test_one_change_of_leader_is_one_incident(verdicts: dict[str, dict[str, Any]]) -> None:
     verdict = verdicts["one leader"]
-    told = "log-0 was cut from 1 to 2 at 6.5 s when n2 became leader: 2 acknowledged records are gone"
+    told = "2 acknowledged records of log-0 (offsets 1 to 2) are gone since n2 became leader at 6.5 s"
     assert sentences(verdict) == [told]
-    assert verdict["headline"].startswith(f"1 incident: {told}. ")
+    assert verdict["headline"].startswith(f"{told}. ")
     assert verdict["incident_counts"] == {"violation": 1, "expected": 0, "allowed": 0, "n/a": 0}
     [one] = verdict["incidents"]
     assert {seen["anomaly"] for seen in one["anomalies"]} >= {"lost-write", "inconsistent-offset"}
     assert one["mechanism"] == (
-        "n1 led log-0 until then, in leader epoch 0, with n1 and n3 in the ISR and n2 in the ELR.",
-        "n2 became its leader at 6.500 s, in leader epoch 1, with n2 and n3 in the ISR.",
+        "n1 led log-0 until 6.5 s, in leader epoch 0, with n1 and n3 in the ISR and n2 in the ELR.",
+        "n2 led it from then on, in leader epoch 1, with n2 and n3 in the ISR.",
     )
     assert (one["first_offset"], one["last_offset"], one["at_ns"]) == (1, 2, 6_500_000_000)
 
@@ -183,12 +183,14 @@ def test_partitions_that_lost_records_at_one_change_name_each_other(
     told = "n2 became leader of log-1 within the same second, and that partition lost records too."
     assert one["mechanism"][-1] == told
     assert verdict["headline"].startswith(
-        "2 incidents: log-0 and log-1 were cut at 4.5 s when n2 became their leader: "
-        "2 acknowledged records are gone. "
+        "2 incidents: 2 acknowledged records of log-0 and log-1 are gone since n2 became their leader at "
+        "4.5 s. "
     )
     apart = verdicts["two partitions"]
     assert [one["same_change"] for one in apart["incidents"]] == [(), ()]
-    assert apart["headline"].startswith("2 incidents, the first: log-0 lost records at offset 0")
+    assert apart["headline"].startswith(
+        "2 incidents, the first: 1 acknowledged record of log-0 (offset 0) is gone"
+    )
 
 
 def test_what_is_allowed_by_itself_is_evidence_of_the_violation(verdicts: dict[str, dict[str, Any]]) -> None:
@@ -235,15 +237,14 @@ def test_faults_reach_from_before_the_cause_to_the_last_operation(
 
 
 def test_polled_metadata_will_do(verdicts: dict[str, dict[str, Any]]) -> None:
-    told = "log-0 was cut from 1 to 2 at 6.9 s when n2 became leader: 2 acknowledged records are gone"
+    told = "2 acknowledged records of log-0 (offsets 1 to 2) are gone since n2 became leader at 6.9 s"
     assert sentences(verdicts["polled"]) == [told]
 
 
 def test_nothing_is_said_of_a_leader_that_nobody_knows(verdicts: dict[str, dict[str, Any]]) -> None:
     [one] = verdicts["nobody knows"]["incidents"]
     assert one["sentence"] == (
-        "log-0 lost records at offsets 1 to 2 after 6.0 s, when they were last seen: "
-        "2 acknowledged records are gone"
+        "2 acknowledged records of log-0 (offsets 1 to 2) are gone, last seen at 6.0 s"
     )
     assert not one["mechanism"]
     assert one["at_ns"] is None is one["leader_after"]
@@ -253,18 +254,18 @@ def test_two_changes_of_leader_are_two_incidents_though_the_offsets_border_on_ea
     verdicts: dict[str, dict[str, Any]],
 ) -> None:
     assert sentences(verdicts["two leaders"]) == [
-        "log-0 was cut from 1 to 2 at 6.5 s when n2 became leader: 2 acknowledged records are gone",
-        "log-0 was cut at 3 at 12.5 s when n1 became leader: 1 acknowledged record is gone",
+        "2 acknowledged records of log-0 (offsets 1 to 2) are gone since n2 became leader at 6.5 s",
+        "1 acknowledged record of log-0 (offset 3) is gone since n1 became leader at 12.5 s",
     ]
     assert verdicts["two leaders"]["headline"].startswith(
-        "2 incidents, the first: log-0 was cut from 1 to 2 "
+        "2 incidents, the first: 2 acknowledged records of log-0 (offsets 1 to 2) are gone "
     )
 
 
 def test_records_of_two_epochs_that_one_change_took_are_one_incident(
     verdicts: dict[str, dict[str, Any]],
 ) -> None:
-    told = "log-0 was cut from 1 to 2 at 6.5 s when n1 became leader: 2 acknowledged records are gone"
+    told = "2 acknowledged records of log-0 (offsets 1 to 2) are gone since n1 became leader at 6.5 s"
     assert sentences(verdicts["two epochs"]) == [told]
 
 
@@ -272,13 +273,13 @@ def test_of_two_leaders_the_final_read_tells_who_gave_the_offset_away(
     verdicts: dict[str, dict[str, Any]],
 ) -> None:
     [one] = verdicts["the final read knows"]["incidents"]
-    assert "at 6.5 s when n2 became leader" in one["sentence"]
+    assert "since n2 became leader at 6.5 s" in one["sentence"]
 
 
 def test_a_stale_read_before_the_loss_does_not_date_the_loss(verdicts: dict[str, dict[str, Any]]) -> None:
     """It cites the lost record, and was wrong before the leader changed."""
     [one] = verdicts["stale before"]["incidents"]
-    told = "log-0 was cut at 1 at 6.5 s when n2 became leader: 1 acknowledged record is gone"
+    told = "1 acknowledged record of log-0 (offset 1) is gone since n2 became leader at 6.5 s"
     assert one["sentence"] == told
     assert "stale-read" in {seen["anomaly"] for seen in one["anomalies"]}
 
@@ -286,7 +287,9 @@ def test_a_stale_read_before_the_loss_does_not_date_the_loss(verdicts: dict[str,
 def test_what_one_change_took_is_one_incident_whatever_lies_between(
     verdicts: dict[str, dict[str, Any]],
 ) -> None:
-    told = "log-0 was cut from 1 to 3 at 8.5 s when n2 became leader: 2 acknowledged records are gone"
+    told = (
+        "2 acknowledged records of log-0 (between offsets 1 and 3) are gone since n2 became leader at 8.5 s"
+    )
     assert sentences(verdicts["holes"]) == [told]
     assert len(sentences(verdicts["holes, and nobody knows"])) == 2
 
@@ -300,7 +303,7 @@ def test_partitions_are_apart(verdicts: dict[str, dict[str, Any]]) -> None:
 def test_what_a_deposed_leader_acknowledged_is_of_the_change_that_deposed_it(
     name: str, verdicts: dict[str, dict[str, Any]]
 ) -> None:
-    told = "log-0 was cut from 1 to 3 at 4.5 s when n2 became leader: 3 acknowledged records are gone"
+    told = "3 acknowledged records of log-0 (offsets 1 to 3) are gone since n2 became leader at 4.5 s"
     assert sentences(verdicts[name]) == [told]
 
 
@@ -316,18 +319,17 @@ def test_where_nobody_knows_whether_a_deposed_leader_answered_no_cause_is_told(
     verdicts: dict[str, dict[str, Any]],
 ) -> None:
     [one] = verdicts["deposed, perhaps"]["incidents"]
-    assert one["sentence"] == (
-        "log-0 lost records at offset 1 after 4.0 s, when they were last seen: 1 acknowledged record is gone"
-    )
+    assert one["sentence"] == ("1 acknowledged record of log-0 (offset 1) is gone, last seen at 4.0 s")
     [told] = one["mechanism"]
     assert told == (
-        "n2 led log-0 since 2.500 s (leader epoch 1), and n1 before; which of them answered is not on record."
+        "n1 led log-0 until 2.5 s, and n2 from then on (leader epoch 1). Which of them answered is not on "
+        "record."
     )
 
 
 def test_a_records_leader_epoch_tells_who_appended_it(verdicts: dict[str, dict[str, Any]]) -> None:
     [one] = verdicts["deposed, by the record's epoch"]["incidents"]
-    assert "was cut at 1 at 2.5 s when n2 became leader" in one["sentence"]
+    assert "(offset 1) is gone since n2 became leader at 2.5 s" in one["sentence"]
     [one] = verdicts["not deposed, by the record's epoch"]["incidents"]
     assert one["mechanism"] == ("n2 led log-0 all the time (leader epoch 1).",)
 
@@ -337,12 +339,14 @@ def test_a_dead_leader_acknowledges_nothing(verdicts: dict[str, dict[str, Any]])
     assert one["mechanism"] == ("n2 led log-0 all the time (leader epoch 1).",)
 
 
-@pytest.mark.parametrize(("name", "told"), [("later", "4.5 s when n3"), ("before", "2.5 s when n2")])
+@pytest.mark.parametrize(
+    ("name", "told"), [("later", "n3 became leader at 4.5 s"), ("before", "n2 became leader at 2.5 s")]
+)
 def test_what_is_there_now_tells_which_leader_gave_the_offset_away(
     name: str, told: str, verdicts: dict[str, dict[str, Any]]
 ) -> None:
     [one] = verdicts[f"lost {name}, by the final read's epoch"]["incidents"]
-    assert f"was cut at 1 at {told} became leader" in one["sentence"]
+    assert f"(offset 1) is gone since {told}" in one["sentence"]
 
 
 def test_a_consumer_that_leaves_records_out_again_and_again_is_one_incident(
@@ -385,6 +389,6 @@ def test_findings_of_one_anomaly_may_be_allowed_in_part(
     count, said = found["allowed"]
     assert (count, said) == (
         excused,
-        f"leaders hold no read lease, so a leader that was replaced may still answer: {why}",
+        f"leaders hold no read lease, so a replaced leader may still answer: {why}",
     )
     assert any("1 finding of stale-read is forbidden" in reason for reason in verdict["reasons"])

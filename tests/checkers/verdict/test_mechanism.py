@@ -46,18 +46,18 @@ def test_a_leader_that_was_elected_uncleanly_after_a_time_without_one() -> None:
     found = leaders(*LAST_KNOWN_LEADER)
     assert len(found.changes) == 1
     assert told(found) == [
-        "n1 led log-0 until 9.000 s, in leader epoch 0, with n1 in the ISR and n2 in the ELR.",
-        "Nobody led it until 12.500 s, with nobody in the ISR, n1 and n2 in the ELR and n1 in LastKnownELR.",
-        "n2 left the ELR at 10.000 s and n1 left the ELR at 12.000 s.",
-        "n1 led again at 12.500 s, elected uncleanly, in leader epoch 2, with n1 in the ISR.",
+        "n1 led log-0 until 9.0 s, in leader epoch 0, with n1 in the ISR and n2 in the ELR.",
+        "Nobody led it until 12.5 s, with nobody in the ISR, n1 and n2 in the ELR and n1 in LastKnownELR.",
+        "n2 left the ELR at 10.0 s and n1 left the ELR at 12.0 s.",
+        "n1 led it again from 12.5 s on, elected uncleanly, in leader epoch 2, with n1 in the ISR.",
     ]
 
 
 def test_a_leader_that_follows_another_at_once() -> None:
     found = leaders(change(1, 1, 0, (1, 2), (3,)), change(9, 2, 1, (2,), (1,)))
     assert told(found) == [
-        "n1 led log-0 until then, in leader epoch 0, with n1 and n2 in the ISR and n3 in the ELR.",
-        "n2 became its leader at 9.000 s, in leader epoch 1, with n2 in the ISR and n1 in the ELR.",
+        "n1 led log-0 until 9.0 s, in leader epoch 0, with n1 and n2 in the ISR and n3 in the ELR.",
+        "n2 led it from then on, in leader epoch 1, with n2 in the ISR and n1 in the ELR.",
     ]
 
 
@@ -70,15 +70,15 @@ def test_an_earlier_time_without_a_leader_is_of_another_change() -> None:
         change(12, 1, 4, (1,)),
     )
     assert [len(one.vacant) for one in found.changes] == [1, 1]
-    assert told(found)[0] == "n2 led log-0 until 9.000 s, in leader epoch 2, with n2 in the ISR."
+    assert told(found)[0] == "n2 led log-0 until 9.0 s, in leader epoch 2, with n2 in the ISR."
 
 
 def test_what_metadata_do_not_say_is_left_out() -> None:
     found = leaders(change(1, 1, -1, ()), change(5, -1, -1, ()), change(9, 2, -1, ()))
     assert told(found) == [
-        "n1 led log-0 until 5.000 s.",
-        "Nobody led it until 9.000 s.",
-        "n2 became its leader at 9.000 s.",
+        "n1 led log-0 until 5.0 s.",
+        "Nobody led it until 9.0 s.",
+        "n2 led it from 9.0 s on.",
     ]
 
 

@@ -31,8 +31,7 @@ def test_a_node_that_becomes_leader_of_several() -> None:
     found = [loss(2, 15.9, "n2", "n3", 3), loss(0, 15.8, "n1", "n3", 5), loss(1, 15.8, "n1", "n3", 1)]
     [group] = together(found)
     assert headline_of(group, Meaning.VIOLATION) == (
-        "log-0, log-1 and log-2 were cut at 15.8 s when n3 became their leader: "
-        "9 acknowledged records are gone"
+        "9 acknowledged records of log-0, log-1 and log-2 are gone since n3 became their leader at 15.8 s"
     )
     assert said_of(found[1], group) == (
         "n3 became leader of log-1 and log-2 within the same second, and those partitions lost records too."
@@ -43,7 +42,7 @@ def test_a_node_that_ceases_to_lead_several() -> None:
     found = [loss(0, 15.8, "n1", "n2"), loss(1, 15.8, "n1", "n3")]
     [group] = together(found)
     assert headline_of(group, Meaning.VIOLATION) == (
-        "log-0 and log-1 were cut at 15.8 s when n1 ceased to lead them: 6 acknowledged records are gone"
+        "6 acknowledged records of log-0 and log-1 are gone since n1 ceased to lead them at 15.8 s"
     )
     assert said_of(found[0], group) == (
         "n1 ceased to lead log-1 within the same second, and that partition lost records too."
@@ -54,7 +53,7 @@ def test_names_of_many_partitions_are_counted() -> None:
     found = [loss(partition, 15.8, "n1", "n2", 1) for partition in range(12)]
     [group] = together(found)
     assert headline_of(group, Meaning.VIOLATION).startswith(
-        "log-0, log-1, log-2 and 9 more partitions were cut"
+        "12 acknowledged records of log-0, log-1, log-2 and 9 more partitions are gone"
     )
 
 

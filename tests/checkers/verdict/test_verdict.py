@@ -9,6 +9,7 @@ import pytest
 
 from tests.checkers.good_runs import PLACE, SECOND, decided, found, good_figures, good_run, missing, outcomes
 from tests.checkers.histories import TOPIC, info
+from tests.checkers.verdict.test_deletions import begun_at
 from wrackline.checkers.anomalies.registry import anomalies, names
 from wrackline.checkers.findings import Verdict
 from wrackline.checkers.inputs import phases
@@ -17,31 +18,72 @@ from wrackline.checkers.inputs.runs import Fault, Run
 from wrackline.checkers.verdict import metrics
 from wrackline.checkers.verdict.conditions import conditions
 from wrackline.checkers.verdict.contracts import contract_for
-from wrackline.checkers.verdict.metrics import Figures, TransactionEnds
+from wrackline.checkers.verdict.metrics import Figures, TransactionEnds, Written
 from wrackline.checkers.verdict.system_words import pair
 from wrackline.checkers.verdict.verdict import verdict
+from wrackline.history.model import PlanInfo
 
 
 def test_pass() -> None:
     result = decided(good_run())
     assert (result["verdict"], result["exit_code"]) == (Verdict.PASS, 0)
-    assert result["headline"] == "acks-all+idempotence was kept: 1,000 acknowledged records under 1 fault"
+    assert result["headline"] == (
+        "1 fault, 1,000 records acknowledged: none of the records is gone. acks-all+idempotence was kept"
+    )
+    assert result["outage"] == ""
     assert {one["anomaly"] for one in result["anomalies"]} == {*names(), "unproven-write"}
 
 
 def test_allowed_findings_do_not_forbid_a_pass() -> None:
     result = decided(good_run(), stale_read=3)
     assert result["verdict"] == Verdict.PASS
-    assert "3 stale-read" in result["headline"]
+    assert "stale-read" not in result["headline"], "it says what was survived, and not what is allowed"
+    assert any("3 findings of stale-read are allowed" in one for one in result["reasons"])
+
+
+def test_a_pass_says_what_was_lost_with_the_power_and_what_was_deleted() -> None:
+    run = good_run()
+    lost = {"n1": {"log-0/0.log": 1_048_576, "meta": 0}, "n2": {}}
+    power = dataclasses.replace(run.faults[0], name="power-cut", lossy=("n1",), lost=lost)
+    run.faults += [dataclasses.replace(power, id=name) for name in ("f2", "f3")]
+    headline = decided(run)["headline"]
+    assert headline.startswith(
+        "3 faults, 1,000 records acknowledged, 2.0 MiB of unsynced data lost on n1: none"
+    )
+    run = good_run(plan=PlanInfo(60.0, {}))
+    run.faults.clear()
+    assert decided(run)["headline"].startswith(
+        "No fault, 1,000 records acknowledged: none of the records is gone"
+    )
+    told = begun_at(60, retention_ms="3000")
+    assert "none of the records is lost; deleted: log-0 below offset 60" in decided(told)["headline"]
+
+
+def test_every_verdict_says_how_long_nothing_could_be_written() -> None:
+    run = good_run()
+    figures = good_figures(run)
+    figures.written[PLACE, 2] = Written(50, 20)
+    figures.gaps = {("f1", PLACE): (21 * SECOND, int(28.3 * SECOND), int(7.3 * SECOND))}
+    told = "log-0 could not be written for 7.3 s"
+    assert f"is gone; {told}. acks" in decided(run, figures)["headline"]
+    assert decided(run, figures, lost_write=1)["headline"].endswith(f"; {told}")
+    expected = good_run(expected=("lost-write",))
+    for one in (decided(expected, figures), decided(expected, figures, lost_write=1)):
+        assert one["headline"].endswith(f"; {told}")
+    run.final = {}
+    assert decided(run, figures)["outage"] == told
 
 
 @pytest.mark.parametrize(
     ("lost", "told"),
     [
-        ({"lost_write": 56, "vanished_read": 3}, "56 of 1,000 acknowledged records are gone"),
-        ({"lost_write": 1}, "1 of 1,000 acknowledged records is gone"),
-        ({"vanished_read": 3}, "3 vanished-read among 1,000 acknowledged records"),
-        ({"lost_committed": 1}, "1 lost-committed among 1,000 acknowledged records"),
+        (
+            {"lost_write": 56, "vanished_read": 3},
+            "56 of 1,000 acknowledged records under 1 fault are gone",
+        ),
+        ({"lost_write": 1}, "1 of 1,000 acknowledged records under 1 fault is gone"),
+        ({"vanished_read": 3}, "3 vanished-read among 1,000 acknowledged records under 1 fault"),
+        ({"lost_committed": 1}, "1 lost-committed among 1,000 acknowledged records under 1 fault"),
     ],
 )
 def test_no_headline_says_that_a_promise_was_kept_where_records_are_gone(
@@ -52,7 +94,7 @@ def test_no_headline_says_that_a_promise_was_kept_where_records_are_gone(
     result = decided(run, **lost)
     assert result["verdict"] == Verdict.PASS
     assert " kept" not in result["headline"]
-    assert result["headline"].startswith(f"acks-all-unclean+idempotence allows what was lost: {told}, since ")
+    assert result["headline"].startswith(f"{told}. acks-all-unclean+idempotence allows that: ")
     assert "records may be lost with" in result["headline"]
 
 

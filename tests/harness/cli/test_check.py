@@ -9,9 +9,11 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
+from wrackline.checkers.exact import log, queue, register
 from wrackline.checkers.jvm.classpath import available
 from wrackline.harness.check.answers import Judged, Verdict
 from wrackline.harness.check.files import Judge
+from wrackline.harness.check.reasons import of_log, of_object
 from wrackline.harness.cli.check import check_command
 
 STALE = """
@@ -39,6 +41,101 @@ def test_a_stale_read_is_told_with_its_operations(tmp_path: Path) -> None:
     assert check(tmp_path, STALE % "2", "--model", "register").return_value == 0
 
 
+Step = tuple[int, str, str, object]
+"""Process, ``:type``, ``:f`` and ``:value``."""
+
+
+def done(process: int, f: str, value: object, answer: object = None) -> list[Step]:
+    return [(process, "invoke", f, value), (process, "ok", f, value if answer is None else answer)]
+
+
+def failed(process: int, f: str, value: object) -> list[Step]:
+    return [(process, "invoke", f, value), (process, "fail", f, value)]
+
+
+@pytest.mark.parametrize(
+    ("model", "steps", "reason"),
+    [
+        (
+            "register",
+            [*done(0, "write", 1), *done(1, "read", None, 2)],
+            "garbage: 2 was read, and nobody wrote it",
+        ),
+        (
+            "register",
+            [*failed(0, "write", 2), *done(1, "read", None, 2)],
+            "aborted: 2 was read, and its write had failed",
+        ),
+        (
+            "register",
+            [*done(1, "read", None, 2), *done(0, "write", 2)],
+            "future: 2 was read before its write began",
+        ),
+        (
+            "register",
+            [
+                *(*done(0, "write", 1), *done(0, "write", 2)),
+                *(*done(1, "read", None, 2), *done(1, "read", None, 1)),
+            ],
+            "two at once: the register must have held 1 and 2 at one time",
+        ),
+        (
+            "register",
+            [*done(0, "write", 1), *done(0, "write", 2), *done(1, "read", None, 1)],
+            "inside: 2 came and went while the register must have held 1 all the time",
+        ),
+        ("fifo-queue", done(1, "dequeue", None, 9), "garbage: 9 was dequeued, and nobody enqueued it"),
+        (
+            "fifo-queue",
+            [*failed(0, "enqueue", 1), *done(1, "dequeue", None, 1)],
+            "aborted: 1 was dequeued, and its enqueue had failed",
+        ),
+        (
+            "fifo-queue",
+            [*done(0, "enqueue", 1), *done(1, "dequeue", None, 1), *done(1, "dequeue", None, 1)],
+            "twice: 1 was dequeued twice",
+        ),
+        (
+            "fifo-queue",
+            [*done(1, "dequeue", None, 1), *done(0, "enqueue", 1)],
+            "future: 1 was dequeued before its enqueue began",
+        ),
+        (
+            "fifo-queue",
+            [
+                *(*done(0, "enqueue", 1), *done(0, "enqueue", 2)),
+                *(*done(1, "dequeue", None, 2), *done(1, "dequeue", None, 1)),
+            ],
+            "overtaken: 2 came out before 1, and 1 had gone in earlier",
+        ),
+        (
+            "fifo-queue",
+            [*done(0, "enqueue", 1), *done(0, "enqueue", 2), *done(1, "dequeue", None, 2)],
+            "lost: 1 never came out, and 2, enqueued later, did",
+        ),
+        (
+            "fifo-queue",
+            [*done(0, "enqueue", 1), *done(1, "dequeue", None)],
+            "not empty: a dequeue found the queue empty, and at every moment of it some value was inside",
+        ),
+    ],
+)
+def test_what_is_wrong_is_a_clause(tmp_path: Path, model: str, steps: list[Step], reason: str) -> None:
+    lines = (
+        f"{{:process {process} :type :{kind} :f :{f} :value {'nil' if value is None else value}}}"
+        for process, kind, f, value in steps
+    )
+    found = check(tmp_path, "\n".join(lines), "--model", model)
+    assert found.return_value == 1
+    assert f"  {reason}\n" in found.output
+
+
+def test_every_rule_has_its_clause() -> None:
+    for rule in (*register.Rule, *queue.Rule):
+        assert of_object(rule, 1, 2).count("{") == 0
+    assert all(of_log(rule, 7) for rule in log.Rule)
+
+
 def test_nil_is_a_value(tmp_path: Path) -> None:
     assert check(tmp_path, STALE % "nil", "--model", "register").return_value == 1
     only_read = "{:process 2 :type :invoke :f :read :value nil}\n{:process 2 :type :ok :f :read :value nil}"
@@ -56,7 +153,7 @@ def test_independent_keys_are_objects_of_their_own(tmp_path: Path) -> None:
     found = check(tmp_path, text, "--model", "fifo-queue", "--independent")
     assert "key 2: linearizable" in found.output
     assert "key 1: not linearizable" in found.output
-    assert "garbage" in found.output
+    assert "garbage: 9 was dequeued, and nobody enqueued it\n" in found.output
 
 
 @pytest.mark.parametrize(

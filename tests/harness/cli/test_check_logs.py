@@ -51,12 +51,15 @@ def test_a_log_with_unknown_outcomes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (done(2, "end", 2), "late: offset 2"),
-        (done(3, "read", [[0, 8]]), "two values: offset 0"),
-        (done(3, "read", [[3, 7]]), "two offsets: value 7"),
-        (done(3, "read", [[3, "nobody's"]]), "garbage: value nobody's"),
-        (done(2, "end", 4), "unfilled: offset 3"),
-        (done(2, "append", [1, 11], 11), "late: offset 1"),
+        (done(2, "end", 2), "late: offset 2 was filled after the log was known to have grown past it"),
+        (done(3, "read", [[0, 8]]), "two values: offset 0 has two values"),
+        (done(3, "read", [[3, 7]]), "two offsets: value 7 is at two offsets"),
+        (done(3, "read", [[3, "nobody's"]]), "garbage: value nobody's is in the log, and nobody sent it"),
+        (done(2, "end", 4), "unfilled: offset 3 is filled, and no append is left that can have filled it"),
+        (
+            done(2, "append", [1, 11], 11),
+            "late: offset 1 was filled after the log was known to have grown past it",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_operations(tmp_path: Path, words: Words, said: str) -> None:

@@ -66,7 +66,7 @@ def test_findings_stand_below_the_incident_that_they_are_evidence_of(with_incide
     text = said(with_incidents)
     heads = [line for line in text.splitlines() if line and not line.startswith(" ")]
     assert heads[0].startswith(f"violation, incident {LOSS}: {INCIDENT['sentence']}. n2 led log-1")
-    assert heads[0].endswith("and what is allowed by itself: 1 stale-read.")
+    assert heads[0].endswith(" and 1 stale-read (allowed).")
     assert len(heads) == 2, "each anomaly is explained once"
     own = [line.strip() for line in text.split(heads[1])[0].splitlines()]
     assert [line.split(":")[0] for line in own if ": log-1, offset" in line and "Offset" not in line] == [
@@ -84,14 +84,15 @@ def test_the_evidence_of_one_incident_can_be_asked_for(with_incidents: Path) -> 
 
 
 SECTIONS = [
-    "Versions", "Settings that differ from the defaults", "Steps to reproduce", "Expected", "Actual",
-    "What each node said", "The smallest set of operations that shows it",
+    "Versions", "Configuration", "Steps to reproduce", "Expected", "Actual", "What each node said",
+    "The smallest set of operations that shows it", "How to repeat it",
 ]  # fmt: skip
 
 
 def test_a_bug_report_is_markdown_with_all_that_a_maintainer_asks_for(with_incidents: Path) -> None:
     text = said(with_incidents, "--bug-report")
-    assert text.startswith(f"# {INCIDENT['sentence']}\n")
+    assert text.startswith(f"# {INCIDENT['gone']['what']}\n")
+    assert f"\n{INCIDENT['sentence']}.\n" in text
     assert [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")] == SECTIONS
     parts = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
     steps = [line for line in parts["Steps to reproduce"].splitlines() if line[:1].isdigit()]
@@ -100,8 +101,12 @@ def test_a_bug_report_is_markdown_with_all_that_a_maintainer_asks_for(with_incid
     assert times
     assert times == sorted(times)
     assert parts["What each node said"].count("nodes/") == len(INCIDENT["lines"])
-    assert parts[SECTIONS[-1]].count("\n| ") > 2
-    assert "Not on record." not in text.replace(parts[SECTIONS[1]], "")
+    assert parts[SECTIONS[-2]].count("\n| ") > 2
+    assert "- topic `log`: 3 partitions, " in parts["Configuration"]
+    again = re.findall(r"```yaml\n(.*)```", parts["How to repeat it"], re.DOTALL)
+    assert again == [(with_incidents / "spec.yaml").read_text()]
+    assert "wrackline run spec.yaml --seed " in parts["How to repeat it"]
+    assert "Not on record." not in text
     with pytest.raises(WrongInput, match="has no incident i-none; it has i-"):
         said(with_incidents, "i-none", "--bug-report")
 
@@ -111,7 +116,7 @@ def test_the_sample_makes_a_bug_report_and_stays_as_it_is() -> None:
     before = sorted(sample.iterdir())
     text = said(sample, "--bug-report")
     assert "- wrackline kip966\n" in text
-    assert '- `system.defects: ["trunc_hw"]`\n' in text
+    assert "- with the defects trunc_hw, on purpose\n" in text
     assert "nodes/n3/trace.jsonl:482: " in text
     assert sorted(sample.iterdir()) == before
 

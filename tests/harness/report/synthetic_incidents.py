@@ -17,8 +17,15 @@ STALE = "a reader was given less than others had been given"
 INCIDENT: dict[str, Any] = {
     "id": LOSS,
     "meaning": "violation",
-    "sentence": "log-1 was cut from 0 to 9,999 at 16.5 s when n3 became leader: 42 records are gone",
-    "mechanism": ["n2 led log-1 until then, in leader epoch 1.", "n3 had cut its log to 0 at 13.055 s."],
+    "sentence": (
+        "40 acknowledged records of log-1 (between offsets 0 and 9,999) are gone since n3 became leader at "
+        "16.5 s"
+    ),
+    "gone": {
+        "what": "40 acknowledged records of log-1 (between offsets 0 and 9,999) are gone",
+        "also": "",
+    },
+    "mechanism": ["n2 led log-1 until 16.5 s, in leader epoch 1.", "n3 cut its log back to offset 0."],
     "topic": "log",
     "partition": 1,
     "first_offset": 0,

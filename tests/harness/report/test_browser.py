@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.harness.report.browser import PROGRAM, Browser, browser
-from tests.harness.report.synthetic_incidents import LOSS, add_incidents
+from tests.harness.report.synthetic_incidents import ALLOWED, INCIDENT, LOSS, add_incidents
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import write_report
+from wrackline.harness.report.bug_report import bug_report
+from wrackline.harness.report.read.files import read_run
 
 ROOT = Path(__file__).parents[3]
 PHONE = 390
@@ -242,6 +244,18 @@ def test_a_finding_has_a_link_that_opens_it(chromium: Browser, own_run: Path) ->
     chromium.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
     assert chromium.value(f"{last}.open") is True
     assert chromium.value(f"Math.abs({last}.getBoundingClientRect().top) < innerHeight") is True
+    assert chromium.complaints == []
+
+
+def test_a_button_copies_the_incident_as_a_bug_report(chromium: Browser, with_incidents: Path) -> None:
+    chromium.show(with_incidents / "report.html", PHONE)
+    chromium.value("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 1")
+    chromium.value(f"document.querySelector('#{LOSS} button[data-copy]').click()")
+    text = chromium.value("window.copied")
+    assert text == bug_report(read_run(with_incidents), INCIDENT)
+    assert chromium.value(f"document.querySelector('#{ALLOWED} button[data-copy]')") is None
+    chromium.value(OPEN_ALL)
+    assert chromium.value(WIDTH) == PHONE
     assert chromium.complaints == []
 
 

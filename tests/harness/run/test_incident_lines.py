@@ -33,12 +33,16 @@ ENDED_EARLY = """\
 """
 
 
+WHAT = "3 acknowledged records of log-0 (offsets 7 to 9) are gone"
+
+
 def incident(**changes: Any) -> dict[str, Any]:
     found = {
         "id": "i-1",
         "meaning": "violation",
-        "sentence": "log-0 was cut from 7 to 9 at 16.5 s when n3 became leader: 3 records are gone",
-        "mechanism": ["n2 led log-0 until then.", "n3 became its leader at 16.500 s."],
+        "sentence": f"{WHAT} since n3 became leader at 16.5 s",
+        "gone": {"what": WHAT, "also": ""},
+        "mechanism": ["n2 led log-0 until 16.5 s.", "n3 led it from then on."],
         "topic": "log",
         "partition": 0,
         "first_offset": 7,
@@ -76,9 +80,12 @@ def test_lines_of_kafkas_log_about_the_partition_near_the_incident(tmp_path: Pat
     ]
     assert [line["at_ns"] for line in one["lines"]] == [13_050_000_000, 13_054_000_000, 16_540_000_000]
     assert one["truncations"] == [{"node": "n3", "at_ns": 13_054_000_000, "to": 7, "was": None}]
-    assert one["mechanism"][-1] == "n3 had cut its log to 7 at 13.054 s."
+    assert (
+        one["sentence"] == f"{WHAT}: n3 cut its log back to offset 7 at 13.1 s, and became leader at 16.5 s"
+    )
+    assert len(one["mechanism"]) == 2
     assert said["reasons"] == [in_full(one), "another reason"]
-    assert "7 at 13.054 s. The evidence is 3 lost-write." in in_full(one)
+    assert in_full(one).endswith("led it from then on. Evidence: 3 lost-write.")
 
 
 LAST_KNOWN_LEADER = {
@@ -145,11 +152,10 @@ def test_why_a_replica_left_the_elr_with_its_epochs_and_where_the_logs_ended(tmp
     one = incident(leader_before=COULD_LEAD)
     add_lines(run_with(tmp_path, LAST_KNOWN_LEADER), verdict(one), nodes=NODES)
     assert one["mechanism"][2:] == [
-        "n3 registered at 12.100 s in broker epoch 108, 14 before, and the controller took its shutdown for "
+        "n3 registered at 12.1 s in broker epoch 108, 14 before, and the controller took its shutdown for "
         "unclean.",
-        "The log of n3 was empty when it took over.",
         "n3 led from partition epoch 6 on, after 5.",
-        "When leader epoch 2 began, the logs ended at 9 on n1 and 0 on n3.",
+        "When leader epoch 2 began, the log end offsets were 9 on n1 and 0 on n3.",
     ]
     cited = [(line["file"], line["number"]) for line in one["lines"]]
     assert cited[:2] == [("nodes/c1/broker.log", 3), ("nodes/c1/broker.log", 4)]
@@ -203,7 +209,19 @@ def test_without_the_hosts_clocks_lines_are_chosen_by_the_time_of_day_and_have_n
     add_lines(run_dir, verdict(one), "2026-11-23T15:13:20+00:00")
     assert [(line["number"], line["at_ns"]) for line in one["lines"]] == [(3, None), (4, None), (7, None)]
     assert one["truncations"] == [{"node": "n3", "at_ns": None, "to": 7, "was": None}]
-    assert one["mechanism"][2:] == ["The log of n3 ended before offset 7 when it took over."]
+    assert one["sentence"] == f"{WHAT}: n3 cut its log back to offset 7, and became leader at 16.5 s"
+
+
+def test_a_cut_of_unknown_time_in_another_file_explains_nothing(tmp_path: Path) -> None:
+    one = incident()
+    files = {
+        "n3/broker.log": cut("33", 7),
+        "n3/trace.jsonl": trace(16.6, "role", role="leader", leader_epoch=2),
+    }
+    run_dir = run_with(tmp_path, files)
+    (run_dir / "clocks.json").unlink()
+    add_lines(run_dir, verdict(one), "2026-11-23T15:13:20+00:00")
+    assert one["sentence"] == f"{WHAT} since n3 became leader at 16.5 s"
 
 
 def trace(at_s: float, kind: str, **more: Any) -> str:
@@ -225,18 +243,18 @@ def test_lines_of_our_brokers_trace(tmp_path: Path) -> None:
     add_lines(run_with(tmp_path, {"n3/trace.jsonl": "\n".join(lines)}), verdict(one))
     assert [line["number"] for line in one["lines"]] == [2, 4]
     assert one["truncations"] == [{"node": "n3", "at_ns": 13_000_000_000, "to": 7, "was": 10}]
-    assert one["mechanism"][-1] == "n3 had cut its log from offset 10 to 7 at 13.000 s."
+    assert one["sentence"] == f"{WHAT}: n3 cut them at 13.0 s, and became leader at 16.5 s"
     assert one["lines"][0]["text"] == "kind truncate, tp log-0, to 7, was 10"
 
 
 def test_a_new_leader_whose_log_ended_early_had_cut_nothing_off(tmp_path: Path) -> None:
     one = incident()
     add_lines(run_with(tmp_path, {"n3/broker.log": ENDED_EARLY % (7, 7, 7)}), verdict(one))
-    assert one["mechanism"][2:] == ["The log of n3 ended before offset 7 when it took over."]
+    assert one["sentence"] == f"{WHAT}: n3 became leader at 16.5 s with log end offset 7"
     assert [line["number"] for line in one["lines"]] == [1, 2]
     one = incident()
     add_lines(run_with(tmp_path, {"n3/broker.log": ENDED_EARLY % (0, 0, 0)}), verdict(one))
-    assert one["mechanism"][2:] == ["The log of n3 was empty when it took over."]
+    assert one["sentence"] == f"{WHAT}: n3 became leader at 16.5 s with an empty log"
     one = incident()
     add_lines(run_with(tmp_path, {"n3/broker.log": ENDED_EARLY % (10, 10, 10)}), verdict(one))
     assert len(one["mechanism"]) == 2
@@ -256,7 +274,7 @@ def test_who_cuts_its_log_when_it_is_back_is_told_though_that_is_long_after(tmp_
     one = incident()
     add_lines(run_with(tmp_path, files), verdict(one))
     assert [(found["node"], found["to"]) for found in one["truncations"]] == [("n2", 9), ("n2", 7), ("n1", 7)]
-    assert one["mechanism"][2:] == ["n1 and n2 cut their logs to 7."]
+    assert one["mechanism"][2:] == ["n1 and n2 cut their logs back to offset 7."]
 
 
 def taken_over(*leaders: tuple[float, str, int, int]) -> dict[str, str]:
@@ -273,9 +291,9 @@ def test_where_several_led_the_first_whose_log_lacked_the_records_lost_them(tmp_
     one = incident(leader_after=None, at_ns=None)
     add_lines(run_with(tmp_path, taken_over(*leaders)), verdict(one))
     assert one["mechanism"][2:] == [
-        "The records were gone when n3 took over at 20.000 s, in leader epoch 2.",
-        "The log of n3 ended before offset 7 when it took over.",
+        "The records were gone when n3 took over, in leader epoch 2.",
     ]
+    assert one["sentence"] == f"{WHAT}: n3 became leader at 20.0 s with log end offset 7"
 
 
 @pytest.mark.parametrize(
@@ -369,4 +387,4 @@ def test_where_the_logs_ended_is_told_where_an_epoch_has_one_leader(
     files["n1/trace.jsonl"] = follows
     one = incident(leader_after={"leader": "n3", "leader_epoch": epoch})
     add_lines(run_with(tmp_path, files), verdict(one))
-    assert ("the logs ended at 9 on n1 and 7 on n3." in " ".join(one["mechanism"])) is said
+    assert ("the log end offsets were 9 on n1 and 7 on n3." in " ".join(one["mechanism"])) is said
