@@ -186,7 +186,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         facts=facts_of(files),
         defects=files.info.defects if files.info else (),
         tiles=tiles_of(files, faults),
-        story=story_of(files, faults, anomalies),
+        story=story_of(files, faults, moments, anomalies),
         contract=contract_of(files.verdict),
         others=others_of(files),
         conditions=conditions_of(files.verdict),

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.report import synthetic_run
-from tests.harness.report.synthetic_incidents import ALLOWED, DIVERGENCE, INCIDENT, LOSS, STALE, add_incidents
+from tests.harness.report.synthetic_incidents import ALLOWED, DIVERGENCE, INCIDENT, LOSS, add_incidents
 from wrackline.checkers.explain.model import PER_PARTITION
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import ReportError, write_report
@@ -235,8 +235,12 @@ def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> No
     assert "nodes/n3/broker.log:7" in read.text
     assert "and 19 more incidents" in read.text
     story = read.text.partition("What happened")[2].partition("Incidents")[0]
-    assert f"{INCIDENT['sentence']}. Two logs differ. … and 19 more incidents (below)." in story
-    assert STALE.capitalize() not in story, "what is allowed has nothing to do with the verdict"
+    cut, leader = "13.1 s: n3 cut log-1 from 10,000 to 0.", "16.5 s: n3 leads log-1."
+    assert re.search(rf"12\.0 s: .*{re.escape(cut)} {re.escape(leader)}.*24\.0 s: ", story), (
+        "in the order of time"
+    )
+    assert "The judge found 21 incidents (violation), 1 incident (allowed) (below)." in story
+    assert INCIDENT["sentence"] not in story, "it stands in its incident"
     assert "nodes/n3/broker.log" in [named.get("href") for tag, named in read.tags if tag == "a"]
 
 
@@ -310,7 +314,7 @@ def test_a_run_without_a_violation_has_what_is_allowed_in_a_section_that_says_so
     ids = page(own_run).ids
     assert "incidents" not in ids
     assert "unforbidden" in ids
-    assert f"{STALE.capitalize()} (allowed)." in page(own_run).text, "the story says what the contract thinks"
+    assert "The judge found 1 incident (allowed) (below)." in page(own_run).text
 
 
 def test_a_run_that_was_judged_before_there_were_incidents_has_no_section_of_them(whole_run: Path) -> None:
