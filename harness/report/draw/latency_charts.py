@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -99,8 +100,11 @@ def _quantiles(
         return picture.markup()
     width = (frame.right - frame.left) / TIMES
     top, bottom = picture.tops[0], picture.tops[-1] + _PANEL
-    for at, lines in sorted(tips.items()):
-        picture.svg.rect(frame.left + at * width, top, width, bottom - top, "hit", tip="\n".join(lines))
+    for tip, columns in groupby(sorted(tips), key=lambda at: "\n".join(tips[at])):
+        first, *others = columns
+        picture.svg.rect(
+            frame.left + first * width, top, (1 + len(others)) * width, bottom - top, "hit", tip=tip
+        )
     return picture.markup()
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from markupsafe import Markup
 
 from wrackline.checkers.explain.model import OPEN, Operation, Window
-from wrackline.harness.report.draw.frame import Frame, for_both
+from wrackline.harness.report.draw.frame import PHONE, Frame, for_both
 from wrackline.harness.report.draw.run_chart import fault_tip
 from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.read.cluster import LeaderSpan
@@ -74,7 +74,7 @@ def _lanes(
     by_lane = [[op for op in operations if op.process == process] for process in lanes]
     others = [[op for op in own if not numbers.keys() & set(op.indexes)] for own in by_lane]
     merged = merge_bars(others, x)
-    tips = sum(map(len, merged)) <= _BARS_WITH_TIPS
+    tips = frame is not PHONE and sum(map(len, merged)) <= _BARS_WITH_TIPS
     for row, (process, bars) in enumerate(zip(lanes, merged, strict=True)):
         top = _TOP + row * _LANE
         svg.text(frame.left - 8, top + 12, lane_label(process), "tick", anchor="end")

@@ -112,7 +112,8 @@ def run_chart(
     if has_latency:
         _draw_latency(svg, next(iter(series)), latency, step, x, top, 78, frame)
     draw_time_axis(svg, x, bottom, frame)
-    _draw_hits(svg, series, step, faults, x, panels_top - 18, bottom)
+    if frame is not PHONE:  # its columns are narrower than a finger
+        _draw_hits(svg, series, step, faults, x, panels_top - 18, bottom)
     marks.draw(svg, marks_top, bottom)
     draw_fault_lanes(svg, faults[:FAULTS_DRAWN], lanes, x, 24, frame)
     return svg.markup()

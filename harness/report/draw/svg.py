@@ -19,6 +19,13 @@ def _text(value: Number) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
+def _tenths(value: int) -> str:
+    """``0.3`` as ``.3``, ``-4.0`` as ``-4``."""
+    whole, rest = divmod(abs(value), 10)
+    text = f"{whole or ''}.{rest}" if rest else str(whole)
+    return f"-{text}" if value < 0 else text
+
+
 class Svg:
     """One drawing, in user units; the page scales it to the width there is."""
 
@@ -103,11 +110,15 @@ class Svg:
 
     def strokes(self, lines: Sequence[tuple[Number, Number, Number]], cls: str) -> None:
         """Many upright (x, y from, y to) lines of one class in one element."""
-        if lines:
-            drawn = "".join(
-                f"M{_text(x)} {_text(y)}" + ("h0" if y == to else f"V{_text(to)}") for x, y, to in lines
-            )
-            ElementTree.SubElement(self._root, "path", {"class": cls, "d": drawn})
+        drawn, at = [], (0, 0)
+        for line in lines:  # each from where the last one ended: thousands of them take half the room
+            x, y, to = (round(one * 10) for one in line)
+            down = _tenths(y - at[1])
+            drawn.append(f"m{_tenths(x - at[0])}{'' if down[0] == '-' else ' '}{down}")
+            drawn.append("h0" if y == to else f"v{_tenths(to - y)}")
+            at = x, to
+        if drawn:
+            ElementTree.SubElement(self._root, "path", {"class": cls, "d": "".join(drawn)})
 
     def text(self, x: Number, y: Number, content: str, cls: str = "", *, anchor: str = "start") -> None:
         element = self._add("text", {"x": x, "y": y}, cls)

@@ -200,7 +200,7 @@ def test_a_tap_on_a_point_tells_of_its_operation_in_both_widths(chromium: Browse
             f"""(() => {{
               const svg = document.querySelector('svg.{cls}[data-points=raw]');
               const box = svg.getBoundingClientRect();
-              const dot = svg.querySelector('path.dots').getAttribute('d').match(/M([\\d.]+) ([\\d.]+)/);
+              const dot = svg.querySelector('path.dots').getAttribute('d').match(/m([\\d.]+) ([\\d.]+)/);
               const unit = box.width / svg.viewBox.baseVal.width;
               svg.dispatchEvent(new MouseEvent('mousemove', {{bubbles: true,
                 clientX: box.left + dot[1] * unit, clientY: box.top + dot[2] * unit}}));

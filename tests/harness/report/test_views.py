@@ -28,7 +28,7 @@ from wrackline.harness.report.draw.run_chart import (
     place_label,
     run_chart,
 )
-from wrackline.harness.report.draw.svg import Scale, ticks
+from wrackline.harness.report.draw.svg import Scale, Svg, ticks
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.model import Report, build
 from wrackline.harness.report.read.cluster import controller_spans, polled_spans
@@ -266,3 +266,22 @@ def test_transactions_that_were_asked_to_end_are_a_tile(whole_run: Path) -> None
     [tile] = [tile for tile in tiles_of(both, ()) if tile.label == "transactions asked to end"]
     assert (tile.figure, tile.note) == ("12", "6 committed, 4 aborted, 4 unknown")
     assert "transactions asked to end" not in [tile.label for tile in tiles_of(files, ())]
+
+
+@given(st.lists(st.tuples(*[st.floats(0, 1_200)] * 3), min_size=1, max_size=30))
+def test_strokes_are_where_they_belong_however_many_come_before(
+    lines: list[tuple[float, float, float]],
+) -> None:
+    """Each is drawn from where the last one ended; a tenth of a unit is the finest."""
+    svg = Svg(1_200, 1_200, "x")
+    svg.strokes(lines, "dots")
+    [path] = ElementTree.fromstring(svg.markup()).iter("path")
+    number = r"(-?(?:\d+\.?\d*|\.\d+))"
+    moves = re.findall(rf"m{number} ?{number}(h0|v{number})", path.get("d") or "")
+    assert len(moves) == len(lines)
+    x = y = 0.0
+    for (right, down, _, long), line in zip(moves, lines, strict=True):
+        x, y = x + float(right), y + float(down)
+        ends = y + float(long or 0)
+        assert all(abs(a - b) < 0.051 for a, b in zip((x, y, ends), line, strict=True))
+        y = ends
