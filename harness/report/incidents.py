@@ -6,15 +6,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+from markupsafe import Markup
 
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.bug_report import bug_report
+from wrackline.harness.report.draw.frame import for_both
+from wrackline.harness.report.draw.replicas_chart import replicas_chart
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import RunFiles
+from wrackline.harness.report.read.replicas import replica_logs
 from wrackline.history import packed
 from wrackline.history.json_values import mapping, rows, texts, whole
 
@@ -42,6 +48,8 @@ class LogLine:
     number: int
     at_ns: int | None
     text: str
+    words: str
+    """What it tells, as a sentence."""
     is_plain: bool
     """The file is there and not packed, so that a browser can show it."""
 
@@ -60,6 +68,9 @@ class Incident:
     faults: tuple[Fault, ...]
     proofs: tuple[Proof, ...]
     lines: tuple[LogLine, ...]
+    partition: str
+    replicas: Markup | None
+    """The log on each replica, where one is known to have cut it."""
     bug_report: str = ""
     """Markdown for the maintainers of the system; empty where it breaks nothing, or others come before."""
 
@@ -116,7 +127,7 @@ def _incident(
     names: Mapping[str, str],
     run_dir: Path,
 ) -> Incident:
-    name = str(row.get("id", "?"))
+    name, logs = str(row.get("id", "?")), replica_logs(row)
     return Incident(
         number=number,
         id=name,
@@ -128,6 +139,8 @@ def _incident(
         faults=tuple(faults[one] for one in texts(row, "faults") if one in faults),
         proofs=tuple(_proofs(row, name, groups)),
         lines=tuple(_line(one, run_dir) for one in rows(row, "lines")),
+        partition=f"{row.get('topic')}-{row.get('partition')}",
+        replicas=None if logs is None else for_both(partial(replicas_chart, logs)),
     )
 
 
@@ -153,6 +166,7 @@ def _line(row: Mapping[str, Any], run_dir: Path) -> LogLine:
         whole(row, "number") or 0,
         whole(row, "at_ns"),
         str(row.get("text") or ""),
+        str(row.get("words") or ""),
         ".." not in file
         and not file.startswith("/")
         and (run_dir / file).is_file()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from wrackline.harness.report.draw.cluster_chart import cluster_chart
+from wrackline.harness.report.draw.frame import for_both
 from wrackline.harness.report.draw.run_chart import buckets, run_chart
 from wrackline.harness.report.evidence import evidence
 from wrackline.harness.report.incidents import Incidents, incidents_of
@@ -45,6 +47,7 @@ from wrackline.harness.report.read.files import (
     texts,
     whole,
 )
+from wrackline.harness.report.read.moments import Moment, moments_of
 from wrackline.harness.report.reproduce import Replay, replay_of
 from wrackline.harness.report.story import story_of
 from wrackline.harness.report.summary import (
@@ -87,6 +90,9 @@ class Report:
     name: str
     verdict: str
     headline: str
+    """One sentence, without a full stop."""
+    subline: str
+    """What the judge says besides."""
     reasons: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     defects: tuple[str, ...]
@@ -99,6 +105,8 @@ class Report:
     notes: tuple[str, ...]
     """Remarks that the run itself wrote down."""
     chart: Markup | None
+    moments: tuple[Moment, ...]
+    """Of the incidents that break the contract, as the pictures have them."""
     pictures: Pictures | None
     bucket_s: int
     faults: tuple[FaultRow, ...]
@@ -163,24 +171,31 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
     changes.sort(key=lambda span: (span.begin_ns, span.topic, span.partition))
     verdict = str(files.verdict.get("verdict", NOT_JUDGED)) if files.verdict else NOT_JUDGED
     step, series = buckets(metrics, end_ns / 1e9)
-    drawn = _pictures(files, history, end_ns, faults, leaders, gaps)
+    moments = moments_of(files.verdict)
+    drawn = _pictures(files, history, end_ns, faults, leaders, moments, gaps)
+    headline, _, subline = headline_of(files).partition(". ")
+    told = tuple(one.sentence for one in incidents.shown)
     return Report(
         run_id=run_id(files),
         system=files.info.system if files.info else "",
         name=run_name(files),
         verdict=verdict,
-        headline=headline_of(files),
-        reasons=texts(files.verdict, "reasons"),
+        headline=headline,
+        subline=subline,
+        reasons=tuple(one for one in texts(files.verdict, "reasons") if not one.startswith(told)),
         facts=facts_of(files),
         defects=files.info.defects if files.info else (),
         tiles=tiles_of(files, faults),
-        story=story_of(files, faults, anomalies),
+        story=story_of(files, faults, moments, anomalies),
         contract=contract_of(files.verdict),
         others=others_of(files),
         conditions=conditions_of(files.verdict),
         gaps=tuple(gaps),
         notes=notes_of(files),
-        chart=run_chart(metrics, faults, phases, end_ns) if series or faults or phases else None,
+        chart=for_both(partial(run_chart, metrics, faults, phases, end_ns, moments))
+        if series or faults or phases
+        else None,
+        moments=moments,
         pictures=drawn,
         bucket_s=step,
         faults=tuple(fault_row(fault, metrics) for fault in faults),
@@ -191,12 +206,16 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         further=further,
         latency=latency_of(metrics),
         errors=errors_of(files.verdict),
-        cluster=cluster_chart(
-            {**({CONTROLLER: actives} if actives else {}), **leaders},
-            hosts,
-            faults,
-            end_ns,
-            course.recoveries,
+        cluster=for_both(
+            partial(
+                cluster_chart,
+                {**({CONTROLLER: actives} if actives else {}), **leaders},
+                hosts,
+                faults,
+                end_ns,
+                course.recoveries,
+                moments,
+            )
         )
         if leaders
         else None,
@@ -243,13 +262,16 @@ def _pictures(
     end_ns: int,
     faults: Sequence[Fault],
     leaders: Mapping[str, Sequence[LeaderSpan]],
+    moments: Sequence[Moment],
     gaps: list[Gap],
 ) -> Pictures | None:
     if history is None:
         return None
     system = files.info.system if files.info else ""
     operations, groups = Operations(history.files), files.explanations.groups
-    drawn = _guarded(lambda: pictures(operations, end_ns, faults, leaders, groups, system), gaps, None)
+    drawn = _guarded(
+        lambda: pictures(operations, end_ns, faults, leaders, groups, system, moments), gaps, None
+    )
     return drawn if drawn is not None and drawn.operations else None
 
 

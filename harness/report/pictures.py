@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -12,6 +13,7 @@ from markupsafe import Markup
 from wrackline.checkers.explain.model import Finding, Group
 from wrackline.harness.report.draw.all_processes import add_bars, processes_chart
 from wrackline.harness.report.draw.delivery_charts import Legend, lag_charts, unseen_chart
+from wrackline.harness.report.draw.frame import for_both
 from wrackline.harness.report.draw.latency_charts import latency_by_place, latency_quantiles, latency_raw
 from wrackline.harness.report.draw.order_charts import order_around, order_chart
 from wrackline.harness.report.draw.packed import Tables
@@ -19,6 +21,7 @@ from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.columns import OUTCOMES, Operations, Table
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import Stretch, stretches
+from wrackline.harness.report.read.moments import Moment, of_partition
 from wrackline.harness.report.read.pictures import Gathered, Gatherer
 from wrackline.harness.report.text import number, partition_label
 from wrackline.history.labels import IMPORTED
@@ -77,6 +80,7 @@ def pictures(
     leaders: Mapping[str, Sequence[LeaderSpan]],
     groups: Sequence[Group],
     system: str,
+    moments: Sequence[Moment],
 ) -> Pictures:
     """Reads the whole history once. Raises what pyarrow raises when it is broken."""
     found = [one.finding for group in groups for one in group.explanations][:_FINDINGS]
@@ -84,10 +88,16 @@ def pictures(
     gatherer = Gatherer(operations, end_ns, leaders, stretches(groups), cited)
     for batch in operations.batches():
         gatherer.add(batch)
-    return _drawn(gatherer.gathered(), faults, found, system)
+    return _drawn(gatherer.gathered(), faults, found, system, moments)
 
 
-def _drawn(of: Gathered, faults: Sequence[Fault], found: Sequence[Finding], system: str) -> Pictures:
+def _drawn(
+    of: Gathered,
+    faults: Sequence[Fault],
+    found: Sequence[Finding],
+    system: str,
+    moments: Sequence[Moment],
+) -> Pictures:
     tables = Tables(
         {
             "fs": of.fs,
@@ -103,7 +113,7 @@ def _drawn(of: Gathered, faults: Sequence[Fault], found: Sequence[Finding], syst
     )
     unseen = unseen_chart(of, faults, tables)
     lag = lag_charts(of, faults, tables)
-    order = order_chart(of, faults, tables)
+    order = order_chart(of, faults, moments, tables)
     processes = processes_chart(of, faults)
     if processes is not None:
         add_bars(of, faults, tables)
@@ -126,7 +136,8 @@ def _drawn(of: Gathered, faults: Sequence[Fault], found: Sequence[Finding], syst
         order_shown=len(of.order),
         order_seen=of.order_seen,
         around=tuple(
-            _around(of, at, stretch, rows, faults, tables) for at, (stretch, rows) in enumerate(of.around)
+            _around(of, at, stretch, rows, faults, moments, tables)
+            for at, (stretch, rows) in enumerate(of.around)
         ),
         processes=processes[0] if processes else None,
         lanes_hidden=processes[1] if processes else 0,
@@ -144,12 +155,20 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _around(
-    of: Gathered, at: int, stretch: Stretch, rows: Table, faults: Sequence[Fault], tables: Tables
+    of: Gathered,
+    at: int,
+    stretch: Stretch,
+    rows: Table,
+    faults: Sequence[Fault],
+    moments: Sequence[Moment],
+    tables: Tables,
 ) -> Around:
+    label = partition_label(stretch.topic, stretch.partition)
+    own = of_partition(moments, label)
     return Around(
-        label=partition_label(stretch.topic, stretch.partition),
+        label=label,
         first=stretch.first,
         last=stretch.last,
         anomalies=stretch.anomalies,
-        drawing=order_around(of, at, stretch, rows, faults, tables),
+        drawing=for_both(partial(order_around, of, at, stretch, rows, faults, own, tables)),
     )

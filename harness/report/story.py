@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from wrackline.checkers.findings import Meaning
-from wrackline.checkers.verdict.incidents.sentences import capital
-from wrackline.harness.report.incidents import BREAKING
 from wrackline.harness.report.read.faults import Fault
-from wrackline.harness.report.read.files import RunFiles, mapping, rows, whole
+from wrackline.harness.report.read.files import RunFiles, mapping, whole
+from wrackline.harness.report.read.moments import Moment
 from wrackline.harness.report.summary import Anomaly
 from wrackline.harness.report.text import duration, number, plural, size
 
-INCIDENTS_TOLD: Final = 3
 
-
-def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anomaly]) -> tuple[str, ...]:
-    """What happened, in the order in which it happened."""
+def story_of(
+    files: RunFiles, faults: Sequence[Fault], moments: Sequence[Moment], anomalies: Sequence[Anomaly]
+) -> tuple[str, ...]:
+    """What happened, in the order of time. Of incidents only how many there are: they stand below."""
     story = []
     info = files.info
     if info is not None:
@@ -28,13 +26,15 @@ def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anoma
             f"Clients drove {info.system}{f' on {hosts}' if hosts else ''} with "
             f"acks={info.acks}{asked}{most}."
         )
-    for fault in faults[:8]:
-        story.append(_fault_sentence(fault))
+    told = [(fault.begin_ns or 0, _fault_sentence(fault)) for fault in faults[:8]]
+    told += [(moment.at_ns, f"{moment.at_ns / 1e9:,.1f} s: {moment.words}.") for moment in moments]
+    story += [sentence for _, sentence in sorted(told, key=lambda one: one[0])]
     if len(faults) > 8:
         story.append(f"… and {plural(len(faults) - 8, 'more fault')} (table below).")
     found = [a for a in anomalies if a.count]
-    if rows(files.verdict, "incidents"):
-        story += _of_incidents(files)
+    incidents = ", ".join(_counted(files))
+    if incidents:
+        story.append(f"The judge found {incidents} (below).")
     elif found:
         counted = ", ".join(f"{number(a.count)} {a.name} ({a.meaning})" for a in found[:6])
         story.append(f"The checkers found {counted}.")
@@ -43,18 +43,12 @@ def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anoma
     return tuple(story)
 
 
-def _of_incidents(files: RunFiles) -> Iterator[str]:
-    """Those that break the contract; where none does, what it does not forbid."""
-    found = rows(files.verdict, "incidents")
+def _counted(files: RunFiles) -> Iterator[str]:
+    """Incidents by what the contract says of them."""
     counts = mapping(files.verdict, "incident_counts")
-    breaking = [one for one in found if one.get("meaning") in BREAKING]
-    told = (breaking or found)[:INCIDENTS_TOLD]
-    for one in told:
-        aside = "" if breaking else f" ({one.get('meaning')})"
-        yield f"{capital(str(one.get('sentence')))}{aside}."
-    more = sum(whole(counts, of) or 0 for of in (BREAKING if breaking else Meaning)) - len(told)
-    if more > 0:
-        yield f"… and {plural(more, 'more incident')} (below)."
+    for meaning in Meaning:
+        if count := whole(counts, meaning):
+            yield f"{plural(count, 'incident')} ({meaning})"
 
 
 def _fault_sentence(fault: Fault) -> str:

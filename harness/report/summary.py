@@ -74,12 +74,15 @@ class Gone:
     last_ack_ns: float | None
     first_ack_ns: float | None
     full_isr_ns: float | None
-    stayed_full: bool = False
-    """Whether metadata showed the full ISR all the time."""
+    isr_shrank: bool | None = None
+    """None: before the next fault metadata showed nothing."""
 
     @property
     def full_isr(self) -> str:
-        return "stayed full" if self.stayed_full else duration(self.full_isr_ns)
+        """How long until the ISR was full again, or why that is not known."""
+        if self.full_isr_ns is not None:
+            return duration(self.full_isr_ns)
+        return {True: "not by the end", False: "stayed full", None: "not measured"}[self.isr_shrank]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +95,18 @@ class FaultRow:
         return max((g.gap_ms for g in self.gone if g.gap_ms is not None), default=None)
 
     @property
-    def full_isr_ns(self) -> float | None:
-        """When the slowest partition whose ISR shrank had a full ISR again; None when one never had it, or
-        when no ISR shrank."""
-        shrank = [g for g in self.gone if not g.stayed_full]
-        times = [g.full_isr_ns for g in shrank if g.full_isr_ns is not None]
-        return max(times) if times and len(times) == len(shrank) else None
-
-    @property
     def full_isr(self) -> str:
-        """For the table of faults."""
-        if not self.gone:
-            return "–"
-        if all(g.stayed_full for g in self.gone):
-            return "stayed full"
-        return duration(self.full_isr_ns) if self.full_isr_ns is not None else "not seen"
+        """Of the partition that took longest; one that was not full again by the end took longest of all."""
+        worst = max(
+            self.gone,
+            key=lambda gone: (
+                gone.isr_shrank is True and gone.full_isr_ns is None,
+                gone.full_isr_ns or -1,
+                gone.isr_shrank is None,
+            ),
+            default=None,
+        )
+        return "–" if worst is None else worst.full_isr
 
 
 # the verdict ------------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def fault_row(fault: Fault, metrics: Mapping[str, Any] | None) -> FaultRow:
             since(row, "last_ack_ns"),
             since(row, "first_ack_ns"),
             since(row, "full_isr_ns"),
-            stayed_full=row.get("isr_shrank") is False,
+            isr_shrank=shrank if isinstance(shrank := row.get("isr_shrank"), bool) else None,
         )
         for row in rows(metrics, "availability")
         if row.get("fault_id") == fault.id

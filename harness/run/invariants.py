@@ -121,9 +121,18 @@ def _missing(run_dir: Path, nodes: Mapping[str, str], traced: Collection[str]) -
     return found
 
 
+def _name_of(node: str, place: str, nodes: Mapping[str, str]) -> str:
+    """The host of a node. A node that is no broker is a controller, or ZooKeeper; its host is in the path of
+    the trace where the broken step stands."""
+    if host := nodes.get(node):
+        return host
+    parts = place.split("/")
+    return f"{parts[1]} (node {node})" if parts[0] == "nodes" and len(parts) > 2 else node
+
+
 def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> dict[str, Any]:
     broken = [
-        {**asdict(one), "node": nodes.get(str(one.node), str(one.node))}
+        {**asdict(one), "node": _name_of(str(one.node), one.place, nodes)}
         for one in sorted(found.broken, key=lambda one: one.at_ns)
     ]
     return {

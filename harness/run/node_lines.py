@@ -119,7 +119,38 @@ class Line:
             "number": self.number,
             "at_ns": self.known_ns,
             "text": self.text[:WIDTH],
+            "words": self.words,
         }
+
+    @property
+    def words(self) -> str:
+        """What it tells, in one sentence without a full stop."""
+        epoch = "" if self.leader_epoch is None else f" in leader epoch {self.leader_epoch}"
+        ends = "" if self.end is None else f"; its log ends at {self.end:,}"
+        to = "" if self.end is None else f" to {self.end:,}"
+        again = "" if self.broker_epoch is None else f" in broker epoch {self.broker_epoch}"
+        match self.tells:
+            case Tells.CUT:
+                since = "" if self.was is None else f" from {self.was:,}"
+                return f"{self.host} cut {self.label}{since}{to}"
+            case Tells.LEADS:
+                return f"{self.host} leads {self.label}{epoch}{ends}"
+            case Tells.FOLLOWS:
+                return f"{self.host} follows the leader of {self.label}{epoch}{ends}"
+            case Tells.LOADED:
+                return f"{self.host} has loaded {self.label}{ends}"
+            case Tells.BELOW:
+                return f"{self.host} is about to cut {self.label}{to}, below its high watermark"
+            case Tells.CUTS:
+                return f"{self.host} is about to cut {self.label}{to}"
+            case Tells.ELECTED:
+                return f"the controller on {self.host} has elected a leader of {self.label}"
+            case Tells.UNCLEAN:
+                return f"the controller on {self.host} takes the shutdown of broker {self.broker} for unclean"
+            case Tells.REGISTERS:
+                return f"broker {self.broker} registers again{again}"
+            case Tells.FENCED:
+                return f"the controller on {self.host} fences broker {self.broker}{again}"
 
 
 @dataclass(frozen=True, slots=True)

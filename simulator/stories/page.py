@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wrackline.pages import rendered
+from wrackline.simulator.stories.codes import CODES
 from wrackline.simulator.stories.explained import EXPLAINED, Explained
 from wrackline.simulator.stories.story import ERAS, Story
 from wrackline.simulator.stories.telling import Line, Telling, told
@@ -81,6 +82,11 @@ class Cell:
 class Row:
     story: Story
     cells: tuple[Cell, ...]
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Who tells it, one by one."""
+        return tuple(self.story.told.split(", "))
 
     @property
     def tale(self) -> str:
@@ -170,5 +176,6 @@ def page(rows: Sequence[Row]) -> str:
         "eras.html",
         rows=rows,
         eras=ABOUT,
+        codes={one: CODES[one] for row in rows for one in row.told if one in CODES},
         hosts=any(cell.on_hosts for row in rows for cell in row.cells),
     )

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from markupsafe import Markup
 
+from wrackline.harness.report.draw.frame import PAGE
 from wrackline.harness.report.draw.over_time import OverTime
 from wrackline.harness.report.draw.packed import Tables
-from wrackline.harness.report.draw.run_chart import LEFT, RIGHT
 from wrackline.harness.report.read.bars import SEVERAL
 from wrackline.harness.report.read.columns import OUTCOMES, Ints
 from wrackline.harness.report.read.faults import Fault
@@ -39,6 +39,7 @@ def processes_chart(of: Gathered, faults: Sequence[Fault]) -> tuple[Markup, int]
         faults,
         of.end_ns,
         [shown * height],
+        PAGE,
     )
     top, ends, bars = picture.tops[0], _ends(of), of.bars["operation"]
     for lane in range(shown):
@@ -46,9 +47,9 @@ def processes_chart(of: Gathered, faults: Sequence[Fault]) -> tuple[Markup, int]
         y = top + lane * height
         label = process_label(int(own[0])) + (" …" if len(own) > 1 else "")
         if lane % math.ceil(11 / height) == 0:
-            picture.svg.text(LEFT - 8, y + min(height, 11), f"p{label}", "tick", anchor="end")
+            picture.svg.text(PAGE.left - 8, y + min(height, 11), f"p{label}", "tick", anchor="end")
         if height > 8:
-            picture.svg.line(LEFT, y + height - 1, RIGHT, y + height - 1, "lane")
+            picture.svg.line(PAGE.left, y + height - 1, PAGE.right, y + height - 1, "lane")
     for outcome, name in enumerate(OUTCOMES):
         for shade in ("send", "poll", "else"):
             chosen = (of.lane < shown) & (bars["outcome"] == outcome) & _of_shade(of, shade)
@@ -81,16 +82,16 @@ def _ends(of: Gathered) -> Ints:
 
 def _boxes(begin: Ints, end: Ints, lane: Ints, end_ns: int) -> list[tuple[int, float, float]]:
     """(lane, left, width), with neighbours joined until there are few enough."""
-    unit = (RIGHT - LEFT) / end_ns
-    left = LEFT + np.clip(begin * unit, 0, RIGHT - LEFT)
-    right = np.maximum(LEFT + np.clip(end * unit, 0, RIGHT - LEFT), left + 0.6)
+    unit = (PAGE.right - PAGE.left) / end_ns
+    left = PAGE.left + np.clip(begin * unit, 0, PAGE.right - PAGE.left)
+    right = np.maximum(PAGE.left + np.clip(end * unit, 0, PAGE.right - PAGE.left), left + 0.6)
     order = np.lexsort((left, lane))
     lane, left, right = lane[order], left[order], right[order]
     gap = 0.3
     while len(lane):
         starts = np.flatnonzero(np.r_[True, (np.diff(lane) != 0) | (left[1:] - right[:-1] > gap)])
         lane, left, right = lane[starts], left[starts], np.maximum.reduceat(right, starts)
-        if len(lane) <= _BOXES // 4 or gap > RIGHT:
+        if len(lane) <= _BOXES // 4 or gap > PAGE.right:
             break
         gap *= 2
     return list(zip(lane.tolist(), left.tolist(), (right - left).tolist(), strict=True))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby
 from typing import Final
 
 from markupsafe import Markup
 
+from wrackline.harness.report.draw.frame import Frame
+from wrackline.harness.report.draw.moments import Moments
 from wrackline.harness.report.draw.run_chart import (
     FAULTS_DRAWN,
     LANE,
-    LEFT,
-    RIGHT,
-    WIDTH,
     draw_fault_bands,
     draw_fault_lanes,
     draw_time_axis,
@@ -22,6 +21,7 @@ from wrackline.harness.report.draw.run_chart import (
 from wrackline.harness.report.draw.svg import Scale, Svg, text_width
 from wrackline.harness.report.read.cluster import CONTROLLER, LeaderSpan, Recovery
 from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.moments import Moment
 from wrackline.harness.report.text import seconds, shorten
 
 _PARTITIONS_DRAWN: Final = 24
@@ -34,37 +34,41 @@ def cluster_chart(
     nodes: Sequence[str],
     faults: Sequence[Fault],
     extent_ns: int,
-    recoveries: Sequence[Recovery] = (),
+    recoveries: Sequence[Recovery],
+    moments: Sequence[Moment],
+    frame: Frame,
 ) -> Markup:
     """One lane per partition: the colour is the leader, the height the share of replicas in the ISR, with
-    those of the ELR hatched on top; a mark where a leader was elected uncleanly. One lane above them for the
-    active controller, where there were several."""
+    those of the ELR hatched on top; a mark where a leader was elected uncleanly, and the moments of
+    incidents. One lane above them for the active controller, where there were several."""
     lane = 30
-    x = Scale(0, max(extent_ns / 1e9, 1.0), LEFT, RIGHT)
+    x = Scale(0, max(extent_ns / 1e9, 1.0), frame.left, frame.right)
     shown = list(spans.items())[:_PARTITIONS_DRAWN]
     drawn_faults = faults[:FAULTS_DRAWN]
-    lanes = pack_faults(drawn_faults, x)
-    above = 4 + LANE * (max(lanes.values(), default=-1) + 1) + 8
+    lanes = pack_faults(drawn_faults, x, frame)
+    marks = Moments(moments, x)
+    marks_top = 4 + LANE * (max(lanes.values(), default=-1) + 1)
+    above = marks_top + marks.height + 8
     bottom = above + lane * len(shown) + 2
-    svg = Svg(WIDTH, bottom + 30, "Leader and in-sync replicas of each partition over time", "wide")
+    svg = Svg(frame.width, bottom + 30, "Leader and in-sync replicas of each partition over time", frame.cls)
     draw_fault_bands(svg, drawn_faults, x, above - 6, bottom)
     for position, (label, own) in enumerate(shown):
         top = above + position * lane
-        svg.text(LEFT - 8, top + 17, shorten(label, 11), "tick", anchor="end")
-        for before, span in pairwise([None, *own[-_SPANS_DRAWN:]]):
-            if span is not None:
-                _draw_span(svg, span, before, nodes, x, top, lane - 6)
+        svg.text(frame.left - 8, top + 17, shorten(label, frame.left // 7), "tick", anchor="end")
+        for span in own[-_SPANS_DRAWN:]:
+            _draw_span(svg, span, nodes, x, top, lane - 6)
+        _draw_names(svg, own[-_SPANS_DRAWN:], x, top + lane - 10)
         for recovery in [one for one in recoveries if one.label == label][:_MARKS_DRAWN]:
             _draw_recovery(svg, recovery, x, top, lane - 6)
-    draw_fault_lanes(svg, drawn_faults, lanes, x, 4)
-    draw_time_axis(svg, x, bottom)
+    marks.draw(svg, marks_top, bottom)
+    draw_fault_lanes(svg, drawn_faults, lanes, x, 4, frame)
+    draw_time_axis(svg, x, bottom, frame)
     return svg.markup()
 
 
 def _draw_span(
     svg: Svg,
     span: LeaderSpan,
-    before: LeaderSpan | None,
     nodes: Sequence[str],
     x: Scale,
     top: float,
@@ -82,12 +86,17 @@ def _draw_span(
         svg.rect(left, top + height * (1 - share), right - left, height * share, colour)
         if eligible > share:
             svg.rect(left, top + height * (1 - eligible), right - left, height * (eligible - share), "hatch")
-    epoch = "" if span.leader_epoch is None else f" e{span.leader_epoch}"
-    name = f"{span.leader or 'none'}{epoch}"
-    fresh = before is None or (before.leader, before.leader_epoch) != (span.leader, span.leader_epoch)
-    if fresh and right - left > text_width(name) + 6:
-        svg.text(left + 4, top + height - 4, name, "bar-name")
     svg.rect(left, top, right - left, height, "hit", tip=span_tip(span))
+
+
+def _draw_names(svg: Svg, spans: Sequence[LeaderSpan], x: Scale, y: float) -> None:
+    """Of each time that one leader led in one epoch, on the longest span in it, where the name has room."""
+    for (leader, epoch), group in groupby(spans, key=lambda span: (span.leader, span.leader_epoch)):
+        longest = max(group, key=lambda span: span.end_ns - span.begin_ns)
+        left, right = x(longest.begin_ns / 1e9), x(longest.end_ns / 1e9)
+        name = f"{leader or 'none'}{'' if epoch is None else f' e{epoch}'}"
+        if right - left > text_width(name) + 6:
+            svg.text(left + 4, y, name, "span-name")
 
 
 def _draw_recovery(svg: Svg, recovery: Recovery, x: Scale, top: float, height: float) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 from markupsafe import Markup
 
+from wrackline.harness.report.draw.frame import Frame, for_both
 from wrackline.harness.report.draw.over_time import SERIES, OverTime, colour
 from wrackline.harness.report.draw.packed import Tables
 from wrackline.harness.report.draw.run_chart import draw_frame
@@ -35,6 +37,18 @@ def unseen_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple
     ranked = sorted(series, key=lambda place: (-int(series[place].max()), place))[:_LINES]
     if not ranked or not any(series[place].any() for place in ranked):
         return None
+    drawn = for_both(lambda frame: _unseen(of, faults, tables, series, ranked, frame))
+    return drawn, _legend([of.places[place] for place in ranked])
+
+
+def _unseen(
+    of: Gathered,
+    faults: Sequence[Fault],
+    tables: Tables,
+    series: Mapping[int, Ints],
+    ranked: Sequence[int],
+    frame: Frame,
+) -> Markup:
     picture = OverTime(
         "Records acknowledged and not yet given to any consumer, by partition",
         "Left to right: time. Upwards: how many acknowledged records of a partition no consumer had been "
@@ -43,12 +57,13 @@ def unseen_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple
         faults,
         of.end_ns,
         [_HEIGHT],
+        frame,
         points="unseen",
     )
     most = max(int(series[place].max()) for place in ranked)
     y = Scale(0, most * 1.04, picture.tops[0] + _HEIGHT, picture.tops[0])
     marks = [(value, number(value)) for value in ticks(0, most, 4)]
-    draw_frame(picture.svg, y, marks, "records unseen", picture.tops[0])
+    draw_frame(picture.svg, y, marks, "records unseen", picture.tops[0], frame)
     edges = [picture.x((at + 1) * of.end_ns / COLUMNS / 1e9) for at in range(COLUMNS)]
     xs, ys, rows, counts = [], [], [], []
     for rank, place in reversed(list(enumerate(ranked))):
@@ -65,7 +80,7 @@ def unseen_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple
         rows[-1]["place"] = place
     figures = {"unseen records of the partition": np.concatenate(counts)}
     tables.points("unseen", np.concatenate(xs), np.concatenate(ys), np.concatenate(rows), figures)
-    return picture.markup(), _legend([of.places[place] for place in ranked])
+    return picture.markup()
 
 
 def _legend(names: Sequence[str]) -> Legend:
@@ -91,12 +106,12 @@ def lag_charts(
     chosen.sort()
     consumers, counts = np.unique(process, return_counts=True)
     ranks = {int(consumers[at]): rank for rank, at in enumerate(np.argsort(-counts, kind="stable").tolist())}
-    drawings = [
-        _lag_chart(of, faults, tables, chosen, ranks, name, upwards)
+    records, in_seconds = (
+        for_both(partial(_lag_chart, of, faults, tables, chosen, ranks, name, upwards))
         for name, upwards in (("lag", of.lags["behind"]), ("behind", of.behind_ns / 1e9))
-    ]
+    )
     names = [f"process {process_label(process)}" for process in ranks]
-    return drawings[0], drawings[1], _legend(names), len(most) - len(chosen)
+    return records, in_seconds, _legend(names), len(most) - len(chosen)
 
 
 def _lag_chart(
@@ -107,6 +122,7 @@ def _lag_chart(
     ranks: dict[int, int],
     name: str,
     upwards: np.ndarray,
+    frame: Frame,
 ) -> Markup:
     unit = "records" if name == "lag" else "seconds"
     picture = OverTime(
@@ -116,6 +132,7 @@ def _lag_chart(
         faults,
         of.end_ns,
         [_SMALL] * len(chosen),
+        frame,
         points=name,
     )
     at, process = of.lags["operation"]["place"], of.lags["operation"]["process"]
@@ -124,11 +141,11 @@ def _lag_chart(
     for place, top in zip(chosen, picture.tops, strict=True):
         y = Scale(0, most * 1.04, top + _SMALL, top)
         marks = [(value, number(value)) for value in ticks(0, most, 3)]
-        draw_frame(picture.svg, y, marks, f"{of.places[place]}, {unit} behind", top)
+        draw_frame(picture.svg, y, marks, f"{of.places[place]}, {unit} behind", top, frame)
         own = np.flatnonzero(at == place)
         own = own[np.lexsort((of.lags["operation"]["end"][own], process[own]))]
-        x_of = np.array([picture.x(end) for end in of.lags["operation"]["end"][own] / 1e9])
-        y_of = np.array([y(value) for value in upwards[own].tolist()])
+        x_of = np.array([frame.place(picture.x(end)) for end in of.lags["operation"]["end"][own] / 1e9])
+        y_of = np.array([frame.place(y(value)) for value in upwards[own].tolist()])
         lines: dict[str, list[list[tuple[float, float]]]] = {}
         silent = np.diff(of.lags["operation"]["end"][own]) > _SILENT * of.end_ns
         for line in np.split(np.arange(len(own)), np.flatnonzero((np.diff(process[own]) != 0) | silent) + 1):

@@ -22,10 +22,11 @@ from wrackline.checkers.explain.model import (
     Neighbourhood,
     Operation,
 )
-from wrackline.harness.report.draw.run_chart import WIDTH
+from wrackline.harness.report.draw.frame import PAGE
 from wrackline.harness.report.draw.svg import Svg
 from wrackline.harness.report.text import number, seconds, shorten
 
+_WIDTH: Final = PAGE.width
 _LEFT: Final = 300
 _LANE: Final = 52
 _BAR: Final = 14
@@ -42,10 +43,10 @@ def explanation_drawing(explained: Explanation) -> Markup | None:
     if not operations:
         return None
     columns = _columns(list(operations.values()))
-    step = (WIDTH - _LEFT - 30) / max(len(columns), 1)
+    step = (_WIDTH - _LEFT - 30) / max(len(columns), 1)
     x = {column: _LEFT + 10 + step * (at + 0.5) for at, column in enumerate(columns)}
     height = _TOP + _LANE * len(operations) + 24
-    svg = Svg(WIDTH, height, "The operations that contradict one another, in their order", "witness")
+    svg = Svg(_WIDTH, height, "The operations that contradict one another, in their order", "witness")
     boxes = {
         at: _draw_operation(svg, row, at, op, x, step) for row, (at, op) in enumerate(operations.items())
     }
@@ -79,12 +80,12 @@ def _draw_operation(
     middle = top + _LANE / 2
     begin, end = _ends(op)
     left = x[begin] - step * 0.3
-    right = x[end] + step * 0.3 if op.end_ns is not None else WIDTH - 20
+    right = x[end] + step * 0.3 if op.end_ns is not None else _WIDTH - 20
     svg.circle(10, middle, 8, "number", tip=f"operation {at}")
     svg.text(10, middle + 4, str(at), "numbered", anchor="middle")
     svg.text(24, middle - 3, f"{op.who} · {op.name} · {op.outcome}", "witness-name")
     svg.text(24, middle + 11, shorten(op.what, 50), "tick")
-    svg.line(_LEFT, top + _LANE - 1, WIDTH - 10, top + _LANE - 1, "lane")
+    svg.line(_LEFT, top + _LANE - 1, _WIDTH - 10, top + _LANE - 1, "lane")
     ended = seconds(op.end_ns) if op.end_ns is not None else "never completed"
     tip = f"{op.who} {op.f} {op.what}: {seconds(op.begin_ns)} to {ended}, {op.outcome}"
     svg.rect(left, middle - _BAR / 2, right - left, _BAR, f"bar o-{op.outcome}", tip=tip, rx=3)
@@ -152,9 +153,9 @@ def _head(come_from: _Point, end: _Point) -> list[_Point]:
 
 def version_strip(around: Neighbourhood) -> Markup:
     """Offsets from left to right, one row for each log and reader; what differs from the rest stands out."""
-    width = (WIDTH - _LEFT - 20) / max(len(around.lines), 1)
+    width = (_WIDTH - _LEFT - 20) / max(len(around.lines), 1)
     height = _TOP + 16 + _STRIP_ROW * len(around.columns) + 6
-    svg = Svg(WIDTH, height, "The log around the offset, as each reader saw it", "strip")
+    svg = Svg(_WIDTH, height, "The log around the offset, as each reader saw it", "strip")
     for at, line in enumerate(around.lines):
         centre = _LEFT + 10 + width * (at + 0.5)
         svg.text(

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 import numpy as np
 from markupsafe import Markup
 
+from wrackline.harness.report.draw.frame import PHONE, Frame, for_both
 from wrackline.harness.report.draw.over_time import OverTime
 from wrackline.harness.report.draw.packed import Tables
-from wrackline.harness.report.draw.run_chart import (
-    LEFT,
-    RIGHT,
-    WIDTH,
-    draw_frame,
-    latency_marks,
-    latency_scale,
-)
+from wrackline.harness.report.draw.run_chart import draw_frame, latency_marks, latency_scale
 from wrackline.harness.report.draw.svg import Scale, Svg
 from wrackline.harness.report.read.columns import OUTCOMES
 from wrackline.harness.report.read.faults import Fault
@@ -36,8 +31,10 @@ _PLACES: Final = 40
 def latency_raw(of: Gathered, faults: Sequence[Fault], tables: Tables) -> Markup | None:
     """A point for each operation: when it ended, how long it took, and its outcome."""
     kinds = _kinds([name for name in of.fs if np.any(of.raw["f"] == of.fs.index(name))])
-    if not kinds:
-        return None
+    return for_both(lambda frame: _raw(of, faults, tables, kinds, frame)) if kinds else None
+
+
+def _raw(of: Gathered, faults: Sequence[Fault], tables: Tables, kinds: Sequence[str], frame: Frame) -> Markup:
     picture = OverTime(
         "Latency of each operation, by kind and outcome",
         "Left to right: when an operation ended. Upwards, on a log scale: how long it had taken. One panel "
@@ -45,6 +42,7 @@ def latency_raw(of: Gathered, faults: Sequence[Fault], tables: Tables) -> Markup
         faults,
         of.end_ns,
         [_PANEL] * len(kinds),
+        frame,
         points="raw",
     )
     drawn, xs, ys = [], [], []
@@ -52,14 +50,13 @@ def latency_raw(of: Gathered, faults: Sequence[Fault], tables: Tables) -> Markup
         own = np.flatnonzero(of.raw["f"] == of.fs.index(name))
         took = (of.raw["end"][own] - of.raw["begin"][own]) / 1e6
         y = latency_scale(float(took.min()), float(took.max()), top, _PANEL)
-        draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", top)
-        x_of = np.array([picture.x(at) for at in of.raw["end"][own] / 1e9])
-        y_of = np.array([y(value) for value in took])
+        draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", top, picture.frame)
+        x_of = np.array([frame.place(picture.x(at)) for at in of.raw["end"][own] / 1e9])
+        y_of = np.array([frame.place(y(value)) for value in took])
         for outcome in ("ok", "fail", "info"):
             chosen = of.raw["outcome"][own] == OUTCOMES.index(outcome)
-            picture.svg.dots(
-                list(zip(x_of[chosen].tolist(), y_of[chosen].tolist(), strict=True)), f"dots s-{outcome}"
-            )
+            points = zip(x_of[chosen].tolist(), y_of[chosen].tolist(), strict=True)
+            picture.svg.dots(frame.apart(points), f"dots s-{outcome}")
         drawn.append(own)
         xs.append(x_of)
         ys.append(y_of)
@@ -77,8 +74,16 @@ def latency_quantiles(
 ) -> Markup | None:
     """Quantiles of the latency of acknowledged operations, by kind, over time."""
     kinds = _kinds([name for name, held in quantiles.items() if held.counts.any()])
-    if not kinds:
-        return None
+    return for_both(lambda frame: _quantiles(quantiles, end_ns, faults, kinds, frame)) if kinds else None
+
+
+def _quantiles(
+    quantiles: Mapping[str, Histogram],
+    end_ns: int,
+    faults: Sequence[Fault],
+    kinds: Sequence[str],
+    frame: Frame,
+) -> Markup:
     picture = OverTime(
         "Quantiles of latency over time, by kind of operation",
         "Lines for the median, the 95th and 99th percentile and the largest latency of acknowledged "
@@ -86,14 +91,20 @@ def latency_quantiles(
         faults,
         end_ns,
         [_PANEL] * len(kinds),
+        frame,
     )
     tips: dict[int, list[str]] = {}
     for name, top in zip(kinds, picture.tops, strict=True):
         _draw_quantiles(picture, name, _coarse(quantiles[name]), end_ns, top, tips)
-    width = (RIGHT - LEFT) / TIMES
+    if frame is PHONE:  # its columns are narrower than a finger
+        return picture.markup()
+    width = (frame.right - frame.left) / TIMES
     top, bottom = picture.tops[0], picture.tops[-1] + _PANEL
-    for at, lines in sorted(tips.items()):
-        picture.svg.rect(LEFT + at * width, top, width, bottom - top, "hit", tip="\n".join(lines))
+    for tip, columns in groupby(sorted(tips), key=lambda at: "\n".join(tips[at])):
+        first, *others = columns
+        picture.svg.rect(
+            frame.left + first * width, top, (1 + len(others)) * width, bottom - top, "hit", tip=tip
+        )
     return picture.markup()
 
 
@@ -118,7 +129,7 @@ def _draw_quantiles(
     read = {at: quantiles_ms(held.counts[at], int(held.most[at]), QUANTILES) for at in known}
     values = [value for one in read.values() for value in one]
     y = latency_scale(min(values), max(values), top, _PANEL)
-    draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", top)
+    draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", top, picture.frame)
     x = {at: picture.x((at + 0.5) * end_ns / times / 1e9) for at in known}
     runs = np.split(np.array(known), np.flatnonzero(np.diff(known) > 1) + 1)
     for line, share in reversed(list(enumerate(QUANTILES))):
@@ -141,22 +152,24 @@ def _draw_quantiles(
 def latency_by_place(places: Mapping[str, Mapping[str, Spread]]) -> Markup | None:
     """Bars of quantiles, a row for each name in each group (``node``, ``partition``)."""
     rows = [(group, name, own[name]) for group, own in places.items() for name in list(own)[:_PLACES]]
-    if not rows:
-        return None
-    row, top, left = 20, 22, 150
-    groups = [group for group, own in places.items() if own]
+    return for_both(lambda frame: _by_place(rows, frame)) if rows else None
+
+
+def _by_place(rows: Sequence[tuple[str, str, Spread]], frame: Frame) -> Markup:
+    row, top, left = 20, 22, frame.left + 40
+    groups = {group for group, *_ in rows}
     height = top + row * (len(rows) + len(groups)) + 26
     svg = Svg(
-        WIDTH,
+        frame.width,
         height,
         "Latency of acknowledged sends by node and by partition",
-        "wide",
+        frame.cls,
         desc="A row for each node and each partition, latency from left to right on a log scale: the bar "
         "reaches from the median to the 95th percentile, the thin line to the 99th, the dot is the largest.",
     )
     low, high = min(one.p50_ms for *_, one in rows), max(one.max_ms for *_, one in rows)
     scale = latency_scale(max(low, 1e-3), high, 0, 0)
-    x = Scale(scale.low, scale.high, left, RIGHT - 160, log=True)
+    x = Scale(scale.low, scale.high, left, frame.right - (80 if frame is PHONE else 160), log=True)
     bottom = height - 26
     for value, label in latency_marks(scale):
         svg.line(x(value), top - 6, x(value), bottom, "grid")
@@ -167,22 +180,23 @@ def latency_by_place(places: Mapping[str, Mapping[str, Spread]]) -> Markup | Non
             title = "led by node" if group == "node" else group
             svg.text(8, y + 13, title, "panel-name")
             y, before = y + row, group
-        _draw_spread(svg, x, y, name, spread)
+        _draw_spread(svg, x, y, name, spread, frame)
         y += row
     return svg.markup()
 
 
-def _draw_spread(svg: Svg, x: Scale, y: float, name: str, spread: Spread) -> None:
+def _draw_spread(svg: Svg, x: Scale, y: float, name: str, spread: Spread, frame: Frame) -> None:
     middle = y + 8
-    svg.text(142, y + 12, shorten(name, 20), "tick", anchor="end")
+    svg.text(x.start - 8, y + 12, shorten(name, int(x.start / 7)), "tick", anchor="end")
     svg.line(x(spread.p50_ms), middle, x(spread.p99_ms), middle, "whisker")
     svg.rect(x(spread.p50_ms), y + 3, max(x(spread.p95_ms) - x(spread.p50_ms), 2), 10, "s-ok", rx=2)
     svg.circle(x(spread.max_ms), middle, 3, "worst")
-    told = f"p99 {milliseconds(spread.p99_ms)}, max {milliseconds(spread.max_ms)}"
-    svg.text(RIGHT - 150, y + 12, told, "tick")
+    told = f"p99 {milliseconds(spread.p99_ms)}"
+    told += "" if frame is PHONE else f", max {milliseconds(spread.max_ms)}"
+    svg.text(x.end + 10, y + 12, told, "tick")
     tip = (
         f"{name}: {plural(spread.count, 'acknowledged send')}\n0.5: {milliseconds(spread.p50_ms)}, "
         f"0.95: {milliseconds(spread.p95_ms)}\n0.99: {milliseconds(spread.p99_ms)}, "
         f"1: {milliseconds(spread.max_ms)}"
     )
-    svg.rect(0, y, WIDTH, 19, "hit", tip=tip)
+    svg.rect(0, y, frame.width, 19, "hit", tip=tip)

@@ -9,13 +9,16 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from wrackline.harness.report.draw.frame import PHONE, Frame, for_both
+from wrackline.harness.report.draw.moments import Moments
 from wrackline.harness.report.draw.over_time import SERIES, OverTime, colour
 from wrackline.harness.report.draw.packed import Tables
-from wrackline.harness.report.draw.run_chart import LEFT, RIGHT, WIDTH, draw_frame, fault_tip
+from wrackline.harness.report.draw.run_chart import draw_frame, fault_tip
 from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.read.columns import Bools, Table
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import PLACES, Stretch
+from wrackline.harness.report.read.moments import Moment
 from wrackline.harness.report.read.pictures import Gathered
 from wrackline.harness.report.text import number, partition_label, seconds, value_label
 
@@ -27,13 +30,28 @@ _SEND: Final = "send"
 _FINAL_READ: Final = "drain"
 
 
-def order_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[Markup, int] | None:
+def order_chart(
+    of: Gathered, faults: Sequence[Fault], moments: Sequence[Moment], tables: Tables
+) -> tuple[Markup, int] | None:
     """(drawing, partitions not drawn): a panel for each partition, time to the right, offsets upwards."""
     rows = of.order
     numbers = np.unique(rows["place"]).tolist()
     chosen = sorted(numbers, key=lambda at: of.places[at])[:PLACES]
     if not chosen:
         return None
+    drawn = for_both(lambda frame: _order(of, faults, moments, tables, chosen, frame))
+    return drawn, len(numbers) - len(chosen)
+
+
+def _order(
+    of: Gathered,
+    faults: Sequence[Fault],
+    moments: Sequence[Moment],
+    tables: Tables,
+    chosen: Sequence[int],
+    frame: Frame,
+) -> Markup:
+    rows = of.order
     picture = OverTime(
         "Sends and reads along the offsets of each partition, over time",
         "One panel for each partition: time to the right, offsets upwards. A thick pale point is a send that "
@@ -41,7 +59,9 @@ def order_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[
         faults,
         of.end_ns,
         [_PANEL] * len(chosen),
+        frame,
         points="order",
+        moments=moments,
     )
     sent = _of_kind(of, rows, _SEND)
     ranks = _ranks(rows[~sent])
@@ -51,10 +71,10 @@ def order_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[
         low, high = int(rows["offset"][own].min()), int(rows["last"][own].max())
         y = Scale(low, max(high, low + 1), top + _PANEL, top)
         marks = [(value, number(value)) for value in ticks(low, high, 3)]
-        draw_frame(picture.svg, y, marks, f"{of.places[place]}, offsets", top)
-        x_of = [picture.x(at) for at in (rows["end"][own] / 1e9).tolist()]
+        draw_frame(picture.svg, y, marks, f"{of.places[place]}, offsets", top, frame)
+        x_of = [frame.place(picture.x(at)) for at in (rows["end"][own] / 1e9).tolist()]
         spans = [
-            (y(a), y(b))
+            (frame.place(y(a)), frame.place(y(b)))
             for a, b in zip(rows["offset"][own].tolist(), rows["last"][own].tolist(), strict=True)
         ]
         lines: dict[str, list[tuple[float, float, float]]] = {}
@@ -62,12 +82,12 @@ def order_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[
             cls = "dots sent" if sent[at] else f"dots read {_colour(of, rows[at], ranks)}"
             lines.setdefault(cls, []).append((x, low_y, high_y))
         for cls in sorted(lines, key=lambda cls: cls != "dots sent"):
-            picture.svg.strokes(lines[cls], cls)
+            picture.svg.strokes(frame.apart(lines[cls]), cls)
         xs.append(np.array(x_of))
         ys.append(np.array([(a + b) / 2 for a, b in spans]))
         drawn.append(own)
     tables.points("order", np.concatenate(xs), np.concatenate(ys), rows[np.concatenate(drawn)], {})
-    return picture.markup(), len(numbers) - len(chosen)
+    return picture.markup()
 
 
 def _ranks(reads: Table) -> dict[int, int]:
@@ -83,7 +103,14 @@ def _colour(of: Gathered, row: np.void, ranks: dict[int, int]) -> str:
 
 
 def order_around(
-    of: Gathered, number_: int, stretch: Stretch, rows: Table, faults: Sequence[Fault], tables: Tables
+    of: Gathered,
+    number_: int,
+    stretch: Stretch,
+    rows: Table,
+    faults: Sequence[Fault],
+    moments: Sequence[Moment],
+    tables: Tables,
+    frame: Frame,
 ) -> Markup:
     """Each record sent or read at the offsets of a stretch: a row for each offset, time to the right. A send
     is a bar from its invocation to its ack with the value it put there, a read a point; one that was given
@@ -92,28 +119,29 @@ def order_around(
     begin_ns = int(min(rows["begin"][sent], default=rows["end"].min()))
     end_ns = int(max(rows["end"][~final], default=begin_ns + 1))
     room = max((end_ns - begin_ns) // 12, 1_000_000)
-    x = Scale((begin_ns - room) / 1e9, (end_ns + room // 2) / 1e9, LEFT, RIGHT - _FINAL)
-    top, label = 36, partition_label(stretch.topic, stretch.partition)
+    x = Scale((begin_ns - room) / 1e9, (end_ns + room // 2) / 1e9, frame.left, frame.right - _FINAL)
+    marks = Moments([one for one in moments if x.low <= one.at_ns / 1e9 <= x.high], x)
+    top, label = 36 + marks.height, partition_label(stretch.topic, stretch.partition)
     bottom = top + _ROW * (stretch.last - stretch.first + 1)
     name = f"around-{number_}"
     svg = Svg(
-        WIDTH,
+        frame.width,
         bottom + 26,
         f"Sends and reads of {label} from offset {stretch.first:,} to {stretch.last:,}",
-        "wide",
+        frame.cls,
         desc=f"A row for each offset, time to the right. Findings are about {_listed(stretch.cited)}. Bars "
         "are sends with their values, points are reads; red: another value than was acknowledged first.",
         points=name,
     )
     near = [one for one in faults if one.begin_ns is not None and one.begin_ns / 1e9 <= x.high]
     near = [one for one in near if one.ended_ns is None or one.ended_ns / 1e9 >= x.low]
-    _draw_shade(svg, near, x, top, bottom)
-    _draw_rows(svg, stretch, top)
+    _draw_shade(svg, near, x, top, bottom, marks.height)
+    _draw_rows(svg, stretch, top, frame)
     middle = top + _ROW * (rows["offset"] - stretch.first) + _ROW / 2
-    _draw_sends(svg, rows[sent], middle[sent], x)
+    _draw_sends(svg, rows[sent], middle[sent], x, frame)
     places = np.array([x(at) for at in ((rows["begin"] + rows["end"]) / 2e9).tolist()])
     places[~sent] = [x(at) for at in (rows["end"][~sent] / 1e9).tolist()]
-    places[final] = RIGHT - _FINAL + 18
+    places[final] = frame.right - _FINAL + 18
     acked = {int(row["offset"]): int(row["value"]) for row in rows[sent][::-1]}
     shown = {(int(row["offset"]), int(row["value"])) for row in rows[sent]}
     ranks = _ranks(rows[~sent & ~final])
@@ -124,8 +152,9 @@ def order_around(
         if final[at] or (offset, value) not in shown:
             svg.text(places[at] + 7, middle[at] + 4, value_label(value), "differing" if wrong else "tick")
             shown.add((offset, value))
-    _draw_absent(svg, set(rows["offset"][final].tolist()), stretch, acked, top)
-    _draw_times(svg, x, bottom)
+    _draw_absent(svg, set(rows["offset"][final].tolist()), stretch, acked, top, frame)
+    marks.draw(svg, top - marks.height, bottom)
+    _draw_times(svg, x, bottom, frame)
     tables.points(name, places, middle, rows, {})
     return svg.markup()
 
@@ -139,52 +168,55 @@ def _listed(offsets: Sequence[int]) -> str:
     return "offset " + ", ".join(map(number, offsets[:12])) + (" and more" if len(offsets) > 12 else "")
 
 
-def _draw_shade(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, bottom: float) -> None:
+def _draw_shade(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, bottom: float, above: float) -> None:
+    """``above``: room between the names and the rows."""
     until = [0.0, 0.0]
     for fault in faults[:12]:
         left = x((fault.begin_ns or 0) / 1e9)
         right = max(x(fault.ended_ns / 1e9) if fault.ended_ns is not None else x(x.high), left + 3)
         svg.rect(left, top - 8, right - left, bottom - top + 8, f"band f-{fault.kind}", tip=fault_tip(fault))
         row = 0 if left >= until[0] else 1
-        if left >= until[row] and left + text_width(fault.label) < RIGHT:
-            svg.text(left + 2, top - 22 + 13 * row, fault.label, f"fault-name f-{fault.kind}")
+        if left >= until[row] and left + text_width(fault.label) < x.end + _FINAL:
+            svg.text(left + 2, top - above - 22 + 13 * row, fault.label, f"fault-name f-{fault.kind}")
             until[row] = left + text_width(fault.label) + 8
 
 
-def _draw_rows(svg: Svg, stretch: Stretch, top: float) -> None:
+def _draw_rows(svg: Svg, stretch: Stretch, top: float, frame: Frame) -> None:
     for offset in range(stretch.first, stretch.last + 1):
         y = top + _ROW * (offset - stretch.first)
         cited = offset in stretch.cited
-        svg.text(LEFT - 8, y + 13, number(offset), "at-offset" if cited else "tick", anchor="end")
-        svg.line(LEFT, y + _ROW, RIGHT, y + _ROW, "lane")
-    edge = RIGHT - _FINAL
+        svg.text(frame.left - 8, y + 13, number(offset), "at-offset" if cited else "tick", anchor="end")
+        svg.line(frame.left, y + _ROW, frame.right, y + _ROW, "lane")
+    edge = frame.right - _FINAL
     svg.line(edge, top - 8, edge, top + _ROW * (stretch.last - stretch.first + 1), "axis")
     svg.text(edge + 6, top - 10, "final read", "tick")
 
 
-def _draw_sends(svg: Svg, sends: Table, middle: NDArray[np.float64], x: Scale) -> None:
+def _draw_sends(svg: Svg, sends: Table, middle: NDArray[np.float64], x: Scale, frame: Frame) -> None:
     for row, y in zip(sends, middle.tolist(), strict=True):
         left, right = x(row["begin"] / 1e9), x(row["end"] / 1e9)
         svg.rect(left, y - _ROW / 2 + 3, max(right - left, 3), _ROW - 6, "op o-ok", rx=2)
         label = value_label(int(row["value"]))
-        if left - text_width(label) - 6 > LEFT:
+        if left - text_width(label) - 6 > x.start:
             svg.text(left - 5, y + 4, label, "tick", anchor="end")
-        else:
+        elif frame is not PHONE:  # there it would lie on the reads
             svg.text(max(right, left + 3) + 8, y + 4, label, "tick")
 
 
-def _draw_absent(svg: Svg, there: set[int], stretch: Stretch, acked: dict[int, int], top: float) -> None:
+def _draw_absent(
+    svg: Svg, there: set[int], stretch: Stretch, acked: dict[int, int], top: float, frame: Frame
+) -> None:
     """Acknowledged offsets of findings that the final read (of the offsets ``there``) passed over."""
     for offset in stretch.cited if there else ():
         if offset in acked and offset not in there:
             y = top + _ROW * (offset - stretch.first) + _ROW / 2
-            svg.circle(RIGHT - _FINAL + 18, y, 4.5, "absent")
-            svg.text(RIGHT - _FINAL + 27, y + 4, "not there", "differing")
+            svg.circle(frame.right - _FINAL + 18, y, 4.5, "absent")
+            svg.text(frame.right - _FINAL + 27, y + 4, "not there", "differing")
 
 
-def _draw_times(svg: Svg, x: Scale, bottom: float) -> None:
-    svg.line(LEFT, bottom, RIGHT, bottom, "axis")
-    places = ticks(x.low, x.high, 6)
+def _draw_times(svg: Svg, x: Scale, bottom: float, frame: Frame) -> None:
+    svg.line(frame.left, bottom, frame.right, bottom, "axis")
+    places = ticks(x.low, x.high, 3 if frame is PHONE else 6)
     for place in places:
         svg.line(x(place), bottom, x(place), bottom + 4, "axis")
         svg.text(x(place), bottom + 17, seconds(place * 1e9), "tick", anchor="middle")

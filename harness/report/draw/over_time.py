@@ -1,5 +1,5 @@
-"""The frame of a picture over time: the faults by name on top, their shade over every panel, the axis of time
-below."""
+"""A picture over time: the faults and the moments of incidents by name on top, their shade over every panel,
+the axis of time below."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from wrackline.harness.report.draw.frame import Frame
+from wrackline.harness.report.draw.moments import Moments
 from wrackline.harness.report.draw.run_chart import (
     FAULTS_DRAWN,
     LANE,
-    LEFT,
-    RIGHT,
-    WIDTH,
     draw_fault_bands,
     draw_fault_lanes,
     draw_time_axis,
@@ -20,6 +19,7 @@ from wrackline.harness.report.draw.run_chart import (
 )
 from wrackline.harness.report.draw.svg import Scale, Svg
 from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.moments import Moment
 
 _BETWEEN = 24
 SERIES = 8
@@ -36,23 +36,29 @@ class OverTime:
         faults: Sequence[Fault],
         end_ns: int,
         heights: Sequence[float],
+        frame: Frame,
         points: str = "",
+        moments: Sequence[Moment] = (),
     ) -> None:
+        self.frame = frame
         self._faults = faults[:FAULTS_DRAWN]
-        self.x = Scale(0, max(end_ns / 1e9, 1e-3), LEFT, RIGHT)
-        self._lanes = pack_faults(self._faults, self.x)
-        top = 4.0 + LANE * (max(self._lanes.values(), default=-1) + 1) + _BETWEEN
+        self.x = Scale(0, max(end_ns / 1e9, 1e-3), frame.left, frame.right)
+        self._lanes = pack_faults(self._faults, self.x, frame)
+        self._moments = Moments(moments, self.x)
+        self._moments_top = 4.0 + LANE * (max(self._lanes.values(), default=-1) + 1)
+        top = self._moments_top + self._moments.height + _BETWEEN
         self.tops: list[float] = []
         for height in heights:
             self.tops.append(top)
             top += height + _BETWEEN
         self._bottom = top - _BETWEEN
-        self.svg = Svg(WIDTH, self._bottom + 24, label, "wide", desc=desc, points=points)
+        self.svg = Svg(frame.width, self._bottom + 24, label, frame.cls, desc=desc, points=points)
         draw_fault_bands(self.svg, self._faults, self.x, 2, self._bottom)
 
     def markup(self) -> Markup:
-        draw_time_axis(self.svg, self.x, self._bottom)
-        draw_fault_lanes(self.svg, self._faults, self._lanes, self.x, 4)
+        draw_time_axis(self.svg, self.x, self._bottom, self.frame)
+        self._moments.draw(self.svg, self._moments_top, self._bottom)
+        draw_fault_lanes(self.svg, self._faults, self._lanes, self.x, 4, self.frame)
         return self.svg.markup()
 
 

@@ -32,6 +32,7 @@ class Tables:
     led_by: Callable[[Table], Ints]
     """The number of the node that led each operation's partition; -1: nobody knows."""
     _tables: dict[str, dict[str, Ints]] = field(default_factory=dict)
+    _orders: dict[str, Ints] = field(default_factory=dict)
 
     def add(self, name: str, columns: Mapping[str, Ints]) -> None:
         self._tables[name] = dict(columns)
@@ -40,8 +41,13 @@ class Tables:
         self, name: str, x: NDArray[Any], y: NDArray[Any], rows: Table, figures: Mapping[str, Ints]
     ) -> None:
         """Operations behind the points of a drawing, in the order of time. ``x``, ``y``: where they are, in
-        the drawing's units; ``figures``: what the script shows besides, by name."""
-        order = np.argsort(x, kind="stable")
+        the drawing's units; ``figures``: what the script shows besides, by name. A second drawing of the same
+        points, for a phone, adds where they are there."""
+        if name in self._orders:
+            order = self._orders[name]
+            self._tables[name] |= {"phone_x": np.rint(x[order] * 10), "phone_y": np.rint(y[order] * 10)}
+            return
+        order = self._orders[name] = np.argsort(x, kind="stable")
         where = {"x": np.rint(x[order] * 10), "y": np.rint(y[order] * 10)}
         shown = {f"+{label}": values[order] for label, values in figures.items()}
         self.add(name, {**where, **self.operations(rows[order]), **shown})

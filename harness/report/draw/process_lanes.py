@@ -15,7 +15,8 @@ from typing import Final
 from markupsafe import Markup
 
 from wrackline.checkers.explain.model import OPEN, Operation, Window
-from wrackline.harness.report.draw.run_chart import LEFT, RIGHT, WIDTH, fault_tip
+from wrackline.harness.report.draw.frame import PHONE, Frame, for_both
+from wrackline.harness.report.draw.run_chart import fault_tip
 from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.faults import Fault
@@ -44,12 +45,28 @@ def process_timeline(
     """``operations``: those of the window; ``proof``: those that the finding cites, numbered from 1 in their
     order."""
     numbers = {index: n for n, op in enumerate(proof, 1) for index in op.indexes}
-    lanes = sorted({op.process for op in operations})
-    x = Scale(window.begin_ns, window.end_ns, LEFT, RIGHT)
     changes = leader_changes(leaders, window)
+    return Timeline(
+        for_both(lambda frame: _lanes(operations, numbers, window, faults, changes, frame)), window
+    )
+
+
+def _lanes(
+    operations: Sequence[Operation],
+    numbers: dict[int, int],
+    window: Window,
+    faults: Sequence[Fault],
+    changes: Sequence[LeaderSpan],
+    frame: Frame,
+) -> Markup:
+    lanes = sorted({op.process for op in operations})
+    x = Scale(window.begin_ns, window.end_ns, frame.left, frame.right)
     bottom = _TOP + _LANE * len(lanes) + (18 if changes else 4)
     svg = Svg(
-        WIDTH, bottom + 24, f"Operations from {seconds(window.begin_ns)} to {seconds(window.end_ns)}", "wide"
+        frame.width,
+        bottom + 24,
+        f"Operations from {seconds(window.begin_ns)} to {seconds(window.end_ns)}",
+        frame.cls,
     )
     _draw_faults(
         svg, [f for f in faults if f.begin_ns is not None and window.holds(f.begin_ns, f.ended_ns)], x, bottom
@@ -57,16 +74,16 @@ def process_timeline(
     by_lane = [[op for op in operations if op.process == process] for process in lanes]
     others = [[op for op in own if not numbers.keys() & set(op.indexes)] for own in by_lane]
     merged = merge_bars(others, x)
-    tips = sum(map(len, merged)) <= _BARS_WITH_TIPS
+    tips = frame is not PHONE and sum(map(len, merged)) <= _BARS_WITH_TIPS
     for row, (process, bars) in enumerate(zip(lanes, merged, strict=True)):
         top = _TOP + row * _LANE
-        svg.text(LEFT - 8, top + 12, lane_label(process), "tick", anchor="end")
-        svg.line(LEFT, top + _LANE - 1, RIGHT, top + _LANE - 1, "lane")
+        svg.text(frame.left - 8, top + 12, lane_label(process), "tick", anchor="end")
+        svg.line(frame.left, top + _LANE - 1, frame.right, top + _LANE - 1, "lane")
         _draw_bars(svg, bars, top, tips=tips)
         _draw_proof(svg, [op for op in by_lane[row] if numbers.keys() & set(op.indexes)], numbers, x, top)
     _draw_leaders(svg, changes, x, bottom)
-    _draw_axis(svg, window, x, bottom)
-    return Timeline(svg.markup(), window)
+    _draw_axis(svg, window, x, bottom, frame)
+    return svg.markup()
 
 
 def describe(op: Operation) -> str:
@@ -91,7 +108,7 @@ def merge_bars(lanes: Sequence[Sequence[Operation]], x: Scale, limit: int = BARS
     gap = 0.5
     while True:
         merged = [_merge(own, x, gap) for own in lanes]
-        if sum(map(len, merged)) <= limit or gap > RIGHT - LEFT:
+        if sum(map(len, merged)) <= limit or gap > x.end - x.start:
             return merged
         gap *= 2
 
@@ -144,7 +161,7 @@ def _draw_proof(svg: Svg, own: Sequence[Operation], numbers: dict[int, int], x: 
         svg.rect(left, top + 1, right - left, _LANE - 4, f"op o-{op.outcome} culprit", tip=describe(op), rx=1)
         if op.outcome == OPEN:
             svg.rect(left, top + 1, right - left, _LANE - 4, "hatch")
-        badge = right + 8 if right + 16 < RIGHT else left - 8
+        badge = right + 8 if right + 16 < x.end else left - 8
         if badge < busy_until:
             continue
         number_ = next(numbers[index] for index in op.indexes if index in numbers)
@@ -155,7 +172,7 @@ def _draw_proof(svg: Svg, own: Sequence[Operation], numbers: dict[int, int], x: 
         alone = all(
             other is op or not left <= _extent(other, x)[0] < right + 30 + text_width(label) for other in own
         )
-        if alone and badge > left and badge + 12 + text_width(label) < RIGHT:
+        if alone and badge > left and badge + 12 + text_width(label) < x.end:
             svg.rect(badge + 10, top + 1, text_width(label, 11.5) + 4, 14, "label-back", rx=2)
             svg.text(badge + 12, top + 12, label, "proof-name")
 
@@ -172,7 +189,7 @@ def _draw_faults(svg: Svg, faults: Sequence[Fault], x: Scale, bottom: float) -> 
         begin = x(fault.begin_ns or 0)
         label = shorten(fault.label, 48)
         room = text_width(label)
-        start = begin + 2 if begin + room < RIGHT else RIGHT - room
+        start = begin + 2 if begin + room < x.end else x.end - room
         if all(start > right or start + room < left for left, right in taken):
             svg.text(start, 12, label, f"fault-name f-{fault.kind}")
             taken.append((start, start + room))
@@ -195,19 +212,19 @@ def _draw_leaders(svg: Svg, changes: Sequence[LeaderSpan], x: Scale, bottom: flo
         place = x(span.begin_ns)
         svg.line(place, 16, place, bottom, "leader-edge")
         label = f"metadata: leader {span.leader or 'none'} e{span.leader_epoch}"
-        start = min(place + 3, RIGHT - text_width(label))
+        start = min(place + 3, x.end - text_width(label))
         if start > free_from:
             svg.text(start, bottom - 5, label, "leader-name")
             free_from = start + text_width(label)
 
 
-def _draw_axis(svg: Svg, window: Window, x: Scale, bottom: float) -> None:
-    svg.line(LEFT, bottom, RIGHT, bottom, "axis")
-    places = ticks(window.begin_ns / 1e9, window.end_ns / 1e9, 8)
+def _draw_axis(svg: Svg, window: Window, x: Scale, bottom: float, frame: Frame) -> None:
+    svg.line(frame.left, bottom, frame.right, bottom, "axis")
+    places = ticks(window.begin_ns / 1e9, window.end_ns / 1e9, frame.ticks - 2)
     step = places[1] - places[0] if len(places) > 1 else 1.0
     digits = 0 if step >= 1 else 1 if step >= 0.1 else 2 if step >= 0.01 else 3
     for place in places:
         svg.line(x(place * 1e9), bottom, x(place * 1e9), bottom + 4, "axis")
         label = f"{place:,.{digits}f} s"
-        middle = min(x(place * 1e9), WIDTH - text_width(label) / 2)
+        middle = min(x(place * 1e9), frame.width - text_width(label) / 2)
         svg.text(middle, bottom + 17, label, "tick", anchor="middle")

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from wrackline.harness.report.draw.frame import PHONE, Frame
+from wrackline.harness.report.draw.moments import Moments
 from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.read.faults import Fault, Phase
 from wrackline.harness.report.read.files import numeric, rows, whole
+from wrackline.harness.report.read.moments import Moment
 from wrackline.harness.report.text import milliseconds, number, seconds, shorten
 
-WIDTH: Final = 1120
-LEFT: Final = 74
-RIGHT: Final = WIDTH - 12
 BUCKETS: Final = 300
 LANE: Final = 20
 FAULTS_DRAWN: Final = 80
@@ -83,40 +83,51 @@ def _bucket(begin: int, step: int, members: Sequence[Mapping[str, Any]]) -> Buck
 
 
 def run_chart(
-    metrics: Mapping[str, Any] | None, faults: Sequence[Fault], phases: Sequence[Phase], extent_ns: int
+    metrics: Mapping[str, Any] | None,
+    faults: Sequence[Fault],
+    phases: Sequence[Phase],
+    extent_ns: int,
+    moments: Sequence[Moment],
+    frame: Frame,
 ) -> Markup:
-    """Phases and faults on top, then one throughput panel per kind of operation, then latency."""
+    """Phases, faults and moments on top, then one throughput panel per kind of operation, then latency."""
     extent_s = max(extent_ns / 1e9, 1.0)
     step, series = buckets(metrics, extent_s)
-    x = Scale(0, extent_s, LEFT, RIGHT)
-    lanes = pack_faults(faults[:FAULTS_DRAWN], x)
-    panels_top = 26 + LANE * (max(lanes.values(), default=-1) + 1) + 24
-    heights = {f: 120 if f == "send" or len(series) == 1 else 62 for f in series}
+    x = Scale(0, extent_s, frame.left, frame.right)
+    lanes = pack_faults(faults[:FAULTS_DRAWN], x, frame)
+    marks = Moments(moments, x)
+    marks_top = 24 + LANE * (max(lanes.values(), default=-1) + 1)
+    panels_top = marks_top + marks.height + 26
+    heights = {f: 100 if f == "send" or len(series) == 1 else 34 for f in series}
     latency = next(iter(series.values()), [])
     has_latency = any(bucket.p99 is not None or bucket.p50 is not None for bucket in latency)
-    bottom = panels_top + sum(height + 26 for height in heights.values()) + (130 if has_latency else 0)
-    svg = Svg(WIDTH, bottom + 34, "Throughput and latency over time, with faults", "wide")
-    _draw_phases(svg, phases, x, bottom)
+    bottom = panels_top + sum(height + 24 for height in heights.values()) + (84 if has_latency else 0)
+    svg = Svg(frame.width, bottom + 22, "Throughput and latency over time, with faults", frame.cls)
+    _draw_phases(svg, phases, x, bottom, frame)
     draw_fault_bands(svg, faults[:FAULTS_DRAWN], x, panels_top - 18, bottom)
     top = panels_top
     for f, own in series.items():
-        _draw_rates(svg, f, own, step, x, top, heights[f])
-        top += heights[f] + 26
+        _draw_rates(svg, f, own, step, x, top, heights[f], frame)
+        top += heights[f] + 24
     if has_latency:
-        _draw_latency(svg, next(iter(series)), latency, step, x, top, 112)
-    draw_time_axis(svg, x, bottom)
-    _draw_hits(svg, series, step, faults, x, panels_top - 18, bottom)
-    draw_fault_lanes(svg, faults[:FAULTS_DRAWN], lanes, x, 26)
+        _draw_latency(svg, next(iter(series)), latency, step, x, top, 78, frame)
+    draw_time_axis(svg, x, bottom, frame)
+    if frame is not PHONE:  # its columns are narrower than a finger
+        _draw_hits(svg, series, step, faults, x, panels_top - 18, bottom)
+    marks.draw(svg, marks_top, bottom)
+    draw_fault_lanes(svg, faults[:FAULTS_DRAWN], lanes, x, 24, frame)
     return svg.markup()
 
 
-def draw_time_axis(svg: Svg, x: Scale, bottom: float) -> None:
-    svg.line(LEFT, bottom, RIGHT, bottom, "axis")
-    places = ticks(x.low, x.high, 10)
+def draw_time_axis(svg: Svg, x: Scale, bottom: float, frame: Frame) -> None:
+    svg.line(frame.left, bottom, frame.right, bottom, "axis")
+    places = ticks(x.low, x.high, frame.ticks)
     digits = 0 if all(float(place).is_integer() for place in places) else 2
     for place in places:
         svg.line(x(place), bottom, x(place), bottom + 4, "axis")
-        svg.text(x(place), bottom + 17, f"{place:,.{digits}f} s", "tick", anchor="middle")
+        label = f"{place:,.{digits}f} s"
+        middle = min(x(place), frame.width - text_width(label) / 2)
+        svg.text(middle, bottom + 17, label, "tick", anchor="middle")
 
 
 # faults and phases ------------------------------------------------------------------------------------------
@@ -142,8 +153,8 @@ def force_span(fault: Fault, x: Scale) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Where a fault's name goes: in its bar, to its right, or to its left; and all the room bar and name
-    take."""
+    """Where a fault's name goes: in its bar, to its right, to its left, or else over its end; and all the
+    room that bar and name take."""
 
     x: float
     anchor: str
@@ -152,23 +163,25 @@ class Label:
     until: float
 
 
-def place_label(fault: Fault, x: Scale) -> Label:
+def place_label(fault: Fault, x: Scale, frame: Frame) -> Label:
     left, right = fault_span(fault, x)
-    width = text_width(bar_name(fault))
+    width = text_width(bar_name(fault, frame))
     active, undo = force_span(fault, x)
     if undo - active > width + 8:
         return Label(active + 5, "start", "bar-name", left, right)
-    if right + width + 5 < RIGHT:
+    if right + width + 5 < frame.right:
         return Label(right + 5, "start", "side-name", left, right + width + 5)
-    return Label(left - 5, "end", "side-name", left - width - 5, right)
+    if left - width - 5 >= 0:
+        return Label(left - 5, "end", "side-name", left - width - 5, right)
+    return Label(frame.right, "end", "side-name", min(left, frame.right - width), max(right, frame.right))
 
 
-def pack_faults(faults: Sequence[Fault], x: Scale) -> dict[str, int]:
+def pack_faults(faults: Sequence[Fault], x: Scale, frame: Frame) -> dict[str, int]:
     """Fault id -> row, such that bars and their names do not overlap."""
     rows_taken: list[list[Label]] = []
     lanes: dict[str, int] = {}
     for fault in faults:
-        label = place_label(fault, x)
+        label = place_label(fault, x, frame)
         row = 0
         while row < len(rows_taken) and any(
             label.begin < other.until + 6 and other.begin < label.until + 6 for other in rows_taken[row]
@@ -181,8 +194,9 @@ def pack_faults(faults: Sequence[Fault], x: Scale) -> dict[str, int]:
     return lanes
 
 
-def bar_name(fault: Fault) -> str:
-    return shorten(fault.label, 60) + ("" if fault.told == "proved" else f" ({fault.told})")
+def bar_name(fault: Fault, frame: Frame) -> str:
+    aside = "" if fault.told == "proved" else f" ({fault.told})"
+    return shorten(fault.label, frame.letters - (len(aside) if frame is PHONE else 0)) + aside
 
 
 def fault_tip(fault: Fault) -> str:
@@ -192,7 +206,7 @@ def fault_tip(fault: Fault) -> str:
     return f"{fault.label}{role}\n{times}\n{proved}: {fault.proof or 'no proof given'}"
 
 
-def _draw_phases(svg: Svg, phases: Sequence[Phase], x: Scale, bottom: float) -> None:
+def _draw_phases(svg: Svg, phases: Sequence[Phase], x: Scale, bottom: float, frame: Frame) -> None:
     for number_, phase in enumerate(phases):
         left, right = x(phase.begin_ns / 1e9), x(phase.end_ns / 1e9)
         span = f"phase {phase.name}: {seconds(phase.begin_ns)} to {seconds(phase.end_ns)}"
@@ -201,7 +215,7 @@ def _draw_phases(svg: Svg, phases: Sequence[Phase], x: Scale, bottom: float) -> 
             svg.line(left, 2, left, bottom, "phase-edge")
         if right - left > text_width(phase.name) + 4:
             svg.text((left + right) / 2, 14, phase.name, "phase-name", anchor="middle")
-    svg.text(LEFT - 8, 14, "phase", "tick", anchor="end")
+    svg.text(frame.left - 8, 14, "phase", "tick", anchor="end")
 
 
 def draw_fault_bands(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, bottom: float) -> None:
@@ -213,10 +227,10 @@ def draw_fault_bands(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, bo
 
 
 def draw_fault_lanes(
-    svg: Svg, faults: Sequence[Fault], lanes: Mapping[str, int], x: Scale, top: float
+    svg: Svg, faults: Sequence[Fault], lanes: Mapping[str, int], x: Scale, top: float, frame: Frame
 ) -> None:
     if faults:
-        svg.text(LEFT - 8, top + 12, "faults", "tick", anchor="end")
+        svg.text(frame.left - 8, top + 12, "faults", "tick", anchor="end")
     for fault in faults:
         left, right = fault_span(fault, x)
         y = top + lanes[fault.id] * LANE
@@ -226,28 +240,30 @@ def draw_fault_lanes(
             svg.rect(active, y, undo - active, LANE - 4, f"bar f-{fault.kind}", tip=fault_tip(fault), rx=2)
         if not fault.proved:
             svg.rect(left, y, right - left, LANE - 4, "hatch", rx=2)
-        label = place_label(fault, x)
-        svg.text(label.x, y + 12, bar_name(fault), label.cls, anchor=label.anchor)
+        label = place_label(fault, x, frame)
+        svg.text(label.x, y + 12, bar_name(fault, frame), label.cls, anchor=label.anchor)
 
 
 # panels -----------------------------------------------------------------------------------------------------
 
 
-def draw_frame(svg: Svg, y: Scale, marks: Sequence[tuple[float, str]], name: str, top: float) -> None:
+def draw_frame(
+    svg: Svg, y: Scale, marks: Sequence[tuple[float, str]], name: str, top: float, frame: Frame
+) -> None:
     """Lines of a panel's scale with their labels, and the panel's name above it."""
     for value, label in marks:
-        svg.line(LEFT, y(value), RIGHT, y(value), "grid")
-        svg.text(LEFT - 8, y(value) + 4, label, "tick", anchor="end")
-    svg.text(LEFT, top - 5, name, "panel-name")
+        svg.line(frame.left, y(value), frame.right, y(value), "grid")
+        svg.text(frame.left - 8, y(value) + 4, label, "tick", anchor="end")
+    svg.text(frame.left, top - 5, name, "panel-name")
 
 
 def _draw_rates(
-    svg: Svg, f: str, own: Sequence[Bucket], step: int, x: Scale, top: float, height: float
+    svg: Svg, f: str, own: Sequence[Bucket], step: int, x: Scale, top: float, height: float, frame: Frame
 ) -> None:
     peak = max((bucket.rate for bucket in own), default=0) or 1
     y = Scale(0, peak * 1.04, top + height, top)
     marks = [(value, number(value)) for value in ticks(0, peak, 3 if height > 80 else 2)]
-    draw_frame(svg, y, marks, f"{f} per second", top)
+    draw_frame(svg, y, marks, f"{f} per second", top, frame)
     boxes: dict[str, list[tuple[float, float, float, float]]] = {"ok": [], "fail": [], "info": []}
     for bucket in own:
         left = x(bucket.begin_s)
@@ -265,11 +281,11 @@ def _draw_rates(
 
 
 def _draw_latency(
-    svg: Svg, f: str, own: Sequence[Bucket], step: int, x: Scale, top: float, height: float
+    svg: Svg, f: str, own: Sequence[Bucket], step: int, x: Scale, top: float, height: float, frame: Frame
 ) -> None:
     known = [value for b in own for value in (b.p50, b.p99, b.worst) if value is not None and value > 0]
     y = latency_scale(min(known, default=1.0), max(known, default=10.0), top, height)
-    draw_frame(svg, y, latency_marks(y), f"{f} latency (log scale)", top)
+    draw_frame(svg, y, latency_marks(y), f"{f} latency (log scale)", top, frame)
     for bucket in own:
         if bucket.worst is not None:
             svg.circle(x(bucket.begin_s + step / 2), y(bucket.worst), 1.6, "worst")

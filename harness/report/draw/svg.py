@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -16,6 +17,13 @@ Number = float | int
 
 def _text(value: Number) -> str:
     return f"{value:.1f}".removesuffix(".0")
+
+
+def _tenths(value: int) -> str:
+    """``0.3`` as ``.3``, ``-4.0`` as ``-4``."""
+    whole, rest = divmod(abs(value), 10)
+    text = f"{whole or ''}.{rest}" if rest else str(whole)
+    return f"-{text}" if value < 0 else text
 
 
 class Svg:
@@ -37,8 +45,22 @@ class Svg:
             }
             | ({"data-points": points} if points else {}),
         )
+        self._parent = self._root
         if desc:
             ElementTree.SubElement(self._root, "desc").text = printable(desc, 600)
+
+    @contextmanager
+    def link(self, href: str, name: str) -> Iterator[None]:
+        """What is drawn within is a link of this name. A drawing with links is no single image to those who
+        do not see it."""
+        self._root.set("role", "group")
+        self._parent = ElementTree.SubElement(
+            self._root, "a", {"href": printable(href, 200), "aria-label": printable(name, 300)}
+        )
+        try:
+            yield
+        finally:
+            self._parent = self._root
 
     def rect(
         self, x: Number, y: Number, width: Number, height: Number, cls: str, *, tip: str = "", rx: Number = 0
@@ -88,11 +110,15 @@ class Svg:
 
     def strokes(self, lines: Sequence[tuple[Number, Number, Number]], cls: str) -> None:
         """Many upright (x, y from, y to) lines of one class in one element."""
-        if lines:
-            drawn = "".join(
-                f"M{_text(x)} {_text(y)}" + ("h0" if y == to else f"V{_text(to)}") for x, y, to in lines
-            )
-            ElementTree.SubElement(self._root, "path", {"class": cls, "d": drawn})
+        drawn, at = [], (0, 0)
+        for line in lines:  # each from where the last one ended: thousands of them take half the room
+            x, y, to = (round(one * 10) for one in line)
+            down = _tenths(y - at[1])
+            drawn.append(f"m{_tenths(x - at[0])}{'' if down[0] == '-' else ' '}{down}")
+            drawn.append("h0" if y == to else f"v{_tenths(to - y)}")
+            at = x, to
+        if drawn:
+            ElementTree.SubElement(self._root, "path", {"class": cls, "d": "".join(drawn)})
 
     def text(self, x: Number, y: Number, content: str, cls: str = "", *, anchor: str = "start") -> None:
         element = self._add("text", {"x": x, "y": y}, cls)
@@ -111,7 +137,7 @@ class Svg:
         tip: str = "",
         inside: ElementTree.Element | None = None,
     ) -> ElementTree.Element:
-        parent = self._root if inside is None else inside
+        parent = self._parent if inside is None else inside
         element = ElementTree.SubElement(parent, tag, {name: _text(n) for name, n in numbers.items()})
         if cls:
             element.set("class", cls)

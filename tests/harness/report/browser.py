@@ -64,8 +64,9 @@ class Browser:
             case "Runtime.consoleAPICalled" if told["type"] in ("error", "warning", "assert"):
                 self.complaints.append(str(told["args"]))
 
-    def show(self, page: Path, width: int, height: int = 844) -> None:
+    def show(self, page: Path, width: int, height: int = 844, theme: str = "light") -> None:
         """Open a file as a phone or a window of this many pixels shows it."""
+        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
         self.ask(
             "Emulation.setDeviceMetricsOverride",
             width=width,

@@ -40,7 +40,24 @@ INCIDENT: dict[str, Any] = {
     "faults": ["f1"],
     "operations": [1, 2],
     "lines": [
-        {"file": "nodes/n3/broker.log", "number": 7, "at_ns": 13_055_000_000, "text": "Truncating to 0"}
+        {
+            "file": "nodes/n3/broker.log",
+            "number": 7,
+            "at_ns": 13_055_000_000,
+            "text": "Truncating to 0",
+            "words": "n3 cut log-1 to 0",
+        }
+    ],
+    "truncations": [
+        {"node": "n3", "at_ns": 13_055_000_000, "to": 0, "was": 10_000},
+        {"node": "n1", "at_ns": 17_000_000_000, "to": 0, "was": 12_000},
+    ],
+    "leader_before": {"leader": "n2", "since_ns": 0, "replicas": ["n1", "n2", "n3"]},
+    "leader_after": {"leader": "n3", "since_ns": 16_500_000_000, "replicas": ["n1", "n2", "n3"]},
+    "moments": [
+        {"at_ns": 13_055_000_000, "node": "n3", "kind": "cut", "words": "n3 cut log-1 from 10,000 to 0"},
+        {"at_ns": 16_400_000_000, "node": "", "kind": "vacant", "words": "nobody leads log-1"},
+        {"at_ns": 16_500_000_000, "node": "n3", "kind": "leader", "words": "n3 leads log-1"},
     ],
 }
 

@@ -24,6 +24,24 @@ ROOT = Path(__file__).parents[3]
 PHONE = 390
 LONG = "a_word_that_goes_on_and_on_" * 12
 WIDTH = "document.scrollingElement.scrollWidth"
+CUT_BOXES = (
+    "[...document.querySelectorAll('.scroll, table, figure, svg.chart')]"
+    ".filter(one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth || "
+    "one.getBoundingClientRect().right > innerWidth + 1)"
+    ".map(one => `${one.tagName} ${one.scrollWidth} of ${one.clientWidth}: "
+    "${one.textContent.trim().slice(0, 60)}`)"
+)
+CUT_WORDS = (
+    "[...document.querySelectorAll('svg.chart text')].filter(one => {"
+    " const box = one.getBoundingClientRect(), frame = one.ownerSVGElement.getBoundingClientRect();"
+    " return box.width && (box.left < frame.left - 1 || box.right > frame.right + 1); })"
+    ".map(one => `${one.ownerSVGElement.ariaLabel}: ${one.textContent}`)"
+)
+VISIBLE = "(chosen => [...document.querySelectorAll(chosen)].filter(one => one.getClientRects().length))"
+UNPACKED = (
+    "new Promise(done => { const look = () => document.body.dataset.unpacked ? done(1)"
+    " : setTimeout(look, 20); look(); })"
+)
 OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true; }); 1"
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
 
@@ -94,14 +112,104 @@ def with_incidents(own_run: Path) -> Path:
     return own_run
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["whole_run", "with_incidents", "long_words", "passing", "sample"])
-def test_a_page_is_as_wide_as_a_phone(chromium: Browser, kind: str, request: pytest.FixtureRequest) -> None:
+def test_a_page_is_as_wide_as_a_phone(
+    chromium: Browser, kind: str, theme: str, request: pytest.FixtureRequest
+) -> None:
     run_dir = ROOT / "results/sample" if kind == "sample" else request.getfixturevalue(kind)
-    chromium.show(run_dir / "report.html", PHONE)
+    chromium.show(run_dir / "report.html", PHONE, theme=theme)
     assert chromium.value(WIDTH) == PHONE
     chromium.value(OPEN_ALL)
     assert chromium.value(WIDTH) == PHONE
     assert chromium.complaints == []
+
+
+@pytest.mark.parametrize("kind", ["whole_run", "with_incidents", "long_words", "passing", "sample"])
+def test_nothing_is_cut_sideways_on_a_phone(
+    chromium: Browser, kind: str, request: pytest.FixtureRequest
+) -> None:
+    """Neither a table, nor a drawing, nor a word in one."""
+    run_dir = ROOT / "results/sample" if kind == "sample" else request.getfixturevalue(kind)
+    chromium.show(run_dir / "report.html", PHONE)
+    chromium.value(OPEN_ALL)
+    assert chromium.value(CUT_BOXES) == []
+    assert chromium.value("document.querySelectorAll('svg.chart.phone').length") > 5
+    assert chromium.value(CUT_WORDS) == []
+
+
+@pytest.mark.parametrize("kind", ["whole_run", "with_incidents", "passing", "sample"])
+def test_of_two_widths_of_a_drawing_one_is_shown(
+    chromium: Browser, kind: str, request: pytest.FixtureRequest
+) -> None:
+    run_dir = ROOT / "results/sample" if kind == "sample" else request.getfixturevalue(kind)
+    for width, shown, hidden in ((1280, "wide", "phone"), (PHONE, "phone", "wide")):
+        chromium.show(run_dir / "report.html", width)
+        chromium.value(OPEN_ALL)
+        assert chromium.value(f"{VISIBLE}('svg.chart.{shown}:not(.still *)').length") > 5
+        assert chromium.value(f"{VISIBLE}('svg.chart.{hidden}').length") == 0
+        assert chromium.value(WIDTH) <= width
+
+
+def test_tables_are_cards_on_a_phone(chromium: Browser, with_incidents: Path) -> None:
+    """Every cell but the title of a card says what it is."""
+    chromium.show(with_incidents / "report.html", PHONE)
+    tables = "[...document.querySelectorAll('table:has(> thead)')].filter(one => !one.closest('.card'))"
+    assert chromium.value(f"{tables}.length") > 5
+    assert chromium.value(f"{tables}.filter(one => !one.classList.contains('stack')).length") == 0
+    unnamed = (
+        f"{tables}.flatMap(one => [...one.tBodies[0].rows]).filter(row =>"
+        " [...row.cells].slice(1).some(cell => !cell.dataset.is)).map(row => row.innerText)"
+    )
+    assert chromium.value(unnamed) == []
+    said = "getComputedStyle(document.querySelector('#faults td[data-is=proof]'), '::before').content"
+    assert chromium.value(said) == '"proof"'
+    chromium.show(with_incidents / "report.html", 1280)
+    assert chromium.value(said) == "none"
+
+
+def test_moments_and_links_can_be_reached_and_have_names_of_their_own(
+    chromium: Browser, with_incidents: Path
+) -> None:
+    chromium.show(with_incidents / "report.html", 1280)
+    moment = "document.querySelector('#timeline svg.wide a')"
+    chromium.value(f"{moment}.focus()")
+    assert chromium.value(f"document.activeElement === {moment}") is True
+    chromium.ask(
+        "Input.dispatchKeyEvent",
+        type="keyDown",
+        key="Enter",
+        code="Enter",
+        windowsVirtualKeyCode=13,
+        text="\r",
+    )
+    chromium.value("new Promise(done => setTimeout(() => done(1), 100))")
+    assert chromium.value("location.hash") == f"#{LOSS}"
+    names = chromium.value("[...document.querySelectorAll('a.here')].map(one => one.ariaLabel)")
+    assert len(names) > 20
+    assert all(names)
+    assert len(set(names)) == len(names)
+    assert chromium.complaints == []
+
+
+def test_a_tap_on_a_point_tells_of_its_operation_in_both_widths(chromium: Browser, whole_run: Path) -> None:
+    for width, cls in ((1280, "wide"), (PHONE, "phone")):
+        chromium.show(whole_run / "report.html", width)
+        chromium.value(UNPACKED)
+        told = chromium.value(
+            f"""(() => {{
+              const svg = document.querySelector('svg.{cls}[data-points=raw]');
+              const box = svg.getBoundingClientRect();
+              const dot = svg.querySelector('path.dots').getAttribute('d').match(/m([\\d.]+) ([\\d.]+)/);
+              const unit = box.width / svg.viewBox.baseVal.width;
+              svg.dispatchEvent(new MouseEvent('mousemove', {{bubbles: true,
+                clientX: box.left + dot[1] * unit, clientY: box.top + dot[2] * unit}}));
+              const spot = svg.querySelector('.spot');
+              return [spot.getAttribute('cx'), dot[1], document.querySelector('.tooltip').textContent];
+            }})()"""
+        )
+        assert abs(float(told[0]) - float(told[1])) < 1
+        assert re.match(r"p\d+ ", told[2])
 
 
 @pytest.mark.parametrize("kind", ["whole_run", "passing"])

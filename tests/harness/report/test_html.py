@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.report import synthetic_run
-from tests.harness.report.synthetic_incidents import ALLOWED, DIVERGENCE, INCIDENT, LOSS, STALE, add_incidents
+from tests.harness.report.synthetic_incidents import ALLOWED, DIVERGENCE, INCIDENT, LOSS, add_incidents
 from wrackline.checkers.explain.model import PER_PARTITION
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import ReportError, write_report
@@ -154,17 +154,29 @@ def test_without_the_specification_nothing_can_be_pasted(own_run: Path) -> None:
     assert "The run cannot be made again from here" in page(own_run).text
 
 
-def test_an_isr_that_stayed_full_is_told_from_one_that_was_not_seen_to_come_back(own_run: Path) -> None:
+def test_an_isr_that_stayed_full_is_told_from_one_that_did_not_come_back_or_was_not_seen(
+    own_run: Path,
+) -> None:
     metrics = json.loads((own_run / "metrics.json").read_text())
+    first = metrics["availability"][0]
+    metrics["availability"] += [
+        first | {"fault_id": "f1", "partition": at, "isr_shrank": None} for at in (3, 4)
+    ]
     for row in metrics["availability"]:
         fault, partition = row["fault_id"], row["partition"]
-        row["isr_shrank"] = fault == "f3" or (fault == "f2" and partition == 0)
+        if partition < 3:
+            row["isr_shrank"] = fault == "f3" or (fault == "f2" and partition == 0)
         if fault == "f1" or partition == 1:
             row["full_isr_ns"] = None
     (own_run / "metrics.json").write_text(json.dumps(metrics))
     write_report(own_run)
-    cells = re.findall(r'<td class="num">([^<]*)</td>\n</tr>', (own_run / "report.html").read_text())
-    assert cells == ["stayed full", "7.1 s", "not seen"]
+    html = (own_run / "report.html").read_text()
+    assert re.findall(r'data-is="full ISR after">([^<]*)<', html) == [
+        "not measured",
+        "7.1 s",
+        "not by the end",
+    ]
+    assert re.findall(r'data-is="full ISR">([^<]*)<', html)[:5] == ["stayed full"] * 3 + ["not measured"] * 2
 
 
 def test_says_what_happened_and_why(whole_run: Path) -> None:
@@ -217,13 +229,18 @@ def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> No
     file.write_text("Truncating to 0")
     write_report(own_run)
     read = page(own_run)
-    assert read.text.index(INCIDENT["sentence"]) < read.text.index("Timeline")
+    assert read.ids.index("timeline") < read.ids.index("why") < read.ids.index("incidents")
+    assert read.ids.index("incidents") < read.ids.index("faults")
     assert "n3 cut its log back to offset 0." in read.text
     assert "nodes/n3/broker.log:7" in read.text
     assert "and 19 more incidents" in read.text
-    story = read.text.partition("What happened")[2].partition("Conditions for a pass")[0]
-    assert f"{INCIDENT['sentence']}. Two logs differ. … and 19 more incidents (below)." in story
-    assert STALE.capitalize() not in story, "what is allowed has nothing to do with the verdict"
+    story = read.text.partition("What happened")[2].partition("Incidents")[0]
+    cut, leader = "13.1 s: n3 cut log-1 from 10,000 to 0.", "16.5 s: n3 leads log-1."
+    assert re.search(rf"12\.0 s: .*{re.escape(cut)} {re.escape(leader)}.*24\.0 s: ", story), (
+        "in the order of time"
+    )
+    assert "The judge found 21 incidents (violation), 1 incident (allowed) (below)." in story
+    assert INCIDENT["sentence"] not in story, "it stands in its incident"
     assert "nodes/n3/broker.log" in [named.get("href") for tag, named in read.tags if tag == "a"]
 
 
@@ -297,7 +314,7 @@ def test_a_run_without_a_violation_has_what_is_allowed_in_a_section_that_says_so
     ids = page(own_run).ids
     assert "incidents" not in ids
     assert "unforbidden" in ids
-    assert f"{STALE.capitalize()} (allowed)." in page(own_run).text, "the story says what the contract thinks"
+    assert "The judge found 1 incident (allowed) (below)." in page(own_run).text
 
 
 def test_a_run_that_was_judged_before_there_were_incidents_has_no_section_of_them(whole_run: Path) -> None:

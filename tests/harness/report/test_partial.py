@@ -70,7 +70,7 @@ def test_an_unjudged_run_shows_its_faults_and_rates_from_the_history(own_run: Pa
         (own_run / name).unlink()
     report = build(own_run)
     assert report.verdict == NOT_JUDGED
-    assert "wrackline analyze" in report.headline
+    assert "wrackline analyze" in report.subline
     assert [row.fault.id for row in report.faults] == ["f1", "f2", "f3"]
     assert [row.fault.proved for row in report.faults] == [True, False, True]
     assert report.faults[2].fault.lost_bytes == 57_440
@@ -132,7 +132,7 @@ def test_a_killed_run_is_reported_from_its_write_ahead_file(tmp_path: Path) -> N
     text = page(run_dir).text
     assert NOT_JUDGED in text
     assert "verdict.json missing" in text
-    assert "Noted during the run the recording process died; 599 events were recovered" in text
+    assert "Noted during the run 1 note the recording process died; 599 events were recovered" in text
     assert "send per second" in text
 
 

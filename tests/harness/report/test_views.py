@@ -18,18 +18,17 @@ from wrackline.checkers.explain.step import explain
 from wrackline.checkers.verdict.seal import UNSEALED
 from wrackline.harness.report import text
 from wrackline.harness.report.draw.cluster_chart import cluster_chart, span_tip
+from wrackline.harness.report.draw.frame import PAGE, PHONE, Frame
 from wrackline.harness.report.draw.process_lanes import merge_bars
 from wrackline.harness.report.draw.run_chart import (
     BUCKETS,
-    LEFT,
-    RIGHT,
     bar_name,
     buckets,
     pack_faults,
     place_label,
     run_chart,
 )
-from wrackline.harness.report.draw.svg import Scale, ticks
+from wrackline.harness.report.draw.svg import Scale, Svg, ticks
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.model import Report, build
 from wrackline.harness.report.read.cluster import controller_spans, polled_spans
@@ -80,7 +79,7 @@ def test_anomalies_are_ordered_and_split_by_whether_anything_was_found(report: R
 def test_availability_is_told_from_the_fault_on(report: Report) -> None:
     first = report.faults[0]
     assert first.worst_gap_ms == 2_237
-    assert first.full_isr_ns == 8_010 * synthetic_run.MS
+    assert first.full_isr == "8.01 s"
     assert [gone.where for gone in first.gone] == ["log-0", "log-1", "log-2"]
 
 
@@ -119,7 +118,7 @@ def test_a_timeline_reaches_from_the_operation_to_the_fault(report: Report) -> N
     (timeline,) = item.timelines
     assert timeline.window.begin_ns < item.explanation.operations[0].begin_ns
     assert timeline.window.end_ns > synthetic_run.CUT_AT
-    drawing = ElementTree.fromstring(timeline.drawing)
+    drawing = ElementTree.fromstring(f"<both>{timeline.drawing}</both>")[0]
     classes = [element.get("class", "") for element in drawing.iter()]
     assert sum("culprit" in cls for cls in classes) == 1
     assert any("f-power" in cls and "band" in cls for cls in classes)
@@ -169,7 +168,7 @@ def test_a_long_run_is_drawn_with_a_bounded_number_of_buckets() -> None:
     assert len(series["send"]) <= BUCKETS
     assert {bucket.ok for bucket in series["send"]} == {10}
     assert max(bucket.p99 or 0 for bucket in series["send"]) == 59
-    drawn = run_chart({"seconds": seconds}, (), (), 7_200 * S)
+    drawn = run_chart({"seconds": seconds}, (), (), 7_200 * S, (), PAGE)
     ElementTree.fromstring(drawn)
     assert len(drawn) < 150_000
 
@@ -180,10 +179,10 @@ def test_a_crowded_timeline_merges_until_it_is_small_enough() -> None:
     ]
     operations = pair(Excerpt(event) for event in events)
     lanes = [[op for op in operations if op.process == process] for process in range(5)]
-    bars = merge_bars(lanes, Scale(0, 20_000_000, LEFT, RIGHT), limit=300)
+    bars = merge_bars(lanes, Scale(0, 20_000_000, PAGE.left, PAGE.right), limit=300)
     assert sum(map(len, bars)) <= 300
     assert sum(len(members) for lane in bars for _, _, members in lane) == 20_000
-    sparse = merge_bars([lanes[0][:4]], Scale(0, 30_000, LEFT, RIGHT))
+    sparse = merge_bars([lanes[0][:4]], Scale(0, 30_000, PAGE.left, PAGE.right))
     assert [len(members) for _, _, members in sparse[0]] == [1, 1, 1, 1]
 
 
@@ -192,15 +191,16 @@ def a_fault(number: int, begin_s: float, length_s: float) -> Fault:
     return Fault(f"f{number}", "power-cut", ("n1",), "", begin, begin, end, end, True, "", (), ())
 
 
-@given(st.lists(st.tuples(st.floats(0, 99), st.floats(0, 30)), max_size=25))
-def test_fault_bars_and_names_never_overlap(spans: list[tuple[float, float]]) -> None:
+@given(st.lists(st.tuples(st.floats(0, 99), st.floats(0, 30)), max_size=25), st.sampled_from([PAGE, PHONE]))
+def test_fault_bars_and_names_never_overlap(spans: list[tuple[float, float]], frame: Frame) -> None:
     faults = [a_fault(n, begin, length) for n, (begin, length) in enumerate(sorted(spans))]
-    x = Scale(0, 100, LEFT, RIGHT)
-    lanes = pack_faults(faults, x)
+    x = Scale(0, 100, frame.left, frame.right)
+    lanes = pack_faults(faults, x, frame)
     by_lane: dict[int, list[tuple[float, float]]] = {}
     for fault in faults:
-        label = place_label(fault, x)
-        assert bar_name(fault).startswith(fault.id)
+        label = place_label(fault, x, frame)
+        assert bar_name(fault, frame).startswith(fault.id)
+        assert 0 <= label.begin <= label.until <= max(frame.width, frame.right + 3)
         by_lane.setdefault(lanes[fault.id], []).append((label.begin, label.until))
     for taken in by_lane.values():
         taken.sort()
@@ -251,7 +251,7 @@ def test_who_was_the_active_controller_is_shown_where_it_changed() -> None:
         ("n2", 4, 6),
     ]
     assert span_tip(spans[2]) == "active controller, 4.000 s to 6.000 s\nn2"
-    drawn = cluster_chart({"controller": spans}, ("n1", "n2"), (), 6 * S)
+    drawn = cluster_chart({"controller": spans}, ("n1", "n2"), (), 6 * S, (), (), PAGE)
     assert "none that a majority names" in drawn
     assert "None" not in drawn
     assert controller_spans(events[:2], nodes, 6 * S) == []
@@ -266,3 +266,22 @@ def test_transactions_that_were_asked_to_end_are_a_tile(whole_run: Path) -> None
     [tile] = [tile for tile in tiles_of(both, ()) if tile.label == "transactions asked to end"]
     assert (tile.figure, tile.note) == ("12", "6 committed, 4 aborted, 4 unknown")
     assert "transactions asked to end" not in [tile.label for tile in tiles_of(files, ())]
+
+
+@given(st.lists(st.tuples(*[st.floats(0, 1_200)] * 3), min_size=1, max_size=30))
+def test_strokes_are_where_they_belong_however_many_come_before(
+    lines: list[tuple[float, float, float]],
+) -> None:
+    """Each is drawn from where the last one ended; a tenth of a unit is the finest."""
+    svg = Svg(1_200, 1_200, "x")
+    svg.strokes(lines, "dots")
+    [path] = ElementTree.fromstring(svg.markup()).iter("path")
+    number = r"(-?(?:\d+\.?\d*|\.\d+))"
+    moves = re.findall(rf"m{number} ?{number}(h0|v{number})", path.get("d") or "")
+    assert len(moves) == len(lines)
+    x = y = 0.0
+    for (right, down, _, long), line in zip(moves, lines, strict=True):
+        x, y = x + float(right), y + float(down)
+        ends = y + float(long or 0)
+        assert all(abs(a - b) < 0.051 for a, b in zip((x, y, ends), line, strict=True))
+        y = ends

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from wrackline.harness.report.draw.cluster_chart import cluster_chart, span_tip
+from wrackline.harness.report.draw.frame import PAGE
 from wrackline.harness.report.read.cluster import cluster_of
 from wrackline.harness.run.clocks import CLOCKS, Clocks
 from wrackline.harness.run.cluster_history import events
@@ -83,7 +84,7 @@ def test_the_report_shows_what_was_written_down_and_not_what_was_polled() -> Non
     assert "has not taken over yet" in span_tip(spans[2])
     [recovery] = cluster.recoveries
     assert (recovery.winner, recovery.strategy, recovery.logs) == ("n3", "balanced", "n3: 20 (epoch 4)")
-    drawn = cluster_chart(cluster.spans, ("n1", "n2", "n3"), (), 20 * S, cluster.recoveries)
+    drawn = cluster_chart(cluster.spans, ("n1", "n2", "n3"), (), 20 * S, cluster.recoveries, (), PAGE)
     assert drawn.count("unclean recovery, n3 leads") == 1
 
 

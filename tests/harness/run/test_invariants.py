@@ -90,6 +90,16 @@ def test_what_is_broken_is_told_with_its_place_on_the_runs_clock(run_dir: Path) 
     assert ("I15", "the traces have no lines for the epoch caches") in view.undecided
 
 
+def test_a_node_that_is_no_broker_is_named_by_its_host(run_dir: Path) -> None:
+    """Controllers and ZooKeeper have ids of their own, which say nothing to a reader."""
+    section = invariants_of(run_dir, INFO)
+    assert section is not None
+    first = section["broken"][0]
+    assert "101" not in INFO.nodes
+    assert first["place"].startswith("nodes/n101/")
+    assert first["node"] == "n101 (node 101)"
+
+
 def test_a_hosts_clock_is_taken_into_account(run_dir: Path) -> None:
     before = invariants_of(run_dir, INFO)
     hosts = {folder.name: AHEAD_NS for folder in (run_dir / "nodes").iterdir()}

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.simulator.cli import simulate
+from wrackline.simulator.stories.codes import CODES
 from wrackline.simulator.stories.explained import EXPLAINED
 from wrackline.simulator.stories.page import OnHosts, Row, hosts_of, page, row_of
 from wrackline.simulator.stories.story import ERAS
@@ -72,6 +73,20 @@ def test_the_page_has_every_cell_and_loads_and_runs_nothing(rows: list[Row]) -> 
     assert "default-src 'none'" in made
     assert "script-src 'none'" in made
     assert not re.search(r"<script|<link|<img|@import|url\(|https?://", made)
+
+
+def test_each_code_of_a_story_is_a_link_to_what_the_protocol_says_of_it(rows: list[Row]) -> None:
+    made = page(rows)
+    codes = {one for row in rows for one in row.told if not one.startswith(("KIP-", "KAFKA-"))}
+    assert codes == set(CODES)
+    protocol = (Path(__file__).parents[3] / "docs/protocol.md").read_text(encoding="utf-8").replace("**", "")
+    for code, words in CODES.items():
+        assert made.count(f'<div id="{code}">') == 1
+        assert made.count(f'href="#{code}"') == 2 * sum(code in row.told for row in rows)
+        [line] = [one for one in protocol.splitlines() if f'<a id="{code.lower()}"></a>' in one]
+        name, text = line.split(" | ")[1:3]
+        wanted = f"{name.rstrip('.')}." if code.startswith("B") else f"{name.capitalize()}. {text}"
+        assert words.casefold() == wanted.casefold().removesuffix(" |"), code
 
 
 def test_what_runs_on_hosts_came_to_is_shown_and_escaped(rows: list[Row]) -> None:

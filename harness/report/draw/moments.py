@@ -1,0 +1,53 @@
+"""The moments of incidents on a drawing over time: a red line with a label that leads to the incident."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from wrackline.harness.report.draw.svg import Scale, Svg, text_width
+from wrackline.harness.report.read.moments import Moment
+from wrackline.harness.report.text import printable
+
+ROW: Final = 16
+MOMENTS_DRAWN: Final = 12
+_BETWEEN: Final = 8
+
+
+class Moments:
+    """``height``: of the rows of their labels together."""
+
+    def __init__(self, moments: Sequence[Moment], x: Scale) -> None:
+        """``x``: a scale of seconds."""
+        self._places: list[tuple[Moment, float, bool, int]] = []
+        taken: list[list[tuple[float, float]]] = []
+        for moment in moments[:MOMENTS_DRAWN]:
+            place, room = x(moment.at_ns / 1e9), text_width(moment.label) + 5
+            before = place + room > x.end + 6
+            begin, until = (place - room, place) if before else (place, place + room)
+            free = (
+                row
+                for row, spans in enumerate(taken)
+                if all(until + _BETWEEN < left or right + _BETWEEN < begin for left, right in spans)
+            )
+            row = next(free, len(taken))
+            taken[row:] = taken[row:] or [[]]
+            taken[row].append((begin, until))
+            self._places.append((moment, place, before, row))
+        self.height = ROW * len(taken)
+
+    def draw(self, svg: Svg, top: float, bottom: float) -> None:
+        """Labels from ``top`` on, lines down to ``bottom``."""
+        for _, place, _, row in self._places:  # first, so that no line crosses a label
+            svg.line(place, top + ROW * row + 2, place, bottom, "moment")
+        for moment, place, before, row in self._places:
+            y = top + ROW * row
+            with svg.link(f"#{printable(moment.incident, 40)}", f"{moment.label}: {moment.words}"):
+                svg.text(
+                    place - 4 if before else place + 4,
+                    y + 12,
+                    moment.label,
+                    "moment-name",
+                    anchor="end" if before else "start",
+                )
+                svg.rect(place - 3, y, 6, bottom - y, "hit", tip=f"{moment.label}\n{moment.words}")
