@@ -27,6 +27,8 @@ from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
 from wrackline.harness.cli.options import state_dir_option
+from wrackline.harness.specification.spec import Spec
+from wrackline.needs import check
 
 
 class HostTrouble(click.ClickException):
@@ -49,6 +51,17 @@ def need_root() -> None:
         raise click.UsageError(
             "fleets need root (network namespaces, mounts, loop devices): run it with sudo"
         )
+
+
+def need_machine(*wanted: Spec) -> None:
+    """Before anything is begun, whether this machine has what runs need of it: root, and programs. Raises
+    UsageError, Missing."""
+    if any(spec.fleet.needs_root for spec in wanted):
+        need_root()
+    for kind, need in dict.fromkeys(
+        (part.kind, need) for spec in wanted for part in (spec.fleet, spec.system) for need in part.needs
+    ):
+        check(need, kind)
 
 
 @click.group()
@@ -116,6 +129,7 @@ def up(
     """Make the fleet NAME (default: hands); it stays until `wrackline fleet down` or the machine's next
     boot."""
     need_root()
+    check("xfs" if (kind, filesystem) == ("netns", "xfs") else kind, f"a fleet of the kind {kind}")
     if init == "systemd" and kind != "qemu":
         raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
     with fleet_errors():

@@ -11,6 +11,7 @@ from wrackline.fleets.qemu.image.recipe import PACKAGES, recipe
 from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.services import Init, packages_for
 from wrackline.harness.cli.fleet import fleet_errors, need_root
+from wrackline.needs import check
 
 
 def _say(line: str) -> None:
@@ -47,9 +48,10 @@ def build_command(packages: tuple[str, ...], init: Init) -> None:
     """Build an image of the Debian release that this machine runs, from the archive that its apt is set up
     for. One that is there already is not built again: the digest of all that goes in is its name.
 
-    Takes one to three minutes. Needs QEMU, mmdebstrap, busybox and lz4, which `./wrack setup` installs.
+    Takes one to three minutes. Needs QEMU, mmdebstrap, busybox and lz4, which `./wrack setup qemu` installs.
     """
     need_root()
+    check("qemu", "image build")
     with fleet_errors():
         made = build(Store(), recipe(packages_for(init, packages)), _say)
     click.echo(f"{made.digest}  {made.folder}")

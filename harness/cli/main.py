@@ -19,7 +19,7 @@ import click
 from wrackline.fleets.base import FleetError
 from wrackline.harness.cli.crash import EXIT_HOSTS, crash_line
 from wrackline.harness.cli.stopped import STOPPED, ending_at_once, interrupting
-from wrackline.plugins.registry import version
+from wrackline.release import revision, version
 from wrackline.systems.base import DeployError
 
 _AS_IT_WAS = "stopped; what was there before is as it was"
@@ -144,8 +144,21 @@ class _Group(click.Group):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
 
+def _say_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"wrackline {version()}" + (f", revision {revision()}" if revision() else ""))
+        ctx.exit()
+
+
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version(), prog_name="wrackline")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_say_version,
+    help="Say which version and revision this is.",
+)
 def wrackline() -> None:
     """Break a replicated, Kafka-protocol broker and find out whether it lost or reordered what it
     acknowledged.
@@ -235,6 +248,7 @@ def _wrong_input() -> tuple[type[Exception], ...]:
     from wrackline.history.jepsen.imports import ImportFailed
     from wrackline.history.jepsen.text import TextError
     from wrackline.maven import MavenFailed
+    from wrackline.needs import Missing
     from wrackline.plugins.registry import PluginError
 
     return (
@@ -253,6 +267,7 @@ def _wrong_input() -> tuple[type[Exception], ...]:
         PluginError,
         Unreachable,
         MavenFailed,
+        Missing,
     )
 
 
