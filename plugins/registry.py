@@ -174,3 +174,10 @@ def _of(each: Distribution, name: str) -> Iterator[Entry]:
 def _name(each: Distribution) -> str:
     """Of one without a name (a folder that was removed by halves): nothing."""
     return str(each.metadata["Name"] or "").lower().replace("_", "-")
+
+
+def forget() -> None:
+    """Look at the installed distributions anew, once more were installed."""
+    entries.cache_clear()
+    _all.cache_clear()
+    checkout.cache_clear()
