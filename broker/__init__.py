@@ -1,5 +1,1 @@
 """The replicated broker under test: Kafka's replication protocol behind Kafka's wire protocol."""
-
-from wrackline import import_kio
-
-import_kio()

@@ -39,6 +39,11 @@ class FleetSpec(Strict):
     needs_root: ClassVar[bool] = True
     """Whether only root can make its hosts."""
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What its hosts need of this machine, by the names of `wrackline.needs`."""
+        return ()
+
     slowness: ClassVar[float] = 1.0
     """So many times as long as on this machine itself things take on its hosts: by it the waits of a system
     grow that the user has not set."""

@@ -9,20 +9,19 @@ copy, and older than it after every change. `./wrack setup` makes the copy anew.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
-from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, distributions
-from pathlib import Path
+from importlib.metadata import Distribution, EntryPoint, distributions
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-OURS = "wrackline"
-_PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
+from wrackline.release import NAME, checkout, version
+
+OURS = NAME
 LISTS_ALL = "`wrackline list parts` lists all"
 
 
@@ -144,17 +143,6 @@ def load_all(group: Group) -> tuple[tuple[Entry, Any], ...]:
     return tuple((named(group, one.name), one.load()) for one in entries(group))
 
 
-def version() -> str:
-    """Ours; ``source`` where nothing says it."""
-    own = _checkout()
-    if own is not None:
-        return str(own.get("version", "source"))
-    try:
-        return distribution(OURS).version
-    except PackageNotFoundError:
-        return "source"
-
-
 @cache
 def _all() -> tuple[Entry, ...]:
     """Of every group, by one look at each installed distribution."""
@@ -162,7 +150,7 @@ def _all() -> tuple[Entry, ...]:
 
 
 def _found() -> Iterator[Entry]:
-    own = _checkout()
+    own = checkout()
     if own is not None:
         declared = own.get("entry-points", {})
         for group in Group:
@@ -188,18 +176,8 @@ def _name(each: Distribution) -> str:
     return str(each.metadata["Name"] or "").lower().replace("_", "-")
 
 
-@cache
-def _checkout() -> dict[str, Any] | None:
-    """The table ``project`` of our pyproject.toml; None where we are installed without one."""
-    try:
-        project = tomllib.loads(_PYPROJECT.read_text(encoding="utf-8")).get("project", {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return None
-    return project if project.get("name") == OURS else None
-
-
 def forget() -> None:
     """Look at the installed distributions anew, once more were installed."""
     entries.cache_clear()
     _all.cache_clear()
-    _checkout.cache_clear()
+    checkout.cache_clear()

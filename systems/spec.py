@@ -110,6 +110,11 @@ class SystemSpec(Strict):
         return HostNeeds()
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """What it needs of this machine, by the names of `wrackline.needs`."""
+        return ()
+
+    @property
     def offers(self) -> frozenset[Capability]:
         """What it has of that which only some workloads need."""
         return frozenset({Capability.IDEMPOTENCE})

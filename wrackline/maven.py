@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from wrackline.needs import mend
+
 DEADLINE_S = 600.0
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
 _POM = """<?xml version="1.0" encoding="UTF-8"?>
@@ -103,7 +105,7 @@ def resolve(
     MavenFailed, OSError."""
     maven = shutil.which("mvn")
     if maven is None:
-        raise MavenFailed(f"no Maven found: install it (Debian: maven), {otherwise}")
+        raise MavenFailed(f"no Maven found: {mend('kafka')}, {otherwise}")
     home.mkdir(parents=True, exist_ok=True)
     project, log = home / "pom.xml", home / "maven.log"
     project.write_text(pom(artifacts, first=first, then=then))

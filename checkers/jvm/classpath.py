@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wrackline.cache import cache_folder
+from wrackline.needs import mend
 
 CLASSPATH_VARIABLE = "WRACKLINE_JVM_CLASSPATH"
 CLASSPATH_FILE = "classpath.txt"
-EXTRA = "pip install 'wrackline[jvm]'"
 
 
 class JvmUnavailable(Exception):
@@ -56,7 +56,7 @@ def _expanded(part: str) -> Sequence[str]:
 def required_classpath(given: str | None = None) -> tuple[str, ...]:
     """Raises JvmUnavailable where JPype, Java or a classpath is missing."""
     if importlib.util.find_spec("jpype") is None:
-        raise JvmUnavailable(f"JPype is not installed: {EXTRA}")
+        raise JvmUnavailable(f"Knossos and Elle need JPype: {mend('jvm')}")
     java_program()
     found = find_classpath(given)
     if found is None:
@@ -74,7 +74,7 @@ def java_program() -> Path:
         return program.absolute()
     found = shutil.which("java")
     if found is None:
-        raise JvmUnavailable("no Java found: install a Java 17 runtime (Debian: openjdk-17-jre-headless)")
+        raise JvmUnavailable(f"no Java found: {mend('java')}")
     return Path(found).absolute()
 
 

@@ -32,6 +32,10 @@ class LibvirtSpec(VirtualSpec):
             )
         return uri
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.kind,)
+
     def prepare(self, say: Callable[[str], None]) -> None:
         computer(Virsh(self.uri), self._hardware, self.accel, self.packages, say)
 

@@ -58,9 +58,7 @@ def find_tool(name: str) -> str:
     absent."""
     found = shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
     if found is None:
-        raise FleetError(
-            f"{name} is not installed on this machine; `./wrack setup` installs what a fleet needs"
-        )
+        raise FleetError(f"{name} is not installed on this machine; `wrackline doctor` says what does")
     return found
 
 

@@ -27,6 +27,10 @@ class NetnsSpec(FleetSpec):
     subnet: Subnet = "198.18.0.0/24"
     """IPv4 addresses for the hosts."""
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("xfs" if self.filesystem == "xfs" else self.kind,)
+
     def lacks(self, ability: Ability) -> str | None:
         if ability is Ability.KERNEL:
             return "hosts of the fleet netns share this machine's kernel; those of the fleet qemu do not"

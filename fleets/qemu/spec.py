@@ -30,6 +30,10 @@ class QemuSpec(VirtualSpec):
     init: Literal["minimal", "systemd"] = "minimal"
     """Who runs the services of a host: nobody but for sshd, or systemd, and then it is on later."""
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.kind,)
+
     def prepare(self, say: Callable[[str], None]) -> None:
         check_machine()
         image = build(Store(), recipe(packages_for(self.init, self.packages)), say)

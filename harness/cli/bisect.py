@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.crash import EXIT_HOSTS
-from wrackline.harness.cli.fleet import need_root
+from wrackline.harness.cli.fleet import need_machine
 from wrackline.harness.cli.nights import watched
 from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option, set_option
 from wrackline.harness.cli.stopped import STOPPED
@@ -132,8 +132,7 @@ def _drive(bisector: _Checkouts, candidates: Sequence[Candidate]) -> int:
 
 def _with_value(spec: Path, settings: Sequence[str], key: str, value: str) -> Candidate:
     made = load_checked(spec, settings=[*settings, f"{key}={value}"])
-    if made.fleet.needs_root:
-        need_root()
+    need_machine(made)
     return Candidate(word(value), made.to_yaml())
 
 
@@ -146,8 +145,7 @@ def _commits(asked: str, spec: Path, settings: Sequence[str], folder: Path) -> l
     if not (good and dots and bad):
         raise WrongInput(f"--commits {asked}: give two, GOOD..BAD")
     made = load_checked(spec, settings=settings)
-    if made.fleet.needs_root:
-        need_root()
+    need_machine(made)
     first = _git("rev-parse", "--verify", f"{good}^{{commit}}")
     between = _git("rev-list", "--reverse", "--ancestry-path", f"{good}..{bad}").split()
     if not between:

@@ -27,6 +27,7 @@ from wrackline.fleets.local.namespaces import find_tool, run_tool
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.image.store import Store as ImageStore
 from wrackline.harness.cli.options import state_dir_option
+from wrackline.needs import TABLE, closure, find_java, is_there, mend
 from wrackline.systems.jvm.store import Store
 from wrackline.workloads.clients.base import Unavailable
 from wrackline.workloads.clients.java.jvm import look
@@ -34,62 +35,61 @@ from wrackline.workloads.clients.java.store import ClientStore
 
 MIN_FREE_MB = 2048
 MIN_MEMORY_MB = 3072
-MIN_JAVA = 17
-SETUP = "`./wrack setup` installs it"
 KERNEL = "needs another kernel, or a container with more rights (docker run --privileged)"
-TOOLS = {
-    "sshd": ("-V",),
-    "ssh": ("-V",),
+CORE = "core"
+"""What every command needs. The other names are those of `wrackline.needs`."""
+HOSTS = "netns"
+ESSENTIAL = ("umount", "timeout", "tar", "gzip", "python3")
+"""Programs of every Debian that hosts need."""
+VERSION = {
     "ssh-keygen": (),
-    "ip": ("-V",),
-    "iptables": ("-V",),
-    "mkfs.ext4": ("-V",),
-    "unshare": ("-V",),
-    "umount": ("-V",),
-    "timeout": ("--version",),
-    "tar": ("--version",),
-    "gzip": ("--version",),
-    "python3": ("--version",),
-}
-OPTIONAL_TOOLS = {
-    "mkfs.xfs": ("-V",),
-    "kcat": ("-V",),
-    "mvn": ("-v",),
-    "qemu-system-x86_64": ("--version",),
-    "mmdebstrap": ("--version",),
     "busybox": (),
-    "lz4": ("--version",),
-    "virsh": ("--version",),
-    "libvirtd": ("--version",),
-    "npm": ("--version",),
-}
-BY_HAND = {"npm": "apt-get install npm; only the page of whole histories needs it (docs/results-site.md)"}
-PACKAGES = ("kio", "fabric", "pydantic", "pyarrow", "confluent_kafka", "pyspark", "jinja2")
+    "ps": ("-V",),
+    "java": ("-version",),
+    "mvn": ("-v",),
+    "chromium": (),
+} | dict.fromkeys(
+    ("sshd", "ssh", "ip", "iptables", "mkfs.ext4", "mkfs.xfs", "unshare", "umount", "kcat"), ("-V",)
+)
+"""How a program says its version; one that is not here by --version."""
+PACKAGES = ("kio", "fabric", "pydantic", "pyarrow", "confluent_kafka", "jinja2", "numba")
 
 
 @click.command()
+@click.argument("what", nargs=-1, type=click.Choice([one.name for one in TABLE]), metavar="[WHAT]...")
 @state_dir_option
-def doctor(state_dir: Path) -> None:
+def doctor(what: tuple[str, ...], state_dir: Path) -> None:
     """Check what this machine can do, and say how to mend what it cannot.
 
-    \b
-      wrackline doctor
-      sudo wrackline doctor            boots a host, too, and cuts its power
+    Something that is absent is a failure only for what needs it. WHAT must be there, or the exit code is 2:
+    netns, java, spark, qemu and others, as `./wrack setup` takes them.
 
-    Exit code: 0, or 2 when something is missing that most runs need.
+    \b
+      wrackline doctor                  looks at everything
+      sudo wrackline doctor             boots a host, too, and cuts its power
+      wrackline doctor netns java       can it run Apache Kafka on hosts in namespaces?
     """
+    required = {CORE, *(one.name for one in closure(what))}
     checks = examine(state_dir.resolve())
     width = max(len(check.name) for check in checks)
     for check in checks:
-        mark = "ok     " if check.ok else ("missing" if check.required else "absent ")
+        mark = "ok     " if check.ok else ("missing" if check.need in required else "absent ")
         click.echo(f"{mark}  {check.name:{width}}  {check.detail}")
         if not check.ok:
             click.echo(f"{'':9}{'':{width}}  -> {check.mend}")
-    missing = [check.name for check in checks if check.required and not check.ok]
-    if missing:
+    broken = [check for check in checks if not check.ok and check.need]
+    if missing := [check.name for check in broken if check.need in required]:
         click.echo(f"not ready: {', '.join(missing)}")
         raise SystemExit(2)
-    click.echo("this machine can run everything")
+    absent = [
+        one
+        for one in TABLE
+        if one.name != "all"
+        and {check.need for check in broken} & {need.name for need in closure([one.name])}
+    ]
+    for one in absent:
+        click.echo(f"not {one.name}: {one.purpose}")
+    click.echo(f"this machine can run everything{' else' if absent else ''}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ class Check:
     ok: bool
     detail: str
     mend: str = ""
-    required: bool = True
+    need: str = CORE
+    """What needs it, by its name; empty for what is made or fetched when it is needed."""
 
 
 def examine(state_root: Path) -> list[Check]:
     """Every check, in the order a person would mend them."""
-    checks = [_root(), _kernel(), *_tools(), _host_python(), _java(), _kafka(), _java_clients(), _packages()]
-    checks += [_images()]
-    checks += [_memory(), _room(state_root), _loopback()]
+    checks = [_packages(), _room(state_root), _root(), _kernel(), *_tools(), _host_python(), *_extras()]
+    checks += [_kafka(), _java_clients(), _images(), _memory(), _loopback()]
     checks += [_trial(name, command, mend) for name, command, mend in TRIALS]
     needed = {"root", "sshd", "ssh-keygen", "ip", "mkfs.ext4"}
     broken = [check.name for check in checks if not check.ok and check.name in needed]
@@ -115,33 +115,46 @@ def examine(state_root: Path) -> list[Check]:
 
 def _root() -> Check:
     ok = os.geteuid() == 0
-    return Check("root", ok, "yes" if ok else f"no, uid {os.geteuid()}", "run it with sudo, or as root")
+    return Check(
+        "root", ok, "yes" if ok else f"no, uid {os.geteuid()}", "run it with sudo, or as root", HOSTS
+    )
 
 
 def _kernel() -> Check:
     release = platform.release()
     major, minor = (int(part) for part in re.findall(r"\d+", release)[:2])
     ok = platform.system() == "Linux" and (major, minor) >= (5, 8)
-    return Check(
-        "kernel", ok, f"{platform.system()} {release}", "Linux 5.8 or newer (loop devices in one step)"
-    )
+    mend = "Linux 5.8 or newer (loop devices in one step)"
+    return Check("kernel", ok, f"{platform.system()} {release}", mend, HOSTS)
 
 
 def _tools() -> list[Check]:
-    return [
-        *(_tool(name, arguments, required=True) for name, arguments in TOOLS.items()),
-        *(_tool(name, arguments, required=False) for name, arguments in OPTIONAL_TOOLS.items()),
-    ]
+    essential = [_tool(name, HOSTS, "install it: every Debian has it") for name in ESSENTIAL]
+    return essential + [_tool(program, one.name, mend(one.name)) for one in TABLE for program in one.programs]
 
 
-def _tool(name: str, arguments: tuple[str, ...], *, required: bool) -> Check:
-    try:
-        path = find_tool(name)
-    except FleetError:
-        return Check(name, False, "not found", BY_HAND.get(name, SETUP), required)
-    return Check(
-        name, True, f"{path}  {_first_line([name, *arguments]) if arguments else ''}".rstrip(), "", required
-    )
+def _tool(name: str, need: str, way_out: str) -> Check:
+    shown = name.rpartition("/")[2]
+    if not is_there(name):
+        detail = "too old, or not found" if name == "java" else "not found"
+        return Check(shown, False, detail, way_out, need)
+    if "*" in name:
+        return Check(shown, True, name, way_out, need)
+    arguments = VERSION.get(name, ("--version",))
+    program = find_java() if name == "java" else find_tool(name)
+    said = _first_line([program, *arguments]) if arguments else ""
+    return Check(shown, True, f"{program}  {said}".rstrip(), way_out, need)
+
+
+def _extras() -> list[Check]:
+    """The libraries of the product's own extras."""
+    found = []
+    for one in TABLE:
+        if one.extra and one.extra != "dev":
+            there = find_spec(one.module) is not None
+            detail = f"{one.module} found" if there else f"no {one.module}"
+            found.append(Check(f"extra {one.extra}", there, detail, mend(one.name), one.name))
+    return found
 
 
 def _first_line(command: list[str]) -> str:
@@ -171,24 +184,14 @@ def _host_python() -> Check:
             ["/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         ).strip()
     except FleetError as error:
-        return Check("hosts' python", False, str(error), SETUP)
+        return Check("hosts' python", False, str(error), mend, HOSTS)
     return Check(
-        "hosts' python", ours == theirs, f"/usr/bin/python3 is {theirs}, the harness runs on {ours}", mend
+        "hosts' python",
+        ours == theirs,
+        f"/usr/bin/python3 is {theirs}, the harness runs on {ours}",
+        mend,
+        HOSTS,
     )
-
-
-def _java() -> Check:
-    mend = f"Java {MIN_JAVA} or newer: `apt-get install openjdk-17-jre-headless`, or set JAVA_HOME"
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin/java")) if home else "java"
-    if shutil.which(java) is None:
-        return Check("java", False, f"{java} not found", mend)
-    output = _first_line([java, "-version"])
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', output)
-    if found is None:
-        return Check("java", False, f"{java} -version printed {output or 'nothing'}", mend)
-    major = int(found[2]) if found[1] == "1" and found[2] else int(found[1])
-    return Check("java", major >= MIN_JAVA, output, mend)
 
 
 def _kafka() -> Check:
@@ -196,7 +199,7 @@ def _kafka() -> Check:
     store = Store()
     there = ", ".join(release.version for release in store.releases())
     mend = "a run that needs a version installs it; `wrackline get kafka` does it beforehand"
-    return Check("apache-kafka", bool(there), f"{there or 'none'} in {store.root}", mend, required=False)
+    return Check("apache-kafka", bool(there), f"{there or 'none'} in {store.root}", mend, need="")
 
 
 def _java_clients() -> Check:
@@ -205,7 +208,7 @@ def _java_clients() -> Check:
     try:
         jvm = look()
     except Unavailable as missing:
-        return Check(name, False, "no JVM for this process", str(missing), required=False)
+        return Check(name, False, "no JVM for this process", str(missing), need="")
     versions = ", ".join(one.version for one in ClientStore().all())
     return Check(name, True, f"{jvm}; kafka-clients: {versions or 'none yet, a run installs it'}")
 
@@ -215,13 +218,13 @@ def _images() -> Check:
     store = ImageStore()
     there = ", ".join(f"{image.digest} (Debian {image.release})" for image in store.all())
     mend = "a run on the fleet qemu builds the one that it needs; `wrackline get image` does it beforehand"
-    return Check("images", bool(there), f"{there or 'none'} in {store.root}", mend, required=False)
+    return Check("images", bool(there), f"{there or 'none'} in {store.root}", mend, need="")
 
 
 def _packages() -> Check:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     detail = f"missing: {', '.join(missing)}" if missing else f"{len(PACKAGES)} found, {sys.prefix}"
-    return Check("python packages", not missing, detail, "`./wrack setup` installs them")
+    return Check("python packages", not missing, detail, "`pip install wrackline`, or `./wrack setup`")
 
 
 def _memory() -> Check:
@@ -232,6 +235,7 @@ def _memory() -> Check:
         free_mb >= MIN_MEMORY_MB,
         f"{free_mb} MB available",
         f"{MIN_MEMORY_MB} MB for hosts and Spark",
+        "spark",
     )
 
 
@@ -253,7 +257,11 @@ def _loopback() -> Check:
             listener.listen()
     except OSError as error:
         return Check(
-            "loopback port", False, str(error), "Spark needs a free port on 127.0.0.1: `ip link set lo up`"
+            "loopback port",
+            False,
+            str(error),
+            "Spark needs a free port on 127.0.0.1: `ip link set lo up`",
+            "spark",
         )
     return Check("loopback port", True, f"127.0.0.1:{port} could be taken; hosts use a network of their own")
 
@@ -297,22 +305,23 @@ def _trial(name: str, command: list[str], mend: str) -> Check:
     try:
         run_tool(command)
     except FleetError as error:
-        return Check(name, False, str(error).rpartition("`: ")[2], mend)
-    return Check(name, True, "tried")
+        return Check(name, False, str(error).rpartition("`: ")[2], mend, HOSTS)
+    return Check(name, True, "tried", "", HOSTS)
 
 
 def _power_cut(state_root: Path, broken: list[str]) -> Check:
     name = "host, power cut"
     if broken:
-        return Check(name, False, f"not tried: {', '.join(broken)}", "mend those first")
+        return Check(name, False, f"not tried: {', '.join(broken)}", "mend those first", HOSTS)
     return _attempt(name, lambda: _lose_bytes(state_root))
 
 
 def _attempt(name: str, trial: Callable[[], str]) -> Check:
     try:
-        return Check(name, True, trial())
+        return Check(name, True, trial(), "", HOSTS)
     except (FleetError, OSError) as error:
-        return Check(name, False, str(error), f"loop devices, overlayfs, ext4 with FS_IOC_SHUTDOWN: {KERNEL}")
+        way_out = f"loop devices, overlayfs, ext4 with FS_IOC_SHUTDOWN: {KERNEL}"
+        return Check(name, False, str(error), way_out, HOSTS)
 
 
 def _lose_bytes(state_root: Path) -> str:

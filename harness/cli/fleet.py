@@ -29,6 +29,8 @@ from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
 from wrackline.harness.cli.options import WrongInput, output_option, state_dir_option
 from wrackline.harness.cli.verbosity import progress
+from wrackline.harness.specification.spec import Spec
+from wrackline.needs import check
 
 
 class HostTrouble(click.ClickException):
@@ -60,6 +62,17 @@ def need_root() -> None:
         raise click.UsageError(
             "fleets need root (network namespaces, mounts, loop devices): run it with sudo"
         )
+
+
+def need_machine(*wanted: Spec) -> None:
+    """Before anything is begun, whether this machine has what runs need of it: root, and programs. Raises
+    UsageError, Missing."""
+    if any(spec.fleet.needs_root for spec in wanted):
+        need_root()
+    for kind, need in dict.fromkeys(
+        (part.kind, need) for spec in wanted for part in (spec.fleet, spec.system) for need in part.needs
+    ):
+        check(need, kind)
 
 
 @click.group()
@@ -137,6 +150,7 @@ def up(
       sudo wrackline fleet up mine --hosts a,b --kind qemu
     """
     need_root()
+    check("xfs" if (kind, filesystem) == ("netns", "xfs") else kind, f"a fleet of the kind {kind}")
     if init == "systemd" and kind != "qemu":
         raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
     names = [host.strip() for host in hosts.split(",") if host.strip()]

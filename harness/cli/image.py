@@ -12,6 +12,7 @@ from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.services import Init, packages_for
 from wrackline.harness.cli.fleet import fleet_errors, need_root
 from wrackline.harness.cli.verbosity import progress
+from wrackline.needs import check
 
 
 @click.command("image")
@@ -58,7 +59,7 @@ def image_command(
 
     It has the Debian release that this machine runs, from the archive that its apt is set up for. One that is
     there already is not built again: the digest of all that goes in is its name. Takes one to three minutes.
-    Needs QEMU, mmdebstrap, busybox and lz4, which `./wrack setup` installs.
+    Needs QEMU, mmdebstrap, busybox and lz4, which `./wrack setup qemu` installs.
     """
     if listing and (digest or removing or everything):
         raise click.UsageError("--list takes no DIGEST, and lists all")
@@ -70,6 +71,7 @@ def image_command(
         _remove(digest, everything)
     else:
         need_root()
+        check("qemu", "get image")
         with fleet_errors():
             made = build(Store(), recipe(packages_for(init, packages)), progress)
         click.echo(f"{made.digest}  {made.folder}")

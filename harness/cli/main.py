@@ -22,7 +22,7 @@ from wrackline.harness.cli.lazy import LazyGroup
 from wrackline.harness.cli.numbers import in_our_words
 from wrackline.harness.cli.stopped import STOPPED, interrupting
 from wrackline.harness.cli.verbosity import Terminal, restored, with_verbosity
-from wrackline.plugins.registry import version
+from wrackline.release import revision, version
 from wrackline.systems.base import DeployError
 
 _AS_IT_WAS = "stopped; what was there before is as it was"
@@ -34,6 +34,12 @@ _WAYS_OUT = {
 }
 
 
+def _say_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"wrackline {version()}" + (f", revision {revision()}" if revision() else ""))
+        ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     headings=HEADINGS,
@@ -41,7 +47,14 @@ _WAYS_OUT = {
     meant=MEANT,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(version(), prog_name="wrackline")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_say_version,
+    help="Say which version and revision this is.",
+)
 def wrackline() -> None:
     """Break a replicated, Kafka-protocol broker and find out whether it lost or reordered what it
     acknowledged.
@@ -130,6 +143,7 @@ def _wrong_input() -> tuple[type[Exception], ...]:
     from wrackline.history.jepsen.imports import ImportFailed
     from wrackline.history.jepsen.text import TextError
     from wrackline.maven import MavenFailed
+    from wrackline.needs import Missing
     from wrackline.plugins.registry import PluginError
 
     return (
@@ -148,6 +162,7 @@ def _wrong_input() -> tuple[type[Exception], ...]:
         PluginError,
         Unreachable,
         MavenFailed,
+        Missing,
     )
 
 

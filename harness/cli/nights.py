@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wrackline.harness.cli.crash import EXIT_HOSTS
-from wrackline.harness.cli.fleet import need_root
+from wrackline.harness.cli.fleet import need_machine
 from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option
 from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.cli.verbosity import progress
@@ -86,8 +86,7 @@ def _unfinished(earlier: list[Path]) -> Path | None:
 
 def _begun(file: Path, night: Night, folder: Path, earlier: list[Path]) -> Path:
     wanted = _in_order(cases(night, file), earlier)
-    if any(case.spec.fleet.needs_root for case in wanted):
-        need_root()
+    need_machine(*(case.spec for case in wanted))
     for case in wanted:
         case.spec.system.reach()
     here = folder / f"{night.name}-{datetime.now(UTC).strftime(STAMP)}"

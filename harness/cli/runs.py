@@ -9,7 +9,7 @@ import click
 
 from wrackline.harness.cli.analyze import judge_shown, show_verdicts
 from wrackline.harness.cli.crash import EXIT_HOSTS
-from wrackline.harness.cli.fleet import need_root
+from wrackline.harness.cli.fleet import need_machine
 from wrackline.harness.cli.options import (
     engine_option,
     fleet_option,
@@ -69,8 +69,7 @@ def run_command(
     """
     settings = with_fleet(settings, fleet)
     wanted = [load_checked(spec, settings=settings, seed=seed) for spec in specs]
-    if any(spec.fleet.needs_root for spec in wanted):
-        need_root()
+    need_machine(*wanted)
     need_writable(results)
     for spec in wanted:
         spec.system.reach()

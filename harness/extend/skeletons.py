@@ -122,7 +122,7 @@ build-backend = "hatchling.build"
 name = "wrackline-{name}"
 version = "0.1.0"
 description = "{what} for Wrackline: {name}"
-requires-python = ">=3.11,<3.13"
+requires-python = ">=3.11,<3.15"
 dependencies = ["wrackline"]
 
 # The door. What stands on the left is the name in a specification.

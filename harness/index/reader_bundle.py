@@ -16,6 +16,7 @@ from typing import Final
 
 from wrackline.cache import cache_folder
 from wrackline.history.files import whole_file
+from wrackline.needs import mend
 
 SOURCE: Final = Path(__file__).parent / "reader"
 FILES: Final = ("package.json", "package-lock.json", "reader.js")
@@ -54,7 +55,7 @@ def main() -> None:
 def _make(folder: Path) -> str:
     npm = shutil.which("npm")
     if npm is None:
-        raise NoReader("no npm found, which gets hyparquet: install it (Debian: npm), then build again")
+        raise NoReader(f"no npm found, which gets hyparquet: {mend('pages')}; then build again")
     for name in FILES:
         shutil.copy(SOURCE / name, folder)
     _run(folder, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")

@@ -12,7 +12,7 @@ from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
 from wrackline.nemesis.faults.admin import MIN_ISR, ChangeConfigSpec
 from wrackline.nemesis.schedule import Plan, plan
-from wrackline.plugins.registry import version
+from wrackline.release import full_version
 from wrackline.systems.base import System
 from wrackline.systems.spec import is_true
 
@@ -82,7 +82,7 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         rewinds=spec.workload.rewinds,
         nodes={str(node.node_id): node.host.name for node in system.nodes},
         expected=spec.contract.expected,
-        harness_version=version(),
+        harness_version=full_version(),
         thresholds=spec.contract.thresholds.limits(),
         plan=PlanInfo(
             duration_s=spec.workload.duration_s,

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from wrackline.needs import mend
 from wrackline.systems.base import DeployError
 from wrackline.systems.jvm.store import Release
 
@@ -30,10 +31,7 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(str(Path(home, "bin", "java")) if home else "java")
     if found is None:
-        raise DeployError(
-            "control node: no Java found: install a Java 17 runtime (Debian: openjdk-17-jre-headless), or "
-            "set JAVA_HOME"
-        )
+        raise DeployError(f"control node: no Java found: {mend('java')}, or set JAVA_HOME")
     return found
 
 

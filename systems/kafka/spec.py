@@ -71,6 +71,10 @@ class KafkaSpec(SystemSpec):
         return HostNeeds(packages=(JRE,), memory_mb=768)
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        return ("java",)
+
+    @property
     def offers(self) -> frozenset[Capability]:
         """Groups by KIP-848 are ready for use since 4.0. Before 0.11 there are neither transactions nor
         idempotence, and nobody can be asked who coordinates a group."""

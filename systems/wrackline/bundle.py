@@ -112,7 +112,7 @@ def _dependency_files() -> dict[str, Path]:
             listed = importlib.metadata.distribution(name).files or []
         except importlib.metadata.PackageNotFoundError as missing:
             raise DeployError(
-                f"control node: {name}, which the broker needs, is not installed: run ./wrack setup"
+                f"control node: {name}, which the broker needs, is not installed: install wrackline again"
             ) from missing
         # METADATA: some packages ask for their own version when they are imported.
         inside = [

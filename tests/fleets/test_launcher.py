@@ -16,7 +16,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from wrackline.needs import BY_NAME, TABLE
+
 ROOT = Path(__file__).parents[2]
+FILES = ("wrack", "requirements.lock", "requirements-dev.lock", "pyproject.toml")
 
 
 @pytest.fixture
@@ -26,10 +29,9 @@ def bare() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         shutil.copytree(ROOT / "ansible", folder / "ansible")
-        for file in ("wrack", "requirements.lock", "pyproject.toml"):
-            shutil.copy(ROOT / file, folder)
-        (folder / "tests").mkdir()
-        shutil.copy(ROOT / "tests/slowest.py", folder / "tests")
+        for file in (*FILES, "tests/slowest.py", "wrackline/needs.py"):
+            (folder / file).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / file, folder / file)
         yield folder
 
 
@@ -52,27 +54,75 @@ def test_help_teaches_and_sets_nothing_up(bare: Path) -> None:
     assert sorted(path.name for path in bare.iterdir()) == [
         "ansible",
         "pyproject.toml",
+        "requirements-dev.lock",
         "requirements.lock",
         "tests",
         "wrack",
+        "wrackline",
     ]
+
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
 @pytest.mark.fleet
 def test_without_root_it_says_so(bare: Path) -> None:
-    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    line = complaint(call(*nobody, bare / "wrack", "demo", "--seed", "7"))
-    assert re.fullmatch(r"wrack: .* needs root; run it again as: sudo .*/wrack demo --seed 7", line)
-    assert "needs root" in complaint(call(*nobody, bare / "wrack", "test"))
+    """Only where it needs root: for packages that are not there, and for tests."""
+    lacking(bare, "sshd", "java")
+    line = complaint(call(*NOBODY, bare / "wrack", "demo", "--seed", "7"))
+    assert re.fullmatch(
+        r"wrack: installing openssh-server openjdk-17-jre-headless\|default-jre-headless needs root; "
+        r"run it again as: sudo .*/wrack demo --seed 7",
+        line,
+    )
+    assert "needs root" in complaint(call(*NOBODY, bare / "wrack", "test"))
+
+
+@pytest.mark.fleet
+@pytest.mark.parametrize("command", ["validate x.yaml", "plan x.yaml", "run suites/laptop.yaml", "setup"])
+def test_the_core_asks_for_no_package_whatever_the_machine_lacks(set_up: Path, command: str) -> None:
+    lacking(set_up, "sshd", "java", "mvn", "qemu-system-x86_64", "virsh", "npm")
+    done = call(*NOBODY, set_up / "wrack", *command.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("wrack: set up; " if command == "setup" else f"wrackline {command}\n")
+    if command == "setup":
+        assert "maven needs root" in complaint(call(*NOBODY, set_up / "wrack", "setup", "kafka"))
+
+
+def lacking(folder: Path, *programs: str) -> None:
+    """The table, on a machine without these."""
+    table = folder / "wrackline/needs.py"
+    of_one = "def is_there(program: str) -> bool:\n"
+    text = table.read_text().replace(of_one, f"{of_one}    if program in {programs}: return False\n")
+    assert text != table.read_text()
+    table.write_text(text)
 
 
 @pytest.mark.fleet
 def test_on_a_system_it_does_not_know_it_says_what_to_do(bare: Path, tmp_path: Path) -> None:
     other = tmp_path / "os-release"
     other.write_text('ID=plan9\nNAME="Plan 9"\n')
-    script = f"mount --bind {other} $(readlink -f /etc/os-release) && exec {bare}/wrack setup"
+    lacking(bare, "sshd")
+    script = f"mount --bind {other} $(readlink -f /etc/os-release) && exec {bare}/wrack setup netns"
     line = complaint(call("unshare", "--mount", "sh", "-c", script))
     assert line.startswith("wrack: this is plan9, and the set-up knows Debian and Ubuntu only")
+
+
+def test_what_can_be_set_up_is_listed_and_a_wrong_name_is_one_line(bare: Path) -> None:
+    done = call(bare / "wrack", "setup", "--help")
+    assert done.returncode == 0
+    assert set(re.findall(r"(?m)^  ([a-z]+) +\S", done.stdout)) == set(BY_NAME)
+    line = complaint(call(bare / "wrack", "setup", "qemo"))
+    assert line.startswith("wrack: there is no 'qemo' to set up; there are netns, ")
+
+
+@pytest.mark.fleet
+def test_a_python_that_is_not_supported_is_named(bare: Path, tmp_path: Path) -> None:
+    other = tmp_path / "python3"
+    program(other, '#!/bin/sh\n[ "$1" = -V ] && echo Python 3.10.12 || exit 1\n')
+    script = f"mount --bind {other} $(readlink -f /usr/bin/python3) && exec {bare}/wrack setup"
+    line = complaint(call("unshare", "--mount", "sh", "-c", script))
+    assert line.startswith("wrack: /usr/bin/python3 is Python 3.10.12, and Wrackline needs 3.11 to 3.14")
 
 
 STUB = """\
@@ -97,7 +147,7 @@ def set_up(bare: Path) -> Path:
     program(venv / "bin/wrackline", '#!/bin/sh\necho "wrackline $*"\n')
     pytest_is(bare, "true")
     script = (bare / "wrack").read_text().split("arguments=(")[0].replace("here=$(", f"here={bare} #")
-    stamps = f'{script}\nlibraries_stamp >"$venv/wrack.stamp"; system_stamp >"$state/system.stamp"'
+    stamps = f'{script}\n{{ libraries_stamp; echo "cluster dev jvm spark"; }} >"$venv/wrack.stamp"'
     subprocess.run(["bash", "-c", stamps], check=True, timeout=60, cwd=bare)
     return bare
 
@@ -272,25 +322,39 @@ def test_side_by_side_a_file_stays_together_unless_it_says_otherwise(
     assert (len(lines), len(set(lines))) == (6, workers)
 
 
-def test_the_lock_fits_the_project() -> None:
-    lock = (ROOT / "requirements.lock").read_text()
-    pinned = {
-        canonicalize_name(name): version for name, version in re.findall(r"(?m)^([\w.-]+)==(\S+) \\$", lock)
-    }
+def locked(*files: str) -> dict[str, str]:
+    """Name -> version."""
+    text = "".join((ROOT / file).read_text() for file in files)
+    found = re.findall(r"(?m)^([\w.-]+)==([^ ]+) (?:;.*)?\\$", text)
+    assert len(found) == text.count("==") - text.count("_name ==")
+    return {canonicalize_name(name): version for name, version in found}
+
+
+def test_the_locks_fit_the_project() -> None:
+    """What users install is in the first, what is for development alone in the second."""
+    product, dev = locked("requirements.lock"), locked("requirements-dev.lock")
+    assert not product.keys() & dev.keys()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [
-        *project["dependencies"],
-        *(line for extra in project["optional-dependencies"].values() for line in extra),
-    ]
-    for requirement in map(Requirement, wanted):
-        version = pinned.get(canonicalize_name(requirement.name))
-        assert version is not None, f"{requirement} is not locked: run `./wrack lock`"
-        assert requirement.specifier.contains(version), (
-            f"{requirement}, but locked is {version}: run `./wrack lock`"
-        )
+    extras = dict(project["optional-dependencies"])
+    for pinned, wanted in (
+        (product | dev, extras.pop("dev")),
+        (product, [*project["dependencies"], *(line for lines in extras.values() for line in lines)]),
+    ):
+        for requirement in map(Requirement, wanted):
+            version = pinned.get(canonicalize_name(requirement.name))
+            assert version is not None, f"{requirement} is not locked: run `./wrack lock`"
+            assert requirement.specifier.contains(version), (
+                f"{requirement}, but locked is {version}: run `./wrack lock`"
+            )
 
 
-def test_the_lock_names_no_place_to_fetch_from() -> None:
-    lock = (ROOT / "requirements.lock").read_text()
+def test_every_extra_is_what_a_need_brings() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {one.extra for one in TABLE if one.extra} == extras.keys() - {"setup"}
+
+
+@pytest.mark.parametrize("file", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_names_no_place_to_fetch_from(file: str) -> None:
+    lock = (ROOT / file).read_text()
     assert not re.search(r"://|^\s*--(?!hash)|find-links|trusted-host", lock, re.MULTILINE)
-    assert lock.count("==") <= lock.count("--hash=sha256:")
+    assert all("--hash=sha256:" in one for one in re.split(r"(?m)^(?=\w)", lock)[1:])

@@ -213,7 +213,9 @@ def test_a_machine_without_a_jvm_is_told_so_in_one_line(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(jpype, "getDefaultJVMPath", none_found)
     spec = parse("name: x\nworkload: {client: {library: java}}", "x.yaml")
-    with pytest.raises(SpecError, match=r"^x\.yaml: workload\.client: library java needs a JVM.*apt-get.*$"):
+    with pytest.raises(
+        SpecError, match=r"^x\.yaml: workload\.client: library java needs a JVM.*setup java.*$"
+    ):
         ask_clients(spec, "x.yaml")
 
 

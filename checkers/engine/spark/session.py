@@ -17,6 +17,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 from wrackline.checkers.engine.spark.class_archive import Archive, archive_for
 from wrackline.checkers.engine.spark.cluster import ExecutorWatch, bundle, storage_settings, wait_s
 from wrackline.checkers.engine.spark.masters import SparkUnavailable, check_master
+from wrackline.needs import Missing, check, mend
 
 # Spark takes a second to import. The command line imports this module for its errors alone.
 if TYPE_CHECKING:
@@ -38,14 +40,14 @@ STOP_S = 10.0
 _SCRATCH, _LOCK = "wrackline-spark-", "owner"
 _REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
-_MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-headless) or set JAVA_HOME"
+_MENDING = f"{mend('java')} (Java {MIN_JAVA} or newer), or set JAVA_HOME"
 
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
 class JavaMissing(SparkUnavailable):
-    """There is no Java, or one that is too old."""
+    """There is no Java, or one that is too old; or no PySpark."""
 
 
 def java_version() -> str:
@@ -98,6 +100,11 @@ def session(
     before ours. ``progress`` is called when a cluster gives no executors.
 
     Raises JavaMissing or SparkUnavailable; at the end too, where a cluster gave none for long."""
+    if find_spec("pyspark") is None:
+        try:
+            check("spark", "the engine spark")
+        except Missing as missing:
+            raise JavaMissing(str(missing)) from missing
     from pyspark.sql import SparkSession  # late: see the top
 
     running = TAKEN_OVER[-1] if TAKEN_OVER else SparkSession.getActiveSession()

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.local.namespaces import run_tool
+from wrackline.needs import Missing, check
 
 PACKAGES = (
     "e2fsprogs",
@@ -63,30 +63,17 @@ sed -i 's/^root:[^:]*:/root:*:/' etc/shadow"""
 LAYOUT = 1
 """Raised when what is made of all this changes."""
 
-APT = "apt-get install --no-install-recommends"
-TOOLS: Mapping[str, str] = {
-    "qemu-system-x86_64": "qemu-system-x86",
-    "mmdebstrap": "mmdebstrap",
-    "busybox": "busybox-static",
-    "lz4": "lz4",
-    "mkfs.ext4": "e2fsprogs",
-}
-"""Program -> the Debian package that has it."""
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 
 
-def check_machine(programs: Iterable[str] = TOOLS) -> None:
+def check_machine() -> None:
     """Raises FleetError when this machine lacks a program, in one line that says how to install them all."""
     if platform.machine() != "x86_64":
         raise FleetError(f"the fleet qemu knows x86_64 only, this machine is {platform.machine()}")
-    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    missing = [program for program in programs if shutil.which(program, path=path) is None]
-    if missing:
-        packages = " ".join(sorted(TOOLS[program] for program in missing))
-        raise FleetError(
-            f"the fleet qemu needs {', '.join(missing)}: `./wrack setup` installs them, and so does "
-            f"`{APT} {packages}`"
-        )
+    try:
+        check("qemu", "the fleet qemu")
+    except Missing as missing:
+        raise FleetError(str(missing)) from missing
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,10 +89,24 @@ def test_the_doctor_says_how_to_mend_what_is_missing(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setattr("wrackline.fleets.local.disk.FS_IOC_SHUTDOWN", 0x80045878)
-    done = runner.invoke(doctor)
+    done = runner.invoke(doctor, ["netns", "spark"])
     assert done.exit_code == 2
     lines = done.output.splitlines()
     java = next(number for number, line in enumerate(lines) if line.startswith("missing  java"))
-    assert "apt-get install openjdk-17-jre-headless" in lines[java + 1]
+    assert "`sudo ./wrack setup java` installs it" in lines[java + 1]
     assert "missing  host, power cut" in done.output
     assert lines[-1] == "not ready: java, host, power cut"
+
+
+def test_what_is_absent_is_a_failure_only_for_what_needs_it(
+    runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    for asked in ([], ["netns"], ["xfs", "pages"]):
+        done = runner.invoke(doctor, asked)
+        assert done.exit_code == 0, done.output
+        assert "absent   java" in done.output
+        assert "\nnot spark: " in done.output
+        assert "\nnot netns: " not in done.output
+        assert done.output.splitlines()[-1] == "this machine can run everything else"
+    assert runner.invoke(doctor, ["nonesuch"]).exit_code == 2

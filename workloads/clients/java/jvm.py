@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from wrackline.needs import mend
 from wrackline.workloads.clients.base import RefusedSetting, Unavailable
 from wrackline.workloads.clients.java.errors import Thrown, error_of
 
@@ -41,16 +42,12 @@ def look() -> str:
     try:
         import jpype  # an optional dependency: only clients in Java need it
     except ImportError as missing:
-        raise Unavailable(
-            "library java needs JPype, which is not installed: `./wrack setup` installs it (or pip install "
-            "'wrackline[jvm]')"
-        ) from missing
+        raise Unavailable(f"library java needs JPype, which is not installed: {mend('jvm')}") from missing
     try:
         return str(jpype.getDefaultJVMPath())
     except (jpype.JVMNotFoundException, jpype.JVMNotSupportedException, OSError) as missing:
         raise Unavailable(
-            "library java needs a JVM, Java 17 or newer, and none is found: `apt-get install "
-            "openjdk-17-jre-headless`, or set JAVA_HOME"
+            f"library java needs a JVM, Java 17 or newer, and none is found: {mend('java')}, or set JAVA_HOME"
         ) from missing
 
 
