@@ -60,7 +60,7 @@ def test_every_command_explains_itself(path: tuple[str, ...], capsys: pytest.Cap
     first = (command.help or "").split("\n\n")[0]
     assert re.match(r"[A-Z].*[.:]", first, re.DOTALL), first
     assert re.search(rf"^ +(sudo )?wrackline {' '.join(path)}( |$)", out, re.MULTILINE), "no example"
-    assert "./wrack " not in out.replace("`./wrack setup`", ""), "the program is called wrackline"
+    assert "./wrack " not in re.sub(r"`\./wrack setup[^`]*`", "", out), "the program is called wrackline"
 
 
 def test_the_headings_are_in_the_order_in_which_a_user_meets_them(capsys: pytest.CaptureFixture[str]) -> None:
