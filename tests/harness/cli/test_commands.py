@@ -19,7 +19,7 @@ import pytest
 from wrackline.harness.cli import plan
 from wrackline.harness.cli.commands import FORMER, HEADINGS, MEANT
 from wrackline.harness.cli.main import main, wrackline
-from wrackline.harness.cli.verbosity import progress
+from wrackline.harness.cli.verbosity import Terminal, progress, restored
 from wrackline.harness.run.verbosity import PROGRESS
 from wrackline.simulator.headings import HEADINGS as SIMULATE
 
@@ -225,6 +225,21 @@ def test_verbose_shows_where_it_went_wrong(tmp_path: Path) -> None:
     assert said.stderr.count("Traceback") == 1
     assert "in run_command" in said.stderr
     assert said.stderr.splitlines()[-1].startswith("wrackline broke down: NameError")
+
+
+def test_what_is_logged_reaches_the_terminal_when_more_shall_be_said() -> None:
+    """But not what clients say of brokers that are down."""
+
+    def shown() -> list[str]:
+        names = ("wrackline.history.files", "wrackline.nemesis", "wrackline.client", "paramiko")
+        records = [logging.LogRecord(name, logging.WARNING, "", 0, "x", None, None) for name in names]
+        return [one.name for one in records if Terminal().filter(one)]
+
+    assert shown() == ["wrackline.history.files"]
+    with restored():
+        logging.getLogger("wrackline").setLevel(logging.DEBUG)
+        assert shown() == ["wrackline.history.files", "wrackline.nemesis"]
+    assert shown() == ["wrackline.history.files"]
 
 
 def test_quiet_and_verbose_exclude_each_other_and_hold_for_one_command(
