@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from wrackline.harness.cli.commands import Entry
+from wrackline.harness.cli.commands import MEANT, Entry
 from wrackline.harness.cli.stopped import ending_at_once
 from wrackline.harness.cli.verbosity import with_verbosity
 
@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
         meant = self.meant.get(args[0]) if args[0] not in self.entries else None
         if meant is not None and not ctx.resilient_parsing:
             raise click.UsageError(
-                f"No such command {args[0]!r}. Did you mean `{ctx.command_path} {meant}`?", ctx
+                f"No such command {args[0]!r}. Did you mean `{ctx.find_root().command_path} {meant}`?", ctx
             )
         return super().resolve_command(ctx, args)
 
@@ -100,7 +100,8 @@ class LazyGroup(click.Group):
 def _loaded(name: str, entry: Entry) -> click.Command:
     if entry.below:
         text = f"{entry.words}\n\n\b\n" + "\n".join(f"  {line}" for line in entry.examples.splitlines())
-        return LazyGroup(name, headings={"Commands": entry.below}, help=text)
+        meant = {word.split()[1]: is_ for word, is_ in MEANT.items() if word.startswith(f"{name} ")}
+        return LazyGroup(name, headings={"Commands": entry.below}, meant=meant, help=text)
     module, _, attribute = entry.at.partition(":")
     with ending_at_once():
         command = getattr(import_module(module), attribute)

@@ -17,15 +17,18 @@ from wrackline.harness.run.verbosity import PROGRESS
 
 _OURS = logging.getLogger("wrackline")
 _SAID = "wrackline.history"
+_CLIENTS = "wrackline.client"
 _KEY = "wrackline.verbosity"
 
 
 class Terminal(logging.StreamHandler[Any]):
-    """Warnings of our own reach the terminal, with -v all that we log; the chatter of libraries does not."""
+    """Warnings of our own reach the terminal, with -v all that we log. The chatter of libraries does not:
+    what clients say of a broker that is down is in the log of the run."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         said = _OURS.name if _OURS.isEnabledFor(logging.DEBUG) else _SAID
-        return record.name.startswith(said) and super().filter(record) is not False
+        ours = record.name.startswith(said) and not record.name.startswith(_CLIENTS)
+        return ours and super().filter(record) is not False
 
 
 @contextmanager

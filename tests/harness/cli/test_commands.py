@@ -19,7 +19,7 @@ import pytest
 from wrackline.harness.cli import plan
 from wrackline.harness.cli.commands import FORMER, HEADINGS, MEANT
 from wrackline.harness.cli.main import main, wrackline
-from wrackline.harness.cli.verbosity import progress
+from wrackline.harness.cli.verbosity import Terminal, progress, restored
 from wrackline.harness.run.verbosity import PROGRESS
 from wrackline.simulator.headings import HEADINGS as SIMULATE
 
@@ -60,7 +60,7 @@ def test_every_command_explains_itself(path: tuple[str, ...], capsys: pytest.Cap
     first = (command.help or "").split("\n\n")[0]
     assert re.match(r"[A-Z].*[.:]", first, re.DOTALL), first
     assert re.search(rf"^ +(sudo )?wrackline {' '.join(path)}( |$)", out, re.MULTILINE), "no example"
-    assert "./wrack " not in out.replace("`./wrack setup`", ""), "the program is called wrackline"
+    assert "./wrack " not in re.sub(r"`\./wrack setup[^`]*`", "", out), "the program is called wrackline"
 
 
 def test_the_headings_are_in_the_order_in_which_a_user_meets_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,6 +227,21 @@ def test_verbose_shows_where_it_went_wrong(tmp_path: Path) -> None:
     assert said.stderr.splitlines()[-1].startswith("wrackline broke down: NameError")
 
 
+def test_what_is_logged_reaches_the_terminal_when_more_shall_be_said() -> None:
+    """But not what clients say of brokers that are down."""
+
+    def shown() -> list[str]:
+        names = ("wrackline.history.files", "wrackline.nemesis", "wrackline.client", "paramiko")
+        records = [logging.LogRecord(name, logging.WARNING, "", 0, "x", None, None) for name in names]
+        return [one.name for one in records if Terminal().filter(one)]
+
+    assert shown() == ["wrackline.history.files"]
+    with restored():
+        logging.getLogger("wrackline").setLevel(logging.DEBUG)
+        assert shown() == ["wrackline.history.files", "wrackline.nemesis"]
+    assert shown() == ["wrackline.history.files"]
+
+
 def test_quiet_and_verbose_exclude_each_other_and_hold_for_one_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -275,8 +290,8 @@ def test_a_word_of_another_program_leads_to_the_command(
     word: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (command == "--help") or tuple(one for one in command.split() if one[0] != "-") in EVERY
-    assert word not in wrackline.entries
-    code, out, err = call(capsys, word, "x")
+    assert tuple(word.split()) not in EVERY
+    code, out, err = call(capsys, *word.split(), "x")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert f"Did you mean `wrackline {command}`?" in err
 
