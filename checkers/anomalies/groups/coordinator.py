@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import merge
+from heapq import heappop, heappush, merge
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -84,10 +84,13 @@ class Committed:
     def succeed(self, one: Operation, *, is_settled: bool) -> None:
         self.largest = _larger(self.largest, one)
         if is_settled:
-            self.settled.append(one)
-            self.farthest = _larger(self.farthest, one)
-            if one.may_count and (self.latest is None or self.latest.since < one.since):
-                self.latest = one
+            self.settle(one)
+
+    def settle(self, one: Operation) -> None:
+        self.settled.append(one)
+        self.farthest = _larger(self.farthest, one)
+        if one.may_count and (self.latest is None or self.latest.since < one.since):
+            self.latest = one
 
 
 def _larger(one: Operation | None, other: Operation) -> Operation:
@@ -118,6 +121,8 @@ class Coordinator:
         for told in self._rebalances:
             if told.member is not None:
                 self._told[told.member] = max(told.generation, self._told.get(told.member, 0))
+        self._shown: list[tuple[int, int, Operation]] = []
+        """A heap: (index of an answer's completion, place, what it shows to have taken effect)."""
         self._newest: Said | None = None
         self._holds: dict[int, tuple[int, ...]] = {}
         self._logs: dict[int, Committed] = defaultdict(Committed)
@@ -134,7 +139,9 @@ class Coordinator:
             ((one.since, self._answer, one) for one in self._answers),
             ((told.index, self._rebalance, told) for told in self._rebalances),
         ]
-        for _, take, what in merge(*steps, key=lambda step: step[0]):
+        for index, take, what in merge(*steps, key=lambda step: step[0]):
+            while self._shown and self._shown[0][0] <= index:
+                self._settle_shown(heappop(self._shown)[-1])
             yield from take(what)
 
     def _fence(self) -> None:
@@ -215,17 +222,31 @@ class Coordinator:
         is_phantom = asked.offset >= 0 and all(one.since >= asked.until for one in commits)
         if is_phantom:
             yield self._say.phantom(asked)
-        if at.largest is not None and at.largest.offset > asked.offset:
-            if not at.accounted(asked.offset, at.largest.since):
-                yield self._say.regression(asked, at.largest, "read")
-        elif asked.offset >= 0 and not is_phantom:
-            since = at.latest.since if at.latest is not None else _ALWAYS
-            if not at.accounted(asked.offset, since, asked.until):
-                fenced = [(one, one.fence) for one in commits if one.fence is not None]
-                if fenced:
-                    yield self._say.late_zombie(asked, *fenced[-1])
-                elif at.latest is not None:
-                    yield self._say.regression(asked, at.latest, "read")
+        since = at.latest.since if at.latest is not None else _ALWAYS
+        largest = at.largest if at.farthest is None else _larger(at.largest, at.farthest)
+        if largest is not None and largest.offset > asked.offset:
+            if not at.accounted(asked.offset, largest.since):
+                yield self._say.regression(asked, largest, "read")
+        elif asked.offset >= 0 and not is_phantom and not at.accounted(asked.offset, since, asked.until):
+            fenced = [(one, one.fence) for one in commits if one.fence is not None]
+            if fenced:
+                yield self._say.late_zombie(asked, *fenced[-1])
+            elif at.latest is not None:
+                yield self._say.regression(asked, at.latest, "read")
+        self._show(asked, [one for one in commits if one.until > since])
+
+    def _show(self, asked: Operation, commits: Sequence[Operation]) -> None:
+        """An answer that only one commit of unknown outcome accounts for shows that it took effect."""
+        some = [one for one in commits if one.since < asked.until and not one.is_dead]
+        if len(some) == 1 and not some[0].succeeded and some[0].said.txn < 0:
+            heappush(self._shown, (asked.until, len(self._shown), some[0].shown_by(asked)))
+
+    def _settle_shown(self, one: Operation) -> None:
+        """Whoever committed it may have been put back before the answer came: what clients commit after it is
+        not compared with it."""
+        at = self._logs[one.log.number]
+        at.pending = [other for other in at.pending if other.since != one.since]
+        at.settle(one)
 
     # --- generations
 
@@ -262,8 +283,10 @@ class Coordinator:
     def _must_be_known(self, one: Operation, told: Said) -> bool:
         """Whether a new owner must know of a commit: made under an older generation, which the group has
         fenced by then, or answered before the new owner subscribed. An asynchronous one may have been sent
-        later than it was asked for, under another generation."""
+        later than it was asked for, under another generation; so may one that never completed."""
         is_older = not one.said.is_async and 0 <= one.said.generation < told.generation
+        if one.is_shown and self._may_be_sent_later(one):
+            is_older = False
         return is_older or one.until < self._joined.get(told.process, _ALWAYS)
 
     def _passed(self, told: Said, log: AboutLog, start: int, at: Committed) -> Operation | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wrackline.checkers.anomalies.about import AboutLog, AboutRun
 from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, SUBSCRIBE, EventBatch, Groups, Said
@@ -29,6 +29,11 @@ class Operation:
     """What ends that."""
     is_dead: bool = False
     """It never took effect: whoever fenced its member was not shown it."""
+    is_shown: bool = False
+    """Its outcome is unknown, and ``done`` the answer that shows that it took effect."""
+
+    def shown_by(self, answer: Operation) -> Operation:
+        return replace(self, done=answer.done, until=answer.until, is_shown=True)
 
     @property
     def succeeded(self) -> bool:

@@ -29,7 +29,7 @@ class Findings:
             did = f"asked for the committed offset of {one.log} and {got}"
         sentence = (
             f"{self._who(one)} {did} for group {one.said.of} at {_end(one)}, after a commit of offset "
-            f"{before.offset:,} had succeeded at {_end(before)}"
+            f"{before.offset:,} had {'taken effect by' if before.is_shown else 'succeeded at'} {_end(before)}"
         )
         return self._of(one, "commit-regression", sentence, _ns(before), before.until, where=how)
 
@@ -72,8 +72,8 @@ class Findings:
             operations=[before.since, before.until, told.index],
             sentence=f"Process {self.run.process(told.process)} was given {log} by group {told.of} at "
             f"{seconds(told.ns)} and began at offset {start:,}{but} process "
-            f"{self.run.process(before.said.process)} had committed offset {before.offset:,} at "
-            f"{_end(before)}",
+            f"{self.run.process(before.said.process)} had committed offset {before.offset:,} "
+            f"{'by' if before.is_shown else 'at'} {_end(before)}",
             since_ns=_ns(before),
             until_ns=told.ns,
         )

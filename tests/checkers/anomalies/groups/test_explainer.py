@@ -1,6 +1,6 @@
 """The walk beside the explainer: of histories that a coordinator can have answered it says nothing, and most
-of the others it calls. What it misses are chains: where an answer alone proves that a commit of unknown
-outcome took effect, and where a member begins anew in what it had before."""
+of the others it calls. What it misses are chains: where it takes several answers to prove which commits took
+effect, and where a member begins anew in what it had before."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compare(seeds: range) -> Counter[str]:
 def test_what_can_be_is_no_finding_and_what_cannot_be_is_one() -> None:
     seen = compare(range(600))
     assert seen["possible"] > 300
-    assert seen["missed"] * 3 < seen["called"]
+    assert seen["missed"] * 5 < seen["called"]
     assert all(seen[one] > 3 for one in ("forgotten-commit", "phantom-commit", "zombie-commit"))
     assert all(seen[one] > 3 for one in ("commit-regression", "uncommitted-start"))
 
@@ -47,7 +47,7 @@ def test_what_can_be_is_no_finding_and_what_cannot_be_is_one() -> None:
 @pytest.mark.nightly
 def test_what_can_be_is_no_finding_at_length() -> None:
     seen = compare(range(10_000, 30_000))
-    assert seen["missed"] * 3 < seen["called"]
+    assert seen["missed"] * 5 < seen["called"]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

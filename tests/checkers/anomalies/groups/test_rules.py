@@ -20,6 +20,7 @@ LATER = replace(COMMIT, is_async=True)
 NOBODYS = replace(COMMIT, generation=NOBODY)
 ASK, ONE, NOTHING = Step("ask", number=9), Step("answer", offset=1, number=9), Step("answer", number=9)
 JOIN = Step("join", "B")
+ASK_AGAIN, ONE_AGAIN, NOTHING_AGAIN = (replace(one, number=8) for one in (ASK, ONE, NOTHING))
 MORE, MORE_OK = Step("commit", "B", 2, 3, 5), Step("ok", number=5)
 
 RULES = {
@@ -34,6 +35,40 @@ RULES = {
     "a commit that never completed may be sent again": (
         [A, COMMIT, B, MORE, MORE_OK, ASK, ONE],
         [A, COMMIT, B, MORE, MORE_OK, Step("told", "A", 3, 3), ASK, ONE],
+    ),
+    "an answer shows that a commit took effect, and later ones that it did not": (
+        [A, COMMIT, UNKNOWN, ASK, ONE, ASK_AGAIN, NOTHING_AGAIN],
+        [A, COMMIT, UNKNOWN, ASK, NOTHING, ASK_AGAIN, ONE_AGAIN],
+    ),
+    "answers that overlap may come in any order": (
+        [A, COMMIT, UNKNOWN, ASK, ONE, ASK_AGAIN, NOTHING_AGAIN],
+        [A, COMMIT, UNKNOWN, ASK_AGAIN, ASK, ONE, NOTHING_AGAIN],
+    ),
+    "who begins must know a commit that an answer has shown": (
+        [A, COMMIT, UNKNOWN, ASK, ONE, B],
+        [A, COMMIT, UNKNOWN, B, ASK, NOTHING],
+    ),
+    "who begins need not know one that may have been sent when it had begun": (
+        [A, COMMIT, UNKNOWN, ASK, ONE, B],
+        [ASK, A, COMMIT, ONE, replace(A, generation=2)],
+    ),
+    "an answer that two commits account for shows neither of them": (
+        [
+            A,
+            replace(MORE, member="A", generation=1),
+            MORE_OK,
+            COMMIT,
+            UNKNOWN,
+            ASK,
+            ONE,
+            ASK_AGAIN,
+            replace(ONE_AGAIN, offset=3),
+        ],
+        [
+            *(A, COMMIT, OK, replace(COMMIT, offset=3, number=5), MORE_OK),
+            *(replace(COMMIT, number=6), replace(UNKNOWN, number=6), replace(COMMIT, number=7), ASK, ONE),
+            *(replace(COMMIT, offset=3, number=4), replace(OK, number=4), ASK_AGAIN, ONE_AGAIN),
+        ],
     ),
     "who subscribes after a commit must know it": ([A, NOBODYS, OK, JOIN, B], [A, NOBODYS, JOIN, OK, B]),
     "a fenced member's asynchronous commit": (
