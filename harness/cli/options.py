@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import orjson
 
 from wrackline.checkers.verdict.seal import why_broken
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
-from wrackline.history.files import private_folder
+from wrackline.history.folder import private_folder
 
 
 def _default_results() -> Path:
@@ -131,6 +132,13 @@ class WrongInput(click.ClickException):
     """One line, exit code 2."""
 
     exit_code = 2
+
+
+def need_root() -> None:
+    if os.geteuid() != 0:
+        raise click.UsageError(
+            "fleets need root (network namespaces, mounts, loop devices): run it with sudo"
+        )
 
 
 def need_writable(results: Path) -> None:
