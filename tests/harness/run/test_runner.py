@@ -54,6 +54,7 @@ def test_who_judges_gets_ready_once_the_clients_have_stopped_and_is_ready_when_t
         stage.trail.append("prepare")
         while "down" not in stage.trail:
             time.sleep(0.01)
+        time.sleep(0.5)  # so that a run that does not wait is over before
         stage.trail.append("ready to judge")
 
     stage.run(judge=prepare)
