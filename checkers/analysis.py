@@ -47,7 +47,7 @@ from wrackline.checkers.verdict.metrics import Figures, metrics
 from wrackline.checkers.verdict.seal import sealed
 from wrackline.checkers.verdict.verdict import Found, rules_of, verdict
 from wrackline.history.addresses import is_elsewhere, remove
-from wrackline.history.files import whole_file
+from wrackline.history.folder import whole_file
 
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"

@@ -6,10 +6,13 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import paramiko
+if TYPE_CHECKING:
+    import paramiko
 
+KILL_AFTER_S = 1.0
+"""Between the deadline's SIGTERM and its SIGKILL on the host."""
 SILENCE_S = 0.3
 """After the exit code, how long a child that kept the output open may stay silent before we go."""
 
@@ -58,7 +61,9 @@ def pump(channel: paramiko.Channel, stdout: Sink, stderr: Sink, deadline: float)
     if not channel.status_event.wait(max(0.0, deadline - time.monotonic())):
         raise TimeoutError
     if channel.exit_status < 0:
-        raise paramiko.SSHException("ended without an exit code: killed, or the host went away")
+        from paramiko import SSHException  # late: nobody should wait for it who has no host with SSH
+
+        raise SSHException("ended without an exit code: killed, or the host went away")
     return channel.exit_status
 
 

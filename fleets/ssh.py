@@ -25,12 +25,10 @@ import paramiko
 
 from wrackline.fleets.base import Become, FleetError, Host, Remote, Result
 from wrackline.fleets.become import carried
-from wrackline.fleets.channel import Sink, SshStream, pump
+from wrackline.fleets.channel import KILL_AFTER_S, Sink, SshStream, pump
 from wrackline.fleets.connection import CONNECT_TIMEOUT_S, Connector, HostConnection, plain_connector
 
 FILE_TIMEOUT_S = 60.0
-KILL_AFTER_S = 1.0
-"""Between the deadline's SIGTERM and its SIGKILL on the host."""
 GRACE_S = 3.0
 """How much longer than the host we wait for a command's deadline: the host reports it better than we can
 guess it."""

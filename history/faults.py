@@ -11,7 +11,8 @@ from typing import Any
 import orjson
 import pyarrow.parquet as pq
 
-from wrackline.history.files import HistoryError, history_files
+from wrackline.history.files import history_files
+from wrackline.history.folder import HistoryError
 from wrackline.history.model import CONTROL, DIED, NEMESIS
 
 

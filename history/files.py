@@ -15,7 +15,7 @@ import fcntl
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import orjson
@@ -23,15 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wrackline.history import wal
+from wrackline.history.folder import PARQUET, RUN_JSON, WAL, HistoryError, private_folder
 from wrackline.history.model import Event, RunInfo
 from wrackline.history.schema import METADATA_KEY, SCHEMA
 from wrackline.history.tally import TALLY_KEY, Tally, count_table
 
 log = logging.getLogger(__name__)
 
-WAL = "history.wal"
-PARQUET = "history.parquet"
-RUN_JSON = "run.json"
 ROW_GROUP_ROWS = 65_536
 CHUNK_BYTES = 8 << 20
 PARQUET_OPTIONS = {
@@ -40,10 +38,6 @@ PARQUET_OPTIONS = {
     "write_page_checksum": True,
     "store_schema": False,
 }
-
-
-class HistoryError(Exception):
-    """A history cannot be read. The message says which file, what is wrong and the way out."""
 
 
 def read_info(run_dir: Path) -> RunInfo:
@@ -58,28 +52,6 @@ def read_info(run_dir: Path) -> RunInfo:
         except (OSError, ValueError) as wrong:
             raise HistoryError(f"{wal_file}: not readable as a history: {wrong}") from wrong
     raise HistoryError(f"{run_dir}: no history here (neither {PARQUET} nor {WAL}); is it a run's directory?")
-
-
-def private_folder(path: Path) -> None:
-    """Make a folder, and what is missing above it, for its owner alone: histories and logs hold what clients
-    sent. Under sudo the owner is who asked for it, so that they can open the report. What is there already
-    stays as it is. Raises OSError."""
-    missing = []
-    folder = path.absolute()
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    for made in reversed(missing):
-        made.mkdir(mode=0o700, exist_ok=True)
-        made.chmod(0o700)  # whatever the umask
-        _give_to_asker(made)
-    path.mkdir(exist_ok=True)  # says so when something else is there
-
-
-def _give_to_asker(path: Path) -> None:
-    user, group = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
-    if os.geteuid() == 0 and user.isdecimal() and group.isdecimal():
-        os.chown(path, int(user), int(group))
 
 
 def write_info(run_dir: Path, info: RunInfo) -> None:
@@ -187,23 +159,6 @@ def write_history(run_dir: Path, info: RunInfo, events: Iterable[Event]) -> None
             put_info(writer, info)
         finish(part, run_dir / PARQUET)
     write_info(run_dir, info)
-
-
-@contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to: it takes its place when all is written, and goes away when that
-    fails. So a reader never sees half of it, and the old one stays when there is no room for the new one.
-    Raises OSError."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        part.replace(path)
-    except OSError as wrong:
-        wrong.filename = str(path)  # a full disk does not say which file it was
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 class HistoryWriter(pq.ParquetWriter):  # type: ignore[misc]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Bytes = NDArray[np.uint8]
+
+# NumPy is imported where it is used: workloads and systems import this module when they are looked up.
 
 Intervals = list[list[int]]
 """[first, last] each, ascending, with a gap between them."""
-Bytes = NDArray[np.uint8]
 _MOST = 1 << 30
 
 
@@ -43,6 +48,8 @@ class Offsets:
         return _of(mine | others)
 
     def __sub__(self, other: Offsets) -> Offsets:
+        import numpy as np
+
         mine, others = self._beside(other)
         return _of(np.bitwise_and(mine, np.bitwise_xor(others, np.uint8(1))))
 
@@ -53,12 +60,16 @@ class Offsets:
         return found
 
     def intervals(self) -> Intervals:
+        import numpy as np
+
         edges = np.diff(np.frombuffer(bytes(1) + bytes(self._there) + bytes(1), dtype=np.int8))
         first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
         return [[int(one), int(other)] for one, other in zip(first, last, strict=True)]
 
     def _beside(self, other: Offsets) -> tuple[Bytes, Bytes]:
         """Both, of the same length."""
+        import numpy as np
+
         size = max(len(self._there), len(other._there))
         mine, others = (bytes(one._there).ljust(size, bytes(1)) for one in (self, other))
         return np.frombuffer(mine, dtype=np.uint8), np.frombuffer(others, dtype=np.uint8)

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import cramjam
-import pyarrow as pa
 
-from wrackline.history.files import whole_file
+from wrackline.history.folder import whole_file
 
 SUFFIX = ".zst"
 WORTH_BYTES = 64 << 10
@@ -75,5 +74,7 @@ def opened(file: Path) -> BinaryIO:
     part of it is read."""
     if file.suffix != SUFFIX:
         return file.open("rb")
+    import pyarrow as pa  # late: most only look whether a file is there, or pack one
+
     stream = pa.CompressedInputStream(pa.OSFile(str(file), "rb"), "zstd")
     return cast(BinaryIO, io.BufferedReader(stream, _CHUNK_BYTES))

@@ -18,17 +18,8 @@ from types import TracebackType
 import pyarrow as pa
 
 from wrackline.history import wal
-from wrackline.history.files import (
-    CHUNK_BYTES,
-    PARQUET,
-    WAL,
-    finish,
-    open_writer,
-    private_folder,
-    put_info,
-    write_info,
-    write_row_groups,
-)
+from wrackline.history.files import CHUNK_BYTES, finish, open_writer, put_info, write_info, write_row_groups
+from wrackline.history.folder import PARQUET, WAL, private_folder
 from wrackline.history.journal import Journal
 from wrackline.history.model import Event, RunInfo
 

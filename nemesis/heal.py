@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from wrackline.fleets.base import ClientsSide, Fleet, FleetError, Remote
 from wrackline.nemesis.faults import chains, programs, shaping
 from wrackline.systems.base import DeployError, Node, System
@@ -28,12 +30,13 @@ class Healer:
             return []
         repairs: list[str] = []
         problems: list[str] = []
-        for check in (self._power, self._left, self._process):
-            for node in self._system.nodes:
-                try:
-                    repairs += check(node)
-                except (FleetError, DeployError) as wrong:
-                    problems.append(f"{node.host.name}: {wrong}")
+        with ThreadPoolExecutor(max(1, len(self._system.nodes)), "heal") as pool:
+            for check in (self._power, self._left, self._process):
+                for node, found in [(node, pool.submit(check, node)) for node in self._system.nodes]:
+                    try:
+                        repairs += found.result()
+                    except (FleetError, DeployError) as wrong:
+                        problems.append(f"{node.host.name}: {wrong}")
         if isinstance(self._fleet, ClientsSide):
             try:
                 repairs += what_is_left(self._fleet.clients)

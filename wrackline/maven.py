@@ -10,8 +10,8 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from wrackline.needs import mend
 
@@ -78,7 +78,7 @@ def _dependency(artifact: Artifact) -> str:
 
 
 def _repositories(element: str, named: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(_REPOSITORY.format(element, name, escape(url)) for name, url in named)
+    return "\n".join(_REPOSITORY.format(element, name, escape(url, quote=False)) for name, url in named)
 
 
 def repository_url(given: str) -> str:

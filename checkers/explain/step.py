@@ -21,7 +21,7 @@ from wrackline.checkers.inputs.runs import BROKEN
 from wrackline.checkers.verdict.seal import why_broken
 from wrackline.history import HistoryError, history_files, read_info
 from wrackline.history.excerpts import History
-from wrackline.history.files import whole_file
+from wrackline.history.folder import whole_file
 from wrackline.history.json_values import rows, texts, whole
 from wrackline.history.wording import labels_of
 

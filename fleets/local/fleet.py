@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from wrackline.fleets.base import CLIENTS, FleetError, Host, PowerSwitch, Remote
 from wrackline.fleets.local.clean import Machine, clean, dismantle, folders_mounted, lives
@@ -29,7 +29,9 @@ from wrackline.fleets.local.namespaces import (
 )
 from wrackline.fleets.local.remote import NamespaceRemote
 from wrackline.fleets.local.state import FleetFolder, FleetLock, FleetState, boot_id, check_names
-from wrackline.fleets.ssh import SshRemote
+
+if TYPE_CHECKING:
+    from wrackline.fleets.ssh import SshRemote
 
 FIRST_OTHER = 31
 LOCK_TIMEOUT_S = 5.0
@@ -161,6 +163,8 @@ class LocalFleet(ABC):
                     f"no host {host.name} in fleet {self.name}; it has {', '.join(self.state.hosts)}"
                 )
             if host.name not in self._remotes:
+                from wrackline.fleets.ssh import SshRemote  # late: to check a specification takes no SSH
+
                 self._remotes[host.name] = SshRemote(
                     host,
                     namespace_connector(self.state.control),

@@ -11,9 +11,15 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.crash import EXIT_HOSTS
-from wrackline.harness.cli.fleet import need_machine
 from wrackline.harness.cli.nights import watched
-from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option, set_option
+from wrackline.harness.cli.options import (
+    WrongInput,
+    master_option,
+    need_machine,
+    need_writable,
+    results_option,
+    set_option,
+)
 from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.nights.agenda import Task

@@ -27,9 +27,8 @@ from wrackline.fleets.qemu.virtual_fleet import VirtualFleet
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
-from wrackline.harness.cli.options import WrongInput, output_option, state_dir_option
+from wrackline.harness.cli.options import WrongInput, need_root, output_option, state_dir_option
 from wrackline.harness.cli.verbosity import progress
-from wrackline.harness.specification.spec import Spec
 from wrackline.needs import check
 
 
@@ -55,24 +54,6 @@ def asked_for() -> Iterator[None]:
         yield
     except FleetError as wrong:
         raise WrongInput(str(wrong)) from wrong
-
-
-def need_root() -> None:
-    if os.geteuid() != 0:
-        raise click.UsageError(
-            "fleets need root (network namespaces, mounts, loop devices): run it with sudo"
-        )
-
-
-def need_machine(*wanted: Spec) -> None:
-    """Before anything is begun, whether this machine has what runs need of it: root, and programs. Raises
-    UsageError, Missing."""
-    if any(spec.fleet.needs_root for spec in wanted):
-        need_root()
-    for kind, need in dict.fromkeys(
-        (part.kind, need) for spec in wanted for part in (spec.fleet, spec.system) for need in part.needs
-    ):
-        check(need, kind)
 
 
 @click.group()

@@ -24,7 +24,7 @@ from wrackline.harness.index.site import Reader
 from wrackline.harness.index.words import change, figure
 from wrackline.harness.records import State
 from wrackline.harness.run.results import ENVIRONMENT, default_dir
-from wrackline.history.files import whole_file
+from wrackline.history.folder import whole_file
 
 _IN_RESULTS = "site"
 _SHUTDOWN_S = 5.0

@@ -139,7 +139,7 @@ def _wrong_input() -> tuple[type[Exception], ...]:
     from wrackline.harness.run.results import NoSuchRun
     from wrackline.harness.specification.spec import SpecError
     from wrackline.history.addresses import Unreachable
-    from wrackline.history.files import HistoryError
+    from wrackline.history.folder import HistoryError
     from wrackline.history.jepsen.imports import ImportFailed
     from wrackline.history.jepsen.text import TextError
     from wrackline.maven import MavenFailed

@@ -15,8 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from wrackline.harness.cli.crash import EXIT_HOSTS
-from wrackline.harness.cli.fleet import need_machine
-from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option
+from wrackline.harness.cli.options import (
+    WrongInput,
+    master_option,
+    need_machine,
+    need_writable,
+    results_option,
+)
 from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.exits import codehost

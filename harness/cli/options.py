@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import orjson
 
 from wrackline.checkers.verdict.seal import why_broken
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
-from wrackline.history.files import private_folder
+from wrackline.history.folder import private_folder
+from wrackline.needs import check
+
+if TYPE_CHECKING:
+    from wrackline.harness.specification.spec import Spec
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -152,6 +157,24 @@ class WrongInput(click.ClickException):
     """One line, exit code 2."""
 
     exit_code = 2
+
+
+def need_root() -> None:
+    if os.geteuid() != 0:
+        raise click.UsageError(
+            "fleets need root (network namespaces, mounts, loop devices): run it with sudo"
+        )
+
+
+def need_machine(*wanted: Spec) -> None:
+    """Before anything is begun, whether this machine has what runs need of it: root, and programs. Raises
+    UsageError, Missing."""
+    if any(spec.fleet.needs_root for spec in wanted):
+        need_root()
+    for kind, need in dict.fromkeys(
+        (part.kind, need) for spec in wanted for part in (spec.fleet, spec.system) for need in part.needs
+    ):
+        check(need, kind)
 
 
 def need_writable(results: Path) -> None:

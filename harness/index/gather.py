@@ -15,7 +15,7 @@ from upath import UPath
 
 from wrackline.harness.index.latency import Latency, Spread, latency
 from wrackline.harness.records import Night, Record, folders, record
-from wrackline.history.files import PARQUET, whole_file
+from wrackline.history.folder import PARQUET, whole_file
 
 _READERS: Final = 4
 """Histories that are read at a time; Arrow gives up the interpreter's lock for most of it."""

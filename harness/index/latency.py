@@ -17,7 +17,7 @@ from wrackline.harness.report.read.columns import Places
 from wrackline.harness.report.read.latency import Latency, Leaders, Spread, Spreads
 from wrackline.harness.report.text import partition_label
 from wrackline.history.excerpts import decode_extra
-from wrackline.history.files import PARQUET
+from wrackline.history.folder import PARQUET
 from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, Type
 from wrackline.history.schema import METADATA_KEY
 

@@ -33,7 +33,7 @@ from wrackline.harness.index.trends import (
 from wrackline.harness.index.words import label
 from wrackline.harness.records import METRICS, State
 from wrackline.harness.report.text import plural
-from wrackline.history.files import whole_file
+from wrackline.history.folder import whole_file
 
 KEPT: Final = "kept.json"
 """What was made of histories; by this file a folder is known as a site of ours."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -70,10 +71,13 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
     began = time.monotonic()
     judging = _Judging(master)
     outcomes = []
-    for number, name in enumerate(SPECS, 1):
-        click.echo(f"--- run {number} of {len(SPECS)}: {name}")
-        options = Options(results, prepare_judge=judging.prepare) if name == SPECS[-1] else Options(results)
-        outcomes.append(run(load_checked(suites_dir() / name), options))
+    with ThreadPoolExecutor(1, "specification") as pool:  # the later ones while the first run goes on
+        specs = [pool.submit(load_checked, suites_dir() / name) for name in SPECS]
+        for number, (name, spec) in enumerate(zip(SPECS, specs, strict=True), 1):
+            click.echo(f"--- run {number} of {len(SPECS)}: {name}")
+            is_last = number == len(SPECS)
+            options = Options(results, prepare_judge=judging.prepare) if is_last else Options(results)
+            outcomes.append(run(spec.result(), options))
     click.echo("--- judging")
     with judging.session():
         checked = judging.judge(outcomes)

@@ -23,7 +23,7 @@ from wrackline.harness.nights.children import Child
 from wrackline.harness.nights.journal import Did, Journal, State
 from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.run.judge import read_verdict
-from wrackline.history.files import PARQUET, WAL
+from wrackline.history.folder import PARQUET, WAL
 
 PATIENCE_S = 300.0
 """How long runs may take to end in good order, once they are asked to."""

@@ -15,7 +15,7 @@ import orjson
 
 from wrackline.checkers.inputs.course import INFRASTRUCTURE
 from wrackline.history import Recorder, RecordingFailed
-from wrackline.history.files import whole_file
+from wrackline.history.folder import whole_file
 from wrackline.history.model import CONTROL, Event, Type
 from wrackline.systems.base import Node
 

@@ -100,8 +100,8 @@ class LiveRun:
             self.leaps.stop()
             if self.deaths is not None:
                 self.deaths.stop()
-            with ThreadPoolExecutor(1, "history") as pool:  # the hosts know nothing of it
-                closing = pool.submit(self._close_history)
+            with ThreadPoolExecutor(1, "files") as pool:  # what the hosts know nothing of
+                closing = pool.submit(self._close_files)
                 kept = self._tear_down()
             closing.result()
             if self._preparing.is_alive():  # else two threads would import the same
@@ -325,7 +325,6 @@ class LiveRun:
         self.parts.system.collect(nodes)
         self.account.collected(self.parts.system.nodes, nodes)
         record_changes(self.parts, self.recorder, self.spec.topic.name, nodes)
-        packed.pack(nodes.glob("*/*"))
 
     def over(self) -> None:
         """Nothing was left out, unless the user asked for it."""
@@ -390,6 +389,10 @@ class LiveRun:
         if phase == "setup":
             self.leaps.start()
         self.account.phase(phase)
+
+    def _close_files(self) -> None:
+        self._close_history()
+        packed.pack((self.run_dir / "nodes").glob("*/*"))
 
     def _close_history(self) -> None:
         try:

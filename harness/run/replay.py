@@ -13,7 +13,8 @@ import yaml
 
 from wrackline.harness.specification.spec import SpecError
 from wrackline.history.faults import happened
-from wrackline.history.files import HistoryError, read_info
+from wrackline.history.files import read_info
+from wrackline.history.folder import HistoryError
 from wrackline.history.model import RunInfo
 from wrackline.nemesis.replay import Stage, carried_over
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wrackline.checkers.verdict.seal import UNSEALED
 from wrackline.harness.records import Record, State, record
-from wrackline.history.files import PARQUET, RUN_JSON, WAL
+from wrackline.history.folder import PARQUET, RUN_JSON, WAL
 
 ENVIRONMENT = "WRACKLINE_RESULTS"
 

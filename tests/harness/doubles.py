@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,10 +190,11 @@ class Stage:
     def trail(self) -> list[str]:
         return self.fleet.trail
 
-    def run(self, *settings: str, keep: bool = False) -> Outcome:
+    def run(self, *settings: str, keep: bool = False, judge: Callable[[], None] = lambda: None) -> Outcome:
+        """``judge``: gets ready once the clients have stopped."""
         progress = Progress(Console(file=self.screen, width=200))
         spec = parse(SPEC, "x.yaml", settings=settings)
-        return run(spec, Options(self.results, keep_fleet=keep, progress=progress))
+        return run(spec, Options(self.results, keep_fleet=keep, progress=progress, prepare_judge=judge))
 
     def only_run(self) -> Path:
         [run_dir] = self.results.iterdir()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from wrackline.history.faults import Happened, happened
-from wrackline.history.files import HistoryError, write_history
+from wrackline.history.files import write_history
+from wrackline.history.folder import HistoryError
 from wrackline.history.model import CONTROL, NEMESIS, Event, RunInfo, TopicInfo, Type
 from wrackline.nemesis.faults.network import Direction, Partition, Shape
 from wrackline.nemesis.inject import settings_of

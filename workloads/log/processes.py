@@ -13,15 +13,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wrackline.history import Recorder
 from wrackline.history.model import Event, Record, Type
 from wrackline.workloads.clients.base import Client, ClientError, Consumer, Fetched, Library, Polled
 from wrackline.workloads.log.spec import ClientsSpec
 from wrackline.workloads.log.tally import Tally
 from wrackline.workloads.pace import Generator, Slot
 from wrackline.workloads.payload import decode, kept_timestamp
+
+if TYPE_CHECKING:
+    from wrackline.history import Recorder
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from wrackline.history import Recorder
 from wrackline.history.offsets import Offsets
 from wrackline.workloads.clients.base import ClientError
 from wrackline.workloads.clients.libraries import library_of
@@ -27,6 +26,9 @@ from wrackline.workloads.log.spec import AppendingSpec, ClientsSpec, LogSpec
 from wrackline.workloads.log.tally import Counts
 from wrackline.workloads.pace import Generator, Lanes
 from wrackline.workloads.payload import run_tag
+
+if TYPE_CHECKING:
+    from wrackline.history import Recorder
 
 log = logging.getLogger(__name__)
 

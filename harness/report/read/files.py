@@ -15,7 +15,7 @@ import orjson
 from wrackline.checkers.explain.form import from_json
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group
 from wrackline.checkers.verdict.seal import SEAL, UNSEALED, why_broken
-from wrackline.history.files import whole_file
+from wrackline.history.folder import whole_file
 from wrackline.history.json_values import mapping, numeric, rows, texts, whole
 from wrackline.history.model import RunInfo
 

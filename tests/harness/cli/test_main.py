@@ -6,8 +6,6 @@ import contextlib
 import errno
 import os
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -303,13 +301,3 @@ def test_the_table_of_runs_shows_what_was_planned_and_who_was_interrupted(
     row = out.splitlines()[1]
     assert (code, row.split()[1], row.split()[3]) == (0, "inconclusive", "1/3")
     assert "interrupted by the user" in row
-
-
-def test_a_command_is_imported_when_it_is_called() -> None:
-    """Half of the time that a short command took was the import of the others."""
-    late = {"kio.schema", "kio.serial", "paramiko", "pyarrow", "pydantic"}
-    code = f"import sys, wrackline.harness.cli.main; print({late} & set(sys.modules))"
-    said = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert said.stdout == "set()\n"

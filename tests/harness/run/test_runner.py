@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import orjson
 import pytest
@@ -42,6 +43,27 @@ def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_dire
     info = read_info(outcome.run_dir)
     assert (info.test_id, info.notes) == (outcome.run_dir.name, ())
     assert "4 nodes ready" in stage.screen.getvalue()
+
+
+def test_who_judges_gets_ready_once_the_clients_have_stopped_and_is_ready_when_the_run_is_over(
+    stage: Stage,
+) -> None:
+    """Before, it would take time from them; and two threads that import the same may meet half of it."""
+
+    def prepare() -> None:
+        stage.trail.append("prepare")
+        while "down" not in stage.trail:
+            time.sleep(0.01)
+        time.sleep(0.5)  # so that a run that does not wait is over before
+        stage.trail.append("ready to judge")
+
+    stage.run(judge=prepare)
+    order = [one for one in stage.trail if one in ("heal", "prepare", "collect", "down", "ready to judge")]
+    assert order == ["heal", "prepare", "collect", "down", "ready to judge"]
+    stage.trail.clear()
+    stage.fleet.broken_on_up = "no room"
+    stage.run(judge=prepare)
+    assert "prepare" not in stage.trail, "there is nothing to judge"
 
 
 def test_hosts_that_do_not_come_up_are_infrastructure_and_are_torn_down(stage: Stage) -> None:

@@ -84,3 +84,32 @@ def test_what_a_cluster_is_sent_imports_without_the_checkout(tmp_path: Path) -> 
     places = said.stdout.splitlines()
     assert len(places) == len(modules) + 1
     assert [place for place in places if not place.startswith(str(archive))] == []
+
+
+AHEAD = """
+from wrackline.checkers.engine.spark.ahead import SparkAhead
+from wrackline.checkers.engine.spark.masters import SparkUnavailable
+from wrackline.checkers.engine.spark.session import session
+
+ahead = SparkAhead()
+ahead.begin()
+ahead.begin()
+try:
+    with ahead.session() as spark, session() as asked:
+        print(asked is spark, spark.range(3).count())
+except SparkUnavailable as wrong:
+    print(wrong)
+"""
+
+
+@pytest.mark.parametrize(
+    ("home", "says"), [(None, "True 3\n"), ("/no-such-java", "JAVA_HOME is /no-such-java")]
+)
+def test_a_session_that_was_begun_ahead_is_given_to_whoever_asks(home: str | None, says: str) -> None:
+    """Another thread has started it. What kept that from it is raised here."""
+    environment = {**os.environ, **({"JAVA_HOME": home} if home else {})}
+    said = subprocess.run(
+        [sys.executable, "-c", AHEAD], env=environment, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.startswith(says), said.stderr
+    assert "Traceback" not in said.stderr
