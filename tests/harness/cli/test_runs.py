@@ -50,7 +50,7 @@ def test_runs_as_json_are_those_of_nights_too(tmp_path: Path) -> None:
 
 
 def test_no_runs_are_an_empty_list(tmp_path: Path) -> None:
-    asked = ["--json", "--results", str(tmp_path / "none")]
+    asked = ["--json", "--results", str(tmp_path)]
     assert json.loads(CliRunner().invoke(analyze.runs_command, asked, standalone_mode=False).output) == []
 
 
