@@ -273,7 +273,8 @@ def _few(names: Sequence[str]) -> str:
 
 
 def side(name: str, runs: Sequence[Run]) -> Side:
-    """What a user means by a name: a night, a version or profile, a run's id, its beginning, or its folder.
+    """What a user means by a name: a night, a version or profile, a suite, a run's id, its beginning, or its
+    folder.
     Raises Unlike."""
     plain = name.rstrip("/")
     own = [run for run in runs if not run.record.follow_up]
@@ -281,6 +282,7 @@ def side(name: str, runs: Sequence[Run]) -> Side:
         [run for run in runs if plain in (run.record.run, run.slug, str(run.record.folder))],
         [run for run in own if plain == run.record.night],
         [run for run in own if plain in (run.record.version, run.system, run.record.profile)],
+        [run for run in own if plain == run.record.name],
     ):
         if means:
             return Side(name, tuple(means))
@@ -292,5 +294,5 @@ def side(name: str, runs: Sequence[Run]) -> Side:
         raise Unlike(f"{name}: {len(beginning)} runs begin so ({few}); say more of it")
     versions = _few(sorted({run.record.version for run in runs if run.record.version}))
     raise Unlike(
-        f"{name}: no run, night or version of that name in {len(runs)} runs; versions: {versions or 'none'}"
+        f"{name}: no run, night, version or suite of that name in {len(runs)} runs; versions: {versions or 'none'}"
     )
