@@ -294,5 +294,6 @@ def side(name: str, runs: Sequence[Run]) -> Side:
         raise Unlike(f"{name}: {len(beginning)} runs begin so ({few}); say more of it")
     versions = _few(sorted({run.record.version for run in runs if run.record.version}))
     raise Unlike(
-        f"{name}: no run, night, version or suite of that name in {len(runs)} runs; versions: {versions or 'none'}"
+        f"{name}: no run, night, version or suite of that name in {len(runs)} runs; "
+        f"versions: {versions or 'none'}"
     )

@@ -166,10 +166,6 @@ FILES: dict[str, tuple[str | bytes, str]] = {
         "name: a\nworkload: {record_bytes: 2000000}\n",
         "workload.record_bytes: 2,000,000 is more than 1,048,576: a broker takes no more unless",
     ),
-    "two expectations": (
-        "name: a\ncontract: {expected: [lost-write], verdict: violation}\n",
-        "contract: verdict: with contract.expected it is `reproduced`; leave one of the two out",
-    ),
 }
 """What is wrong -> what a specification says, and what is said of it."""
 

@@ -17,6 +17,7 @@ from wrackline.harness.index.incidents import incidents
 from wrackline.harness.index.runs import Run, beside, shown
 from wrackline.harness.index.suites import grid, suites
 from wrackline.harness.index.trends import news, series
+from wrackline.harness.records import KNOWN, NotKnown, known_incidents
 
 
 def _runs(results: Path) -> list[Run]:
@@ -150,6 +151,39 @@ def test_an_expected_incident_stands_behind_the_others_however_late_it_was_seen(
         ("acks-all", False),
         ("canary", True),
     ]
+
+
+def test_a_known_incident_names_its_ticket_and_does_not_alarm(tmp_path: Path) -> None:
+    night(tmp_path, 0, [BAD])
+    night(tmp_path, 1, [{**BAD, "version": "4.1.0"}])
+    runs = _runs(tmp_path)
+    [later, former] = incidents(runs)
+    ticket = "https://issues.example/K-1"
+    (tmp_path / KNOWN).write_text(f"{later.slug}: {ticket}\n")
+    known = known_incidents(tmp_path)
+    assert [(one.slug, one.known, one.alarms) for one in incidents(runs, known)] == [
+        (former.slug, "", True),
+        (later.slug, ticket, False),
+    ]
+    assert [run.record.incident_ids for run in runs] == [(former.slug,), (later.slug,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- i-1", "is no list of lines such as"),
+        ("i-1: 5", "i-1: a line is"),
+        ("x: y", "x: a line is"),
+        ("a: [", "cannot be read"),
+    ],
+)
+def test_a_list_of_known_incidents_that_is_none_is_one_line(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / KNOWN).write_text(text)
+    with pytest.raises(NotKnown) as wrong:
+        known_incidents(tmp_path)
+    assert said in str(wrong.value)
+    assert "i-0a1b2c3d4e: LINK" in str(wrong.value)
+    assert "\n" not in str(wrong.value)
 
 
 def test_an_incident_without_a_sentence_is_headed_by_its_anomalies(tmp_path: Path) -> None:
