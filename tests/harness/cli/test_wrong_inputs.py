@@ -145,6 +145,10 @@ FILES: dict[str, tuple[str | bytes, str]] = {
         "name: a\nfleet: {brokers: 12}\n",
         f"fleet.brokers: 12 is more than 9: hosts that are made here {HERE}",
     ),
+    "101 brokers": (
+        "name: a\nfleet: {kind: inventory, inventory: hosts, brokers: 101}\n",
+        "x.yaml: fleet.brokers: 101 is more than 100: more are asked one by one, which takes longer than",
+    ),
     "spares": ("name: a\nfleet: {spares: 9}\n", "fleet.spares: 9 is more than 8: hosts that are made here"),
     "partitions": (
         "name: a\ntopic: {partitions: 201}\n",
