@@ -101,8 +101,8 @@ def _reader() -> Reader:
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write it as a page, too.")
 @click.option("--across", is_flag=True, help="Also runs of different systems.")
 def compare_command(before: str, after: str, results: str, html: Path | None, across: bool) -> int:
-    """Put two runs, versions, suites or nights side by side. Each is a run's id (or how it begins), a version
-    of the system, a profile, a suite, or the name of a night's folder.
+    """Put two runs, versions or nights side by side. Each is a run's id (or how it begins), a version of the
+    system, a profile, or the name of a night's folder.
 
     \b
       wrackline compare 20261122T0100 20261123T0100

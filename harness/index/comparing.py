@@ -273,19 +273,20 @@ def _few(names: Sequence[str]) -> str:
 
 
 def side(name: str, runs: Sequence[Run]) -> Side:
-    """What a user means by a name: a night, a version or profile, a suite, a run's id, its beginning, or its
-    folder.
-    Raises Unlike."""
+    """What a user means by a name: a night, a version or profile, a run's id, its beginning, or its folder; a
+    suite means its newest run. Raises Unlike."""
     plain = name.rstrip("/")
     own = [run for run in runs if not run.record.follow_up]
     for means in (
         [run for run in runs if plain in (run.record.run, run.slug, str(run.record.folder))],
         [run for run in own if plain == run.record.night],
         [run for run in own if plain in (run.record.version, run.system, run.record.profile)],
-        [run for run in own if plain == run.record.name],
     ):
         if means:
             return Side(name, tuple(means))
+    of_suite = [run for run in own if plain in (run.record.name, run.record.case)]
+    if of_suite:
+        return Side(of_suite[-1].record.run, (of_suite[-1],))
     beginning = [run for run in runs if run.record.run.startswith(plain)]
     if len(beginning) == 1:
         return Side(beginning[0].record.run, (beginning[0],))
@@ -294,6 +295,6 @@ def side(name: str, runs: Sequence[Run]) -> Side:
         raise Unlike(f"{name}: {len(beginning)} runs begin so ({few}); say more of it")
     versions = _few(sorted({run.record.version for run in runs if run.record.version}))
     raise Unlike(
-        f"{name}: no run, night, version or suite of that name in {len(runs)} runs; "
+        f"{name}: no run, suite, night or version of that name in {len(runs)} runs; "
         f"versions: {versions or 'none'}"
     )

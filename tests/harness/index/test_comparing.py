@@ -127,9 +127,16 @@ def test_a_side_is_a_folder_or_the_beginning_of_an_id(all_runs: list[Run]) -> No
     assert side(wanted.record.run[:-1], all_runs).runs == (wanted,)
 
 
+@pytest.mark.parametrize("suite", ["acks-all", "power-cut"])
+def test_a_side_that_is_a_suite_is_its_newest_run(all_runs: list[Run], suite: str) -> None:
+    own = [run for run in all_runs if run.record.name == suite and not run.record.follow_up]
+    assert len(own) > 1
+    assert side(suite, all_runs).runs == (max(own, key=lambda run: run.record.started_at),)
+
+
 def test_a_name_that_is_nobodys_or_of_many_is_refused(all_runs: list[Run]) -> None:
     with pytest.raises(
-        Unlike, match=r"no run, night, version or suite of that name in .*; versions: .*4\.0\.0, 4\.1\.0"
+        Unlike, match=r"no run, suite, night or version of that name in .*; versions: .*4\.0\.0, 4\.1\.0"
     ):
         side("5.0.0", all_runs)
     with pytest.raises(Unlike, match="runs begin so"):
@@ -143,13 +150,3 @@ def test_bad_places_are_one_line(tmp_path: Path) -> None:
     code, said = compare(tmp_path, "a", "b")
     assert (code, said.count("\n")) == (2, 0)
     assert "no run in it" in said
-
-
-def test_suites_are_compared_by_their_names(ten_nights: Path) -> None:
-    runs = shown(gather(UPath(ten_nights), Kept()), beside(ten_nights / "site"))
-    cut = side("power-cut", runs)
-    assert {run.record.name for run in cut.runs} == {"power-cut"}
-    assert len(cut.runs) == 10
-    code, said = compare(ten_nights, "acks-all", "power-cut")
-    assert code in (0, 1)
-    assert "power-cut" in said
