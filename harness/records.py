@@ -7,6 +7,7 @@ Nothing here raises for the content of a run: what cannot be read is said in ``R
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -176,6 +177,11 @@ class Record:
         return tuple(dict.fromkeys(causes)) or tuple(filter(None, ["+".join(self.violations)]))
 
     @property
+    def incident_ids(self) -> tuple[str, ...]:
+        """Of the incidents that its contract forbids, as the site has them."""
+        return tuple(incident_id(cause, *self.signature[1:]) for cause in self.causes)
+
+    @property
     def signature(self) -> tuple[str, str, str, str]:
         """By which runs show one and the same: (cause, schedule, system, version). The cause is all of the
         anomalies, the schedule the guided one's name or the kinds of faults."""
@@ -199,6 +205,39 @@ METRICS: Final[Mapping[str, str]] = {
     "judged_in_s": "how long its analysis took, s",
 }
 """Name -> what it is, with its unit."""
+
+
+KNOWN: Final = "known.yaml"
+"""In the folder of the results: a line for each incident that somebody works on, ``i-0a1b2c3d4e: LINK``. The
+name is what the link to it on the site ends with."""
+
+
+class NotKnown(Exception):
+    """The list of known incidents cannot be read. One line."""
+
+
+def incident_id(cause: str, schedule: str, system: str, version: str) -> str:
+    """What a link to an incident ends with: the same on every machine. With another version it is another."""
+    return f"i-{hashlib.sha256(chr(0).join((cause, schedule, system, version)).encode()).hexdigest()[:10]}"
+
+
+def known_incidents(place: Path | UPath) -> dict[str, str]:
+    """By `incident_id` the link to where each is worked on; empty without a list. Raises NotKnown."""
+    try:
+        said = yaml.load((UPath(place) / KNOWN).read_bytes(), _LOADER) or {}
+    except FileNotFoundError:
+        return {}
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as wrong:
+        why = " ".join(str(wrong).split())
+        raise NotKnown(f"{place}/{KNOWN}: cannot be read: {why}; a line is i-0a1b2c3d4e: LINK") from wrong
+    if not isinstance(said, dict):
+        raise NotKnown(f"{place}/{KNOWN}: is no list of lines such as i-0a1b2c3d4e: LINK")
+    for name, link in said.items():
+        if not (isinstance(name, str) and name.startswith("i-") and isinstance(link, str)):
+            raise NotKnown(
+                f"{place}/{KNOWN}: {name}: a line is i-0a1b2c3d4e: LINK, as the site names incidents"
+            )
+    return said
 
 
 def records(where: str | Path) -> list[Record]:
@@ -386,7 +425,7 @@ def _state(folder: UPath, *, judged: bool, failed: bool, trouble: Iterable[str])
 def _spec(folder: UPath) -> object:
     """The specification, as it was saved; None where it cannot be read."""
     try:
-        return yaml.load((folder / "spec.yaml").read_bytes(), _LOADER)  # noqa: S506: one of the safe ones
+        return yaml.load((folder / "spec.yaml").read_bytes(), _LOADER)
     except (OSError, yaml.YAMLError):
         return None
 

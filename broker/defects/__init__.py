@@ -102,9 +102,9 @@ def apply(rules: Rules, names: Iterable[str]) -> Rules:
     wanted = list(dict.fromkeys(names))
     for name in wanted:
         if name not in REGISTRY:
-            near = difflib.get_close_matches(name, REGISTRY, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise UnknownDefect(f"no defect {name!r}; {hint}there are: {', '.join(sorted(REGISTRY))}")
+            near = difflib.get_close_matches(name, REGISTRY, n=3)
+            hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+            raise UnknownDefect(f"no defect {name!r}; {hint}docs/defects.md lists them")
     with_them, used = _put_in(rules, wanted)
     if idle := [name for name in wanted if name not in used]:
         raise UnknownDefect(f"these defects replace no rule of this profile: {', '.join(idle)}")

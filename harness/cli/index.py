@@ -22,7 +22,7 @@ from wrackline.harness.index.runs import Link, below, beside, shown
 from wrackline.harness.index.serving import Renewal, Server
 from wrackline.harness.index.site import Reader
 from wrackline.harness.index.words import change, figure
-from wrackline.harness.records import State
+from wrackline.harness.records import NotKnown, State, known_incidents
 from wrackline.harness.run.results import ENVIRONMENT, default_dir
 from wrackline.history.folder import whole_file
 
@@ -72,8 +72,9 @@ def index_command(results: str, out: Path | None, links: str | None) -> int:
         entries = gathering.gather(place, kept)
         sites.claim(out)
         link: Link = beside(out) if links is None else below(place, links.rstrip("/") + "/")
-        built = sites.build(results, entries, out, kept, link=link, reader=_reader(), live=False)
-    except (gathering.NothingThere, sites.NotASite) as wrong:
+        known = known_incidents(place)
+        built = sites.build(results, entries, out, kept, link=link, reader=_reader(), live=False, known=known)
+    except (gathering.NothingThere, sites.NotASite, NotKnown) as wrong:
         raise WrongInput(str(wrong)) from wrong
     click.echo(
         f"{out / 'index.html'}: {built.runs} runs, {built.written} pages written, "

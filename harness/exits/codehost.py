@@ -75,7 +75,7 @@ def code_quality(summaries: Sequence[RunSummary]) -> bytes:
                 "description": f"{each.name}: {each.verdict.value}: {each.said}"[:_LONGEST],
                 "check_name": "+".join(shown) or each.verdict.value,
                 "fingerprint": hashlib.sha256(told).hexdigest(),
-                "severity": _SEVERITIES[each.verdict],
+                "severity": _SEVERITIES.get(each.verdict, "critical"),
                 "location": {"path": each.file or each.name, "lines": {"begin": 1}},
             }
         )

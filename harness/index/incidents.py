@@ -3,13 +3,16 @@ incidents are counted; a run that was judged before there were any has one, of a
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.index.noise import Share, share
 from wrackline.harness.index.runs import Run
+from wrackline.harness.records import incident_id
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class Incident:
     """So many of these runs there were since it was last seen."""
     expected: bool = False
     """Whether each of these runs had to show it."""
+    known: str = ""
+    """Where somebody works on it; empty where nobody said so."""
     count: int = 0
     """So many incidents the runs have of it."""
     sentence: str = ""
@@ -35,8 +40,11 @@ class Incident:
     @property
     def slug(self) -> str:
         """What a link to it ends with: the same on every machine."""
-        signature = "\0".join((self.cause, self.schedule, self.system, self.version))
-        return f"i-{hashlib.sha256(signature.encode()).hexdigest()[:10]}"
+        return incident_id(self.cause, self.schedule, self.system, self.version)
+
+    @property
+    def alarms(self) -> bool:
+        return not (self.expected or self.known)
 
     @property
     def title(self) -> str:
@@ -66,8 +74,9 @@ class Incident:
         return " ".join((*parts, *(run.record.run for run in self.runs))).lower()
 
 
-def incidents(runs: Sequence[Run]) -> list[Incident]:
-    """The one that was seen last comes first; those that had to be come last. What was made smaller is the
+def incidents(runs: Sequence[Run], known: Mapping[str, str] = _NONE) -> list[Incident]:
+    """The one that was seen last comes first; those that are known, and those
+    that had to be, come last. What was made smaller is the
     incident that it was made from."""
     runs = [run for run in runs if not run.record.is_smaller]
     found: dict[tuple[str, str, str, str], list[Run]] = {}
@@ -75,9 +84,14 @@ def incidents(runs: Sequence[Run]) -> list[Incident]:
         if run.good is False or run.record.verdict is Verdict.VIOLATION:
             for signature in _signatures(run):
                 found.setdefault(signature, []).append(run)
-    made = [_incident(signature, of, runs) for signature, of in found.items()]
+    made = [
+        replace(one, known=known.get(one.slug, ""))
+        for one in (_incident(signature, of, runs) for signature, of in found.items())
+    ]
     return sorted(
-        made, key=lambda one: (not one.expected, one.last.record.started_at, len(one.runs)), reverse=True
+        made,
+        key=lambda one: (one.alarms, not one.expected, one.last.record.started_at, len(one.runs)),
+        reverse=True,
     )
 
 

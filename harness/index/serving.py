@@ -27,6 +27,7 @@ from upath import UPath
 from wrackline.harness.index.gather import Entry, Kept, NoRuns, NothingThere, gather
 from wrackline.harness.index.runs import below
 from wrackline.harness.index.site import Built, Reader, build
+from wrackline.harness.records import NotKnown, known_incidents
 
 RESULTS: Final = "results/"
 _SHOWN: Final = frozenset(
@@ -67,6 +68,7 @@ class Renewal:
         self._results, self._site, self._reader, self._say = results, site, reader, say
         self._kept = Kept()
         self._shown: list[Entry] | None = None
+        self._known: dict[str, str] = {}
 
     def once(self) -> Built | None:
         """None: nothing has changed. Raises NothingThere, OSError."""
@@ -74,16 +76,23 @@ class Renewal:
             entries = gather(self._results, self._kept)
         except NoRuns:
             entries = []  # the night has just begun
+        try:
+            known = known_incidents(self._results)
+        except NotKnown as wrong:
+            raise NothingThere(str(wrong)) from wrong
         if (
             self._shown is not None
+            and known == self._known
             and len(entries) == len(self._shown)
             and all(map(is_, entries, self._shown))
         ):
             return None
-        self._shown = entries
+        self._shown, self._known = entries, known
         link = below(self._results, RESULTS)
         name = str(self._results)
-        return build(name, entries, self._site, self._kept, link=link, reader=self._reader, live=True)
+        return build(
+            name, entries, self._site, self._kept, link=link, reader=self._reader, live=True, known=known
+        )
 
     def follow(self, end: threading.Event, every_s: float) -> None:
         """Until ``end``. What cannot be read now may be readable later: it is said, and tried again."""

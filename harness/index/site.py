@@ -7,9 +7,10 @@ again after one more run is built quickly. What no run stands behind any more is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -82,11 +83,22 @@ class Reader:
 
 
 def build(
-    name: str, entries: Sequence[Entry], folder: Path, kept: Kept, *, link: Link, reader: Reader, live: bool
+    name: str,
+    entries: Sequence[Entry],
+    folder: Path,
+    kept: Kept,
+    *,
+    link: Link,
+    reader: Reader,
+    live: bool,
+    known: Mapping[str, str] = MappingProxyType({}),
 ) -> Built:
-    """Write the site. ``live``: its pages ask now and then whether there is something new. Raises OSError."""
+    """Write the site. ``live``: its pages ask now and then whether there is something new. ``known``: which
+    incidents somebody works on (`wrackline.harness.records.known_incidents`). Raises OSError."""
     runs = shown(entries, link)
-    site = Site(name, runs, suites(runs), series(runs), incidents(runs), _stamp(runs) if live else "")
+    site = Site(
+        name, runs, suites(runs), series(runs), incidents(runs, known), _stamp(runs, known) if live else ""
+    )
     made = dict(_pages(site, reader))
     written = sum(_write(folder / file, content.encode("utf-8", "replace")) for file, content in made.items())
     for below in ("run", "suite"):
@@ -102,9 +114,9 @@ def build(
     return Built(len(runs), written, size)
 
 
-def _stamp(runs: Sequence[Run]) -> str:
+def _stamp(runs: Sequence[Run], known: Mapping[str, str]) -> str:
     said = [(run.slug, run.word, run.headline, run.report, run.record.night) for run in runs]
-    return hashlib.sha256(orjson.dumps(said)).hexdigest()[:16]
+    return hashlib.sha256(orjson.dumps([said, sorted(known.items())])).hexdigest()[:16]
 
 
 def _write(path: Path, content: bytes) -> bool:
@@ -174,9 +186,11 @@ def _nights(site: Site, found: Sequence[News]) -> str:
 def _tiles(site: Site, nights: Sequence[NightRow], found: Sequence[News]) -> list[dict[str, Any]]:
     latest_night = nights[0]
     moved = [one for one in found if one.point.run.night == latest_night.name and one.worse]
-    fresh = sum(one.first.night == latest_night.name and not one.expected for one in site.incidents)
+    alarms = [one for one in site.incidents if one.alarms]
+    fresh = sum(one.first.night == latest_night.name for one in alarms)
     expected = sum(one.expected for one in site.incidents)
-    news_of_them = f"{fresh} new in the latest night" + (f"; {expected} more expected" if expected else "")
+    besides = {"known": len(site.incidents) - len(alarms) - expected, "expected": expected}
+    told = [f"{fresh} new in the latest night", *(f"{n} {what}" for what, n in besides.items() if n)]
     day = latest_night.began[:10]
     going_on = sum(run.record.state is State.RECORDING for run in site.runs)
     tiles = [
@@ -193,7 +207,7 @@ def _tiles(site: Site, nights: Sequence[NightRow], found: Sequence[News]) -> lis
             f"runs.html?q={latest_night.name}",
             bad=latest_night.bad > 0,
         ),
-        _tile("incidents", len(site.incidents) - expected, news_of_them, "incidents.html"),
+        _tile("incidents", len(alarms), "; ".join(told), "incidents.html"),
         _tile(
             "flaky suites",
             sum(one.is_flaky for one in site.suites),

@@ -23,7 +23,7 @@ from wrackline.harness.nights.agenda import (
 )
 from wrackline.harness.nights.journal import Result, Signature, State
 from wrackline.harness.nights.spec import Night
-from wrackline.harness.records import Record, night_of, record
+from wrackline.harness.records import NotKnown, Record, known_incidents, night_of, record
 from wrackline.harness.report.junit import junit
 from wrackline.harness.report.read.files import replace_file
 
@@ -90,6 +90,7 @@ def _rate(state: State, prefix: str) -> tuple[int, int]:
 def summarized(folder: Path, told: Sequence[Account], known: Container[Signature]) -> list[RunSummary]:
     """As code hosts, metrics and chats need them. ``known``: signatures of violations that are not new."""
     night = night_of(UPath(folder))
+    worked_on = _worked_on(folder.parents[1])
     made = []
     for each in told:
         result = each.result
@@ -105,14 +106,25 @@ def summarized(folder: Path, told: Sequence[Account], known: Container[Signature
                 in_repository(each.file) if each.file else "",
                 found,
                 report if report and report.exists() else None,
-                bool(result and result.violates and found and _is_news(found, known)),
+                bool(result and result.violates and found and _is_news(found, known, worked_on)),
             )
         )
     return made
 
 
-def _is_news(one: Record, known: Container[Signature]) -> bool:
-    return not one.as_expected and one.signature not in known
+def _is_news(one: Record, known: Container[Signature], worked_on: Container[str]) -> bool:
+    """Neither expected, nor told before, nor worked on by somebody."""
+    if one.as_expected or one.signature in known:
+        return False
+    return not (one.incident_ids and all(each in worked_on for each in one.incident_ids))
+
+
+def _worked_on(results: Path) -> Container[str]:
+    """A list that cannot be read keeps nobody from being told; `wrackline index` says what is wrong."""
+    try:
+        return known_incidents(results)
+    except NotKnown:
+        return ()
 
 
 def write(folder: Path, night: Night, told: Sequence[Account], summaries: Sequence[RunSummary]) -> list[Path]:

@@ -138,12 +138,6 @@ class ContractSpec(Strict):
     thresholds: Thresholds = Thresholds()
     """Limits for what is measured; one that is missed makes the run inconclusive."""
 
-    @model_validator(mode="after")
-    def _one_expectation(self) -> Self:
-        if self.expected and self.verdict:
-            raise ValueError("verdict: with contract.expected it is `reproduced`; leave one of the two out")
-        return self
-
     @field_validator("expected")
     @classmethod
     def _that_are_looked_for(cls, expected: tuple[str, ...]) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ class Setup:
             given = getattr(self, name)
             if given is not None and not least <= given <= most:  # nor for what is no number
                 option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
-                raise ValueError(f"{option} {given:g}: give a number from {least:g} to {most:g}")
+                raise ValueError(f"{option} {given:g}: give a number from {least:g} to {most:,.12g}")
         if self.upgrade_to and (self.profile, self.upgrade_to) not in UPGRADES:
             known = ", ".join(f"{former} to {later}" for former, later in UPGRADES)
             raise ValueError(

@@ -137,7 +137,7 @@ def test_without_groups_hosts_are_taken_in_order(folder: Path, key: Path) -> Non
         ),
         ({"power": {"off": "x"}}, "give off, on and state, or sysrq: true alone"),
         ({"power": {"off": "x {a.b}", "on": "x", "state": "x"}}, "a field is the plain name of a variable"),
-        ({"data_dir": "/data; rm -rf /"}, "String should match pattern"),
+        ({"data_dir": "/data; rm -rf /"}, "give a whole path"),
         ({"known_hosts": "/nowhere/known_hosts"}, "/nowhere/known_hosts cannot be read: No such file"),
     ],
 )

@@ -78,6 +78,8 @@ class PaperSystem:
         """By host; None: it does not run."""
         self.silent: set[str] = set()
         """Hosts that do not answer."""
+        self.topic_s: float | None = None
+        """How long the topic was waited for at most."""
 
     def _step(self, what: str) -> None:
         self.trail.append(what)
@@ -95,7 +97,8 @@ class PaperSystem:
         self._step("ready")
 
     def create_topic(self, topic: Any, *, timeout_s: float = 30.0) -> None:
-        del topic, timeout_s
+        del topic
+        self.topic_s = timeout_s
         self._step("topic")
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:

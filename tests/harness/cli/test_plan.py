@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,22 @@ def test_help_teaches_with_an_example(capsys: pytest.CaptureFixture[str]) -> Non
     assert code == 0
     assert "wrackline plan suites/demo-acks-all.yaml" in out
     assert "Exit code" in out
+
+
+@pytest.mark.parametrize("duration", ["1m", "8h"])
+def test_ten_thousand_partitions_are_planned_at_once(
+    duration: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "large.yaml"
+    file.write_text(
+        "name: large\nsystem: {kind: external, bootstrap: ['n:1'], hosts: {"
+        + ", ".join(f"n{number}: {{node: {number}}}" for number in range(1, 101))
+        + "}}\ntopic: {partitions: 10000}\n"
+        f"workload: {{duration_s: {duration}}}\n"
+        "nemesis: {random: {faults: [transfer-leadership, reassign]}}\n"
+    )
+    began = time.process_time()
+    code, out, err = planned(capsys, str(file))
+    assert (code, err) == (0, "")
+    assert "on log: 10000 partitions" in out
+    assert time.process_time() - began < 15

@@ -50,7 +50,7 @@ def test_runs_as_json_are_those_of_nights_too(tmp_path: Path) -> None:
 
 
 def test_no_runs_are_an_empty_list(tmp_path: Path) -> None:
-    asked = ["--json", "--results", str(tmp_path / "none")]
+    asked = ["--json", "--results", str(tmp_path)]
     assert json.loads(CliRunner().invoke(analyze.runs_command, asked, standalone_mode=False).output) == []
 
 
@@ -75,3 +75,12 @@ def test_a_run_in_a_job_of_github_is_annotated_at_its_specification(
     first = done.output.splitlines()[0]
     assert first.startswith("::error file=suites/laptop.yaml,line=1,title=violation%3A canary::")
     assert "| canary | **violation** |" in (tmp_path / "summary").read_text()
+
+
+def test_what_failed_on_our_side_is_said_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trouble, another = "install: n1: no space left", "collect: n2: no answer"
+    verdict = {"verdict": "infrastructure", "headline": trouble, "reasons": [trouble, another]}
+    analyze.show_verdicts([Judged(tmp_path, verdict, None)])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(trouble in line for line in lines) == 1
+    assert f"  {another}" in lines

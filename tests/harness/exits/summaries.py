@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from upath import UPath
 
 from wrackline.checkers.findings import Meaning, Verdict
@@ -31,6 +33,13 @@ def violation(name: str, anomaly: str = "lost-write", *, new: bool = True, **mor
         ),
         new=new,
     )
+
+
+def expected(name: str) -> RunSummary:
+    """A violation of a run that had to be one."""
+    made = violation(name, new=False)
+    assert made.record is not None
+    return replace(made, record=replace(made.record, must_violate=True))
 
 
 PASSED = RunSummary("demo.s1", Verdict.PASS, "nothing was lost")

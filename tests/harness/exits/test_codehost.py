@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.harness.exits.summaries import NIGHT, PASSED, violation
+from tests.harness.exits.summaries import NIGHT, PASSED, expected, violation
+from wrackline.checkers.findings import Verdict
 from wrackline.harness.exits import codehost
 from wrackline.harness.exits.run_summary import RunSummary
 
@@ -97,3 +99,25 @@ def test_a_file_is_named_as_it_lies_in_the_checkout(monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path / "suites")
     assert codehost.in_repository("demo.yaml") == "suites/demo.yaml"
     assert codehost.in_repository("/usr/share/demo.yaml") == ""
+
+
+def test_a_violation_that_had_to_come_is_no_news_to_anybody() -> None:
+    canary = expected("canary")
+    assert not canary.bad
+    assert not canary.violates
+    assert list(codehost.workflow_commands([canary])) == []
+    assert codehost.code_quality([canary]) == b"[]\n"
+    told = codehost.markdown("nightly", [canary, violation("real")])
+    assert told.startswith("## nightly: 1 violation in 2 of 2 runs")
+    assert "| canary | as expected: violation |" in told
+
+
+def test_a_pass_where_a_violation_must_come_fails_the_build() -> None:
+    canary = expected("canary")
+    assert canary.record is not None
+    blind = replace(canary, verdict=Verdict.PASS, record=replace(canary.record, verdict=Verdict.PASS))
+    assert blind.bad
+    [line] = codehost.workflow_commands([blind])
+    assert line.startswith("::error ")
+    [issue] = json.loads(codehost.code_quality([blind]))
+    assert issue["severity"] == "critical"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "results/sample"
@@ -26,6 +27,8 @@ def run(
     p99_ms: float = 40.0,
     acked: int = 1_800,
     guided: str = "",
+    defects: tuple[str, ...] = (),
+    must_violate: bool = False,
 ) -> Path:
     """A judged run in a folder below ``folder``."""
     made = folder / f"{began:%Y%m%dT%H%M%SZ}-{name}-{seed:04x}"
@@ -41,6 +44,7 @@ def run(
         "workload": "log",
         "acks": "all",
         "plan": {"duration_s": 20.0, "guided": guided},
+        "defects": defects,
     }
     (made / "run.json").write_text(json.dumps(info))
     told: dict[str, Any] = json.loads((SAMPLE / "verdict.json").read_text())
@@ -53,7 +57,9 @@ def run(
     metrics = json.loads((SAMPLE / "metrics.json").read_text())
     metrics["latency"]["before"]["p99_ms"] = p99_ms
     (made / "metrics.json").write_text(json.dumps(metrics))
-    shutil.copy(SAMPLE / "spec.yaml", made)
+    spec = yaml.safe_load((SAMPLE / "spec.yaml").read_text())
+    spec["contract"] |= {"verdict": "violation"} if must_violate else {}
+    (made / "spec.yaml").write_text(yaml.safe_dump(spec))
     (made / "report.html").write_text("<!doctype html><title>a report</title><p id='a-lost-write'>here</p>")
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -188,3 +189,23 @@ def test_what_cannot_be_written_is_one_line_and_leaves_the_rest(
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f"wrackline: {tmp_path / 'site/run'}: ")
     assert (tmp_path / "site/suites.html").read_bytes() == before
+
+
+def test_a_known_incident_is_marked_and_counted_apart(tmp_path: Path) -> None:
+    night(tmp_path, 0, [{"verdict": "violation", "anomalies": ("lost-write",)}])
+    index("--results", tmp_path)
+    page = tmp_path / "site" / "index.html"
+    [name] = set(re.findall(r'id="(i-[0-9a-f]{10})"', page.read_text()))
+    assert "worked on at" not in page.read_text()
+    known = tmp_path / "known.yaml"
+    known.write_text(f"{name}: https://issues.example/K-1\n")
+    assert index("--results", tmp_path).exit_code == 0
+    assert '<a href="https://issues.example/K-1">' in page.read_text()
+    assert "0 new in the latest night; 1 known" in page.read_text()
+    known.write_text(f"{name}: javascript:alert(1)\n")
+    index("--results", tmp_path)
+    assert 'href="javascript' not in page.read_text()
+    known.write_text("- what?\n")
+    wrong = index("--results", tmp_path)
+    assert wrong.exit_code == 2
+    assert "known.yaml: is no list of lines such as i-0a1b2c3d4e: LINK" in wrong.output

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from upath import UPath
 
 from tests.harness.index.conftest import FROM, SLOW
-from tests.harness.index.nights import night
-from wrackline.harness.index.gather import Kept, gather
+from tests.harness.index.nights import ROOT, SAMPLE, night
+from wrackline.harness.index.gather import Kept, NoRuns, gather
 from wrackline.harness.index.incidents import incidents
 from wrackline.harness.index.runs import Run, beside, shown
 from wrackline.harness.index.suites import grid, suites
 from wrackline.harness.index.trends import news, series
+from wrackline.harness.records import KNOWN, NotKnown, known_incidents
 
 
 def _runs(results: Path) -> list[Run]:
@@ -97,6 +99,105 @@ def test_a_run_with_two_causes_stands_in_two_incidents(tmp_path: Path) -> None:
         "phantom": (2, 2),
     }
     assert found["phantom"].sentence == "phantom 1"
+
+
+BAD = {"verdict": "violation", "anomalies": ("lost-write",)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "word", "css", "good", "expected"),
+    [
+        ({**BAD, "defects": ("trunc_hw",)}, "as expected: violation", "reproduced", True, True),
+        ({**BAD, "must_violate": True}, "as expected: violation", "reproduced", True, True),
+        ({"verdict": "pass", "must_violate": True}, "not as expected: pass", "not-reproduced", False, False),
+        ({"verdict": "reproduced"}, "reproduced", "reproduced", True, None),
+        ({"verdict": "not reproduced"}, "not reproduced", "not-reproduced", False, False),
+        ({"verdict": "pass", "defects": ("trunc_hw",)}, "pass", "pass", True, None),
+        (BAD, "violation", "violation", False, False),
+        ({"verdict": "pass"}, "pass", "pass", True, None),
+        ({"verdict": "inconclusive", "must_violate": True}, "inconclusive", "inconclusive", None, None),
+    ],
+)
+def test_a_run_is_as_good_as_it_came_out_as_it_must(
+    asked: dict[str, Any], word: str, css: str, good: bool | None, expected: bool | None, tmp_path: Path
+) -> None:
+    """``expected``: of its incident; None where it has none."""
+    night(tmp_path, 0, [asked])
+    [run] = found = _runs(tmp_path)
+    assert (run.word, run.css, run.good, run.mark) == (
+        word,
+        css,
+        good,
+        {True: "✓", False: "✗", None: "?"}[good],
+    )
+    assert [row.bad for row in grid(found)] == [int(good is False)]
+    assert [one.failed.count for one in suites(found)] == [int(good is False)]
+    assert [one.expected for one in incidents(found)] == ([] if expected is None else [expected])
+
+
+def test_the_twin_of_a_run_that_must_violate_is_good_when_it_passes(tmp_path: Path) -> None:
+    night(
+        tmp_path,
+        0,
+        [{**BAD, "must_violate": True}, {"must_violate": True, "seed": 8, "task": "acks-all.s7~twin"}],
+    )
+    assert [run.good for run in _runs(tmp_path)] == [True, True]
+
+
+def test_an_expected_incident_stands_behind_the_others_however_late_it_was_seen(tmp_path: Path) -> None:
+    night(tmp_path, 0, [BAD])
+    night(tmp_path, 1, [{**BAD, "name": "canary", "must_violate": True, "guided": "b01"}])
+    assert [(one.first.record.name, one.expected) for one in incidents(_runs(tmp_path))] == [
+        ("acks-all", False),
+        ("canary", True),
+    ]
+
+
+def test_a_known_incident_names_its_ticket_and_does_not_alarm(tmp_path: Path) -> None:
+    night(tmp_path, 0, [BAD])
+    night(tmp_path, 1, [{**BAD, "version": "4.1.0"}])
+    runs = _runs(tmp_path)
+    [later, former] = incidents(runs)
+    ticket = "https://issues.example/K-1"
+    (tmp_path / KNOWN).write_text(f"{later.slug}: {ticket}\n")
+    known = known_incidents(tmp_path)
+    assert [(one.slug, one.known, one.alarms) for one in incidents(runs, known)] == [
+        (former.slug, "", True),
+        (later.slug, ticket, False),
+    ]
+    assert [run.record.incident_ids for run in runs] == [(former.slug,), (later.slug,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- i-1", "is no list of lines such as"),
+        ("i-1: 5", "i-1: a line is"),
+        ("x: y", "x: a line is"),
+        ("a: [", "cannot be read"),
+    ],
+)
+def test_a_list_of_known_incidents_that_is_none_is_one_line(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / KNOWN).write_text(text)
+    with pytest.raises(NotKnown) as wrong:
+        known_incidents(tmp_path)
+    assert said in str(wrong.value)
+    assert "i-0a1b2c3d4e: LINK" in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+
+
+def test_an_incident_without_a_sentence_is_headed_by_its_anomalies(tmp_path: Path) -> None:
+    night(tmp_path, 0, [{**BAD, "anomalies": ("duplicate", "lost-write", "reordered-write")}])
+    [one] = incidents(_runs(tmp_path))
+    assert one.title == "duplicate, lost-write and reordered-write"
+
+
+def test_the_sample_of_the_repository_is_no_run(tmp_path: Path) -> None:
+    night(tmp_path, 0, [{}])
+    shutil.copytree(SAMPLE, tmp_path / "sample")
+    assert len(_runs(tmp_path)) == 1
+    with pytest.raises(NoRuns):
+        gather(UPath(ROOT / "results"), Kept(), histories=False)
 
 
 def test_what_was_made_smaller_is_no_incident_of_its_own(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,15 @@ from click.testing import CliRunner
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.cli.known_answers import findings_command
 from wrackline.harness.known_answers import findings as known
+from wrackline.harness.known_answers.eras import STORIES as ERAS
+from wrackline.harness.known_answers.eras import arms
 from wrackline.harness.known_answers.findings import FINDINGS, Finding, Tally, findings
+from wrackline.harness.known_answers.known import Known
+from wrackline.harness.known_answers.stories import STORIES
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.outcome import Options, Outcome
-from wrackline.harness.specification.spec import Spec, SpecError
+from wrackline.harness.specification.spec import Spec, SpecError, load
+from wrackline.harness.specification.suites import suites_dir
 from wrackline.systems.kafka.spec import KafkaSpec
 
 SUITES = Path(__file__).parents[3] / "suites" / "findings"
@@ -170,3 +175,25 @@ def test_the_last_known_leader_loses_what_was_acknowledged_and_a_synced_log_does
     [made, _] = row["made"]
     [unclean] = [words for words in made["node_words"] if "UNCLEAN partition change for log-0" in words]
     assert "lastKnownElr" in unclean
+
+
+@pytest.mark.parametrize(
+    ("folder", "catalogue"), [("findings", FINDINGS), ("stories", STORIES), ("eras", ERAS)]
+)
+def test_what_must_be_a_violation_says_so_in_its_specification(
+    folder: str, catalogue: Mapping[str, Known]
+) -> None:
+    """Whoever looks at many runs goes by that alone."""
+    said = {name: load(suites_dir() / folder / f"{name}.yaml").contract.verdict for name in catalogue}
+    assert said == {
+        name: "violation" if known.verdict is Verdict.VIOLATION else None for name, known in catalogue.items()
+    }
+    for control in (suites_dir() / folder).glob("*-control.yaml"):
+        assert load(control).contract.verdict is None
+    assert load(suites_dir() / "demo-canary.yaml").contract.verdict == "violation"
+
+
+def test_an_era_that_must_pass_expects_no_violation() -> None:
+    for arm in arms():
+        must = arm.harmed and arm.known.verdict is Verdict.VIOLATION
+        assert arm.spec.contract.verdict == ("violation" if must else None)

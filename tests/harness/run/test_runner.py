@@ -17,6 +17,12 @@ from wrackline.harness.run.outcome import Interrupted
 from wrackline.history import read_info
 
 
+def test_a_topic_is_asked_for_as_long_as_the_cluster_may_take_to_be_ready(stage: Stage) -> None:
+    """A broker that a busy machine keeps from its session is fenced for a while."""
+    stage.run("system.waits={ready_s: 47}")
+    assert stage.system.topic_s == 47
+
+
 def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_directory(stage: Stage) -> None:
     outcome = stage.run()
     assert sorted(stage.trail[2:6]) == ["start c1", "start n1", "start n2", "start n3"], "all at once"

@@ -12,6 +12,7 @@ import pytest
 from annotated_types import Ge, Le
 from pydantic import BaseModel, ValidationError
 
+from wrackline.plugins.fields import Most
 from wrackline.plugins.registry import Group, entries
 from wrackline.workloads.group.spec import GroupSpec
 from wrackline.workloads.log.spec import LogSpec
@@ -55,6 +56,7 @@ def values(annotation: Any, metadata: list[Any]) -> list[Any]:
     bounds = [inner for one in metadata for inner in getattr(one, "metadata", None) or [one]]
     least = [one.ge for one in bounds if isinstance(one, Ge)]
     most = [one.le for one in bounds if isinstance(one, Le)]
+    most += [one.most for one in bounds if isinstance(one, Most)]
     return [annotation(one) for one in (*least, *most)]
 
 

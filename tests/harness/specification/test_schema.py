@@ -290,11 +290,14 @@ ONLY_THE_PARSER = (
         "with ZooKeeper: there brokers elect",
     ),
     *("give it as 198.18.0.0/24",),
+    *("share one machine; for more",),  # a field has one limit on whatever hosts
     "input should be a valid integer, not",  # 3.0 is an integer for a schema; 0.5ms is a duration
     "input should be a valid string or integer or boolean, not",  # 3.0 again
 )
 """What the parser refuses and no schema can: how parts fit each other."""
-LIMIT_OF_A_DURATION = re.compile(r"(_s|_ms|_s\[\d\]|\.p\d\d): input should be (less|greater) than")
+LIMIT_OF_A_DURATION = re.compile(
+    r"(_s|_ms|_s\[\d\]|\.p\d\d): (input should be (less|greater) than|\S+ is more than)"
+)
 """The limits of a number hold for a duration that is written as text, too; a pattern cannot say it."""
 
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from wrackline.checkers.verdict.thresholds import LEFT_OUT, THRESHOLDS
+from wrackline.fleets.inventory.spec import InventorySpec
 from wrackline.harness.specification.spec import Spec, SpecError, load, parse
 from wrackline.workloads.log import LogSpec
 
@@ -380,3 +381,25 @@ def test_a_mistake_is_told_in_the_words_of_the_file(text: str, said: str) -> Non
         parse(f"name: x\n{text}", "x.yaml")
     assert str(wrong.value).startswith(f"x.yaml: {said}")
     assert len(wrong.value.mistakes) == 1
+
+
+@pytest.mark.parametrize("kind", ["netns", "process", "qemu", "libvirt"])
+@pytest.mark.parametrize(
+    ("setting", "key"),
+    [("topic.partitions=201", "topic.partitions"), ("workload.duration_s=25h", "workload.duration_s")],
+)
+def test_hosts_that_share_this_machine_have_small_bounds(kind: str, setting: str, key: str) -> None:
+    with pytest.raises(SpecError) as wrong:
+        parse(f"name: x\nfleet: {{kind: {kind}}}", "x.yaml", settings=[setting])
+    [line] = wrong.value.mistakes
+    assert line.startswith(f"x.yaml: {key}: ")
+    assert f"hosts of fleet.kind {kind} share one machine" in line
+    assert "fleet.kind inventory" in line
+    assert "system.kind external" in line
+
+
+def test_clusters_of_others_have_the_bounds_that_they_need() -> None:
+    settings = ["topic.partitions=10000", "workload.duration_s=1344h"]
+    spec = parse("name: x\nsystem: {kind: external, bootstrap: ['n:1']}", "x.yaml", settings=settings)
+    assert (spec.topic.partitions, spec.workload.duration_s) == (10_000, 8 * 7 * 86_400)
+    assert (InventorySpec.made_here, InventorySpec.most_brokers) == (False, 100)

@@ -38,7 +38,7 @@ def test_a_wait_that_is_given_leaves_the_others_as_kafka_needs_them() -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("system.version=4.4", "system.version: input should be a valid string"),
+        ("system.version=4.4", "system.version: the number 4.4 is no version: quote it and give it in full"),
         ("system.version='0.8.0.1'", "afka 0.8.0.1 is older than 0.8.2.0"),
         ("system.version='3.3.1'", "afka 3.3.1 is between those that run here"),
         ("system.version='2.8.2'", "afka 2.8.2 keeps its metadata in ZooKeeper: say how many"),
