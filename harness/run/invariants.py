@@ -15,6 +15,7 @@ from wrackline.harness.run.account import MISSING
 from wrackline.harness.run.clocks import Clocks
 from wrackline.history import HistoryError, history_files, packed
 from wrackline.history.model import CHRONICLE, RunInfo
+from wrackline.history.tally import tally_in
 
 if TYPE_CHECKING:
     from wrackline.simulator.traced.judged import Judged
@@ -92,9 +93,11 @@ def _of_history(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
 
 
 def _has_chronicle(run_dir: Path) -> bool:
-    """Raises HistoryError."""
-    for file in history_files(run_dir):
+    """Raises HistoryError. That every page is whole the judge has seen."""
+    for file in history_files(run_dir, check=False):
         with pq.ParquetFile(file, read_dictionary=["f"]) as opened:
+            if (rows := tally_in(opened)) is not None:
+                return any(kind.split()[0] == CHRONICLE for kind in rows)
             for batch in opened.iter_batches(columns=["f"]):
                 if pc.any(pc.equal(batch["f"], CHRONICLE)).as_py():
                     return True
