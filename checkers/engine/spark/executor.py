@@ -79,7 +79,10 @@ class SparkExecutor:
         return self._spark.sparkContext.defaultParallelism
 
     def table(self, rows: pa.Table, parts: int) -> SparkRows:
-        made = self._spark.createDataFrame(rows, from_arrow_schema(rows.schema))
+        # Spark divides them by batches.
+        each = [batch.slice(row, 1) for batch in rows.to_batches() for row in range(len(batch))]
+        apart = pa.Table.from_batches(each, rows.schema)
+        made = self._spark.createDataFrame(apart, from_arrow_schema(rows.schema))
         return SparkRows(made if parts <= self.parallel else made.repartition(parts))
 
     def given(self, value: T) -> Callable[[], T]:

@@ -155,6 +155,20 @@ def test_without_java_and_memory_one_line_says_how_to_mend_it(
         analyze([losing(tmp_path, "one"), losing(tmp_path, "other")])
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize(("rows", "parts"), [(0, 1), (1, 1), (5, 1), (5, 5)])
+def test_spark_divides_what_it_is_given_among_all_its_tasks(
+    spark: SparkSession, rows: int, parts: int
+) -> None:
+    from wrackline.checkers.engine.spark.executor import SparkExecutor
+
+    executor = SparkExecutor(spark)
+    table = pa.table({"x": pa.array(range(rows), pa.int64())})
+    tasks = executor.table(table, max(parts, executor.parallel)).rows.rdd.glom().collect()
+    assert sorted(row.x for task in tasks for row in task) == list(range(rows))
+    assert sum(1 for task in tasks if task) >= min(rows, executor.parallel, 2)
+
+
 def test_a_step_that_needs_more_than_it_may_ends_at_once() -> None:
     schema = pa.schema([("x", pa.int64())])
     read: list[int] = []
