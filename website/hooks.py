@@ -45,7 +45,10 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     made = {path: (ROOT / path).read_text(encoding="utf-8") for path in TAKEN_IN}
-    made["site.css"] = (ROOT / "website" / "site.css").read_text(encoding="utf-8")
+    made |= {
+        name: (ROOT / "website" / name).read_text(encoding="utf-8")
+        for name in ("site.css", "iframe-worker.js")
+    }
     made |= {EXAMPLES: _examples(), _DECISIONS: _decisions(), **reference.pages()}
     for path, text in made.items():
         files.append(File.generated(config, path, content=text))
