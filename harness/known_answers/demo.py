@@ -73,7 +73,8 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
     with (
         closing(_Judging(master)) as judging,
         ThreadPoolExecutor(1, "specification") as pool,
-    ):  # the later ones while the first run goes on
+    ):
+        # The later ones are checked while the first run goes on.
         specs = [pool.submit(load_checked, suites_dir() / name) for name in SPECS]
         for number, (name, spec) in enumerate(zip(SPECS, specs, strict=True), 1):
             click.echo(f"--- run {number} of {len(SPECS)}: {name}")
