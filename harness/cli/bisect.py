@@ -10,15 +10,9 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.nights import watched
-from wrackline.harness.cli.options import (
-    WrongInput,
-    master_option,
-    need_root,
-    need_writable,
-    results_option,
-    set_option,
-)
+from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option, set_option
 from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.bisecting import Bisector, Candidate

@@ -26,7 +26,7 @@ from wrackline.fleets.qemu.settings import Hardware
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
-from wrackline.harness.cli.options import need_root, state_dir_option
+from wrackline.harness.cli.options import state_dir_option
 
 
 class HostTrouble(click.ClickException):
@@ -42,6 +42,13 @@ def fleet_errors() -> Iterator[None]:
         yield
     except FleetError as error:
         raise HostTrouble(str(error)) from error
+
+
+def need_root() -> None:
+    if os.geteuid() != 0:
+        raise click.UsageError(
+            "fleets need root (network namespaces, mounts, loop devices): run it with sudo"
+        )
 
 
 @click.group()

@@ -10,8 +10,7 @@ from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.recipe import PACKAGES, recipe
 from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.services import Init, packages_for
-from wrackline.harness.cli.fleet import fleet_errors
-from wrackline.harness.cli.options import need_root
+from wrackline.harness.cli.fleet import fleet_errors, need_root
 
 
 def _say(line: str) -> None:

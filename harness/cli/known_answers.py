@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import click
 import orjson
 
-from wrackline.harness.cli.options import master_option, need_root, need_writable, results_option
+from wrackline.harness.cli.fleet import need_root
+from wrackline.harness.cli.options import master_option, need_writable, results_option
 from wrackline.harness.known_answers import eras as told
 from wrackline.harness.known_answers import findings as known
 from wrackline.harness.known_answers.defects import cases, defects, show

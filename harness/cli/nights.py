@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from wrackline.harness.cli.crash import EXIT_HOSTS
-from wrackline.harness.cli.options import WrongInput, master_option, need_root, need_writable, results_option
+from wrackline.harness.cli.fleet import need_root
+from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option
 from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.exits import codehost
 from wrackline.harness.nights import accounts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -132,13 +131,6 @@ class WrongInput(click.ClickException):
     """One line, exit code 2."""
 
     exit_code = 2
-
-
-def need_root() -> None:
-    if os.geteuid() != 0:
-        raise click.UsageError(
-            "fleets need root (network namespaces, mounts, loop devices): run it with sudo"
-        )
 
 
 def need_writable(results: Path) -> None:

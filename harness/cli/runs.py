@@ -9,11 +9,11 @@ import click
 
 from wrackline.harness.cli.analyze import judge_shown, show_verdicts
 from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import (
     engine_option,
     fleet_option,
     master_option,
-    need_root,
     need_writable,
     results_option,
     seed_option,

@@ -305,6 +305,16 @@ def test_the_table_of_runs_shows_what_was_planned_and_who_was_interrupted(
     assert "interrupted by the user" in row
 
 
+def test_a_command_is_imported_when_it_is_called() -> None:
+    """Half of the time that a short command took was the import of the others."""
+    late = {"kio.schema", "kio.serial", "paramiko", "pyarrow", "pydantic"}
+    code = f"import sys, wrackline.harness.cli.main; print({late} & set(sys.modules))"
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert said.stdout == "set()\n"
+
+
 def test_every_command_that_is_listed_is_there() -> None:
     context = click.Context(command_line)
     for name, (_, words) in COMMANDS.items():
