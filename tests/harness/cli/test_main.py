@@ -6,6 +6,8 @@ import contextlib
 import errno
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
