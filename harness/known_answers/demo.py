@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,12 +54,12 @@ class Checked:
 def demo_on_vms(results: Path, *, master: str = "local[*]") -> int:
     """One run on virtual machines. Returns the exit code: 0 when it came out as it must."""
     began = time.monotonic()
-    judging = _Judging(master)
     click.echo(f"--- the run: {ON_VMS}")
-    outcome = run(load_checked(suites_dir() / ON_VMS), Options(results, prepare_judge=judging.prepare))
-    click.echo("--- judging")
-    with judging.session():
-        [checked] = judging.judge([outcome])
+    with closing(_Judging(master)) as judging:
+        outcome = run(load_checked(suites_dir() / ON_VMS), Options(results, prepare_judge=judging.prepare))
+        click.echo("--- judging")
+        with judging.session():
+            [checked] = judging.judge([outcome])
     checked.wrong += _promise_kept(checked.judged.verdict, acked_at_least=ACKED_ON_VMS, faults_wanted=2)
     click.echo(f"--- the demo, {time.monotonic() - began:.0f} s")
     _show(checked)
@@ -69,18 +69,21 @@ def demo_on_vms(results: Path, *, master: str = "local[*]") -> int:
 def demo(results: Path, *, master: str = "local[*]") -> int:
     """Returns the exit code: 0 when every run came out as it must."""
     began = time.monotonic()
-    judging = _Judging(master)
     outcomes = []
-    with ThreadPoolExecutor(1, "specification") as pool:  # the later ones while the first run goes on
+    with (
+        closing(_Judging(master)) as judging,
+        ThreadPoolExecutor(1, "specification") as pool,
+    ):
+        # The later ones are checked while the first run goes on.
         specs = [pool.submit(load_checked, suites_dir() / name) for name in SPECS]
         for number, (name, spec) in enumerate(zip(SPECS, specs, strict=True), 1):
             click.echo(f"--- run {number} of {len(SPECS)}: {name}")
             is_last = number == len(SPECS)
             options = Options(results, prepare_judge=judging.prepare) if is_last else Options(results)
             outcomes.append(run(spec.result(), options))
-    click.echo("--- judging")
-    with judging.session():
-        checked = judging.judge(outcomes)
+        click.echo("--- judging")
+        with judging.session():
+            checked = judging.judge(outcomes)
     for each, check in zip(checked, (_promise_kept, _loss_allowed, _canary_caught), strict=True):
         each.wrong += check(each.judged.verdict)
     stricter = _stricter(checked[1])
@@ -116,6 +119,11 @@ class _Judging:
     def session(self) -> AbstractContextManager[object]:
         """Of Spark, around all that is judged. Raises SparkUnavailable."""
         return nullcontext() if self._ahead is None else self._ahead.session()
+
+    def close(self) -> None:
+        """Whatever became of the runs."""
+        if self._ahead is not None:
+            self._ahead.close()
 
     def judge(self, outcomes: list[Outcome]) -> list[Checked]:
         """All of them together, in order."""

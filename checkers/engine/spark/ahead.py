@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from wrackline.checkers.engine.spark.failures import failures
 from wrackline.checkers.engine.spark.masters import SparkUnavailable
 from wrackline.checkers.engine.spark.session import (
     TAKEN_OVER,
+    end_group,
     has_jvm,
     jvm_killed_by_interrupt,
     session,
@@ -23,14 +25,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+CLOSE_S = 5.0
+"""How long the thread may take to see that its JVM is gone."""
+
+
 class SparkAhead:
-    """A session on this machine for a minute's work. It starts in a thread for which this process does not
-    wait when it ends: the JVM ends with it."""
+    """A session on this machine for a minute's work. Close it, whatever became of what it was for."""
 
     def __init__(self, master: str = "local[*]") -> None:
         self._master = master
         self._thread = threading.Thread(target=self._start, name="spark", daemon=True)
         self._started: SparkSession | None = None
+        self._is_taken_over = False
 
     def begin(self) -> None:
         """Returns at once. May be called more than once."""
@@ -44,12 +50,27 @@ class SparkAhead:
                 _first_job(spark)
             self._started = spark
 
+    def close(self) -> None:
+        """End the JVM of a session that nobody has taken over: it would write into folders that are gone."""
+        if self._thread.ident is None or self._is_taken_over:
+            return
+        from pyspark import SparkContext  # late: it imports Spark
+
+        gateway = SparkContext._gateway
+        children = Path(f"/proc/self/task/{self._thread.native_id}/children")
+        with contextlib.suppress(OSError):
+            pids = [gateway.proc.pid] if gateway is not None else map(int, children.read_text().split())
+            for pid in pids:
+                end_group(pid)
+        self._thread.join(CLOSE_S)
+
     @contextlib.contextmanager
     def session(self) -> Iterator[SparkSession]:
         """The session, once it is there; who asks for one inside gets this. It is stopped at the end. Raises
         as `wrackline.checkers.engine.spark.session.session` does."""
         self.begin()
         self._thread.join()
+        self._is_taken_over = True
         if self._started is None:
             with session(self._master, brief=True) as spark:  # raises what went wrong
                 yield spark

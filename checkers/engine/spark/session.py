@@ -246,7 +246,7 @@ def jvm_killed_by_interrupt(master: str, gateway: Any = None) -> Iterator[None]:
                     context.stop()
             if context is not None:  # its thread would print how it lost the JVM
                 context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
-            _end_group(gateway.proc.pid)
+            end_group(gateway.proc.pid)
             gateway.proc.wait()
         raise
 
@@ -260,7 +260,7 @@ def _children_killed_by_interrupt() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         for pid in set(own.read_text().split()) - set(before):
-            _end_group(int(pid))
+            end_group(int(pid))
         raise
 
 
@@ -276,7 +276,7 @@ def _own_interrupts() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _end_group(leader: int) -> None:
+def end_group(leader: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
 

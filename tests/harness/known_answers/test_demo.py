@@ -95,6 +95,9 @@ class Spark:
     def begin(self) -> None:
         self.begun.append(len(self.begun))
 
+    def close(self) -> None:
+        self.begun.append(-1)
+
     @contextmanager
     def session(self) -> Iterator[None]:
         Spark.is_there = True
@@ -170,6 +173,7 @@ def test_spark_judges_where_it_is_there_and_else_this_process_which_is_said(
     Spark.begun.clear()
     demo.demo(tmp_path)
     is_spark = engine == "spark"
+    assert (Spark.begun[-1:] == [-1]) is is_spark, "closed"
     assert begun == [("demo-acks-all", 0), ("demo-acks-one", 0), ("demo-canary", int(is_spark))]
     assert asked == [(engine, is_spark, 3), ("local", False, 1)]
     assert told in capsys.readouterr().out
