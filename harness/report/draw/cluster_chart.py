@@ -18,7 +18,7 @@ from wrackline.harness.report.draw.run_chart import (
     draw_time_axis,
     pack_faults,
 )
-from wrackline.harness.report.draw.svg import Scale, Svg, text_width
+from wrackline.harness.report.draw.svg import Scale, Svg, letters_in, text_width
 from wrackline.harness.report.read.cluster import CONTROLLER, LeaderSpan, Recovery
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.moments import Moment
@@ -54,7 +54,7 @@ def cluster_chart(
     draw_fault_bands(svg, drawn_faults, x, above - 6, bottom)
     for position, (label, own) in enumerate(shown):
         top = above + position * lane
-        svg.text(frame.left - 8, top + 17, shorten(label, frame.left // 7), "tick", anchor="end")
+        svg.text(frame.left - 8, top + 17, shorten(label, letters_in(frame.left - 8)), "tick", anchor="end")
         for span in own[-_SPANS_DRAWN:]:
             _draw_span(svg, span, nodes, x, top, lane - 6)
         _draw_names(svg, own[-_SPANS_DRAWN:], x, top + lane - 10)

@@ -167,7 +167,7 @@ def version_strip(around: Neighbourhood) -> Markup:
             _LEFT, top + 14, shorten(f"{column.name}{_short_bounds(column.bounds)}", 52), "tick", anchor="end"
         )
         for at, line in enumerate(around.lines):
-            _draw_version(svg, line.cells[row], _LEFT + 10 + width * at, top, width, column.bounds)
+            _draw_version(svg, line.cells[row], _LEFT + 10 + width * at, top, width)
     return svg.markup()
 
 
@@ -175,21 +175,22 @@ def _short_bounds(bounds: str) -> str:
     return f" · {bounds}" if bounds.startswith(("ends", "not", "by p")) else ""
 
 
-def _draw_version(svg: Svg, cell: Cell, left: float, top: float, width: float, bounds: str) -> None:
+def _draw_version(svg: Svg, cell: Cell, left: float, top: float, width: float) -> None:
     held = ", ".join(_spelt(item) for item in cell.held)
     if not cell.held and not cell.note:
         return
-    state = cell.state or "empty"
+    state, words = cell.state or "empty", held or cell.note
+    shown = shorten(words, 20)
     svg.rect(
         left + 1,
         top,
         width - 2,
         _STRIP_ROW - 3,
         f"version v-{state}",
-        tip=f"{held or cell.note} ({bounds})",
+        tip="" if shown == words else words,
         rx=2,
     )
-    svg.text(left + width / 2, top + 14, shorten(held or cell.note, 20), "version-label", anchor="middle")
+    svg.text(left + width / 2, top + 14, shown, "version-label", anchor="middle")
 
 
 def _spelt(item: Held) -> str:

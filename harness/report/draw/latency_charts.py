@@ -13,7 +13,7 @@ from wrackline.harness.report.draw.frame import PHONE, Frame, for_both
 from wrackline.harness.report.draw.over_time import OverTime
 from wrackline.harness.report.draw.packed import Tables
 from wrackline.harness.report.draw.run_chart import draw_frame, latency_marks, latency_scale
-from wrackline.harness.report.draw.svg import Scale, Svg
+from wrackline.harness.report.draw.svg import Scale, Svg, letters_in
 from wrackline.harness.report.read.columns import OUTCOMES
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.latency import Spread, quantiles_ms
@@ -187,7 +187,7 @@ def _by_place(rows: Sequence[tuple[str, str, Spread]], frame: Frame) -> Markup:
 
 def _draw_spread(svg: Svg, x: Scale, y: float, name: str, spread: Spread, frame: Frame) -> None:
     middle = y + 8
-    svg.text(x.start - 8, y + 12, shorten(name, int(x.start / 7)), "tick", anchor="end")
+    svg.text(x.start - 8, y + 12, shorten(name, letters_in(x.start - 8)), "tick", anchor="end")
     svg.line(x(spread.p50_ms), middle, x(spread.p99_ms), middle, "whisker")
     svg.rect(x(spread.p50_ms), y + 3, max(x(spread.p95_ms) - x(spread.p50_ms), 2), 10, "s-ok", rx=2)
     svg.circle(x(spread.max_ms), middle, 3, "worst")

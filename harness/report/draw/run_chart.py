@@ -234,14 +234,15 @@ def draw_fault_lanes(
     for fault in faults:
         left, right = fault_span(fault, x)
         y = top + lanes[fault.id] * LANE
-        svg.rect(left, y, right - left, LANE - 4, f"bar f-{fault.kind} pale", tip=fault_tip(fault), rx=2)
+        svg.rect(left, y, right - left, LANE - 4, f"bar f-{fault.kind} pale", rx=2)
         if fault.active_ns is not None:
             active, undo = force_span(fault, x)
-            svg.rect(active, y, undo - active, LANE - 4, f"bar f-{fault.kind}", tip=fault_tip(fault), rx=2)
+            svg.rect(active, y, undo - active, LANE - 4, f"bar f-{fault.kind}", rx=2)
         if not fault.proved:
             svg.rect(left, y, right - left, LANE - 4, "hatch", rx=2)
         label = place_label(fault, x, frame)
         svg.text(label.x, y + 12, bar_name(fault, frame), label.cls, anchor=label.anchor)
+        svg.rect(left, y, right - left, LANE - 4, "hit", tip=fault_tip(fault), rx=2)
 
 
 # panels -----------------------------------------------------------------------------------------------------

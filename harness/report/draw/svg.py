@@ -181,3 +181,8 @@ def ticks(low: float, high: float, about: int) -> list[float]:
 def text_width(content: str, em: float = 11.0) -> float:
     """A generous guess of how wide a label is drawn."""
     return len(content) * em * 0.6
+
+
+def letters_in(width: float, em: float = 11.0) -> int:
+    """So many letters have room in it, as ``text_width`` counts."""
+    return int(width / text_width(" ", em))

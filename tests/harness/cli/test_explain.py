@@ -117,7 +117,7 @@ def test_the_sample_makes_a_bug_report_and_stays_as_it_is() -> None:
     text = said(sample, "--bug-report")
     assert "- wrackline kip966\n" in text
     assert "- with the defects trunc_hw, on purpose\n" in text
-    assert "nodes/n3/trace.jsonl:482: " in text
+    assert "nodes/n3/trace.jsonl.zst:484: " in text
     assert sorted(sample.iterdir()) == before
 
 

@@ -162,6 +162,12 @@ def test_tables_are_cards_on_a_phone(chromium: Browser, with_incidents: Path) ->
         " [...row.cells].slice(1).some(cell => !cell.dataset.is)).map(row => row.innerText)"
     )
     assert chromium.value(unnamed) == []
+    chromium.value(OPEN_ALL)
+    narrow = "[...document.querySelectorAll('caption')].filter(one => one.clientWidth < 200).length"
+    assert chromium.value(narrow) == 0
+    assert chromium.value(f"{VISIBLE}('svg.chart.witness, svg.chart.strip').length") == 0, (
+        "as a table and words"
+    )
     said = "getComputedStyle(document.querySelector('#faults td[data-is=proof]'), '::before').content"
     assert chromium.value(said) == '"proof"'
     chromium.show(with_incidents / "report.html", 1280)

@@ -31,7 +31,7 @@ from wrackline.harness.report.draw.run_chart import (
 from wrackline.harness.report.draw.svg import Scale, Svg, ticks
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.model import Report, build
-from wrackline.harness.report.read.cluster import controller_spans, polled_spans
+from wrackline.harness.report.read.cluster import LeaderSpan, controller_spans, polled_spans
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import read_run
 from wrackline.harness.report.summary import tiles_of, versions_of
@@ -285,3 +285,27 @@ def test_strokes_are_where_they_belong_however_many_come_before(
         ends = y + float(long or 0)
         assert all(abs(a - b) < 0.051 for a, b in zip((x, y, ends), line, strict=True))
         y = ends
+
+
+def test_the_longest_span_of_a_leader_has_its_name() -> None:
+    def span(begin: int, end: int, leader: str, epoch: int, isr: tuple[str, ...]) -> LeaderSpan:
+        return LeaderSpan("log", 0, begin * S, end * S, leader, epoch, isr, (), ("n1", "n2"))
+
+    spans = [
+        span(0, 1, "n1", 0, ("n1", "n2")),
+        span(1, 8, "n1", 0, ("n1",)),
+        span(8, 9, "n2", 1, ("n2",)),
+        span(9, 20, "n2", 1, ("n1", "n2")),
+    ]
+    for frame in (PAGE, PHONE):
+        drawn = ElementTree.fromstring(
+            cluster_chart({"log-0": spans}, ("n1", "n2"), (), 20 * S, (), (), frame)
+        )
+        x = Scale(0, 20, frame.left, frame.right)
+        names = [
+            (one.text, float(one.get("x", 0)))
+            for one in drawn.iter("text")
+            if one.get("class") == "span-name"
+        ]
+        assert [name for name, _ in names] == ["n1 e0", "n2 e1"]
+        assert all(abs(at - x(begin) - 4) < 0.1 for (_, at), begin in zip(names, (1, 9), strict=True))

@@ -4,6 +4,7 @@ Words of Kafka's lines are those of 4.4.0 unless another version is named."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.incident_lines import MOST_LINES, add_lines
-from wrackline.harness.run.node_lines import WIDTH
+from wrackline.harness.run.node_lines import WIDTH, Line, Tells
 from wrackline.history import packed
 
 START_NS = 1_795_446_800 * 1_000_000_000
@@ -388,3 +389,24 @@ def test_where_the_logs_ended_is_told_where_an_epoch_has_one_leader(
     one = incident(leader_after={"leader": "n3", "leader_epoch": epoch})
     add_lines(run_with(tmp_path, files), verdict(one))
     assert ("the log end offsets were 9 on n1 and 7 on n3." in " ".join(one["mechanism"])) is said
+
+
+@pytest.mark.parametrize("tells", Tells)
+def test_what_a_line_tells_is_a_sentence(tells: Tells) -> None:
+    """With what is known, and without what is not."""
+    bare = Line("n3", "nodes/n3/broker.log", 7, None, False, "raw", "log-0", tells)
+    full = replace(bare, end=515, was=1_519, leader_epoch=4, broker=2, broker_epoch=90)
+    for line in (bare, full):
+        assert line.words
+        assert line.words == line.to_json()["words"]
+        assert not line.words.endswith(".")
+        assert ("n3" in line.words) is (tells is not Tells.REGISTERS)
+    wanted = {
+        Tells.CUT: "n3 cut log-0 from 1,519 to 515",
+        Tells.LEADS: "n3 leads log-0 in leader epoch 4; its log ends at 515",
+        Tells.REGISTERS: "broker 2 registers again in broker epoch 90",
+        Tells.FENCED: "the controller on n3 fences broker 2 in broker epoch 90",
+    }
+    assert full.words == wanted.get(tells, full.words)
+    aside = replace(bare, broker=2)
+    assert "None" not in aside.words
