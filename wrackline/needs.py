@@ -118,7 +118,7 @@ TABLE = (
         },
         also=("qemu",),
     ),
-    Need("pages", "whole histories in the pages of wrackline index", {"npm": "npm"}),
+    Need("pages", "whole histories in the pages of wrackline site build", {"npm": "npm"}),
     Need(
         "all",
         "every command",

@@ -120,7 +120,7 @@ def _is_news(one: Record, known: Container[Signature], worked_on: Container[str]
 
 
 def _worked_on(results: Path) -> Container[str]:
-    """A list that cannot be read keeps nobody from being told; `wrackline index` says what is wrong."""
+    """A list that cannot be read keeps nobody from being told; `wrackline site build` says what is wrong."""
     try:
         return known_incidents(results)
     except NotKnown:

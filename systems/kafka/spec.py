@@ -110,7 +110,7 @@ class KafkaSpec(SystemSpec):
             return None
         return (
             f"system.version: Kafka {self.version} is not on this machine, and newer than {NEWEST}, the "
-            f"newest that is known here; `wrackline kafka install {self.version}` says whether there is one"
+            f"newest that is known here; `wrackline get kafka {self.version}` says whether there is one"
         )
 
     def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:

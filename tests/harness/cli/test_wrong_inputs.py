@@ -84,8 +84,8 @@ FILES: dict[str, tuple[str | bytes, str]] = {
             f"system.kind: there is no '{kind}'; {said}",
         )
         for kind, said in {
-            "kafka": "say apache-kafka; `wrackline plugins` lists all",
-            "kraft": "say apache-kafka; `wrackline plugins` lists all",
+            "kafka": "say apache-kafka; `wrackline list parts` lists all",
+            "kraft": "say apache-kafka; `wrackline list parts` lists all",
             "redpanda": RUNS_ALREADY,
             "confluent": RUNS_ALREADY,
             "msk": RUNS_ALREADY,
@@ -121,9 +121,9 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     ),
     "kil": (
         SCHEDULED % "fault: kil",
-        "there is no 'kil'; did you mean 'kill'? `wrackline plugins` lists all",
+        "there is no 'kil'; did you mean 'kill'? `wrackline list parts` lists all",
     ),
-    "crash": (SCHEDULED % "fault: crash", "there is no 'crash'; say kill; `wrackline plugins` lists all"),
+    "crash": (SCHEDULED % "fault: crash", "there is no 'crash'; say kill; `wrackline list parts` lists all"),
     "jepson": (
         "name: a\nnemesis: {preset: jepson}\n",
         "nemesis.preset: no preset 'jepson'; did you mean 'jepsen'?",
@@ -194,7 +194,7 @@ CALLS: dict[str, tuple[list[str], str]] = {
     "era": (["eras", "zombie-leeder"], "no story 'zombie-leeder'; did you mean 'zombie-leader'?"),
     "fault": (
         ["faults", "kil"],
-        "there is no fault 'kil'; did you mean 'kill'? `wrackline faults` lists them",
+        "there is no fault 'kil'; did you mean 'kill'? `wrackline list faults` lists them",
     ),
     "example": (["examples", "registr"], "there is no example 'registr'; did you mean 'register'?"),
     **{
