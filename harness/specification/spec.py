@@ -123,7 +123,7 @@ def _mapping(text: str, source: str) -> dict[str, Any]:
     if raw is None:
         raise SpecError(f"{source}: it is empty; `wrackline init` writes a specification to start from")
     if not isinstance(raw, dict):
-        what = "a list" if isinstance(raw, list) else "a text" if isinstance(raw, str) else "a single value"
+        what = "a list" if isinstance(raw, list) else "a single value"
         raise SpecError(
             f"{source}: this is {what}, not keys with values; at least `name: NAME` must be there"
         )
