@@ -104,7 +104,7 @@ def apply(rules: Rules, names: Iterable[str]) -> Rules:
         if name not in REGISTRY:
             near = difflib.get_close_matches(name, REGISTRY, n=3)
             hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-            raise UnknownDefect(f"no defect {name!r}; {hint}docs/defects.md lists them")
+            raise UnknownDefect(f"no defect {name!r}; {hint}the documents list all {len(REGISTRY)}")
     with_them, used = _put_in(rules, wanted)
     if idle := [name for name in wanted if name not in used]:
         raise UnknownDefect(f"these defects replace no rule of this profile: {', '.join(idle)}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from wrackline.harness.cli.main import main
+from wrackline.plugins.registry import LISTS_ALL
 
 HERE = "share one machine; for more name machines of your own, fleet.kind inventory, or test a cluster"
 RUNS_ALREADY = "say external, which tests a cluster that runs already, with its addresses in system.bootstrap"
@@ -26,7 +27,10 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     "nothing": ("", "it is empty; `wrackline init` writes a specification to start from"),
     "a comment": ("# later\n", "it is empty; `wrackline init` writes a specification to start from"),
     "a list": ("- a\n", "this is a list, not keys with values; at least `name: NAME` must be there"),
-    "a text": ("hello\n", "this is a text, not keys with values; at least `name: NAME` must be there"),
+    "a text": (
+        "hello\n",
+        "this is a single value, not keys with values; at least `name: NAME` must be there",
+    ),
     "a number": ("7\n", "this is a single value, not keys with values; at least `name: NAME` must be there"),
     "a tab": (
         "name: a\nfleet:\n\tbrokers: 3\n",
@@ -84,8 +88,8 @@ FILES: dict[str, tuple[str | bytes, str]] = {
             f"system.kind: there is no '{kind}'; {said}",
         )
         for kind, said in {
-            "kafka": "say apache-kafka; `wrackline list parts` lists all",
-            "kraft": "say apache-kafka; `wrackline list parts` lists all",
+            "kafka": f"say apache-kafka; {LISTS_ALL}",
+            "kraft": f"say apache-kafka; {LISTS_ALL}",
             "redpanda": RUNS_ALREADY,
             "confluent": RUNS_ALREADY,
             "msk": RUNS_ALREADY,
@@ -121,9 +125,9 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     ),
     "kil": (
         SCHEDULED % "fault: kil",
-        "there is no 'kil'; did you mean 'kill'? `wrackline list parts` lists all",
+        f"there is no 'kil'; did you mean 'kill'? {LISTS_ALL}",
     ),
-    "crash": (SCHEDULED % "fault: crash", "there is no 'crash'; say kill; `wrackline list parts` lists all"),
+    "crash": (SCHEDULED % "fault: crash", f"there is no 'crash'; say kill; {LISTS_ALL}"),
     "jepson": (
         "name: a\nnemesis: {preset: jepson}\n",
         "nemesis.preset: no preset 'jepson'; did you mean 'jepsen'?",
@@ -194,7 +198,7 @@ CALLS: dict[str, tuple[list[str], str]] = {
     "era": (["eras", "zombie-leeder"], "no story 'zombie-leeder'; did you mean 'zombie-leader'?"),
     "fault": (
         ["faults", "kil"],
-        "there is no fault 'kil'; did you mean 'kill'? `wrackline list faults` lists them",
+        "there is no fault 'kil'; did you mean 'kill'? `wrackline ",
     ),
     "example": (["examples", "registr"], "there is no example 'registr'; did you mean 'register'?"),
     **{

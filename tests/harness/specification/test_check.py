@@ -39,7 +39,7 @@ MISTAKES = [
     ("config: {defects: trunc_hw}", "system.config.defects: give them as system.defects"),
     (
         "defects: [truncate_hw]",
-        "system.defects: no defect 'truncate_hw'; did you mean 'trunc_hw'? docs/defects.md lists them",
+        "system.defects: no defect 'truncate_hw'; did you mean 'trunc_hw'? the documents list all ",
     ),
     (
         "profile: kraft35, defects: [kip101_v0]",
