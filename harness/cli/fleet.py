@@ -28,7 +28,7 @@ from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
 from wrackline.harness.cli.options import state_dir_option
 from wrackline.harness.specification.spec import Spec
-from wrackline.needs import check
+from wrackline.needs import require
 
 
 class HostTrouble(click.ClickException):
@@ -61,7 +61,7 @@ def need_machine(*wanted: Spec) -> None:
     for kind, need in dict.fromkeys(
         (part.kind, need) for spec in wanted for part in (spec.fleet, spec.system) for need in part.needs
     ):
-        check(need, kind)
+        require(need, kind)
 
 
 @click.group()
@@ -129,7 +129,7 @@ def up(
     """Make the fleet NAME (default: hands); it stays until `wrackline fleet down` or the machine's next
     boot."""
     need_root()
-    check("xfs" if (kind, filesystem) == ("netns", "xfs") else kind, f"a fleet of the kind {kind}")
+    require("xfs" if (kind, filesystem) == ("netns", "xfs") else kind, f"a fleet of the kind {kind}")
     if init == "systemd" and kind != "qemu":
         raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
     with fleet_errors():

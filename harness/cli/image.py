@@ -11,7 +11,7 @@ from wrackline.fleets.qemu.image.recipe import PACKAGES, recipe
 from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.services import Init, packages_for
 from wrackline.harness.cli.fleet import fleet_errors, need_root
-from wrackline.needs import check
+from wrackline.needs import require
 
 
 def _say(line: str) -> None:
@@ -51,7 +51,7 @@ def build_command(packages: tuple[str, ...], init: Init) -> None:
     Takes one to three minutes. Needs QEMU, mmdebstrap, busybox and lz4, which `./wrack setup qemu` installs.
     """
     need_root()
-    check("qemu", "image build")
+    require("qemu", "image build")
     with fleet_errors():
         made = build(Store(), recipe(packages_for(init, packages)), _say)
     click.echo(f"{made.digest}  {made.folder}")
