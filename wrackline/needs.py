@@ -1,7 +1,7 @@
 """What commands need beside the core's libraries, as one table: programs, and extras of the package.
 
 The launcher runs this file with the machine's own Python before any library is there: it imports the standard
-library alone. A command asks ``check`` before it begins, and is answered by one line that names the way out.
+library alone. A command asks ``require`` before it begins, and is answered by one line that names the way out.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _major(java: str) -> int:
     return int(found[1]) if found else 0
 
 
-def check(name: str, asks: str) -> None:
+def require(name: str, asks: str) -> None:
     """``asks``: what cannot be done without it. Raises Missing, in one line, where the machine or this Python
     lacks any of it."""
     programs, extras = missing_programs([name]), missing_extras([name])
@@ -218,7 +218,7 @@ def _installed_by(name: str, packages: Iterable[str], extras: Iterable[str]) -> 
 def main() -> None:
     """For the launcher: what is missing of some needs, one a line, or the table for a person."""
     parser = argparse.ArgumentParser(prog="needs")
-    parser.add_argument("what", choices=["packages", "extras", "table"])
+    parser.add_argument("what", choices=["packages", "debian", "extras", "table"])
     parser.add_argument("names", nargs="*")
     asked = parser.parse_args()
     if asked.what == "table":
@@ -227,7 +227,12 @@ def main() -> None:
     unknown = [name for name in asked.names if name not in BY_NAME]
     if unknown:
         sys.exit(f"there is no {unknown[0]!r} to set up; there are {', '.join(BY_NAME)}")
-    if asked.what == "packages":
+    if (
+        asked.what == "debian"
+    ):  # all of them, whatever is there: for the role control, which knows Java itself
+        needed = [package for one in closure(asked.names) for package in one.programs.values()]
+        lines = sorted({one for one in needed if "|" not in one})
+    elif asked.what == "packages":
         packages = dict.fromkeys(missing_programs(asked.names).values())
         # Ubuntu has Chromium as a snap only: there the tests of pages are skipped, and say so.
         is_debian = "ID=debian" in Path("/etc/os-release").read_text(encoding="utf-8").splitlines()

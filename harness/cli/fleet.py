@@ -29,7 +29,7 @@ from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
 from wrackline.harness.cli.options import WrongInput, need_root, output_option, state_dir_option
 from wrackline.harness.cli.verbosity import progress
-from wrackline.needs import check
+from wrackline.needs import require
 
 
 class HostTrouble(click.ClickException):
@@ -131,7 +131,7 @@ def up(
       sudo wrackline fleet up mine --hosts a,b --kind qemu
     """
     need_root()
-    check("xfs" if (kind, filesystem) == ("netns", "xfs") else kind, f"a fleet of the kind {kind}")
+    require("xfs" if (kind, filesystem) == ("netns", "xfs") else kind, f"a fleet of the kind {kind}")
     if init == "systemd" and kind != "qemu":
         raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
     names = [host.strip() for host in hosts.split(",") if host.strip()]

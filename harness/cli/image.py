@@ -13,7 +13,7 @@ from wrackline.fleets.qemu.services import Init, packages_for
 from wrackline.harness.cli.fleet import fleet_errors
 from wrackline.harness.cli.options import need_root
 from wrackline.harness.cli.verbosity import progress
-from wrackline.needs import check
+from wrackline.needs import require
 
 
 @click.command("image")
@@ -72,7 +72,7 @@ def image_command(
         _remove(digest, everything)
     else:
         need_root()
-        check("qemu", "get image")
+        require("qemu", "get image")
         with fleet_errors():
             made = build(Store(), recipe(packages_for(init, packages)), progress)
         click.echo(f"{made.digest}  {made.folder}")

@@ -15,7 +15,7 @@ from wrackline.harness.known_answers import findings as known
 from wrackline.harness.known_answers.defects import cases, defects, show
 from wrackline.harness.known_answers.demo import demo, demo_on_vms
 from wrackline.harness.known_answers.stories import stories
-from wrackline.needs import check
+from wrackline.needs import require
 
 _json_option = click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
@@ -113,7 +113,7 @@ def demo_command(fleet: str, results: Path, master: str) -> int:
       sudo wrackline demo --fleet qemu
     """
     need_root()
-    check(fleet, "the demo")
+    require(fleet, "the demo")
     need_writable(results)
     return demo_on_vms(results, master=master) if fleet == "qemu" else demo(results, master=master)
 

@@ -14,7 +14,7 @@ import orjson
 from wrackline.checkers.verdict.seal import why_broken
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.history.folder import private_folder
-from wrackline.needs import check
+from wrackline.needs import require
 
 if TYPE_CHECKING:
     from wrackline.harness.specification.spec import Spec
@@ -174,7 +174,7 @@ def need_machine(*wanted: Spec) -> None:
     for kind, need in dict.fromkeys(
         (part.kind, need) for spec in wanted for part in (spec.fleet, spec.system) for need in part.needs
     ):
-        check(need, kind)
+        require(need, kind)
 
 
 def need_writable(results: Path) -> None:

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 from wrackline.checkers.engine.spark.class_archive import Archive, archive_for
 from wrackline.checkers.engine.spark.cluster import ExecutorWatch, bundle, storage_settings, wait_s
 from wrackline.checkers.engine.spark.masters import SparkUnavailable, check_master
-from wrackline.needs import Missing, check, mend
+from wrackline.needs import Missing, mend, require
 
 # Spark takes a second to import. The command line imports this module for its errors alone.
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def session(
     Raises JavaMissing or SparkUnavailable; at the end too, where a cluster gave none for long."""
     if find_spec("pyspark") is None:
         try:
-            check("spark", "the engine spark")
+            require("spark", "the engine spark")
         except Missing as missing:
             raise JavaMissing(str(missing)) from missing
     from pyspark.sql import SparkSession  # late: see the top

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.local.namespaces import run_tool
-from wrackline.needs import Missing, check
+from wrackline.needs import Missing, require
 
 PACKAGES = (
     "e2fsprogs",
@@ -71,7 +71,7 @@ def check_machine() -> None:
     if platform.machine() != "x86_64":
         raise FleetError(f"the fleet qemu knows x86_64 only, this machine is {platform.machine()}")
     try:
-        check("qemu", "the fleet qemu")
+        require("qemu", "the fleet qemu")
     except Missing as missing:
         raise FleetError(str(missing)) from missing
 
