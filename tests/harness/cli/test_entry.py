@@ -16,11 +16,14 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("slow", ["click", "numpy", "paramiko"])
+@pytest.mark.parametrize(
+    ("slow", "command"),
+    [("click", "doctor"), ("pydantic", "validate"), ("numpy", "check"), ("pyarrow", "runs")],
+)
 def test_a_signal_while_modules_are_read_is_one_line(
-    tmp_path: Path, slow: str, number: signal.Signals
+    tmp_path: Path, slow: str, command: str, number: signal.Signals
 ) -> None:
-    """A module that the command line needs takes its time; whatever it does with exceptions makes no
+    """A module that the command needs takes its time; whatever it does with exceptions makes no
     difference."""
     (tmp_path / f"{slow}.py").write_text(
         "import sys, time\nprint('reading', flush=True)\ntry:\n    time.sleep(60)\nexcept BaseException as "
@@ -28,7 +31,7 @@ def test_a_signal_while_modules_are_read_is_one_line(
         "    raise ImportError('interrupted') from wrong\n"
     )
     begun = subprocess.Popen(
-        [sys.executable, "-m", "wrackline.harness.cli.entry", "doctor"],
+        [sys.executable, "-m", "wrackline.harness.cli.entry", command, "nosuch"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
+from wrackline.checkers.verdict.seal import SEAL
 from wrackline.harness.cli import analyze
 from wrackline.harness.cli import runs as commands
 from wrackline.harness.run.judge import Judged
@@ -21,7 +22,10 @@ LAPTOP = Path(__file__).parents[3] / "suites" / "laptop.yaml"
 
 
 def sample(run: Path) -> Path:
+    """Another run than the sample, so the sample's seal does not fit it."""
     shutil.copytree(SAMPLE, run)
+    judged = orjson.loads((run / "verdict.json").read_bytes())
+    (run / "verdict.json").write_bytes(orjson.dumps({k: v for k, v in judged.items() if k != SEAL}))
     (run / "run.json").write_bytes(orjson.dumps({"name": "canary", "seed": 7, "started_at": "2026-11-20"}))
     return run
 
