@@ -1,7 +1,8 @@
 """What commands need beside the core's libraries, as one table: programs, and extras of the package.
 
 The launcher runs this file with the machine's own Python before any library is there: it imports the standard
-library alone. A command asks ``require`` before it begins, and is answered by one line that names the way out.
+library alone. A command asks ``require`` before it begins, and is answered by one line that names the way
+out.
 """
 
 from __future__ import annotations
