@@ -171,10 +171,11 @@ def need_machine(*wanted: Spec) -> None:
     UsageError, Missing."""
     if any(spec.fleet.needs_root for spec in wanted):
         need_root()
-    for kind, need in dict.fromkeys(
-        (part.kind, need) for spec in wanted for part in (spec.fleet, spec.system) for need in part.needs
-    ):
-        require(need, kind)
+    for spec in wanted:
+        for need in spec.fleet.needs:
+            require(need, f"the fleet {spec.fleet.kind}")
+        for need in spec.system.needs:
+            require(need, f"the system {spec.system.kind}")
 
 
 def need_writable(results: Path) -> None:
