@@ -35,6 +35,10 @@ ON_VMS = "qemu-broker.yaml"
 STRICTER = "acks-all"
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass
 class Checked:
     """A run and how it differs from what must come out."""
@@ -56,7 +60,8 @@ def demo_on_vms(results: Path, *, master: str = "local[*]") -> int:
     began = time.monotonic()
     click.echo(f"--- the run: {ON_VMS}")
     with closing(_Judging(master)) as judging:
-        outcome = run(load_checked(suites_dir() / ON_VMS), Options(results, prepare_judge=judging.prepare))
+        options = Options(results, prepare_judge=prepare, recovered=judging.begin)
+        outcome = run(load_checked(suites_dir() / ON_VMS), options)
         click.echo("--- judging")
         with judging.session():
             [checked] = judging.judge([outcome])
@@ -78,8 +83,8 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
         specs = [pool.submit(load_checked, suites_dir() / name) for name in SPECS]
         for number, (name, spec) in enumerate(zip(SPECS, specs, strict=True), 1):
             click.echo(f"--- run {number} of {len(SPECS)}: {name}")
-            is_last = number == len(SPECS)
-            options = Options(results, prepare_judge=judging.prepare) if is_last else Options(results)
+            stopped = judging.begin if number == len(SPECS) else _nothing
+            options = Options(results, prepare_judge=prepare, recovered=stopped)
             outcomes.append(run(spec.result(), options))
         click.echo("--- judging")
         with judging.session():
@@ -110,11 +115,10 @@ class _Judging:
         else:
             self._ahead = SparkAhead(master)
 
-    def prepare(self) -> None:
-        """Start Spark, and import the rest, while the last hosts are asked and removed."""
+    def begin(self) -> None:
+        """Start Spark, while the last logs are read and the last hosts removed."""
         if self._ahead is not None:
             self._ahead.begin()
-        prepare()
 
     def session(self) -> AbstractContextManager[object]:
         """Of Spark, around all that is judged. Raises SparkUnavailable."""

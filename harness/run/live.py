@@ -9,7 +9,6 @@ What breaks down on our side (hosts, SSH, deployment) is noted as a *trouble* an
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -91,7 +90,6 @@ class LiveRun:
         self.workload: Workload | None = None
         self.notes: list[str] = []
         self.step = "set-up"
-        self._preparing = threading.Thread(target=options.prepare_judge, name="prepare-judge", daemon=True)
 
     def end(self) -> str | None:
         """Close the history and remove the hosts. Returns the fleet's name if it was kept."""
@@ -104,8 +102,6 @@ class LiveRun:
                 closing = pool.submit(self._close_files)
                 kept = self._tear_down()
             closing.result()
-            if self._preparing.is_alive():  # else two threads would import the same
-                self._preparing.join()
             return kept
 
     def outcome(self, kept: str | None = None) -> Outcome:
@@ -169,7 +165,11 @@ class LiveRun:
         # At once: a voter that is alone has no quorum to join.
         on_each([node for node in system.nodes if not node.spare], system.start)
         self.progress.status("waiting until the cluster is ready", of="ready")
-        system.wait_ready(timeout_s=spec.system.waits.ready_s)
+        # It ends inside: clients shall not wait for it, and of two threads that import the same one may meet
+        # half of it.
+        with ThreadPoolExecutor(1, "prepare-judge") as pool:
+            pool.submit(self.options.prepare_judge)
+            system.wait_ready(timeout_s=spec.system.waits.ready_s)
         if isinstance(system, Featured):
             self.recorder.learn(features=system.features())
         topic = spec.topic
@@ -278,6 +278,7 @@ class LiveRun:
         except DeployError as wrong:
             self._note(str(wrong))
             return
+        self.options.recovered()
         self.wait(self.spec.system.waits.recovered_s, patient=False)
 
     def _stop_workload(self, workload: Workload, patience_s: float) -> None:
@@ -293,7 +294,6 @@ class LiveRun:
         if self.workload is None or self.deaths is None:
             return
         self._phase("drain")
-        self._preparing.start()
         self.observer.stop()
         self.deaths.look()
         for line in down(self.parts.system):

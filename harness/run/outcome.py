@@ -27,8 +27,11 @@ class Options:
     keep_fleet: bool = False
     progress: Progress = field(default_factory=Progress)
     prepare_judge: Callable[[], None] = _nothing
-    """Called in a thread of its own once the clients have stopped: until the hosts are gone the run mostly
-    waits. Raises nothing."""
+    """Called in a thread of its own while the run waits for the cluster; it has ended before clients begin.
+    Raises nothing."""
+    recovered: Callable[[], None] = _nothing
+    """Called when faults are over and every replica is in the ISR again: from here on the run mostly waits.
+    Returns at once, raises nothing."""
 
 
 @dataclass(frozen=True, slots=True)

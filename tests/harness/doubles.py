@@ -193,11 +193,11 @@ class Stage:
     def trail(self) -> list[str]:
         return self.fleet.trail
 
-    def run(self, *settings: str, keep: bool = False, judge: Callable[[], None] = lambda: None) -> Outcome:
-        """``judge``: gets ready once the clients have stopped."""
+    def run(self, *settings: str, keep: bool = False, **calls: Callable[[], None]) -> Outcome:
+        """``calls``: of Options."""
         progress = Progress(Console(file=self.screen, width=200))
         spec = parse(SPEC, "x.yaml", settings=settings)
-        return run(spec, Options(self.results, keep_fleet=keep, progress=progress, prepare_judge=judge))
+        return run(spec, Options(self.results, keep_fleet=keep, progress=progress, **calls))
 
     def only_run(self) -> Path:
         [run_dir] = self.results.iterdir()

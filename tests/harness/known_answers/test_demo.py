@@ -152,12 +152,13 @@ def test_spark_judges_where_it_is_there_and_else_this_process_which_is_said(
     engine: str,
     told: str,
 ) -> None:
-    """Spark starts when the clients of the last run have stopped: before, it would disturb them."""
+    """Spark starts in the last run, when its faults are over."""
     asked: list[tuple[str, bool, int]] = []
     begun: list[tuple[str, int]] = []
 
     def made(spec: Any, options: Options) -> Outcome:
         options.prepare_judge()
+        options.recovered()
         begun.append((spec.name, len(Spark.begun)))
         return Outcome(tmp_path / spec.name, (), True)
 

@@ -51,25 +51,24 @@ def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_dire
     assert "4 nodes ready" in stage.screen.getvalue()
 
 
-def test_who_judges_gets_ready_once_the_clients_have_stopped_and_is_ready_when_the_run_is_over(
+def test_the_judge_is_prepared_before_clients_begin_and_hears_when_faults_are_over(
     stage: Stage,
 ) -> None:
-    """Before, it would take time from them; and two threads that import the same may meet half of it."""
+    """Meanwhile it would take time from them; and two threads that import the same may meet half of it."""
 
     def prepare() -> None:
-        stage.trail.append("prepare")
-        while "down" not in stage.trail:
+        while "ready" not in stage.trail:
             time.sleep(0.01)
-        time.sleep(0.5)  # so that a run that does not wait is over before
-        stage.trail.append("ready to judge")
+        time.sleep(0.5)  # so that a run that does not wait is on its way
+        stage.trail.append("prepared")
 
-    stage.run(judge=prepare)
-    order = [one for one in stage.trail if one in ("heal", "prepare", "collect", "down", "ready to judge")]
-    assert order == ["heal", "prepare", "collect", "down", "ready to judge"]
+    stage.run(prepare_judge=prepare, recovered=lambda: stage.trail.append("recovered"))
+    events = ("ready", "prepared", "topic", "heal", "recovered", "collect", "down")
+    assert [one for one in stage.trail if one in events] == list(events)
     stage.trail.clear()
     stage.fleet.broken_on_up = "no room"
-    stage.run(judge=prepare)
-    assert "prepare" not in stage.trail, "there is nothing to judge"
+    stage.run(prepare_judge=prepare, recovered=lambda: stage.trail.append("recovered"))
+    assert not {"prepared", "recovered"} & set(stage.trail), "there is nothing to judge"
 
 
 def test_hosts_that_do_not_come_up_are_infrastructure_and_are_torn_down(stage: Stage) -> None:
