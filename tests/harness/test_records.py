@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import orjson
 import pytest
 from upath import UPath
 
+from tests.harness.sample import SAMPLE, copy_sample
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.records import METRICS, State, record, records
 
-SAMPLE = Path(__file__).parents[2] / "results" / "sample"
 RUN = {
     "name": "canary",
     "seed": 7,
@@ -27,9 +26,7 @@ RUN = {
 
 def _run(folder: Path, **changed: object) -> Path:
     """A judged run: the sample's verdict and metrics, with a run.json of our own."""
-    shutil.copytree(SAMPLE, folder)
-    (folder / "run.json").write_bytes(orjson.dumps({**RUN, **changed}))
-    return folder
+    return copy_sample(folder, {**RUN, **changed})
 
 
 def test_a_run_says_what_it_was_and_what_came_of_it(tmp_path: Path) -> None:

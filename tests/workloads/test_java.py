@@ -220,7 +220,9 @@ def test_a_machine_without_a_jvm_is_told_so_in_one_line(monkeypatch: pytest.Monk
 
 
 def test_a_version_that_is_not_installed_is_named() -> None:
-    with pytest.raises(Unavailable, match=r"kafka-clients 3\.7\.99 is not installed.*install --client 3\.7"):
+    with pytest.raises(
+        Unavailable, match=r"kafka-clients 3\.7\.99 is not installed.*get kafka --client 3\.7"
+    ):
         Java("3.7.99").producer("h:1", LogSpec(client=JAVA))
 
 

@@ -300,7 +300,7 @@ def test_defects_replace_rules_and_combine() -> None:
     assert not rules.switches.fetch_names_epoch
     assert rules.isr.maximal(frozenset({1}), frozenset({2})) == {1, 2}
     assert profile("kip966").truncation.on_become_follower(5, 3) == 5
-    with pytest.raises(UnknownDefect, match="trunc_hw"):
+    with pytest.raises(UnknownDefect, match="no defect 'no_such'; the documents list all"):
         apply(profile("kip966"), ["no_such"])
     with pytest.raises(ValueError, match="kip966"):
         profile("kip9")

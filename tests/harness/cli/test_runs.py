@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import orjson
 import pytest
 from click.testing import CliRunner
 
-from wrackline.checkers.verdict.seal import SEAL
+from tests.harness.sample import SAMPLE, copy_sample
 from wrackline.harness.cli import analyze
 from wrackline.harness.cli import runs as commands
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec
 
-SAMPLE = Path(__file__).parents[3] / "results" / "sample"
 LAPTOP = Path(__file__).parents[3] / "suites" / "laptop.yaml"
 
 
 def sample(run: Path) -> Path:
-    """Another run than the sample, so the sample's seal does not fit it."""
-    shutil.copytree(SAMPLE, run)
-    judged = orjson.loads((run / "verdict.json").read_bytes())
-    (run / "verdict.json").write_bytes(orjson.dumps({k: v for k, v in judged.items() if k != SEAL}))
-    (run / "run.json").write_bytes(orjson.dumps({"name": "canary", "seed": 7, "started_at": "2026-11-20"}))
-    return run
+    return copy_sample(run, {"name": "canary", "seed": 7, "started_at": "2026-11-20"})
 
 
 def test_runs_as_json_are_those_of_nights_too(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.harness.sample import copy_sample
 from wrackline.checkers.findings import FINDINGS
 from wrackline.harness.cli.main import main
 from wrackline.harness.dataset import TABLES, write_dataset
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[3]
-SAMPLE = ROOT / "results" / "sample"
 PAGE = (ROOT / "docs" / "export-to-sql.md").read_text()
 LOST = {
     "anomaly": "lost-write",
@@ -39,14 +39,13 @@ LOST = {
 
 def _run(folder: Path, *, lost: bool = False, **changed: object) -> None:
     """The sample's verdict and metrics, with a run.json of our own."""
-    shutil.copytree(SAMPLE, folder)
     said = {
         "name": "canary",
         "seed": 7,
         "started_at": "2026-11-20T01:00:00+00:00",
         "system_kind": "wrackline",
     }
-    (folder / "run.json").write_bytes(orjson.dumps({**said, **changed}))
+    copy_sample(folder, {**said, **changed})
     if lost:
         table = pa.Table.from_pylist([{"test_id": folder.name, **LOST}], FINDINGS)
         pq.write_table(table, folder / "findings.parquet")

@@ -1,4 +1,4 @@
-"""Every fault is sabotaged, and docs/faults.md says how each sabotage is caught."""
+"""Every fault is sabotaged, and docs/nemesis.md says how each sabotage is caught."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.nemesis.sabotage.trials import TRIALS, WITHOUT, rows
 from wrackline.plugins.registry import Group, entries
 
-PAGE = Path(__file__).parents[3] / "docs/faults.md"
+PAGE = Path(__file__).parents[3] / "docs/nemesis.md"
 
 
 def test_every_fault_is_sabotaged_or_says_why_not() -> None:

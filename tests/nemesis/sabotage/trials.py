@@ -1,4 +1,4 @@
-"""Every fault, and how it is sabotaged: docs/faults.md shows the table of it.
+"""Every fault, and how it is sabotaged: docs/nemesis.md shows the table of it.
 
 A fault that is installed and has no trial here fails `test_table`.
 """
@@ -132,14 +132,14 @@ PLACES: Mapping[str, Mapping[str, Trial]] = {
 
 
 def caught(trial: Trial, sabotage: Sabotage) -> str:
-    """A cell of the table in docs/faults.md."""
+    """A cell of the table in docs/nemesis.md."""
     if why := trial.leaves_out.get(sabotage):
         return f"– ({why})"
     return "not restored" if sabotage in OF_UNDO and not trial.moves else "not proved"
 
 
 def rows() -> list[list[str]]:
-    """The table in docs/faults.md, with its head."""
+    """The table in docs/nemesis.md, with its head."""
     columns = [one for one in Sabotage if one is not Sabotage.NONE]
     found = [["fault", "on", *map(str, columns)]]
     for name, trial in sorted(TRIALS.items()):

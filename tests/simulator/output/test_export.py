@@ -84,7 +84,7 @@ def test_an_invariant_that_a_defect_breaks_is_found_in_the_export_too(tmp_path: 
     assert "VIOLATION I14" in done.output
     section = invariants_of(folder, read_info(folder))
     assert section is not None
-    assert [(one["id"], one["node"]) for one in section["broken"]] == [("I14", "101")]
+    assert [(one["id"], one["node"]) for one in section["broken"]] == [("I14", "c1 (node 101)")]
 
 
 def test_a_folder_with_a_run_in_it_is_left_as_it_is(tmp_path: Path) -> None:

@@ -49,4 +49,4 @@ def test_the_page_has_the_table_that_the_command_prints() -> None:
 def test_a_story_that_is_not_there_is_refused() -> None:
     done = CliRunner().invoke(simulate, ["eras", "--story", "no-such"])
     assert done.exit_code == 2
-    assert "no story no-such" in done.output
+    assert "no story 'no-such'; there are " in done.output
