@@ -66,7 +66,7 @@ def refused(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str
         (
             ["image", "build"],
             "mmdebstrap",
-            "image build needs mmdebstrap: `sudo ./wrack setup qemu` installs it",
+            "get image needs mmdebstrap: `sudo ./wrack setup qemu` installs it",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
