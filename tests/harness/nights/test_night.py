@@ -117,6 +117,8 @@ def test_a_canary_is_good_where_it_is_a_violation(tmp_path: Path, fault: str, wo
     summary = (here / "summary.markdown").read_text()
     assert summary.startswith("## n: 0 violations in 2 of 2 runs")
     assert f"| canary | {'**' * code}{word}{'**' * code} | 1 faults |" in summary
+    suites = {one.get("name"): one.get("failures") for one in ElementTree.parse(here / "junit.xml").getroot()}
+    assert suites == {"canary": str(code), "good": "0"}
     assert before([here])["canary"].failed is bool(code)
 
 
