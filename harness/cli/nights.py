@@ -23,7 +23,6 @@ from wrackline.harness.cli.options import (
     results_option,
 )
 from wrackline.harness.cli.stopped import STOPPED
-from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.exits import codehost
 from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.nights import accounts
@@ -35,6 +34,7 @@ from wrackline.harness.nights.order import before, nights, ordered
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
 from wrackline.harness.run.judge import exit_code
 from wrackline.harness.run.progress import Progress
+from wrackline.progress import progress
 
 FOLDER = "nights"
 STAMP = "%Y%m%dT%H%M%SZ"
