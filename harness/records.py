@@ -160,6 +160,16 @@ class Record:
         return False if self.verdict in BAD else None
 
     @property
+    def word(self) -> str:
+        """Its verdict, and whether that was expected where the verdict does not say it; empty before one."""
+        if self.verdict is None:
+            return ""
+        if self.as_expected and self.verdict is not Verdict.REPRODUCED:
+            return f"as expected: {self.verdict.value}"
+        wrong = self.verdict in GOOD and not self.good
+        return f"not as expected: {self.verdict.value}" if wrong else self.verdict.value
+
+    @property
     def is_smaller(self) -> bool:
         """Whether it tries a smaller specification: then it tells something of its case, and what it shows is
         nothing that a night was asked about."""

@@ -18,13 +18,13 @@ from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.broker.rules.profile import profile as rules_of
 from wrackline.history.folder import HistoryError
+from wrackline.progress import progress as say
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, KINDS, Kind
 from wrackline.simulator.faults.replayed import as_recorded
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.headings import HEADINGS, with_headings
 from wrackline.simulator.output.export import write_run
-from wrackline.simulator.output.progress import progress as say
 from wrackline.simulator.run import Result, run
 from wrackline.simulator.search.kill_table import command as kill_table
 from wrackline.simulator.search.many_seeds import DoneFileError, Row, Totals, drawn_as, run_seeds

@@ -21,7 +21,6 @@ from wrackline.harness.cli.options import (
     set_option,
 )
 from wrackline.harness.cli.stopped import STOPPED
-from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.bisecting import Bisector, Candidate
 from wrackline.harness.nights.driver import DiskFull, Stopped
@@ -29,6 +28,7 @@ from wrackline.harness.nights.journal import Did, Journal
 from wrackline.harness.nights.spec import word
 from wrackline.harness.specification.check import load_checked
 from wrackline.plugins.fields import SECONDS
+from wrackline.progress import progress
 
 FOLDER = "bisects"
 SOURCES = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from wrackline.harness.check.listing import lines
 from wrackline.harness.check.words import answer, details, headline, summary
 from wrackline.harness.cli.options import memory_size, output_option
 from wrackline.harness.cli.stopped import STOPPED
-from wrackline.harness.run.verbosity import PROGRESS
+from wrackline.progress import PROGRESS
 
 _MANY = 20
 """Of a file with more objects than this, those in order are counted and not listed."""

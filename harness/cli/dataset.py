@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.options import WrongInput, results_option
-from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.dataset import write_dataset
 from wrackline.history.addresses import check_reachable, is_elsewhere
+from wrackline.progress import progress
 
 
 @click.command("table")

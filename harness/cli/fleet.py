@@ -28,8 +28,8 @@ from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
 from wrackline.harness.cli.options import WrongInput, need_root, output_option, state_dir_option
-from wrackline.harness.cli.verbosity import progress
 from wrackline.needs import require
+from wrackline.progress import progress
 
 
 class HostTrouble(click.ClickException):

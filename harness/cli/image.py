@@ -12,8 +12,8 @@ from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.services import Init, packages_for
 from wrackline.harness.cli.fleet import fleet_errors
 from wrackline.harness.cli.options import need_root
-from wrackline.harness.cli.verbosity import progress
 from wrackline.needs import require
+from wrackline.progress import progress
 
 
 @click.command("image")

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 
 from wrackline.harness.cli.options import WrongInput
-from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.index import gather as gathering
 from wrackline.harness.index import site as sites
 from wrackline.harness.index.comparing import Comparison, Unlike, compared, side
@@ -25,6 +24,7 @@ from wrackline.harness.index.words import change, figure
 from wrackline.harness.records import NotKnown, State, known_incidents
 from wrackline.harness.run.results import ENVIRONMENT, default_dir
 from wrackline.history.folder import whole_file
+from wrackline.progress import progress
 
 _IN_RESULTS = "site"
 _SHUTDOWN_S = 5.0

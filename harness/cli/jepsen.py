@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.options import results_option
-from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.run import results as stored
 from wrackline.history.jepsen.exports import MODELS, Keys, rows
 from wrackline.history.jepsen.imports import Settings, import_history
 from wrackline.history.jepsen.text import TextError, write
+from wrackline.progress import progress
 
 
 @click.command("export")

@@ -8,8 +8,8 @@ from wrackline.checkers.jvm import install as maven
 from wrackline.checkers.jvm.bridge import DEFAULT_HEAP, Bridge
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, jvm_home, required_classpath
 from wrackline.harness.cli.options import memory_size
-from wrackline.harness.cli.verbosity import progress
 from wrackline.maven import repository_url
+from wrackline.progress import progress
 
 
 @click.command("jvm")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from wrackline.harness.cli.verbosity import progress
 from wrackline.maven import repository_url
+from wrackline.progress import progress
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install, version_of
 from wrackline.systems.kafka.releases import NEWEST, parsed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -23,8 +23,8 @@ from wrackline.harness.cli.options import (
     results_option,
 )
 from wrackline.harness.cli.stopped import STOPPED
-from wrackline.harness.cli.verbosity import progress
 from wrackline.harness.exits import codehost
+from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.nights import accounts
 from wrackline.harness.nights.after import carry_out, check_after, known_before
 from wrackline.harness.nights.driver import DiskFull, Driver, Stopped
@@ -34,6 +34,7 @@ from wrackline.harness.nights.order import before, nights, ordered
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
 from wrackline.harness.run.judge import exit_code
 from wrackline.harness.run.progress import Progress
+from wrackline.progress import progress
 
 FOLDER = "nights"
 STAMP = "%Y%m%dT%H%M%SZ"
@@ -69,7 +70,8 @@ def suite_command(file: Path, results: Path, fresh: bool, list_only: bool, maste
       wrackline suite nightly.yaml
       wrackline suite nightly.yaml --fresh
 
-    Exit code: that of the worst run; 4 when the disk is full; 130 when it was stopped.
+    Exit code: that of the worst run; 4 when the disk is full; 130 when it was stopped. A violation that its
+    specification expects (contract.verdict) counts as a pass, and a pass of that run as a violation.
     """
     folder = results / FOLDER
     night = load_night(file)
@@ -166,7 +168,7 @@ def _told(here: Path, driver: NightDriver, end: Stopped | None) -> int:
     known = known_before(here, driver.night)
     summaries = accounts.summarized(here, told, known)
     written = accounts.write(here, driver.night, told, summaries)
-    _show(told)
+    _show(summaries)
     for path in written:
         click.echo(f"  {path}")
     codehost.tell(driver.night.name, summaries, click.echo)
@@ -179,15 +181,15 @@ def _told(here: Path, driver: NightDriver, end: Stopped | None) -> int:
         return EXIT_HOSTS
     if end is not None and not end.over:
         return STOPPED
-    return exit_code(each.result.verdict for each in told if each.result is not None)
+    return exit_code(each.counts_as for each in summaries if each.counts_as is not None)
 
 
-def _show(told: list[accounts.Account]) -> None:
+def _show(summaries: Sequence[RunSummary]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("run", "verdict", "what followed"):
         table.add_column(heading, no_wrap=heading != "what followed")
-    for each in told:
-        table.add_row(each.name, each.result.verdict.value if each.result else "not made", each.follow_up)
+    for each in summaries:
+        table.add_row(each.name, each.word, each.beside)
     console = Console(highlight=False, width=160)
     with console.capture() as text:
         console.print(table)

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from wrackline.checkers.engine.spark import hadoop
-from wrackline.harness.cli.verbosity import progress
 from wrackline.maven import repository_url
+from wrackline.progress import progress
 
 
 def _repository(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from wrackline.harness.run.verbosity import PROGRESS
+from wrackline.progress import PROGRESS
 
 _OURS = logging.getLogger("wrackline")
 _SAID = "wrackline.history"
@@ -40,12 +40,6 @@ def restored() -> Iterator[None]:
     finally:
         for logger, level in before:
             logger.setLevel(level)
-
-
-def progress(line: str, *, err: bool = True) -> None:
-    """A line of progress, on standard error unless the command says another."""
-    if PROGRESS.isEnabledFor(logging.INFO):
-        click.echo(line, err=err)
 
 
 def with_verbosity(command: click.Command) -> click.Command:

@@ -15,7 +15,6 @@ import orjson
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.exits.run_summary import RunSummary
-from wrackline.harness.records import BAD
 
 SUMMARY_BYTES = 1 << 20
 """GitHub refuses the summary of a step that is larger."""
@@ -93,9 +92,7 @@ def markdown(title: str, summaries: Sequence[RunSummary]) -> str:
         "|---|---|---|",
     ]
     for each in worst_first(summaries):
-        word = each.verdict.value if each.verdict else "not made"
-        word = f"as expected: {word}" if each.as_expected and each.verdict in BAD else word
-        mark = f"**{word}**{' (new)' if each.new else ''}" if each.bad else word
+        mark = f"**{each.word}**{' (new)' if each.new else ''}" if each.bad else each.word
         lines.append(f"| {each.name} | {mark} | {_cell(each.said)} |")
     return "\n".join(lines) + "\n"
 

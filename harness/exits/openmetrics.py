@@ -16,11 +16,10 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
 from wrackline.checkers.findings import Meaning, Verdict
-from wrackline.harness.exits.run_summary import RunSummary
+from wrackline.harness.exits.run_summary import NOT_MADE, RunSummary
 from wrackline.harness.records import METRICS
 from wrackline.history.folder import whole_file
 
-NOT_MADE = "not made"
 _WHAT_RAN = ("night", "case", "system", "version", "profile")
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.records import BAD, GOOD, Record
+
+NOT_MADE: Final = "not made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,20 @@ class RunSummary:
     def as_expected(self) -> bool:
         """It came out as it must, however bad that looks: nobody is told."""
         return self.record is not None and self.record.as_expected
+
+    @property
+    def word(self) -> str:
+        """Its verdict, and whether that was expected where the verdict does not say it."""
+        if self.record is not None and self.record.verdict is self.verdict:
+            return self.record.word or NOT_MADE
+        return self.verdict.value if self.verdict else NOT_MADE
+
+    @property
+    def counts_as(self) -> Verdict | None:
+        """The verdict whose exit code a night ends with: what must be a violation does not fail it."""
+        if self.as_expected:
+            return Verdict.REPRODUCED
+        return Verdict.NOT_REPRODUCED if self.bad and self.verdict in GOOD else self.verdict
 
     @property
     def good(self) -> bool:

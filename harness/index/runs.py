@@ -49,12 +49,7 @@ class Run:
     @property
     def word(self) -> str:
         """Its verdict, or how far it has come."""
-        if not self.record.verdict:
-            return self.record.state.value
-        verdict = self.record.verdict.value
-        if self.record.verdict is not Verdict.REPRODUCED and self.record.as_expected:
-            return f"as expected: {verdict}"
-        return f"not as expected: {verdict}" if self.record.verdict in GOOD and not self.good else verdict
+        return self.record.word or self.record.state.value
 
     @property
     def css(self) -> str:

@@ -134,13 +134,15 @@ def write(folder: Path, night: Night, told: Sequence[Account], summaries: Sequen
     made.append(replace_file(folder / "summary.markdown", markdown(night.name, summaries).encode()))
     made.append(replace_file(folder / "codequality.json", code_quality(summaries)))
     names: dict[Path, str] = {}
+    good: dict[Path, bool | None] = {}
     without: dict[str, str] = {}
     for each in summaries:
         if each.record is not None:
-            names[Path(str(each.record.folder))] = each.name
+            folder_of_run = Path(str(each.record.folder))
+            names[folder_of_run], good[folder_of_run] = each.name, each.record.good
         else:
             without[each.name] = each.headline if each.verdict else ""
-    made.append(junit(list(names), folder / "junit.xml", names=names, without=without))
+    made.append(junit(list(names), folder / "junit.xml", names=names, without=without, good=good))
     return made
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.driver import Driver, Limits, Say
 from wrackline.harness.nights.journal import Journal, State
@@ -75,7 +76,7 @@ def look(candidates: Sequence[Candidate], state: State, tries: int) -> Found:
 def is_bad(candidate: Candidate, state: State, tries: int) -> bool | None:
     """None: it takes more runs to say."""
     known = [state.results[name] for name in names(candidate, tries) if name in state.results]
-    if any(one.violates for one in known):
+    if any(one.verdict is Verdict.VIOLATION for one in known):
         return True
     return False if len(known) == tries else None
 

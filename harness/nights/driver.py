@@ -21,6 +21,7 @@ from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.children import Child
 from wrackline.harness.nights.journal import Did, Journal, State
+from wrackline.harness.records import Record, record
 from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.run.judge import read_verdict
 from wrackline.history.folder import PARQUET, WAL
@@ -169,11 +170,26 @@ class Driver(ABC):
         else:
             self._judged(name, run, Verdict.INFRASTRUCTURE, child.last_line(), ())
 
-    def _judged(self, task: str, run: str, verdict: Verdict, headline: str, found: Sequence[str]) -> None:
+    def _judged(
+        self,
+        task: str,
+        run: str,
+        verdict: Verdict,
+        headline: str,
+        found: Sequence[str],
+        *,
+        one: Record | None = None,
+    ) -> None:
         self.journal.write(
-            Did.JUDGED, task=task, run=run, verdict=verdict, headline=headline, anomalies=list(found)
+            Did.JUDGED,
+            task=task,
+            run=run,
+            verdict=verdict,
+            headline=headline,
+            anomalies=list(found),
+            good=one.good if one else None,
         )
-        self._say(f"{verdict.value:<14} {task}  {headline}")
+        self._say(f"{one.word if one else verdict.value:<14} {task}  {headline}")
 
     def _judge(self) -> None:
         """All that wait, in one session of Spark; one that cannot be judged does not hold up the others."""
@@ -194,7 +210,14 @@ class Driver(ABC):
                 for one in verdict["anomalies"]
                 if one["count"] and one["meaning"] == Verdict.VIOLATION
             ]
-            self._judged(task, run, Verdict(verdict["verdict"]), str(verdict["headline"]), forbidden)
+            self._judged(
+                task,
+                run,
+                Verdict(verdict["verdict"]),
+                str(verdict["headline"]),
+                forbidden,
+                one=record(self.folder / "runs" / run),
+            )
 
     def _analyze(self, runs: Sequence[str]) -> str:
         """Its last line. Raises Stopped when it is interrupted."""

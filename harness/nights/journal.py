@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.records import JOURNAL
+from wrackline.harness.records import GOOD, JOURNAL
 
 Signature = tuple[str, str, str, str]
 """`harness.records.Record.signature`."""
@@ -48,10 +48,13 @@ class Result:
     anomalies: tuple[str, ...]
     """Those that the contract forbids, and that were found."""
     seconds: float
+    good: bool | None
+    """`harness.records.Record.good`."""
 
     @property
     def violates(self) -> bool:
-        return self.verdict is Verdict.VIOLATION
+        """Whether anything follows from it: a violation that had to come is good."""
+        return self.verdict is Verdict.VIOLATION and not self.good
 
 
 @dataclass
@@ -87,6 +90,7 @@ class State:
                     line["headline"],
                     tuple(line["anomalies"]),
                     seconds,
+                    line.get("good", line["verdict"] in GOOD),  # a journal of an older version does not say
                 )
             case Did.CLOSED:
                 self.over = bool(line["over"])

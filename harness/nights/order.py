@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.harness.nights.journal import read
-from wrackline.harness.records import GOOD, JOURNAL
+from wrackline.harness.records import JOURNAL
 
 LATELY = 5
 """So many nights back a failure counts."""
@@ -34,7 +34,7 @@ def before(earlier: Sequence[Path]) -> dict[str, Before]:
     known: dict[str, Before] = {}
     for ago, night in enumerate(reversed(earlier), start=1):
         for name, result in read(night).results.items():
-            failed = ago <= LATELY and result.verdict not in GOOD
+            failed = ago <= LATELY and not result.good
             there = known.get(name)
             known[name] = Before(failed or (there is not None and there.failed), there.last if there else ago)
     return known

@@ -42,17 +42,20 @@ def junit(
     *,
     names: Mapping[Path, str] | None = None,
     without: Mapping[str, str] | None = None,
+    good: Mapping[Path, bool | None] | None = None,
 ) -> Path:
     """Write one JUnit file for several runs. ``names``: what runs are called there; by default as their
     specifications are. ``without``: names of runs that left no folder, and why; a run that nobody tried has
-    no reason. Raises ReportError when a folder is no run."""
+    no reason. ``good``: whether runs came out as they should; the incidents of one that had to break its
+    contract are no failures, and that it kept it is one. Raises ReportError when a folder is no run."""
     root = ElementTree.Element("testsuites", {"name": "wrackline"})
     seen: Counter[str] = Counter()
     for run_dir in run_dirs:
         files = read_run(run_dir)
         name = (names or {}).get(run_dir) or run_name(files)
         seen[name] += 1
-        root.append(_suite(files, name if seen[name] == 1 else f"{name} ({seen[name]})"))
+        name = name if seen[name] == 1 else f"{name} ({seen[name]})"
+        root.append(_suite(files, name, (good or {}).get(run_dir)))
     for name, why in (without or {}).items():
         root.append(_suite_without_run(name, why))
     for key in ("tests", "failures", "errors", "skipped"):
@@ -62,7 +65,7 @@ def junit(
     return replace_file(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def _suite(files: RunFiles, name: str) -> ElementTree.Element:
+def _suite(files: RunFiles, name: str, is_good: bool | None) -> ElementTree.Element:
     """The suite of one run. It is named after the specification, since a build server follows a case from run
     to run by its name; the run's own id is a property."""
     suite = ElementTree.Element("testsuite", {"name": printable(name)})
@@ -76,10 +79,10 @@ def _suite(files: RunFiles, name: str) -> ElementTree.Element:
         for key, value in facts.items():
             ElementTree.SubElement(properties, "property", {"name": key, "value": printable(value)})
     verdict = files.verdict
-    _made_case(suite, name, files)
-    failures = _incident_cases(suite, name, files)
+    _made_case(suite, name, files, is_good)
+    failures = _incident_cases(suite, name, files, is_expected=bool(is_good))
     for row in rows(verdict, "anomalies"):
-        _anomaly_case(suite, name, row, files, failures)
+        _anomaly_case(suite, name, row, files, failures, is_expected=bool(is_good))
     for row in rows(verdict, "conditions"):
         case = _case(suite, f"{name}.conditions", str(row.get("name", "?")))
         if row.get("ok") is not True:
@@ -108,7 +111,7 @@ def _counted(suite: ElementTree.Element) -> ElementTree.Element:
     return suite
 
 
-def _made_case(suite: ElementTree.Element, name: str, files: RunFiles) -> None:
+def _made_case(suite: ElementTree.Element, name: str, files: RunFiles, is_good: bool | None) -> None:
     """Whether the run was made and judged, and how long both took. Checkers and conditions have no time of
     their own: they look at the same run together."""
     verdict = files.verdict
@@ -124,9 +127,13 @@ def _made_case(suite: ElementTree.Element, name: str, files: RunFiles) -> None:
         _outcome(
             case, "error", str(verdict.get("headline") or "infrastructure failed"), reasons, "infrastructure"
         )
+    elif verdict.get("verdict") == Verdict.PASS and is_good is False:
+        _outcome(case, "failure", "the specification expects a violation", "", "not reproduced")
 
 
-def _incident_cases(suite: ElementTree.Element, name: str, files: RunFiles) -> dict[str, str]:
+def _incident_cases(
+    suite: ElementTree.Element, name: str, files: RunFiles, *, is_expected: bool
+) -> dict[str, str]:
     """Of each incident that breaks the contract, its id and what its case is called: after the partition and
     the anomalies, so that a build server knows it again in the next run. Incidents that would be called the
     same have numbers."""
@@ -154,12 +161,21 @@ def _incident_cases(suite: ElementTree.Element, name: str, files: RunFiles) -> d
         said += [
             f"{line.get('file')}:{line.get('number')}: {line.get('text')}" for line in rows(row, "lines")
         ]
-        _outcome(case, "failure", capital(str(row.get("sentence"))), "\n".join(said), "violation")
+        _broken(case, capital(str(row.get("sentence"))), "\n".join(said), is_expected=is_expected)
     more = (whole(mapping(files.verdict, "incident_counts"), Meaning.VIOLATION) or 0) - len(broken)
     if more > 0:
         case = _case(suite, f"{name}.incidents", "further incidents")
-        _outcome(case, "failure", f"{number(more)} more incidents break the contract", "", "violation")
+        _broken(case, f"{number(more)} more incidents break the contract", "", is_expected=is_expected)
     return failures
+
+
+def _broken(case: ElementTree.Element, message: str, body: str, *, is_expected: bool) -> None:
+    """Of a run that must break its contract it is what the case says, and no failure."""
+    if is_expected:
+        text = f"as expected: {message}\n{body}"
+        ElementTree.SubElement(case, "system-out").text = printable(text, _TEXT_LIMIT)
+    else:
+        _outcome(case, "failure", message, body, "violation")
 
 
 def _sentences(incident: object, anomaly: object, files: RunFiles) -> list[str]:
@@ -180,6 +196,8 @@ def _anomaly_case(
     row: Mapping[str, Any],
     files: RunFiles,
     failures: Mapping[str, str],
+    *,
+    is_expected: bool,
 ) -> None:
     """``failures``: as ``_incident_cases`` has them; what is evidence of these is not told again."""
     anomaly, meaning, count = (
@@ -194,7 +212,7 @@ def _anomaly_case(
         skipped.set("message", printable(why or "does not apply to this configuration", 500))
     elif meaning == Meaning.VIOLATION and count and "incidents" not in (files.verdict or {}):
         proof = _proof(anomaly, files, failures)
-        _outcome(case, "failure", f"{number(count)} × {anomaly}: {why}", proof, "violation")
+        _broken(case, f"{number(count)} × {anomaly}: {why}", proof, is_expected=is_expected)
     elif meaning == Meaning.EXPECTED and not count:
         _outcome(case, "failure", f"{anomaly} was expected and not found", why, "not reproduced")
     elif count:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
-from wrackline.harness.run.verbosity import PROGRESS
+from wrackline.progress import PROGRESS
 
 PLAIN_EVERY_S = 12.0
 """So often a line that changes is written where nothing can be redrawn, such as a file."""

@@ -18,10 +18,10 @@ import click
 
 from wrackline.broker.defects import REGISTRY
 from wrackline.pages import rendered
+from wrackline.progress import progress
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided import SCHEDULES
 from wrackline.simulator.guided.schedule import Guided, play
-from wrackline.simulator.output.progress import progress
 from wrackline.simulator.search.first_violation import Search, search
 
 SAFE_PROFILES = ("kip966", "kraft35", "kip101")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from wrackline.simulator.output.progress import progress as say
+from wrackline.progress import progress as say
 from wrackline.simulator.stories import by_chance
 from wrackline.simulator.stories.page import NOTHING, HostsFileError, hosts_of, outcome, page, row_of
 from wrackline.simulator.stories.story import ERAS, Story, ends_as_told, tell

@@ -19,8 +19,8 @@ import pytest
 from wrackline.harness.cli import plan
 from wrackline.harness.cli.commands import FORMER, HEADINGS, MEANT
 from wrackline.harness.cli.main import main, wrackline
-from wrackline.harness.cli.verbosity import Terminal, progress, restored
-from wrackline.harness.run.verbosity import PROGRESS
+from wrackline.harness.cli.verbosity import Terminal, restored
+from wrackline.progress import PROGRESS, progress
 from wrackline.simulator.headings import HEADINGS as SIMULATE
 
 PROGRAM = "import sys; sys.argv[0] = 'wrackline'; from wrackline.harness.cli.entry import main; main()"

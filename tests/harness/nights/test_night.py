@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from wrackline.harness.nights import children
 from wrackline.harness.nights.driver import DiskFull, Stopped
 from wrackline.harness.nights.journal import Journal, read
 from wrackline.harness.nights.night import NightDriver, begin
+from wrackline.harness.nights.order import before
 from wrackline.harness.nights.spec import cases, load_night
 from wrackline.harness.records import JOURNAL
 
@@ -94,6 +96,30 @@ def test_a_night_from_its_first_run_to_its_summary(tmp_path: Path) -> None:
 
     listed = CliRunner().invoke(suite_command, [*asked, "--list"], standalone_mode=False).output
     assert [line.split()[0] for line in listed.splitlines()] == ["bad", "breaks", "unjudged", "good"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "word", "code"),
+    [("pause", "as expected: violation", 0), ("kill", "not as expected: pass", 1)],
+)
+def test_a_canary_is_good_where_it_is_a_violation(tmp_path: Path, fault: str, word: str, code: int) -> None:
+    """Nothing follows from it, and it comes no earlier the next night."""
+    file = night(tmp_path, ("canary", fault), ("good", "kill"))
+    with (tmp_path / "canary.yaml").open("a") as spec:
+        spec.write("contract: {verdict: violation}\n")
+    asked = [str(file), "--results", str(tmp_path / "results")]
+    done = CliRunner().invoke(suite_command, asked, standalone_mode=False)
+    assert done.return_value == code, done.output
+    [here] = (tmp_path / "results" / "nights").iterdir()
+    assert set(read(here).results) == {"canary", "good"}
+    assert re.search(rf"^canary +{word}", done.output, re.MULTILINE), done.output
+    assert re.search(rf"^{word} +canary  1 faults$", done.output, re.MULTILINE), done.output
+    summary = (here / "summary.markdown").read_text()
+    assert summary.startswith("## n: 0 violations in 2 of 2 runs")
+    assert f"| canary | {'**' * code}{word}{'**' * code} | 1 faults |" in summary
+    suites = {one.get("name"): one.get("failures") for one in ElementTree.parse(here / "junit.xml").getroot()}
+    assert suites == {"canary": str(code), "good": "0"}
+    assert before([here])["canary"].failed is bool(code)
 
 
 def test_as_many_runs_at_a_time_as_there_are_slots(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from tests.harness.report import synthetic_run
 from tests.harness.report.synthetic_incidents import INCIDENT, STALE, add_incidents
 from wrackline.harness.report import write_report
-from wrackline.harness.report.junit import junit
+from wrackline.harness.report.junit import MADE, junit
 
 
 def case(root: ElementTree.Element, name: str) -> ElementTree.Element:
@@ -94,6 +94,23 @@ def test_an_incident_is_one_failure_and_its_anomalies_are_its_text(own_run: Path
     more = case(root, "further incidents").find("failure")
     assert more is not None
     assert "19 more" in str(more.get("message"))
+
+
+def test_incidents_of_a_run_that_must_break_its_contract_are_no_failures(own_run: Path) -> None:
+    add_incidents(own_run)
+    root = ElementTree.parse(junit([own_run], own_run / "junit.xml", good={own_run: True})).getroot()
+    incidents = [one for one in root.iter("testcase") if str(one.get("classname")).endswith(".incidents")]
+    assert len(incidents) == 3
+    for one in incidents:
+        assert one.find("failure") is None
+        assert str(one.findtext("system-out")).startswith("as expected: ")
+
+
+def test_a_pass_of_a_run_that_must_break_its_contract_is_a_failure(own_run: Path) -> None:
+    edit(own_run, verdict="pass")
+    for good, fails in ((True, False), (False, True), (None, False)):
+        root = ElementTree.parse(junit([own_run], own_run / "junit.xml", good={own_run: good})).getroot()
+        assert (case(root, MADE).find("failure") is not None) is fails
 
 
 def test_evidence_of_an_incident_is_not_told_again_with_its_anomaly(own_run: Path) -> None:
