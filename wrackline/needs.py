@@ -227,9 +227,8 @@ def main() -> None:
     unknown = [name for name in asked.names if name not in BY_NAME]
     if unknown:
         sys.exit(f"there is no {unknown[0]!r} to set up; there are {', '.join(BY_NAME)}")
-    if (
-        asked.what == "debian"
-    ):  # all of them, whatever is there: for the role control, which knows Java itself
+    if asked.what == "debian":
+        # All of them, whatever is there: for the role control, which knows Java itself.
         needed = [package for one in closure(asked.names) for package in one.programs.values()]
         lines = sorted({one for one in needed if "|" not in one})
     elif asked.what == "packages":

@@ -39,21 +39,13 @@ class HostTrouble(click.ClickException):
 
 
 @contextmanager
-def fleet_errors() -> Iterator[None]:
-    """A FleetError becomes one line and exit code 4."""
+def fleet_errors(refusal: type[click.ClickException] = HostTrouble) -> Iterator[None]:
+    """A FleetError becomes one line with the exit code of ``refusal``: 4, or 2 for WrongInput, where there is
+    no host yet."""
     try:
         yield
     except FleetError as error:
-        raise HostTrouble(str(error)) from error
-
-
-@contextmanager
-def asked_for() -> Iterator[None]:
-    """A FleetError is of what was asked for, before there is a host: one line and exit code 2."""
-    try:
-        yield
-    except FleetError as wrong:
-        raise WrongInput(str(wrong)) from wrong
+        raise refusal(str(error)) from error
 
 
 @click.group()
@@ -137,7 +129,7 @@ def up(
     names = [host.strip() for host in hosts.split(",") if host.strip()]
     hardware = Hardware(memory_mb=memory_mb, disk_mb=disk_mb)
     made: LocalFleet
-    with asked_for():
+    with fleet_errors(WrongInput):
         match kind:
             case "netns":
                 made = NetnsFleet(

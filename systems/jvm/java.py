@@ -3,7 +3,6 @@ once so that the JVM writes down the classes that it loads."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
@@ -14,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from wrackline.needs import mend
+from wrackline.needs import find_java, mend
 from wrackline.systems.base import DeployError
 from wrackline.systems.jvm.store import Release
 
@@ -28,8 +27,7 @@ is of use only to a JVM with the same garbage collector."""
 
 def java() -> str:
     """The program. Raises DeployError when there is none."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which(str(Path(home, "bin", "java")) if home else "java")
+    found = shutil.which(find_java())
     if found is None:
         raise DeployError(f"control node: no Java found: {mend('java')}, or set JAVA_HOME")
     return found
