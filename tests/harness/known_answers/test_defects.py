@@ -24,7 +24,7 @@ from wrackline.harness.run.forecast import forecast
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError
-from wrackline.nemesis.guided import defects, logs, operators, outages, races, swaps
+from wrackline.scenarios import SCENES
 from wrackline.simulator.guided import SCHEDULES as SIMULATED
 
 
@@ -59,7 +59,7 @@ def test_every_suite_is_on_the_page_of_defects() -> None:
         assert f"| `{case.name}` | `{case.spec.nemesis.guided.name}` |" in page
 
 
-def test_every_guided_schedule_of_these_families_is_used_by_a_suite() -> None:
+def test_every_scene_is_used_by_a_suite() -> None:
     used = [case.spec.nemesis.guided.name for case in cases() if case.spec.nemesis.guided is not None]
     assert len(used) == len(set(used)) == len(cases())
     others = {
@@ -67,8 +67,7 @@ def test_every_guided_schedule_of_these_families_is_used_by_a_suite() -> None:
         for each in (*findings(), *stories())
         if each.spec.nemesis.guided is not None
     }
-    families = (defects, races, logs, operators, outages, swaps)
-    assert {name for family in families for name in family.SCHEDULES} - {*used, *others} == set()
+    assert SCENES.keys() - {*used, *others} == set()
 
 
 def test_the_twin_differs_from_its_run_in_the_defect_alone() -> None:
