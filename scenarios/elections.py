@@ -11,6 +11,7 @@ from wrackline.scenarios.language import (
     NOBODY,
     RESTORE,
     ElectUncleanly,
+    Expectation,
     Fault,
     Flush,
     KeepDisk,
@@ -38,6 +39,7 @@ ELR_OUTSIDER = Scene(
         Wait(1.0, "clients find whoever leads"),
         RESTORE,
     ),
+    shows=(Expectation("elr_not_cleared:large-isr", "B31", ("elr_not_cleared",), frozenset({"I14", "I02"})),),
 )
 """B30 and B31 (``elr_not_cleared``): who left an ISR that stayed large enough must not be elected.
 
@@ -69,12 +71,22 @@ def candidate_with(
     )
 
 
-UNCLEAN_CANDIDATE = Scene("unclean-candidate", candidate_with(Fault.POWER_CUT, "F2 has not synced"))
+UNCLEAN_CANDIDATE = Scene(
+    "unclean-candidate",
+    candidate_with(Fault.POWER_CUT, "F2 has not synced"),
+    shows=(
+        Expectation("ignore_unclean", "B28", ("ignore_unclean",), frozenset({"I08", "I02", "lost-write"})),
+    ),
+)
 """B28 (``ignore_unclean``): a broker that lost its log in a power cut must not stay eligible.
 
 With the defect F2, back with what its disk has kept, is elected."""
 
-WIPED_DISK = Scene("wiped-disk", candidate_with(Fault.POWER_CUT_WIPED))
+WIPED_DISK = Scene(
+    "wiped-disk",
+    candidate_with(Fault.POWER_CUT_WIPED),
+    shows=(Expectation("wiped_disk", "B48", ("ignore_unclean",), frozenset({"I08", "I02", "lost-write"})),),
+)
 """B48 (``ignore_unclean``): who comes back with an empty disk is not eligible.
 
 As ``unclean-candidate``, but what F2 had synced is gone, too. With the defect F2 leads with an empty log."""
@@ -88,6 +100,9 @@ RESTORED_DISK = Scene(
         KeepDisk(F2),
         undo("g0"),
         FULL_ISR,
+    ),
+    shows=(
+        Expectation("restored_disk", "B48", ("clean_by_presence",), frozenset({"I08", "I02", "lost-write"})),
     ),
 )
 """B48 (``clean_by_presence``): the disk of a clean shutdown that is long past proves nothing.
@@ -105,6 +120,16 @@ REGISTERED_AT_ONCE = Scene(
         led_by(F1, F2),
         Wait(1.0, "clients find the new leader"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "register_no_isr_change",
+            "B34",
+            ("register_no_isr_change",),
+            frozenset({"I02", "I08", "I01", "lost-write"}),
+            lag_ms=30_000,
+            session_ms=7_000,
+        ),
     ),
 )
 """B34, KAFKA-18106 (``register_no_isr_change``): a broker that restarts faster than its session ends
@@ -124,6 +149,16 @@ LAST_STANDING = Scene(
         leads_no_more(L),
         Wait(0.5, "clients find whoever leads"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "last_replica_standing",
+            "B10",
+            (),
+            frozenset({"I01", "I07", "lost-write"}),
+            exposing={"profile": "kraft35"},
+            text="B10. The only member of the ISR loses power, with what it had not synced, and comes back.",
+        ),
     ),
 )
 """B10 (Kafka without an ELR: 3.x, and 4.0 as it is formatted by default): who is alone in the ISR need not
@@ -147,6 +182,11 @@ LAST_LEADER = Scene(
         led_by(L, F1),
         Wait(0.5, "the other one follows"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "last_known_leader", "B59", ("last_known_leader",), frozenset({"I01", "I02", "I08", "lost-write"})
+        ),
     ),
 )
 """B59 (``last_known_leader``; Kafka 4.0 as shipped): who led last need not have the best log.
@@ -191,6 +231,17 @@ FENCED_TOGETHER = Scene(
         Wait(8.0, "F2 leads, if it is elected"),
         RESTORE,
     ),
+    shows=(
+        Expectation(
+            "batch_fence",
+            "B24",
+            ("batch_fence",),
+            frozenset({"I14"}),
+            lag_ms=20_000,
+            session_ms=4_000,
+            setting={"min_isr": 1},
+        ),
+    ),
 )
 """B24 (``batch_fence``): sessions that end together are fenced one after the other.
 
@@ -226,6 +277,24 @@ OUTAGE = Scene(
         alive(F1),
         Wait(4.0, "F1 leads, if anybody may elect it"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "whole_isr_loses_power",
+            "B11",
+            (),
+            frozenset({"lost-write"}),
+            exposing={"topic": {"unclean.leader.election.enable": "true"}},
+            text="B11. All brokers lose power. One that lost records is back before the one that did not.",
+        ),
+        Expectation(
+            "proactive_recovery",
+            "B35",
+            (),
+            frozenset({"lost-write"}),
+            exposing={"topic": {"unclean.recovery.strategy": "proactive"}},
+            text="B35. All brokers lose power. One that lost records is back first; no one is awaited.",
+        ),
     ),
 )
 """R35, B11, B35: every replica loses its power, and the one that comes back first has lost its records.
@@ -264,6 +333,16 @@ CLEAN_EXAMPLE = Scene(
         isr_is(L, F2),
         Wait(1.0, "clients go on with L and F2"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "clean_example",
+            "R24",
+            (),
+            frozenset({"lost-write"}),
+            exposing={"profile": "kraft35"},
+            text="R24, example 5.2.2. The leader, alone in the ISR, loses power; a follower is in the ELR.",
+        ),
     ),
 )
 """R24, 5.2.2 of the description: the ISR goes from [L, F1, F2] to [L, F2] and to [L], with F2 in the ELR.

@@ -8,6 +8,7 @@ from wrackline.scenarios.language import (
     F2,
     NOBODY,
     RESTORE,
+    Expectation,
     Fault,
     Hold,
     Kept,
@@ -44,6 +45,16 @@ BEFORE_LESO = Scene(
         led_by(F2, NOBODY),
         Wait(1.0, "clients find whoever leads"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "isr_no_leso",
+            "B15",
+            ("isr_no_leso", "isr_no_recency"),
+            frozenset({"I02", "lost-write"}),
+            lag_ms=4_000,
+            harmless=("isr_no_recency",),
+        ),
     ),
 )
 """B15 (``isr_no_leso``): a new leader's high watermark is behind what is committed, and a follower that
@@ -93,6 +104,17 @@ JOINED_UNHEARD = Scene(
         Wait(0.5, "clients find F2"),
         RESTORE,
     ),
+    shows=(
+        Expectation(
+            "no_maximal_isr",
+            "B17",
+            ("no_maximal_isr", "hw_passes_joining"),
+            frozenset({"I05", "I17", "I02", "lost-write"}),
+            lag_ms=1_500,
+            session_ms=6_000,
+            harmless=("hw_passes_joining",),
+        ),
+    ),
 )
 """B17 (``no_maximal_isr``): a proposed member counts before the answer is back.
 
@@ -111,6 +133,16 @@ SHRINK_UNHEARD = Scene(
         led_by(F2),
         Wait(0.5, "clients find F2"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "shrink_before_commit",
+            "B18",
+            ("shrink_before_commit",),
+            frozenset({"I05", "I17", "I02", "lost-write"}),
+            lag_ms=1_200,
+            session_ms=5_000,
+        ),
     ),
 )
 """B18, B05 (``shrink_before_commit``): who is dropped from the ISR counts until the controller has agreed.
@@ -140,6 +172,11 @@ FORMER_LIFE = Scene(
         Wait(1.0, "clients find whoever leads"),
         RESTORE,
     ),
+    shows=(
+        Expectation(
+            "no_isr_broker_epoch", "B19", ("no_isr_broker_epoch",), frozenset({"I02", "I08"}), lag_ms=20_000
+        ),
+    ),
 )
 """B19 (``no_isr_broker_epoch``): a proposal means one life of a broker.
 
@@ -163,6 +200,7 @@ FENCED_MEMBER = Scene(
         Wait(10.0, "L acknowledges, or waits for F2"),
         RESTORE,
     ),
+    shows=(Expectation("allow_fenced_isr", "B20", ("allow_fenced_isr",), frozenset({"I14"}), lag_ms=12_000),),
 )
 """B20 (``allow_fenced_isr``): a fenced broker does not get into the ISR.
 
@@ -188,6 +226,15 @@ OUTDATED_PROPOSAL = Scene(
         Wait(1.0, "clients find whoever leads"),
         RESTORE,
     ),
+    shows=(
+        Expectation(
+            "no_partition_epoch",
+            "B22",
+            ("no_partition_epoch",),
+            frozenset({"I02", "I08", "lost-write"}),
+            session_ms=2_500,
+        ),
+    ),
 )
 """B22 (``no_partition_epoch``): a proposal made for an older state of the partition is refused.
 
@@ -207,6 +254,7 @@ OVERTAKEN_ANSWER = Scene(
         undo("g2"),
         isr_is(L, F1, F2, patience_s=8.0),
     ),
+    shows=(Expectation("inflight_leak", "B41", ("inflight_leak",), frozenset({"liveness"}), lag_ms=1_500),),
 )
 """B41 (``inflight_leak``): an answer that metadata has overtaken ends the proposal too.
 
@@ -253,6 +301,16 @@ FAR_BEHIND = Scene(
         undo("g1"),
         Wait(12.0, "F2 fetches, and does not keep up"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "isr_no_recency",
+            "B45",
+            ("isr_no_recency",),
+            frozenset({"flapping"}),
+            lag_ms=1_000,
+            setting={"acks": 1, "losing": True, "broker": {"replica_fetch_max_bytes": 1}},
+        ),
     ),
 )
 """B45 (``isr_no_recency``): whoever cannot keep up stays out of the ISR, though it has all that is

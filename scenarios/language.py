@@ -273,12 +273,17 @@ class Expectation:
     """In the catalogue of docs/protocol.md: B01 and so on."""
     defects: tuple[str, ...]
     oracles: frozenset[str]
+    lag_ms: int = 2_000
+    """This is replica.lag.time.max.ms."""
+    session_ms: int = 2_000
     setting: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of ``wrackline.simulator.guided.setting.Setting``."""
+    """Other fields of ``wrackline.simulator.guided.setting.Setting``."""
     exposing: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the same, for the arm that must fail."""
     harmless: tuple[str, ...] = ()
     """Those of the defects that do no harm alone; the clean arm has them, too."""
+    text: str = ""
+    """Says what happens, where no defect does."""
 
 
 @dataclass(frozen=True, slots=True)

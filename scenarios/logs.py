@@ -7,6 +7,7 @@ from wrackline.scenarios.language import (
     F1,
     F2,
     RESTORE,
+    Expectation,
     Fault,
     L,
     Scene,
@@ -35,6 +36,9 @@ B01_TRUNCATE_TO_HW = Scene(
         RESTORE,
     ),
     apart=False,
+    shows=(
+        Expectation("trunc_hw", "B01", ("trunc_hw",), frozenset({"I01", "I02", "lost-write"}), lag_ms=3_000),
+    ),
 )
 """docs/protocol.md B01, the loss that KIP-101 ended: a new follower truncates to its high watermark and is
 elected before it could fetch again.
@@ -66,6 +70,17 @@ ACKS1_LEADER_POWER_CUT = Scene(
     ),
     replicas=2,
     apart=False,
+    shows=(
+        Expectation(
+            "acks=1",
+            "B06",
+            (),
+            frozenset({"lost-write"}),
+            lag_ms=20_000,
+            exposing={"acks": 1},
+            text="B06. What clients wrote is on the leader alone, which loses its power.",
+        ),
+    ),
 )
 """With acks=1: what only the leader has is acknowledged, then the leader loses its power.
 
@@ -83,6 +98,15 @@ UNCHECKED_TAIL = Scene(
         undo("g1"),
         Wait(1.0, "F2 follows F1"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "no_divergence_check",
+            "B55",
+            ("no_divergence_check",),
+            frozenset({"I03", "I15", "I17", "divergence"}),
+            lag_ms=20_000,
+        ),
     ),
 )
 """B55 (``no_divergence_check``): a follower whose log is another's must find out before it fetches on.
@@ -104,6 +128,17 @@ EMPTY_ANSWER = Scene(
         undo("g1"),
         Wait(1.0, "F2 follows F1"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "drop_lfe_on_empty+lfe_sticky",
+            "B26",
+            ("drop_lfe_on_empty", "lfe_sticky"),
+            frozenset({"I03", "I17", "I15", "divergence"}),
+            lag_ms=20_000,
+            setting={"weak_client": True, "broker": {"max_incremental_fetch_session_cache_slots": 0}},
+            harmless=("drop_lfe_on_empty",),
+        ),
     ),
 )
 """B26 (``drop_lfe_on_empty`` with ``lfe_sticky``): an answer without records says nothing of epochs.
@@ -127,6 +162,16 @@ LONGER_THAN_LEADER = Scene(
         led_by(F2),
         Wait(1.0, "clients find F2"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "oor_to_start",
+            "B38",
+            ("no_divergence_check", "oor_to_start"),
+            frozenset({"I02", "lost-write"}),
+            lag_ms=20_000,
+            harmless=("no_divergence_check",),
+        ),
     ),
 )
 """B38 (``oor_to_start``): a follower that is ahead of its leader does not begin anew.
@@ -188,6 +233,15 @@ ANOTHERS_RECORD = Scene(
         RESTORE,
         Wait(1.0, "L answers what still waits"),
     ),
+    shows=(
+        Expectation(
+            "ack_by_hwm_only",
+            "B49",
+            ("ack_by_hwm_only",),
+            frozenset({"I17", "I01", "lost-write"}),
+            session_ms=1_500,
+        ),
+    ),
 )
 """B49, KAFKA-20634 (``ack_by_hwm_only``): a request does not outlive the term of its leader.
 
@@ -207,6 +261,15 @@ FORGOTTEN_PRODUCER = Scene(
         Wait(2.0, "producers try again at F1"),
         RESTORE,
     ),
+    shows=(
+        Expectation(
+            "forget_producer_state",
+            "B40",
+            ("forget_producer_state",),
+            frozenset({"duplicate"}),
+            lag_ms=20_000,
+        ),
+    ),
 )
 """B40 (``forget_producer_state``): a new leader knows who wrote what.
 
@@ -220,6 +283,15 @@ FAILING_WRITE = Scene(
         do("g1", Fault.FAILING_WRITE, L),
         Wait(4.0, "L is gone, or goes on"),
         RESTORE,
+    ),
+    shows=(
+        Expectation(
+            "continue_after_io_error",
+            "B57",
+            ("continue_after_io_error",),
+            frozenset({"impossible"}),
+            lag_ms=3_000,
+        ),
     ),
 )
 """B57 (``continue_after_io_error``): a broker whose log could not be written stops.

@@ -9,6 +9,7 @@ from wrackline.scenarios.language import (
     FOURTH,
     FULL_ISR,
     NOBODY,
+    Expectation,
     Fault,
     L,
     Scene,
@@ -38,6 +39,15 @@ SMALLER_MIN_ISR = Scene(
         FULL_ISR,
         undo("g3"),
     ),
+    shows=(
+        Expectation(
+            "elr_kept_on_config",
+            "B32",
+            ("elr_kept_on_config",),
+            frozenset({"I14", "I02", "I01", "lost-write"}),
+            lag_ms=1_500,
+        ),
+    ),
 )
 """B32 (``elr_kept_on_config``): with a smaller MinISR nobody stays eligible who is out of the ISR.
 
@@ -62,6 +72,16 @@ MOVED_ALONE = Scene(
         undo("g2"),
     ),
     brokers=4,
+    shows=(
+        Expectation(
+            "reassign_no_minisr",
+            "B36",
+            ("reassign_no_minisr",),
+            frozenset({"I20", "lost-write"}),
+            lag_ms=1_500,
+            setting={"profile": "kraft35", "brokers": 4},
+        ),
+    ),
 )
 """B36 (``reassign_no_minisr``): a reassignment does not end with fewer than MinISR replicas in the ISR.
 
@@ -87,6 +107,16 @@ TOUCHED = Scene(
         undo("g3"),
     ),
     brokers=4,
+    shows=(
+        Expectation(
+            "touch_wipes_elr",
+            "B58",
+            ("touch_wipes_elr",),
+            frozenset({"liveness", "I01", "I07", "lost-write"}),
+            lag_ms=1_500,
+            setting={"brokers": 4},
+        ),
+    ),
 )
 """B58 (``touch_wipes_elr``): a change that does not concern the ISR leaves the ELR as it is.
 
@@ -102,6 +132,16 @@ MOVED = Scene(
         undo("g1"),
     ),
     brokers=4,
+    shows=(
+        Expectation(
+            "added_needs_epoch",
+            "B44",
+            ("added_needs_epoch",),
+            frozenset({"liveness"}),
+            lag_ms=1_500,
+            setting={"brokers": 4},
+        ),
+    ),
 )
 """B44 (``added_needs_epoch``): F2's replica moves to a fourth broker while nothing is wrong.
 

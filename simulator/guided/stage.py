@@ -15,6 +15,17 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model import batch
+from wrackline.broker.model.admin_messages import (
+    AlteredResource,
+    AlterOp,
+    AlterPartitionReassignmentsRequest,
+    ConfigChange,
+    ElectionType,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    Reassignment,
+    Resource,
+)
 from wrackline.broker.model.messages import (
     LATEST,
     ListOffsetsPartition,
@@ -24,6 +35,7 @@ from wrackline.broker.model.messages import (
     ProduceRequest,
     ProduceResponse,
     ProduceResult,
+    Request,
 )
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.clients.batches import encode
@@ -33,6 +45,9 @@ from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.network import Hold, Matches, Message
 from wrackline.simulator.world.world import Call, World, WorldOptions
 from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
+
+TOPIC = 2
+"""The resource type, in Kafka's numbers."""
 
 
 class Stage:
@@ -145,6 +160,14 @@ class Stage:
             self.world.until(condition, within_ms, what)
         except SimulationError as late:
             self.find(oracle, str(late))
+            return False
+        return True
+
+    def within(self, condition: Callable[[], bool], ms: float) -> bool:
+        """Run until the condition holds, or for so long."""
+        try:
+            self.world.until(condition, ms)
+        except SimulationError:
             return False
         return True
 
@@ -330,6 +353,30 @@ class Stage:
         self.say(f"lose {hold.label}")
         self.world.release(hold, drop=True)
 
+    # --- administration ------------------------------------------------------------------------------------
+
+    def administer(self, request: Request) -> None:
+        """Raises SimulationError when the controller refuses the request, or a part of it."""
+        answer = self.world.asked(CONTROLLER, request)
+        parts = (*getattr(answer, "partitions", ()), *getattr(answer, "resources", ()))
+        refused = [part for part in parts if part.error is not ErrorCode.none]
+        if refused or getattr(answer, "error", ErrorCode.none) is not ErrorCode.none:
+            raise SimulationError(f"refused: {answer}")
+
+    def reassign(self, *target: NodeId) -> None:
+        self.administer(AlterPartitionReassignmentsRequest((Reassignment(T, target),), 10_000))
+        self.say(f"reassign to {target}")
+
+    def set_min_isr(self, number: int) -> None:
+        change = ConfigChange("min.insync.replicas", AlterOp.SET, str(number))
+        resource = AlteredResource(Resource(TOPIC, T.topic), (change,))
+        self.administer(IncrementalAlterConfigsRequest((resource,)))
+        self.say(f"MinISR {number}")
+
+    def elect(self, kind: ElectionType) -> None:
+        answer = self.world.asked(CONTROLLER, ElectLeadersRequest(kind, (T,), 10_000))
+        self.say(f"elect ({kind.name}): {answer}")
+
     # --- the end -------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
@@ -356,10 +403,13 @@ class Stage:
     def _is_whole(self) -> bool:
         """Whether there is a leader that knows it, the ISR is full, of brokers that are there, and no
         reassignment is under way."""
-        image = self.world.image.partition(T)
-        moves = image is None or image.adding or image.removing
         there = not any(map(self.fenced, self.replicas))
-        return self.leader is not None and not moves and self.isr == self.replicas and there
+        return self.leader is not None and self.at_rest() and self.isr == self.replicas and there
+
+    def at_rest(self) -> bool:
+        """Whether no reassignment is under way."""
+        image = self.world.image.partition(T)
+        return image is not None and not image.adding and not image.removing
 
     @property
     def replicas(self) -> frozenset[NodeId]:
