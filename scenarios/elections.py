@@ -28,6 +28,8 @@ from wrackline.scenarios.language import (
     undo,
 )
 
+UNCLEAN = {"unclean.leader.election.enable": "true"}
+
 ELR_OUTSIDER = Scene(
     "elr-outsider",
     (
@@ -39,7 +41,16 @@ ELR_OUTSIDER = Scene(
         Wait(1.0, "clients find whoever leads"),
         RESTORE,
     ),
-    shows=(Expectation("elr_not_cleared:large-isr", "B31", ("elr_not_cleared",), frozenset({"I14", "I02"})),),
+    shows=(
+        Expectation("elr_not_cleared:large-isr", "B31", ("I14", "I02"), defects=("elr_not_cleared",)),
+        Expectation(
+            "unclean_election",
+            "B09",
+            ("lost-write",),
+            exposing={"topic": UNCLEAN},
+            text="B09. Both members of the ISR are killed; a broker that was out of it is elected.",
+        ),
+    ),
 )
 """B30 and B31 (``elr_not_cleared``): who left an ISR that stayed large enough must not be elected.
 
@@ -74,9 +85,7 @@ def candidate_with(
 UNCLEAN_CANDIDATE = Scene(
     "unclean-candidate",
     candidate_with(Fault.POWER_CUT, "F2 has not synced"),
-    shows=(
-        Expectation("ignore_unclean", "B28", ("ignore_unclean",), frozenset({"I08", "I02", "lost-write"})),
-    ),
+    shows=(Expectation("ignore_unclean", "B28", ("I08", "I02", "lost-write")),),
 )
 """B28 (``ignore_unclean``): a broker that lost its log in a power cut must not stay eligible.
 
@@ -85,7 +94,7 @@ With the defect F2, back with what its disk has kept, is elected."""
 WIPED_DISK = Scene(
     "wiped-disk",
     candidate_with(Fault.POWER_CUT_WIPED),
-    shows=(Expectation("wiped_disk", "B48", ("ignore_unclean",), frozenset({"I08", "I02", "lost-write"})),),
+    shows=(Expectation("wiped_disk", "B48", ("I08", "I02", "lost-write"), defects=("ignore_unclean",)),),
 )
 """B48 (``ignore_unclean``): who comes back with an empty disk is not eligible.
 
@@ -102,7 +111,7 @@ RESTORED_DISK = Scene(
         FULL_ISR,
     ),
     shows=(
-        Expectation("restored_disk", "B48", ("clean_by_presence",), frozenset({"I08", "I02", "lost-write"})),
+        Expectation("restored_disk", "B48", ("I08", "I02", "lost-write"), defects=("clean_by_presence",)),
     ),
 )
 """B48 (``clean_by_presence``): the disk of a clean shutdown that is long past proves nothing.
@@ -125,8 +134,7 @@ REGISTERED_AT_ONCE = Scene(
         Expectation(
             "register_no_isr_change",
             "B34",
-            ("register_no_isr_change",),
-            frozenset({"I02", "I08", "I01", "lost-write"}),
+            ("I02", "I08", "I01", "lost-write"),
             lag_ms=30_000,
             session_ms=7_000,
         ),
@@ -154,10 +162,16 @@ LAST_STANDING = Scene(
         Expectation(
             "last_replica_standing",
             "B10",
-            (),
-            frozenset({"I01", "I07", "lost-write"}),
+            ("I01", "I07", "lost-write"),
             exposing={"profile": "kraft35"},
             text="B10. The only member of the ISR loses power, with what it had not synced, and comes back.",
+        ),
+        Expectation(
+            "min_isr=1",
+            "B08",
+            ("lost-write",),
+            exposing={"min_isr": 1},
+            text="B08. The leader is alone in the ISR; it acknowledges if MinISR is 1, and loses its power.",
         ),
     ),
 )
@@ -183,11 +197,7 @@ LAST_LEADER = Scene(
         Wait(0.5, "the other one follows"),
         RESTORE,
     ),
-    shows=(
-        Expectation(
-            "last_known_leader", "B59", ("last_known_leader",), frozenset({"I01", "I02", "I08", "lost-write"})
-        ),
-    ),
+    shows=(Expectation("last_known_leader", "B59", ("I01", "I02", "I08", "lost-write")),),
 )
 """B59 (``last_known_leader``; Kafka 4.0 as shipped): who led last need not have the best log.
 
@@ -232,15 +242,7 @@ FENCED_TOGETHER = Scene(
         RESTORE,
     ),
     shows=(
-        Expectation(
-            "batch_fence",
-            "B24",
-            ("batch_fence",),
-            frozenset({"I14"}),
-            lag_ms=20_000,
-            session_ms=4_000,
-            setting={"min_isr": 1},
-        ),
+        Expectation("batch_fence", "B24", ("I14",), lag_ms=20_000, session_ms=4_000, setting={"min_isr": 1}),
     ),
 )
 """B24 (``batch_fence``): sessions that end together are fenced one after the other.
@@ -282,16 +284,14 @@ OUTAGE = Scene(
         Expectation(
             "whole_isr_loses_power",
             "B11",
-            (),
-            frozenset({"lost-write"}),
-            exposing={"topic": {"unclean.leader.election.enable": "true"}},
+            ("lost-write",),
+            exposing={"topic": UNCLEAN},
             text="B11. All brokers lose power. One that lost records is back before the one that did not.",
         ),
         Expectation(
             "proactive_recovery",
             "B35",
-            (),
-            frozenset({"lost-write"}),
+            ("lost-write",),
             exposing={"topic": {"unclean.recovery.strategy": "proactive"}},
             text="B35. All brokers lose power. One that lost records is back first; no one is awaited.",
         ),
@@ -338,8 +338,7 @@ CLEAN_EXAMPLE = Scene(
         Expectation(
             "clean_example",
             "R24",
-            (),
-            frozenset({"lost-write"}),
+            ("lost-write",),
             exposing={"profile": "kraft35"},
             text="R24, example 5.2.2. The leader, alone in the ISR, loses power; a follower is in the ELR.",
         ),

@@ -50,8 +50,8 @@ BEFORE_LESO = Scene(
         Expectation(
             "isr_no_leso",
             "B15",
-            ("isr_no_leso", "isr_no_recency"),
-            frozenset({"I02", "lost-write"}),
+            ("I02", "lost-write"),
+            defects=("isr_no_leso", "isr_no_recency"),
             lag_ms=4_000,
             harmless=("isr_no_recency",),
         ),
@@ -108,8 +108,8 @@ JOINED_UNHEARD = Scene(
         Expectation(
             "no_maximal_isr",
             "B17",
-            ("no_maximal_isr", "hw_passes_joining"),
-            frozenset({"I05", "I17", "I02", "lost-write"}),
+            ("I05", "I17", "I02", "lost-write"),
+            defects=("no_maximal_isr", "hw_passes_joining"),
             lag_ms=1_500,
             session_ms=6_000,
             harmless=("hw_passes_joining",),
@@ -136,12 +136,7 @@ SHRINK_UNHEARD = Scene(
     ),
     shows=(
         Expectation(
-            "shrink_before_commit",
-            "B18",
-            ("shrink_before_commit",),
-            frozenset({"I05", "I17", "I02", "lost-write"}),
-            lag_ms=1_200,
-            session_ms=5_000,
+            "shrink_before_commit", "B18", ("I05", "I17", "I02", "lost-write"), lag_ms=1_200, session_ms=5_000
         ),
     ),
 )
@@ -172,11 +167,7 @@ FORMER_LIFE = Scene(
         Wait(1.0, "clients find whoever leads"),
         RESTORE,
     ),
-    shows=(
-        Expectation(
-            "no_isr_broker_epoch", "B19", ("no_isr_broker_epoch",), frozenset({"I02", "I08"}), lag_ms=20_000
-        ),
-    ),
+    shows=(Expectation("no_isr_broker_epoch", "B19", ("I02", "I08"), lag_ms=20_000),),
 )
 """B19 (``no_isr_broker_epoch``): a proposal means one life of a broker.
 
@@ -200,7 +191,7 @@ FENCED_MEMBER = Scene(
         Wait(10.0, "L acknowledges, or waits for F2"),
         RESTORE,
     ),
-    shows=(Expectation("allow_fenced_isr", "B20", ("allow_fenced_isr",), frozenset({"I14"}), lag_ms=12_000),),
+    shows=(Expectation("allow_fenced_isr", "B20", ("I14",), lag_ms=12_000),),
 )
 """B20 (``allow_fenced_isr``): a fenced broker does not get into the ISR.
 
@@ -226,15 +217,7 @@ OUTDATED_PROPOSAL = Scene(
         Wait(1.0, "clients find whoever leads"),
         RESTORE,
     ),
-    shows=(
-        Expectation(
-            "no_partition_epoch",
-            "B22",
-            ("no_partition_epoch",),
-            frozenset({"I02", "I08", "lost-write"}),
-            session_ms=2_500,
-        ),
-    ),
+    shows=(Expectation("no_partition_epoch", "B22", ("I02", "I08", "lost-write"), session_ms=2_500),),
 )
 """B22 (``no_partition_epoch``): a proposal made for an older state of the partition is refused.
 
@@ -254,7 +237,7 @@ OVERTAKEN_ANSWER = Scene(
         undo("g2"),
         isr_is(L, F1, F2, patience_s=8.0),
     ),
-    shows=(Expectation("inflight_leak", "B41", ("inflight_leak",), frozenset({"liveness"}), lag_ms=1_500),),
+    shows=(Expectation("inflight_leak", "B41", ("liveness",), lag_ms=1_500),),
 )
 """B41 (``inflight_leak``): an answer that metadata has overtaken ends the proposal too.
 
@@ -306,8 +289,7 @@ FAR_BEHIND = Scene(
         Expectation(
             "isr_no_recency",
             "B45",
-            ("isr_no_recency",),
-            frozenset({"flapping"}),
+            ("flapping",),
             lag_ms=1_000,
             setting={"acks": 1, "losing": True, "broker": {"replica_fetch_max_bytes": 1}},
         ),

@@ -36,9 +36,7 @@ B01_TRUNCATE_TO_HW = Scene(
         RESTORE,
     ),
     apart=False,
-    shows=(
-        Expectation("trunc_hw", "B01", ("trunc_hw",), frozenset({"I01", "I02", "lost-write"}), lag_ms=3_000),
-    ),
+    shows=(Expectation("trunc_hw", "B01", ("I01", "I02", "lost-write"), lag_ms=3_000),),
 )
 """docs/protocol.md B01, the loss that KIP-101 ended: a new follower truncates to its high watermark and is
 elected before it could fetch again.
@@ -74,8 +72,7 @@ ACKS1_LEADER_POWER_CUT = Scene(
         Expectation(
             "acks=1",
             "B06",
-            (),
-            frozenset({"lost-write"}),
+            ("lost-write",),
             lag_ms=20_000,
             exposing={"acks": 1},
             text="B06. What clients wrote is on the leader alone, which loses its power.",
@@ -99,15 +96,7 @@ UNCHECKED_TAIL = Scene(
         Wait(1.0, "F2 follows F1"),
         RESTORE,
     ),
-    shows=(
-        Expectation(
-            "no_divergence_check",
-            "B55",
-            ("no_divergence_check",),
-            frozenset({"I03", "I15", "I17", "divergence"}),
-            lag_ms=20_000,
-        ),
-    ),
+    shows=(Expectation("no_divergence_check", "B55", ("I03", "I15", "I17", "divergence"), lag_ms=20_000),),
 )
 """B55 (``no_divergence_check``): a follower whose log is another's must find out before it fetches on.
 
@@ -133,8 +122,8 @@ EMPTY_ANSWER = Scene(
         Expectation(
             "drop_lfe_on_empty+lfe_sticky",
             "B26",
-            ("drop_lfe_on_empty", "lfe_sticky"),
-            frozenset({"I03", "I17", "I15", "divergence"}),
+            ("I03", "I17", "I15", "divergence"),
+            defects=("drop_lfe_on_empty", "lfe_sticky"),
             lag_ms=20_000,
             setting={"weak_client": True, "broker": {"max_incremental_fetch_session_cache_slots": 0}},
             harmless=("drop_lfe_on_empty",),
@@ -167,8 +156,8 @@ LONGER_THAN_LEADER = Scene(
         Expectation(
             "oor_to_start",
             "B38",
-            ("no_divergence_check", "oor_to_start"),
-            frozenset({"I02", "lost-write"}),
+            ("I02", "lost-write"),
+            defects=("no_divergence_check", "oor_to_start"),
             lag_ms=20_000,
             harmless=("no_divergence_check",),
         ),
@@ -233,15 +222,7 @@ ANOTHERS_RECORD = Scene(
         RESTORE,
         Wait(1.0, "L answers what still waits"),
     ),
-    shows=(
-        Expectation(
-            "ack_by_hwm_only",
-            "B49",
-            ("ack_by_hwm_only",),
-            frozenset({"I17", "I01", "lost-write"}),
-            session_ms=1_500,
-        ),
-    ),
+    shows=(Expectation("ack_by_hwm_only", "B49", ("I17", "I01", "lost-write"), session_ms=1_500),),
 )
 """B49, KAFKA-20634 (``ack_by_hwm_only``): a request does not outlive the term of its leader.
 
@@ -261,15 +242,7 @@ FORGOTTEN_PRODUCER = Scene(
         Wait(2.0, "producers try again at F1"),
         RESTORE,
     ),
-    shows=(
-        Expectation(
-            "forget_producer_state",
-            "B40",
-            ("forget_producer_state",),
-            frozenset({"duplicate"}),
-            lag_ms=20_000,
-        ),
-    ),
+    shows=(Expectation("forget_producer_state", "B40", ("duplicate",), lag_ms=20_000),),
 )
 """B40 (``forget_producer_state``): a new leader knows who wrote what.
 
@@ -284,15 +257,7 @@ FAILING_WRITE = Scene(
         Wait(4.0, "L is gone, or goes on"),
         RESTORE,
     ),
-    shows=(
-        Expectation(
-            "continue_after_io_error",
-            "B57",
-            ("continue_after_io_error",),
-            frozenset({"impossible"}),
-            lag_ms=3_000,
-        ),
-    ),
+    shows=(Expectation("continue_after_io_error", "B57", ("impossible",), lag_ms=3_000),),
 )
 """B57 (``continue_after_io_error``): a broker whose log could not be written stops.
 

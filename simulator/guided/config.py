@@ -1,5 +1,5 @@
-"""B05, B06, B08 to B11, B35, B39, B52: schedules without a defect, but with settings that allow loss; the
-clean arm has other settings."""
+"""B05, B39, B52: schedules without a defect, but with settings that allow loss; the clean arm has other
+settings."""
 
 from __future__ import annotations
 
@@ -17,29 +17,6 @@ def zombie_leader(s: Stage) -> None:
     s.commit(b"m3")
     s.run(3_000)
     s.say(f"m2 acknowledged by the zombie: {s.is_acked(call)}")
-
-
-def alone_in_isr(s: Stage) -> None:
-    """B08. The leader is alone in the ISR; it acknowledges m1 if MinISR is 1, and loses its power."""
-    s.commit(b"m0")
-    s.isolate(3)
-    s.isolate(2)
-    call = s.produce(1, b"m1")
-    s.until(lambda: call.done, "an answer")
-    s.power(1, keep=1)
-    s.run(4_000)
-
-
-def unclean_election(s: Stage) -> None:
-    """B09. m1 is on brokers 1 and 2, which are both killed; broker 3, out of sync, is there to be elected."""
-    s.commit(b"m0")
-    s.isolate(3)
-    s.commit(b"m1")
-    s.kill(2)
-    s.until(lambda: s.isr == {1}, "2 out of the ISR")
-    s.kill(1)
-    s.rejoin(3)
-    s.run(5_000)
 
 
 def retry_twice(s: Stage) -> None:
@@ -77,15 +54,6 @@ SCHEDULES = (
         zombie_leader,
         frozenset({"I05", "I17", "I01", "lost-write"}),
         Setting(lag_ms=2_000, min_isr=1),
-    ),
-    Guided("min_isr=1", "B08", (), alone_in_isr, frozenset({"lost-write"}), exposing={"min_isr": 1}),
-    Guided(
-        "unclean_election",
-        "B09",
-        (),
-        unclean_election,
-        frozenset({"lost-write"}),
-        exposing={"topic": _UNCLEAN},
     ),
     Guided("no_idempotence", "B39", (), retry_twice, frozenset({"duplicate"}), exposing={"acks": 1}),
     Guided(

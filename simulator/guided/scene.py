@@ -352,9 +352,9 @@ def schedules(scene: Scene) -> Iterator[Guided]:
         yield Guided(
             each.name,
             each.code,
-            each.defects,
+            each.defects or (() if each.exposing else (each.name,)),
             lambda stage: Player(stage).play(scene),
-            each.oracles,
+            frozenset(each.oracles),
             Setting(**surroundings),
             each.exposing,
             each.harmless,

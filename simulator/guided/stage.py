@@ -27,10 +27,6 @@ from wrackline.broker.model.admin_messages import (
     Resource,
 )
 from wrackline.broker.model.messages import (
-    LATEST,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
@@ -113,11 +109,6 @@ class Stage:
     def elr(self) -> frozenset[NodeId]:
         partition = self.world.image.partition(T)
         return frozenset() if partition is None else frozenset(partition.elr)
-
-    @property
-    def partition_epoch(self) -> int:
-        partition = self.world.image.partition(T)
-        return -1 if partition is None else partition.partition_epoch
 
     def up(self, node: NodeId) -> bool:
         return self.world.brokers[node].core is not None
@@ -244,14 +235,6 @@ class Stage:
         leader = self.leader
         assert leader is not None
         return leader
-
-    def end_offset(self, node: NodeId) -> int | None:
-        """The end offset that this node answers to a consumer; None when it answers with an error."""
-        request = ListOffsetsRequest((ListOffsetsPartition(T, LATEST),), knows_offset_not_available=True)
-        response = self.world.asked(node, request)
-        assert isinstance(response, ListOffsetsResponse)
-        result = response.partitions[0]
-        return result.offset if result.error is ErrorCode.none else None
 
     # --- faults --------------------------------------------------------------------------------------------
 
