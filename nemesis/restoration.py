@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wrackline.fleets.base import CLIENTS
-from wrackline.nemesis.faults import chains
-from wrackline.nemesis.faults.node_looks import NOBODY, STOPPED, looks_at, nodes_seen
+from wrackline.nemesis.faults.network import iptables
+from wrackline.nemesis.faults.node_state import NOBODY, STOPPED, looks_at, nodes_seen
 from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
@@ -112,7 +112,7 @@ class Restorer:
 
 
 def _looks(fault: Fault, scene: Scene, commands: Commands, folders: Collection[str]) -> tuple[Step, ...]:
-    """At chains, programs and nodes: what every fault must have given back."""
+    """At iptables, programs and nodes: what every fault must have given back."""
     known = {one.host: one for one in (*scene.hosts, *([scene.clients] if scene.clients else []))}
     touched = dict.fromkeys(step.host for step in (*commands.do, *commands.undo) if isinstance(step, Shell))
     left = tuple(
@@ -123,10 +123,10 @@ def _looks(fault: Fault, scene: Scene, commands: Commands, folders: Collection[s
 
 def _left(fault_id: str, host: Target) -> Shell:
     """Prints a line for each chain and program of the fault that is still there."""
-    chain, folder = chains.chain(fault_id), f"{host.programs}/{fault_id}"
+    chain, folder = iptables.chain(fault_id), f"{host.programs}/{fault_id}"
     return Shell(
         host.host,
-        f"( {chains.LIST_CHAINS} ) | sed -n 's/^{chain}$/chain &/p'; "
+        f"( {iptables.LIST_CHAINS} ) | sed -n 's/^{chain}$/chain &/p'; "
         f"ls {folder} 2>/dev/null | sed 's/^/program /'; true",
     )
 

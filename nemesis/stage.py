@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from wrackline.fleets.base import CLIENTS, Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
+from wrackline.nemesis.barriers import Meetings
+from wrackline.nemesis.executor import Hands, clients_of, hosts_of
 from wrackline.nemesis.faults.host_steps import DropPageCache
 from wrackline.nemesis.faults.steps import (
     NEEDS_NO_POWER,
@@ -33,8 +35,6 @@ from wrackline.nemesis.faults.steps import (
     TakeOver,
     Target,
 )
-from wrackline.nemesis.hands import Hands, clients_of, hosts_of
-from wrackline.nemesis.meetings import Meetings
 from wrackline.nemesis.restoration import Restorer
 from wrackline.systems.base import DeployError, Node, System
 from wrackline.systems.external.standing import StandingSystem

@@ -65,10 +65,10 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.harness.specification.sections import ContractSpec, Thresholds, TopicSpec
     from wrackline.harness.specification.spec import Spec, SpecError, load, parse
     from wrackline.history.model import Event, Record, Type
-    from wrackline.nemesis.faults.growth import AddBrokerSpec, ReassignSpec
-    from wrackline.nemesis.faults.network import PartitionSpec
-    from wrackline.nemesis.faults.power import PowerCutSpec
-    from wrackline.nemesis.faults.processes import KillSpec, PauseSpec, RestartSpec
+    from wrackline.nemesis.faults.cluster.growth import AddBrokerSpec, ReassignSpec
+    from wrackline.nemesis.faults.disks.power import PowerCutSpec
+    from wrackline.nemesis.faults.network.partitions import PartitionSpec
+    from wrackline.nemesis.faults.processes.processes import KillSpec, PauseSpec, RestartSpec
     from wrackline.nemesis.faults.shapes import Direction, Link, Shape
     from wrackline.nemesis.faults.spec import FaultSpec
     from wrackline.nemesis.faults.steps import (
@@ -156,10 +156,10 @@ _HOMES = {
     "wrackline.harness.specification.sections": "ContractSpec Thresholds TopicSpec",
     "wrackline.harness.specification.spec": "Spec SpecError load parse",
     "wrackline.history.model": "Event Record Type",
-    "wrackline.nemesis.faults.growth": "AddBrokerSpec ReassignSpec",
-    "wrackline.nemesis.faults.network": "PartitionSpec",
-    "wrackline.nemesis.faults.power": "PowerCutSpec",
-    "wrackline.nemesis.faults.processes": "KillSpec PauseSpec RestartSpec",
+    "wrackline.nemesis.faults.cluster.growth": "AddBrokerSpec ReassignSpec",
+    "wrackline.nemesis.faults.network.partitions": "PartitionSpec",
+    "wrackline.nemesis.faults.disks.power": "PowerCutSpec",
+    "wrackline.nemesis.faults.processes.processes": "KillSpec PauseSpec RestartSpec",
     "wrackline.nemesis.faults.shapes": "Direction Link Shape",
     "wrackline.nemesis.faults.spec": "FaultSpec",
     "wrackline.nemesis.faults.steps": (

@@ -23,8 +23,8 @@ from wrackline.harness.run.runner import finish, opened
 from wrackline.harness.specification.build import aimed
 from wrackline.harness.specification.check import ask_clients, ask_system
 from wrackline.harness.specification.spec import Spec, SpecError
-from wrackline.nemesis.by_hand import NemesisByHand
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.interactive import NemesisByHand
 from wrackline.nemesis.spec import FAULT
 from wrackline.systems.base import ClusterState, DeployError, Node
 from wrackline.workloads.log.tally import Counts

@@ -15,7 +15,6 @@ from wrackline.harness.run.live import GUIDED_S
 from wrackline.harness.run.setup import plan_of, run_info, saved_plan
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
-from wrackline.nemesis.foreseen import foreseen, guided_steps
 from wrackline.nemesis.guided.steps import (
     AskEnd,
     Await,
@@ -31,6 +30,7 @@ from wrackline.nemesis.guided.steps import (
     KeepDisk,
     Sleep,
 )
+from wrackline.nemesis.preview import foreseen, guided_steps
 from wrackline.nemesis.schedule import Plan
 from wrackline.systems.base import Node
 

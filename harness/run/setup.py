@@ -10,7 +10,7 @@ from typing import Any
 from wrackline.harness.specification.build import topic_configs
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
-from wrackline.nemesis.faults.admin import MIN_ISR, ChangeConfigSpec
+from wrackline.nemesis.faults.cluster.admin import MIN_ISR, ChangeConfigSpec
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.release import full_version
 from wrackline.systems.base import System

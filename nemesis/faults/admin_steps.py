@@ -1,5 +1,6 @@
-"""What faults ask of the cluster itself, as an administrator would: values that
-`wrackline.nemesis.faults.administering` carries out. ``host`` says only beside which steps each stands."""
+"""Steps that faults ask of the cluster itself, as an administrator would. They are values that
+`wrackline.nemesis.faults.cluster.admin_executor` carries out; ``host`` says only beside which steps each
+stands."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Transfer:
 @dataclass(frozen=True, slots=True)
 class LookAtCluster:
     """Output: what the cluster's metadata say of the run's topic and of the cluster, as JSON
-    (`wrackline.nemesis.faults.cluster_looks`)."""
+    (`wrackline.nemesis.faults.cluster.cluster_state`)."""
 
     host: str
 

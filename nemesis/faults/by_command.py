@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wrackline.fleets.base import Disk
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.steps import (
     Ask,
     Carry,

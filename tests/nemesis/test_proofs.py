@@ -14,12 +14,19 @@ from tests.nemesis.doubles import node_look, scene
 from wrackline.fleets.base import FileLoss
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER, CanaryLoss
-from wrackline.nemesis.faults.chains import Counter, Rule, chain, install, parse_chains, parse_counters
-from wrackline.nemesis.faults.knocks import command, knock_results
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.node_looks import process_state
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.iptables import (
+    Counter,
+    Rule,
+    chain,
+    install,
+    parse_chains,
+    parse_counters,
+)
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.network.tcp_probe import command, knock_results
+from wrackline.nemesis.faults.node_state import process_state
+from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Shape
 from wrackline.nemesis.faults.steps import (
     Done,

@@ -8,10 +8,10 @@ import pytest
 
 from tests.nemesis.doubles import scene
 from wrackline.nemesis.faults.by_command import ByCommand, beyond_commands, doubtful, here
-from wrackline.nemesis.faults.growth import AddBroker
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.cluster.growth import AddBroker
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Shape
 from wrackline.nemesis.faults.steps import Ask, Carry, Done, Fault, FaultError, Trail
 from wrackline.systems.base import System

@@ -12,15 +12,15 @@ import pytest
 
 from tests.nemesis.doubles import combined_scene, scene
 from wrackline.nemesis.faults import programs
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Shape
 from wrackline.nemesis.faults.steps import Commands, FaultError, KnockFrom, Step
 from wrackline.nemesis.spec import FAULT
 from wrackline.plugins.registry import Group, entries
 
 PARTS = ("do", "probe", "watch", "undo", "control", "lasting")
-PROGRAMS = sorted(Path(programs.__file__).parent.glob("*_program.py"))
+PROGRAMS = sorted(Path(programs.__file__).parent.rglob("*_program.py"))
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 
 

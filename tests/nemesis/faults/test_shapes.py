@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nemesis.doubles import combined_scene, scene
-from wrackline.nemesis.faults.network import Partition, PartitionSpec
+from wrackline.nemesis.faults.network.partitions import Partition, PartitionSpec
 from wrackline.nemesis.faults.shapes import Flow, Link, Shape, Traffic, asked_ports, cut_flows, ports_of
 from wrackline.nemesis.faults.steps import FaultError, KnockFrom, Scene, Shell, Target
 from wrackline.nemesis.spec import FAULT

@@ -6,10 +6,10 @@ import pytest
 
 from tests.nemesis.doubles import COMBINED, NODES, cast, cluster, node, partition, target
 from wrackline.fleets.base import Disk
-from wrackline.nemesis.faults.kafka_apis import Api
-from wrackline.nemesis.faults.messages import Act, Messages, What
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.kafka_apis import Api
+from wrackline.nemesis.faults.network.messages import Act, Messages, What
+from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.steps import Scene, Target
 from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
 from wrackline.nemesis.guided.eras import SCHEDULES as OF_STORIES
