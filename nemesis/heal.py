@@ -8,7 +8,7 @@ from wrackline.fleets.base import ClientsSide, Fleet, FleetError, Remote
 from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.network import iptables, shaping
 from wrackline.systems.base import DeployError, Node, System
-from wrackline.systems.external.standing import StandingSystem
+from wrackline.systems.external.external_cluster import StandingSystem
 
 
 class NemesisError(Exception):

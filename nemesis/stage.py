@@ -37,7 +37,7 @@ from wrackline.nemesis.faults.steps import (
 )
 from wrackline.nemesis.restoration import Restorer
 from wrackline.systems.base import DeployError, Node, System
-from wrackline.systems.external.standing import StandingSystem
+from wrackline.systems.external.external_cluster import StandingSystem
 
 UNDO_TRIES = 4
 UNDO_PAUSE_S = 0.5

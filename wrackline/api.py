@@ -61,7 +61,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.harness.extend.rehearsal import RehearsalFailed, anomalies_in, rehearse
     from wrackline.harness.extend.scenario import Cluster, History, ScenarioFailed
     from wrackline.harness.run.judge import Judged
-    from wrackline.harness.run.outcome import CannotRecord, Interrupted
+    from wrackline.harness.run.live.outcome import CannotRecord, Interrupted
     from wrackline.harness.specification.sections import ContractSpec, Thresholds, TopicSpec
     from wrackline.harness.specification.spec import Spec, SpecError, load, parse
     from wrackline.history.model import Event, Record, Type
@@ -152,7 +152,7 @@ _HOMES = {
     "wrackline.harness.extend.rehearsal": "RehearsalFailed anomalies_in rehearse",
     "wrackline.harness.extend.scenario": "Cluster History ScenarioFailed",
     "wrackline.harness.run.judge": "Judged",
-    "wrackline.harness.run.outcome": "CannotRecord Interrupted",
+    "wrackline.harness.run.live.outcome": "CannotRecord Interrupted",
     "wrackline.harness.specification.sections": "ContractSpec Thresholds TopicSpec",
     "wrackline.harness.specification.spec": "Spec SpecError load parse",
     "wrackline.history.model": "Event Record Type",

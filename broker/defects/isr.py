@@ -9,10 +9,10 @@ from typing import ClassVar
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.defects.flip import Flip
-from wrackline.broker.model.controller_messages import AlterPartitionItem
-from wrackline.broker.model.image import BrokerImage, PartitionImage
+from wrackline.broker.model.messages.controller import AlterPartitionItem
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.isr import IsrChangeRules, IsrRules, JoinFacts
+from wrackline.broker.rules.replication.isr import IsrChangeRules, IsrRules, JoinFacts
 
 
 class NoMaximalIsr(IsrRules):

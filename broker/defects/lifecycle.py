@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from wrackline.broker.defects.flip import Flip
-from wrackline.broker.model.image import BrokerImage
+from wrackline.broker.model.metadata.image import BrokerImage
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.registration import RegistrationRules
+from wrackline.broker.rules.leadership.registration import RegistrationRules
 
 
 class IgnoreUnclean(RegistrationRules):

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from wrackline.broker.defects.flip import Flip
 from wrackline.broker.model.types import NodeId, QuorumState, SnapshotId
-from wrackline.broker.rules.raft import RaftRole, RaftRules
-from wrackline.broker.rules.snapshots import SnapshotRules
+from wrackline.broker.rules.leadership.raft import RaftRole, RaftRules
+from wrackline.broker.rules.placement.snapshots import SnapshotRules
 
 
 class LeadAgain(RaftRules):

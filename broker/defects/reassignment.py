@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import ClassVar
 
 from wrackline.broker.defects.flip import Flip
-from wrackline.broker.model.records import PartitionChangeRecord
+from wrackline.broker.model.metadata.records import PartitionChangeRecord
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.election import ElectionRules
-from wrackline.broker.rules.eligible import ChangeInput
-from wrackline.broker.rules.reassign import Assignment, ReassignRules
+from wrackline.broker.rules.leadership.election import ElectionRules
+from wrackline.broker.rules.leadership.eligible import ChangeInput
+from wrackline.broker.rules.placement.reassign import Assignment, ReassignRules
 
 
 class ReassignNoMinIsr(ReassignRules):

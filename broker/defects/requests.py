@@ -8,8 +8,8 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.defects.flip import Flip
-from wrackline.broker.rules.fetching import AnswerFacts, FetchRules, MetadataRules
-from wrackline.broker.rules.reads import ReadRules
+from wrackline.broker.rules.replication.fetching import AnswerFacts, FetchRules, MetadataRules
+from wrackline.broker.rules.replication.reads import ReadRules
 
 
 class ApplyStaleOffset(FetchRules):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from wrackline.broker.defects.flip import Flip
-from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.model.messages.requests import EpochEndOffset
 from wrackline.broker.model.types import NO_EPOCH
-from wrackline.broker.rules.truncation import Cut, LeaderRange, OutOfRange, TruncationRules
+from wrackline.broker.rules.replication.truncation import Cut, LeaderRange, OutOfRange, TruncationRules
 
 
 class TruncateToHighWatermark(TruncationRules):

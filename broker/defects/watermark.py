@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from wrackline.broker.defects.flip import Flip
-from wrackline.broker.rules.watermark import UNKNOWN_OFFSET, HighWatermarkRules
+from wrackline.broker.rules.replication.watermark import UNKNOWN_OFFSET, HighWatermarkRules
 
 
 class AdvanceBelowMinIsr(Flip):

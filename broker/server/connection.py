@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from wrackline.broker.core.requests.produce import PIECE_BYTES
-from wrackline.broker.model.messages import FetchRequest
+from wrackline.broker.model.messages.requests import FetchRequest
 from wrackline.broker.wire.api import Listener
 from wrackline.broker.wire.codec import AnswerNow, Caller, Codec, Incoming
 from wrackline.broker.wire.framing import FrameReader

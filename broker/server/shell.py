@@ -23,7 +23,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
-from wrackline.broker.model.messages import Refused, Response
+from wrackline.broker.model.messages.requests import Refused, Response
 from wrackline.broker.model.types import METADATA, Endpoint, NodeId, TopicPartition
 from wrackline.broker.server.answers import read_from, resolve
 from wrackline.broker.server.config import Settings

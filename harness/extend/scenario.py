@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from wrackline.fleets.base import Fleet
 from wrackline.harness.run.judge import Judged, broken_down, judge
-from wrackline.harness.run.live import GUIDED_S, LiveRun
-from wrackline.harness.run.outcome import Options
-from wrackline.harness.run.progress import Progress
+from wrackline.harness.run.live.live import GUIDED_S, LiveRun
+from wrackline.harness.run.live.outcome import Options
+from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.run.runner import finish, opened
 from wrackline.harness.specification.build import aimed
 from wrackline.harness.specification.check import ask_clients, ask_system

@@ -22,8 +22,8 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 from wrackline.systems.base import Node, System
-from wrackline.systems.external.commands.orders import FAULTS, UNDOES, Order
-from wrackline.systems.external.standing import StandingSystem
+from wrackline.systems.external.commands.operations import FAULTS, UNDOES, Order
+from wrackline.systems.external.external_cluster import StandingSystem
 
 IN_FORCE, NOT_IN_FORCE = "in force", "not in force"
 

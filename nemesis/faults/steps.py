@@ -25,7 +25,7 @@ from wrackline.nemesis.faults.host_steps import (
     SwapDisk,
 )
 from wrackline.nemesis.faults.programs import FOLDER
-from wrackline.systems.external.commands.orders import Order
+from wrackline.systems.external.commands.operations import Order
 
 
 class FaultError(Exception):

@@ -24,8 +24,7 @@ from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, JsonSchema, Like, Strict
 from wrackline.systems.base import DeployError, System
 from wrackline.systems.external.access.security import Security
-from wrackline.systems.external.commands.commander import Known
-from wrackline.systems.external.commands.orders import (
+from wrackline.systems.external.commands.operations import (
     FAULTS,
     PLACEHOLDERS,
     SAFE,
@@ -34,6 +33,7 @@ from wrackline.systems.external.commands.orders import (
     Order,
     placeholders,
 )
+from wrackline.systems.external.commands.runner import Known
 from wrackline.systems.external.system import ExternalSystem
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits
 

@@ -181,7 +181,7 @@ OF_EVERY_ANOMALY = (
 JUDGED = ("tests/checkers/proving/test_proving.py", "tests/checkers/anomalies/test_anomalies.py")
 
 RECIPES = {
-    "A fault": ("tests/nemesis/faults", "test_priority.py", FAULT_TEST, 3),
+    "A fault": ("tests/nemesis/faults/processes", "test_priority.py", FAULT_TEST, 3),
     "An anomaly": ("tests/checkers", "", ANOMALY, 3),
     "A workload": ("tests/workloads", "test_edge.py", WORKLOAD, 2),
     "A system": ("tests/systems", "test_other.py", SYSTEM, 3),

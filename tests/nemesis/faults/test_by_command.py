@@ -15,7 +15,7 @@ from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Shape
 from wrackline.nemesis.faults.steps import Ask, Carry, Done, Fault, FaultError, Trail
 from wrackline.systems.base import System
-from wrackline.systems.external.commands.orders import Order
+from wrackline.systems.external.commands.operations import Order
 from wrackline.systems.external.system import ExternalSystem
 
 SCENE = scene("n2", "n3")

@@ -14,8 +14,8 @@ from wrackline.fleets.base import Host
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import Spec
 from wrackline.systems.base import Node
-from wrackline.systems.external.commands.commander import Commander, Known
-from wrackline.systems.external.commands.orders import UNDOES, Command, Order
+from wrackline.systems.external.commands.operations import UNDOES, Command, Order
+from wrackline.systems.external.commands.runner import Commander, Known
 from wrackline.systems.external.spec import ExternalSpec
 
 FOLDER = Path(__file__).parents[3] / "docs" / "examples" / "external-compose"

@@ -11,8 +11,7 @@ import pytest
 from tests.broker.clients.loopback import wait_for
 from wrackline.fleets.base import Host
 from wrackline.systems.base import DeployError, Node
-from wrackline.systems.external.commands.commander import Commander, Known
-from wrackline.systems.external.commands.orders import (
+from wrackline.systems.external.commands.operations import (
     Command,
     Order,
     carry_out,
@@ -20,6 +19,7 @@ from wrackline.systems.external.commands.orders import (
     render,
     unsafe,
 )
+from wrackline.systems.external.commands.runner import Commander, Known
 
 NODES = tuple(
     Node(number, Host(f"kafka-{number}", f"10.0.0.{number}"), frozenset({"broker"}), 9092)

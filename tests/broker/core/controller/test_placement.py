@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.rules.growth import plan_growth
-from wrackline.broker.rules.placement import PlacementRules
+from wrackline.broker.rules.placement.growth import plan_growth
+from wrackline.broker.rules.placement.placement import PlacementRules
 
 RULES = PlacementRules()
 
