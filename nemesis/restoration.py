@@ -17,14 +17,14 @@ from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.node_state import NOBODY, STOPPED, looks_at, nodes_seen
 from wrackline.nemesis.faults.steps import (
     Commands,
-    Done,
     Fault,
+    FaultContext,
+    ProbeLog,
     Restorable,
-    Scene,
     Shell,
     Step,
+    StepResult,
     Target,
-    Trail,
 )
 
 WAIT_S = 20.0
@@ -61,7 +61,11 @@ class Restorer:
     """Looks at faults after their undo, and again at those of which nobody could tell then."""
 
     def __init__(
-        self, run: Callable[[Sequence[Step]], Awaitable[list[Done]]], folders: Collection[str], *, looks: bool
+        self,
+        run: Callable[[Sequence[Step]], Awaitable[list[StepResult]]],
+        folders: Collection[str],
+        *,
+        looks: bool,
     ) -> None:
         """``folders``: hosts that are folders of this machine, where no fault may leave anything and what is
         seen is everybody's. ``looks``: whether hosts are ours to look at, besides a fault's own control."""
@@ -70,11 +74,11 @@ class Restorer:
         self._looks = looks
         self.live: set[str] = set()
         """Faults that have begun and are not over."""
-        self._doubtful: list[tuple[Fault, Scene, Commands, Trail]] = []
+        self._doubtful: list[tuple[Fault, FaultContext, Commands, ProbeLog]] = []
 
     async def look(
-        self, fault: Fault, scene: Scene, commands: Commands, trail: Trail
-    ) -> tuple[Restoration, Trail]:
+        self, fault: Fault, scene: FaultContext, commands: Commands, trail: ProbeLog
+    ) -> tuple[Restoration, ProbeLog]:
         """Looks until nothing of the fault is there, or it has had time enough. The trail comes back with the
         control steps on it."""
         if not scene.targets:
@@ -111,7 +115,9 @@ class Restorer:
         ]
 
 
-def _looks(fault: Fault, scene: Scene, commands: Commands, folders: Collection[str]) -> tuple[Step, ...]:
+def _looks(
+    fault: Fault, scene: FaultContext, commands: Commands, folders: Collection[str]
+) -> tuple[Step, ...]:
     """At iptables, programs and nodes: what every fault must have given back."""
     known = {one.host: one for one in (*scene.hosts, *([scene.clients] if scene.clients else []))}
     touched = dict.fromkeys(step.host for step in (*commands.do, *commands.undo) if isinstance(step, Shell))
@@ -131,7 +137,7 @@ def _left(fault_id: str, host: Target) -> Shell:
     )
 
 
-def _remains(fault: Fault, scene: Scene, trail: Trail, seen: Sequence[Done]) -> Remains:
+def _remains(fault: Fault, scene: FaultContext, trail: ProbeLog, seen: Sequence[StepResult]) -> Remains:
     certain = [
         f"{done.step.host}: {' and '.join(done.output.splitlines())} still there"
         for done in seen
@@ -146,7 +152,7 @@ def _remains(fault: Fault, scene: Scene, trail: Trail, seen: Sequence[Done]) -> 
     return Remains("; ".join(certain), own, dark)
 
 
-def _nodes(scene: Scene, seen: Mapping[str, str], dark: set[str]) -> list[str]:
+def _nodes(scene: FaultContext, seen: Mapping[str, str], dark: set[str]) -> list[str]:
     wrong = []
     for one in scene.targets:
         state = seen.get(one.host, "")

@@ -47,7 +47,7 @@ class SwapDisk:
 
 
 @dataclass(frozen=True, slots=True)
-class Furnish:
+class InstallTools:
     """Lay a node's data folder out as its installation did, where it is empty."""
 
     host: str

@@ -8,22 +8,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from wrackline.nemesis.faults.admin_steps import LookAtCluster
-from wrackline.nemesis.faults.steps import Done
+from wrackline.nemesis.faults.admin_steps import DescribeCluster
+from wrackline.nemesis.faults.steps import StepResult
 from wrackline.systems.base import ClusterState, PartitionState, Place
 
 
 def say_cluster(state: ClusterState, topics: Collection[str]) -> str:
-    """The output of a `LookAtCluster`."""
+    """The output of a `DescribeCluster`."""
     partitions = [asdict(one) for one in state.partitions if one.topic in topics]
     return json.dumps(
         {"controller": state.controller, "brokers": list(state.brokers), "partitions": partitions}
     )
 
 
-def cluster_seen(dones: Sequence[Done]) -> ClusterState | None:
+def cluster_seen(dones: Sequence[StepResult]) -> ClusterState | None:
     """By the last look among these steps; None when there was none."""
-    said = [done.output for done in dones if isinstance(done.step, LookAtCluster) and not done.error]
+    said = [done.output for done in dones if isinstance(done.step, DescribeCluster) and not done.error]
     if not said or not said[-1]:
         return None
     found = json.loads(said[-1])
