@@ -60,7 +60,8 @@ class Maintenance:
                 replica.log.flush(self._ctx.out)
 
     def _retain(self) -> None:
-        """Applies retention.bytes and retention.ms on every replica by itself. Only what is committed may go."""
+        """Applies retention.bytes and retention.ms on every replica by itself. Only what is committed
+        may go."""
         for replica in self._partitions:
             settings = replica.settings
             if not settings.retains_all and not replica.failed:

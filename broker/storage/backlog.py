@@ -70,7 +70,8 @@ class DirectoryQueue:
         self._unsynced.clear()
 
     def synced(self, before: Mapping[Path, int]) -> None:
-        """Notes that what ``unsynced`` said before is on the disk. What was written again meanwhile is not."""
+        """Notes that what ``unsynced`` said before is on the disk. What was written again meanwhile is
+        not."""
         with self._lock:
             for path, write in before.items():
                 if self._unsynced.get(path) == write:

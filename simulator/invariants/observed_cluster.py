@@ -83,7 +83,8 @@ class ObservedCluster:
         return image if leads else None
 
     def lossy_limit(self, tp: TopicPartition) -> int:
-        """Returns how many replicas, impaired at once, may cost records. Only kip966 promises more than one."""
+        """Returns how many replicas, impaired at once, may cost records. Only kip966 promises more than
+        one."""
         return self.image.min_isr(tp) if self.profile == "kip966" else 1
 
     def excused(self, image: PartitionImage) -> bool:

@@ -1,4 +1,5 @@
-"""Transport of messages in a world: connections, latency, cuts, holds, resets, time-outs (see ``network``)."""
+"""Transport of messages in a world: connections, latency, cuts, holds, resets, time-outs (see
+``network``)."""
 
 from __future__ import annotations
 

@@ -156,7 +156,8 @@ class World(Processes):
         return self.zookeeper.tree.data(znodes.reassigned(tp)) is not None
 
     def adds_up(self, tp: TopicPartition) -> bool:
-        """Tells whether nothing is half-written of what ZooKeeper, if it is in charge, has of the partition."""
+        """Tells whether nothing is half-written of what ZooKeeper, if it is in charge, has of the
+        partition."""
         image = self.image.partition(tp)
         if self.zookeeper is None or not self.on_zookeeper or image is None:
             return True

@@ -144,7 +144,8 @@ class Controller:
                 return []
 
     def _settle(self, now_ms: float) -> list[Effect]:
-        """Acts on what the event has done to the quorum: records were committed, leadership was won or lost."""
+        """Acts on what the event has done to the quorum: records were committed, leadership was won or
+        lost."""
         effects: list[Effect] = []
         if self._claimed is not None and not (self.raft.leads and self.raft.epoch == self._claimed):
             effects += self._resign(now_ms)
@@ -181,7 +182,8 @@ class Controller:
         return effects + self._settle(now_ms)
 
     def _claim(self, now_ms: float) -> list[Effect]:
-        """Begins to decide once everything up to the LeaderChangeRecord is applied (docs/protocol.md 2.12.8)."""
+        """Begins to decide once everything up to the LeaderChangeRecord is applied (docs/protocol.md
+        2.12.8)."""
         self._claimed = self.raft.epoch
         self.speculative = self.committed.copy()
         self._brokers = Brokers()
@@ -205,7 +207,8 @@ class Controller:
         return self._append(draft, now_ms)
 
     def _resign(self, now_ms: float) -> list[Effect]:
-        """Resigns without an answer to anybody: the next leader says whether what is not committed will be."""
+        """Resigns without an answer to anybody: the next leader says whether what is not committed will
+        be."""
         self._claimed = None
         self._sessions_armed = False
         self.speculative = self.committed.copy()

@@ -260,7 +260,8 @@ def _is_metadata(asked: FetchPartition) -> bool:
 
 
 def _waits(response: FetchResponse) -> bool:
-    """Tells whether a response has nothing to report yet: no records, no error, no divergence, no snapshot."""
+    """Tells whether a response has nothing to report yet: no records, no error, no divergence, no
+    snapshot."""
     return all(
         result.error is NO_ERROR
         and result.diverging is None
