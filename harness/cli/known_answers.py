@@ -10,11 +10,11 @@ import click
 import orjson
 
 from wrackline.harness.cli.options import master_option, need_root, need_writable, results_option
-from wrackline.harness.known_answers import eras as told
-from wrackline.harness.known_answers import findings as known
-from wrackline.harness.known_answers.defects import cases, defects, show
-from wrackline.harness.known_answers.demo import demo, demo_on_vms
-from wrackline.harness.known_answers.stories import stories
+from wrackline.harness.expectations import eras as told
+from wrackline.harness.expectations import findings as known
+from wrackline.harness.expectations.defects import cases, defects, show
+from wrackline.harness.expectations.demo import demo, demo_on_vms
+from wrackline.harness.expectations.stories import stories
 from wrackline.needs import require
 
 _json_option = click.option(

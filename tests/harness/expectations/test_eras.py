@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.harness.cli.known_answers import eras_command
-from wrackline.harness.known_answers import eras
-from wrackline.harness.known_answers.eras import STORIES, Arm, arms
+from wrackline.harness.expectations import eras
+from wrackline.harness.expectations.eras import STORIES, Arm, arms
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.check import ask_system

@@ -15,12 +15,12 @@ from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.cli.known_answers import findings_command
-from wrackline.harness.known_answers import findings as known
-from wrackline.harness.known_answers.eras import STORIES as ERAS
-from wrackline.harness.known_answers.eras import arms
-from wrackline.harness.known_answers.findings import FINDINGS, Finding, Tally, findings
-from wrackline.harness.known_answers.known import Known
-from wrackline.harness.known_answers.stories import STORIES
+from wrackline.harness.expectations import findings as known
+from wrackline.harness.expectations.eras import STORIES as ERAS
+from wrackline.harness.expectations.eras import arms
+from wrackline.harness.expectations.findings import FINDINGS, Finding, Tally, findings
+from wrackline.harness.expectations.known import Known
+from wrackline.harness.expectations.stories import STORIES
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError, load

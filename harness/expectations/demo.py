@@ -21,7 +21,7 @@ import click
 from wrackline.checkers.engine.spark.ahead import SparkAhead
 from wrackline.checkers.engine.spark.session import JavaMissing, java_version
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.known_answers.driving import judge_telling
+from wrackline.harness.expectations.driving import judge_telling
 from wrackline.harness.run.judge import Judged, broken_down, judge, prepare
 from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.run.runner import run

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.cli.known_answers import stories_command
-from wrackline.harness.known_answers.findings import CONTROL, Finding, Tally
-from wrackline.harness.known_answers.stories import STORIES, stories
+from wrackline.harness.expectations.findings import CONTROL, Finding, Tally
+from wrackline.harness.expectations.stories import STORIES, stories
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.specification.spec import SpecError
 from wrackline.simulator.guided import SCHEDULES as SIMULATED

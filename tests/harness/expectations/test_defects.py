@@ -14,12 +14,12 @@ import orjson
 import pytest
 
 from wrackline.broker.defects import REGISTRY
-from wrackline.harness.known_answers import defects as suites
-from wrackline.harness.known_answers import driving
-from wrackline.harness.known_answers.defects import Tally, cases
-from wrackline.harness.known_answers.findings import findings
-from wrackline.harness.known_answers.not_on_hosts import NOT_ON_HOSTS
-from wrackline.harness.known_answers.stories import stories
+from wrackline.harness.expectations import defects as suites
+from wrackline.harness.expectations import driving
+from wrackline.harness.expectations.defects import Tally, cases
+from wrackline.harness.expectations.findings import findings
+from wrackline.harness.expectations.not_on_hosts import NOT_ON_HOSTS
+from wrackline.harness.expectations.stories import stories
 from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome

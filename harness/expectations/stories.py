@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.known_answers.findings import Finding, known_in
-from wrackline.harness.known_answers.known import Known
+from wrackline.harness.expectations.findings import Finding, known_in
+from wrackline.harness.expectations.known import Known
 
 _RUN_S = 35
 _NOTHING: tuple[str, ...] = ()

@@ -18,8 +18,8 @@ from typing import Any
 import click
 
 from wrackline.checkers.findings import Meaning, Verdict
-from wrackline.harness.known_answers import tables
-from wrackline.harness.known_answers.driving import drive
+from wrackline.harness.expectations import tables
+from wrackline.harness.expectations.driving import drive
 from wrackline.harness.run.judge import Judged, judge
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from wrackline.harness.known_answers import demo
-from wrackline.harness.known_answers.demo import _canary_caught, _loss_allowed, _promise_kept
+from wrackline.harness.expectations import demo
+from wrackline.harness.expectations.demo import _canary_caught, _loss_allowed, _promise_kept
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
 
