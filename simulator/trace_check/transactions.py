@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from wrackline.broker.model.types import NodeId
-from wrackline.simulator.traced.lines import Line, Step
+from wrackline.simulator.trace_check.lines import Line, Step
 
 ASK, HEARD, WRITE = "zk_ask", "zk", "zk_write"
 Key = tuple[int, str]

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wrackline.broker.model.types import NodeId
-from wrackline.simulator.traced.lines import COMMIT, START, Line, Step
+from wrackline.simulator.trace_check.lines import COMMIT, START, Line, Step
 
 Stay = tuple[NodeId, str, int, int]
 """Node, partition, broker epoch, leader epoch."""
 
 
-class Heard:
+class Causality:
     """What of this the steps that were taken have shown. A line does not wait for what no trace shows."""
 
     def __init__(self, streams: Mapping[NodeId, Sequence[Step]]) -> None:

@@ -11,13 +11,13 @@ from wrackline.broker.model.types import FlushMode, NodeId, RecoveryStrategy
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.zookeeper import NAMES
-from wrackline.simulator.traced.lacking import Lacking
-from wrackline.simulator.traced.lines import COMMIT, MIGRATION, Step, Trace
-from wrackline.simulator.traced.nodes import TracedServer, TracedWorld
-from wrackline.simulator.traced.order import Order
-from wrackline.simulator.traced.replay import Replay, TracedObserver
-from wrackline.simulator.traced.undecided import PARTLY, UNDECIDED, UNDECIDED_ON_ZOOKEEPER
-from wrackline.simulator.traced.zookeeper import TracedChecker, ZookeeperReplay, ZookeeperWorld
+from wrackline.simulator.trace_check.coverage import PARTLY, UNDECIDED, UNDECIDED_ON_ZOOKEEPER
+from wrackline.simulator.trace_check.lacking import Lacking
+from wrackline.simulator.trace_check.lines import COMMIT, MIGRATION, Step, Trace
+from wrackline.simulator.trace_check.merge import Order
+from wrackline.simulator.trace_check.nodes import TracedServer, TracedWorld
+from wrackline.simulator.trace_check.replay import Replay, TracedObserver
+from wrackline.simulator.trace_check.zookeeper import TracedChecker, ZookeeperReplay, ZookeeperWorld
 from wrackline.simulator.world.nodes import WorldOptions
 from wrackline.simulator.world.world import World
 

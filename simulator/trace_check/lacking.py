@@ -14,9 +14,9 @@ from typing import Any
 
 from wrackline.broker.model.metadata.records import LEADER_UNCHANGED
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.simulator.traced.heard import Shown
-from wrackline.simulator.traced.lines import COMMIT, Line, Step, partition_of
-from wrackline.simulator.traced.transactions import WRITE
+from wrackline.simulator.trace_check.causality import Shown
+from wrackline.simulator.trace_check.lines import COMMIT, Line, Step, partition_of
+from wrackline.simulator.trace_check.transactions import WRITE
 
 Batch = tuple[str, int, int, int]
 _ANY = 1 << 62

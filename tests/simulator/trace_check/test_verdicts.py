@@ -8,16 +8,16 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.simulator.traced.simulated import Tracing, watched
+from tests.simulator.trace_check.simulated import Tracing, watched
+from wrackline.simulator.eras.catalogue import STORIES
+from wrackline.simulator.eras.story import Story, play_on
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided import SCHEDULES, stage
 from wrackline.simulator.guided.schedule import play
 from wrackline.simulator.run.session import Run
-from wrackline.simulator.stories.story import Story, play_on
-from wrackline.simulator.stories.tales import STORIES
-from wrackline.simulator.traced.judged import Judged, judge
-from wrackline.simulator.traced.lines import Trace
-from wrackline.simulator.traced.undecided import PARTLY
+from wrackline.simulator.trace_check.coverage import PARTLY
+from wrackline.simulator.trace_check.lines import Trace
+from wrackline.simulator.trace_check.verdicts import Judged, judge
 
 ROUTINE = (
     "trunc_hw",

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from wrackline.progress import progress as say
-from wrackline.simulator.stories import by_chance
-from wrackline.simulator.stories.page import NOTHING, HostsFileError, hosts_of, outcome, page, row_of
-from wrackline.simulator.stories.story import ERAS, Story, ends_as_told, tell
-from wrackline.simulator.stories.tales import STORIES
+from wrackline.simulator.eras import random_frequency
+from wrackline.simulator.eras.catalogue import STORIES
+from wrackline.simulator.eras.page import NOTHING, HostsFileError, hosts_of, outcome, page, row_of
+from wrackline.simulator.eras.story import ERAS, Story, ends_as_told, tell
 from wrackline.simulator.world.errors import SimulationError
 
 
@@ -141,12 +141,12 @@ def _show(story: Story, era: str) -> None:
 
 def _search(stories: Sequence[Story], seeds: int) -> None:
     sought = {}
-    for name, surroundings in by_chance.SURROUNDINGS.items():
+    for name, surroundings in random_frequency.SURROUNDINGS.items():
 
         def progress(seed: int, name: str = name) -> None:
             if (seed + 1) % 100 == 0:
                 say(f"{name}: {seed + 1} of {seeds} seeds")
 
-        sought[name] = by_chance.seek(surroundings, seeds, progress)
-    click.echo(by_chance.table([story.name for story in stories], sought))
-    click.echo("\n".join(["", *by_chance.examples(sought)]))
+        sought[name] = random_frequency.seek(surroundings, seeds, progress)
+    click.echo(random_frequency.table([story.name for story in stories], sought))
+    click.echo("\n".join(["", *random_frequency.examples(sought)]))

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.simulator.traced.simulated import Tracing, watched
-from tests.simulator.traced.test_judged import ERA, ask, run
+from tests.simulator.trace_check.simulated import Tracing, watched
+from tests.simulator.trace_check.test_verdicts import ERA, ask, run
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided import SCHEDULES
 from wrackline.simulator.guided.schedule import play
-from wrackline.simulator.traced.judged import Judged, judge
+from wrackline.simulator.trace_check.verdicts import Judged, judge
 
 GOOD: Final[dict[str, dict[str, Any]]] = {
     "combined": {"seed": 1, "controllers": 3, "combined": True, "partitions": 2},

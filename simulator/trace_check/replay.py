@@ -18,8 +18,8 @@ from wrackline.broker.model.metadata.records import decode
 from wrackline.broker.model.types import METADATA, FlushMode, NodeId, RecoveredLog, TopicPartition
 from wrackline.simulator.invariants.observed_step import ObservedStep
 from wrackline.simulator.invariants.observer import Observer
-from wrackline.simulator.traced.lines import COMMIT, START, STOP, Line, Step, partition_of
-from wrackline.simulator.traced.nodes import (
+from wrackline.simulator.trace_check.lines import COMMIT, START, STOP, Line, Step, partition_of
+from wrackline.simulator.trace_check.nodes import (
     Offsets,
     TracedBroker,
     TracedConfig,

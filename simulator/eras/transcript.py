@@ -11,11 +11,11 @@ from typing import Literal
 
 from wrackline.broker.model.effects import Trace
 from wrackline.broker.model.types import NO_LEADER, NodeId
+from wrackline.simulator.eras.explanations import EXPLANATIONS
+from wrackline.simulator.eras.story import Story, play_on
 from wrackline.simulator.guided.schedule import Played
 from wrackline.simulator.guided.setting import CONTROLLER, T
 from wrackline.simulator.guided.stage import Stage
-from wrackline.simulator.stories.explained import EXPLAINED
-from wrackline.simulator.stories.story import Story, play_on
 from wrackline.simulator.world.world import StepRecord, World
 from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
@@ -66,21 +66,21 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Transcript:
     played: Played
     lines: tuple[Line, ...]
     end: tuple[Replica, ...]
 
 
-def told(story: Story, profile: str, seed: int | str = 0) -> Telling:
+def transcript_of(story: Story, profile: str, seed: int | str = 0) -> Transcript:
     """Play it, and write down what happens. Raises SimulationError when it cannot be gone through."""
     stage = Stage(story.setting.but(profile=profile), (), seed)
-    scribe = Scribe(stage, EXPLAINED[story.name, profile].where)
+    scribe = Scribe(stage, EXPLANATIONS[story.name, profile].where)
     stage.world.watchers.append(scribe)
     played = play_on(stage, story)
     lines = [*scribe.lines, *_found(played)]
     lines.sort(key=lambda line: (round(line.at_ms, 1), _ORDER.get(line.kind, 1)))
-    return Telling(played, tuple(lines), replicas(stage))
+    return Transcript(played, tuple(lines), replicas(stage))
 
 
 def _found(played: Played) -> Iterator[Line]:

@@ -19,8 +19,8 @@ from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_LEADER, FlushMode, NodeId, TopicPartition
 from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
-from wrackline.simulator.traced.lines import Line, Step
-from wrackline.simulator.traced.nodes import (
+from wrackline.simulator.trace_check.lines import Line, Step
+from wrackline.simulator.trace_check.nodes import (
     Offsets,
     TracedBroker,
     TracedLog,
@@ -28,8 +28,8 @@ from wrackline.simulator.traced.nodes import (
     TracedServer,
     TracedWorld,
 )
-from wrackline.simulator.traced.replay import ACKS_ALL, Replay
-from wrackline.simulator.traced.transactions import WRITE
+from wrackline.simulator.trace_check.replay import ACKS_ALL, Replay
+from wrackline.simulator.trace_check.transactions import WRITE
 from wrackline.simulator.world.world import StepRecord, World
 from wrackline.simulator.zookeeper.image import TreeImage
 from wrackline.simulator.zookeeper.tree import ROOT, Tree

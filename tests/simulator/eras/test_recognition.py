@@ -8,48 +8,54 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.simulator.cli import simulate
+from wrackline.simulator.eras import random_frequency
+from wrackline.simulator.eras.catalogue import STORIES
+from wrackline.simulator.eras.random_frequency import (
+    SURROUNDINGS,
+    SearchResult,
+    recognitions_of,
+    setup_of,
+    table,
+)
+from wrackline.simulator.eras.recognition import Recognizer
+from wrackline.simulator.eras.story import Story
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.run.session import Run
-from wrackline.simulator.stories import by_chance
-from wrackline.simulator.stories.by_chance import SURROUNDINGS, Sought, setup_of, signs_of, table
-from wrackline.simulator.stories.signs import Signs
-from wrackline.simulator.stories.story import Story
-from wrackline.simulator.stories.tales import STORIES
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_a_story_is_known_by_what_it_leaves_behind(story: Story) -> None:
     stage = Stage(story.setting.but(profile="zk08"))
-    signs = Signs(stage.world)
-    stage.world.watchers.append(signs)
+    recognizer = Recognizer(stage.world)
+    stage.world.watchers.append(recognizer)
     story.play(stage)
     stage.finish()
-    signs.at_rest()
-    assert signs.stories[-1:] == (story.name,), signs.found
+    recognizer.at_rest()
+    assert recognizer.stories[-1:] == (story.name,), recognizer.found
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_failures_that_come_one_by_one_leave_no_sign(seed: int) -> None:
     session = Run(Setup(seed=seed, seconds=6.0, profile="zk08", brokers=4, fault_every_ms=700.0))
-    signs = Signs(session.world)
-    session.world.watchers.append(signs)
+    recognizer = Recognizer(session.world)
+    session.world.watchers.append(recognizer)
     for part in (session.boot, session.main, session.heal):
         part()
-    signs.at_rest()
+    recognizer.at_rest()
     assert session.driver.done
-    assert signs.found == []
+    assert recognizer.found == []
 
 
 def test_chance_tells_stories_and_not_the_same_ones_with_and_without_power_cuts() -> None:
-    found = signs_of(setup_of(SURROUNDINGS["at most two without power"], 8))
+    found = recognitions_of(setup_of(SURROUNDINGS["at most two without power"], 8))
     assert {sign.story for sign in found} == {"power-back-early"}
-    assert signs_of(setup_of(SURROUNDINGS["nobody loses power"], 8)) == []
+    assert recognitions_of(setup_of(SURROUNDINGS["nobody loses power"], 8)) == []
 
 
 def test_the_command_prints_a_row_for_each_story(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"nobody loses power": SURROUNDINGS["nobody loses power"]}
-    monkeypatch.setattr(by_chance, "SURROUNDINGS", one)
+    monkeypatch.setattr(random_frequency, "SURROUNDINGS", one)
     done = CliRunner().invoke(simulate, ["eras", "--search", "10"])
     assert done.exit_code == 0, done.output
     for story in STORIES:
@@ -65,7 +71,7 @@ def test_a_search_tells_no_story(tmp_path: Path) -> None:
 
 def test_the_page_has_a_row_for_each_story_and_a_column_for_each_search() -> None:
     page = (Path(__file__).parents[3] / "docs" / "known-bugs.md").read_text(encoding="utf-8")
-    none = {name: Sought(1) for name in SURROUNDINGS}
+    none = {name: SearchResult(1) for name in SURROUNDINGS}
     head, _, *rows = table([story.name for story in STORIES], none).splitlines()
     assert head in page
     assert [row for row in rows if f"{row.split(' | ')[0]} | " not in page.partition(head)[2]] == []

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.simulator.cli import simulate
-from wrackline.simulator.stories.codes import CODES
-from wrackline.simulator.stories.explained import EXPLAINED
-from wrackline.simulator.stories.page import OnHosts, Row, hosts_of, page, row_of
-from wrackline.simulator.stories.story import ERAS
-from wrackline.simulator.stories.tales import STORIES
+from wrackline.simulator.eras.catalogue import STORIES
+from wrackline.simulator.eras.codes import CODES
+from wrackline.simulator.eras.explanations import EXPLANATIONS
+from wrackline.simulator.eras.page import OnHosts, Row, hosts_of, page, row_of
+from wrackline.simulator.eras.story import ERAS
 
 HOSTS = {
     ("split", "zk08"): OnHosts("violation", "runs/split & co/report.html"),
@@ -28,30 +28,30 @@ def rows() -> list[Row]:
 
 
 def test_of_every_story_and_profile_it_is_said_where_the_rules_part_and_why() -> None:
-    assert set(EXPLAINED) == {(story.name, era) for story in STORIES for era in ERAS}
+    assert set(EXPLANATIONS) == {(story.name, era) for story in STORIES for era in ERAS}
 
 
 def test_what_is_said_to_happen_where_rules_part_does_happen_once(rows: list[Row]) -> None:
     for row in rows:
         for cell in row.cells:
             name = row.story.name, cell.era.profile
-            assert [line.parts for line in cell.telling.lines].count(True) == 1, name
-            assert re.search(cell.explained.where, f"{cell.parting.who} {cell.parting.text}"), name
+            assert [line.parts for line in cell.transcript.lines].count(True) == 1, name
+            assert re.search(cell.explanation.where, f"{cell.parting.who} {cell.parting.text}"), name
             assert {replica.node for replica in cell.parting.replicas} == set(row.story.setting.replicas)
 
 
 def test_lines_are_in_the_order_of_time_and_a_command_before_what_comes_of_it(rows: list[Row]) -> None:
     for row in rows:
         for cell in row.cells:
-            times = [round(line.at_ms, 1) for line in cell.telling.lines]
+            times = [round(line.at_ms, 1) for line in cell.transcript.lines]
             assert times == sorted(times)
-    first = [line.text for line in rows[0].cells[0].telling.lines]
+    first = [line.text for line in rows[0].cells[0].transcript.lines]
     assert first.index("kill 2") < first.index("start 2") < first.index("starts with m1 m2")
 
 
 def test_the_logs_at_the_end_show_what_is_lost_and_what_differs(rows: list[Row]) -> None:
     ends = {
-        (row.story.name, cell.era.profile): [replica.values for replica in cell.telling.end]
+        (row.story.name, cell.era.profile): [replica.values for replica in cell.transcript.end]
         for row in rows
         for cell in row.cells
     }

@@ -14,10 +14,10 @@ from wrackline.broker.model.messages.requests import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
+from wrackline.simulator.eras.story import Story
 from wrackline.simulator.guided.messages import has_high_watermark
 from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage
-from wrackline.simulator.stories.story import Story
 
 _TWO = Setting(replicas=(1, 2), brokers=2, min_isr=1, idempotent=False)
 _SESSION_MS = 3_000

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from wrackline.pages import rendered
-from wrackline.simulator.stories.codes import CODES
-from wrackline.simulator.stories.explained import EXPLAINED, Explained
-from wrackline.simulator.stories.story import ERAS, Story
-from wrackline.simulator.stories.telling import Line, Telling, told
+from wrackline.simulator.eras.codes import CODES
+from wrackline.simulator.eras.explanations import EXPLANATIONS, Explanation
+from wrackline.simulator.eras.story import ERAS, Story
+from wrackline.simulator.eras.transcript import Line, Transcript, transcript_of
 
 NOTHING = "unharmed"
 HARM = {
@@ -58,8 +58,8 @@ class HostsFileError(Exception):
 class Cell:
     era: Era
     outcome: str
-    telling: Telling
-    explained: Explained
+    transcript: Transcript
+    explanation: Explanation
     on_hosts: OnHosts | None
 
     @property
@@ -68,13 +68,13 @@ class Cell:
 
     @property
     def parting(self) -> Line:
-        """Where the rules part; a test sees to it that every telling has such a line."""
-        return next(line for line in self.telling.lines if line.parts)
+        """Where the rules part; a test sees to it that every transcript has such a line."""
+        return next(line for line in self.transcript.lines if line.parts)
 
     @property
     def longest(self) -> int:
         """Records of the longest log that is drawn, so that it shows where a record is no more."""
-        drawn = (*self.parting.replicas, *self.telling.end)
+        drawn = (*self.parting.replicas, *self.transcript.end)
         return max(len(replica.values) for replica in drawn)
 
 
@@ -95,7 +95,7 @@ class Row:
 
 
 def outcome(oracles: Sequence[str]) -> str:
-    """How a telling ended, by the oracles that fired."""
+    """How a transcript ended, by the oracles that fired."""
     for oracle, words in HARM.items():
         if oracle in oracles:
             return words
@@ -164,15 +164,17 @@ def row_of(story: Story, hosts: Hosts) -> Row:
     """Plays the story under every profile. Raises SimulationError when it cannot be gone through."""
     cells = []
     for era in ABOUT:
-        telling = told(story, era.profile)
+        transcript = transcript_of(story, era.profile)
         key = story.name, era.profile
-        cells.append(Cell(era, outcome(telling.played.oracles), telling, EXPLAINED[key], hosts.get(key)))
+        cells.append(
+            Cell(era, outcome(transcript.played.oracles), transcript, EXPLANATIONS[key], hosts.get(key))
+        )
     return Row(story, tuple(cells))
 
 
 def page(rows: Sequence[Row]) -> str:
     return rendered(
-        "wrackline.simulator.stories",
+        "wrackline.simulator.eras",
         "eras.html",
         rows=rows,
         eras=ABOUT,

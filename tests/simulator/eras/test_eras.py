@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.simulator.cli import simulate
+from wrackline.simulator.eras.catalogue import STORIES
+from wrackline.simulator.eras.page import outcome
+from wrackline.simulator.eras.story import ERAS, Story, ends_as_told, tell
 from wrackline.simulator.guided.schedule import Played
 from wrackline.simulator.guided.setting import Finding
-from wrackline.simulator.stories.page import outcome
-from wrackline.simulator.stories.story import ERAS, Story, ends_as_told, tell
-from wrackline.simulator.stories.tales import STORIES
 
 PAGE = Path(__file__).parents[3] / "docs" / "known-bugs.md"
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from wrackline.broker.model.types import NodeId
-from wrackline.simulator.traced.heard import Heard
-from wrackline.simulator.traced.lines import COMMIT, Line, Step
-from wrackline.simulator.traced.transactions import Transactions
+from wrackline.simulator.trace_check.causality import Causality
+from wrackline.simulator.trace_check.lines import COMMIT, Line, Step
+from wrackline.simulator.trace_check.transactions import Transactions
 
 Streams = dict[NodeId, list[Step]]
 Proposal = tuple[str, int, tuple[NodeId, ...]]
@@ -54,7 +54,7 @@ class Order:
         self._committed = -1
         self._appended: set[Batch] = set()
         self._proposed: set[Proposal] = set()
-        self._heard = Heard(streams)
+        self._causality = Causality(streams)
         self._zookeeper = Transactions(streams)
         self.unordered = 0
 
@@ -79,9 +79,9 @@ class Order:
             yield step
 
     def _ready(self, step: Step) -> bool:
-        heard, zookeeper = self._heard, self._zookeeper
+        causality, zookeeper = self._causality, self._zookeeper
         return all(
-            self._caused(step.node, line) and heard.caused(step, line) and zookeeper.caused(line)
+            self._caused(step.node, line) and causality.caused(step, line) and zookeeper.caused(line)
             for line in step.lines
         )
 
@@ -110,7 +110,7 @@ class Order:
         return at == 0 or self._committed >= self._offsets[at - 1]
 
     def _took(self, step: Step) -> None:
-        self._heard.took(step)
+        self._causality.took(step)
         for line in step.lines:
             fields = line.fields
             match line.kind:

@@ -1,8 +1,8 @@
 """Which of the stories a random run of profile zk08 tells, by what it leaves behind (docs/known-bugs.md).
 
-An invariant says that a committed record is gone; it does not say how it went. ``Signs`` follows every copy
-of every acknowledged record: what took it (a cut to the high watermark after a restart, such a cut before
-following a new leader, a power cut), how many were in the ISR when it was acknowledged, and whether the one
+An invariant says that a committed record is gone; it does not say how it went. ``Recognizer`` follows every
+copy of every acknowledged record: what took it (a cut to the high watermark after a restart, such a cut
+before following a new leader, a power cut), how many were in the ISR when it was acknowledged, and whether the one
 who leads without it was in the ISR. Together these are the story.
 """
 
@@ -40,7 +40,7 @@ OTHER = "another way"
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class Recognition:
     """``story`` is a story's name, ``LAGGED``, ``OWN_END`` or ``OTHER``."""
 
     story: str
@@ -77,12 +77,12 @@ class _Acked:
     """Of the leader, when it acknowledged."""
 
 
-class Signs:
-    """Attach with ``world.watchers.append(signs)``; profile zk08 alone. ``found`` has what was seen so far,
-    one sign for each lost record."""
+class Recognizer:
+    """Attach with ``world.watchers.append(recognizer)``; profile zk08 alone. ``found`` has one recognition
+    for each record that is lost so far."""
 
     def __init__(self, world: World) -> None:
-        self.found: list[Sign] = []
+        self.found: list[Recognition] = []
         self._world = world
         self._losses: dict[NodeId, list[_Loss]] = {node: [] for node in world.brokers}
         self._served = {
@@ -220,7 +220,7 @@ class Signs:
 
     def _lost(
         self, tp: TopicPartition, acked: _Acked, leader: NodeId, outside: bool, at_ms: float
-    ) -> Sign | None:
+    ) -> Recognition | None:
         """None where an earlier loss goes on: this leader kept what that one lost, and has it in the record's
         place. ``outside``: it was elected from outside of the ISR."""
         took = self._what_took(leader, tp, acked.mark)
@@ -238,7 +238,7 @@ class Signs:
         else:
             story, how = OTHER, "never had it"
         what = f"the record acknowledged at {acked.mark.base} by an ISR of {sorted(acked.isr)}"
-        return Sign(story, at_ms, f"{what} is not in the log of leader {leader}, which {how}")
+        return Recognition(story, at_ms, f"{what} is not in the log of leader {leader}, which {how}")
 
     # --- acknowledgements and answers ----------------------------------------------------------------------
 
@@ -266,7 +266,9 @@ class Signs:
                     and self._is_zombie(step.node, answer.tp)
                 ):
                     text = f"{step.node}, which leads no more, says that the log ends at {answer.offset}"
-                    self.found.append(Sign("zombie-leader", step.at_ms, f"{text}; {known} was acknowledged"))
+                    self.found.append(
+                        Recognition("zombie-leader", step.at_ms, f"{text}; {known} was acknowledged")
+                    )
 
     def _is_zombie(self, node: NodeId, tp: TopicPartition) -> bool:
         local = self._local(node, tp)
@@ -294,7 +296,7 @@ class Signs:
                     own = any(tp == image.tp and offset in ends for tp, ends in self._own_ends)
                     story = OWN_END if own else OTHER
                 text = f"{node} and {other} differ at {offset}; without power were {sorted(self._powerless)}"
-                self.found.append(Sign(story, self._world.now_ms, text))
+                self.found.append(Recognition(story, self._world.now_ms, text))
 
     def _differences(
         self, tp: TopicPartition, replicas: tuple[NodeId, ...]

@@ -8,9 +8,9 @@ import pytest
 
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.invariants.catalogue import INVARIANTS
-from wrackline.simulator.traced.judged import Judged
-from wrackline.simulator.traced.undecided import WRITTEN_PARTLY
-from wrackline.simulator.traced.written import Cluster, Entry, Log, State, judge_written
+from wrackline.simulator.trace_check.coverage import WRITTEN_PARTLY
+from wrackline.simulator.trace_check.stored_state import Cluster, Entry, Log, State, judge_written
+from wrackline.simulator.trace_check.verdicts import Judged
 
 T = TopicPartition("log", 0)
 KEEPS_ELR = Cluster((1, 2, 3), elr=True, min_isr={"log": 2})

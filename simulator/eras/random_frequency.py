@@ -1,7 +1,7 @@
 """``wrackline simulate eras --search N``: how often random runs of profile zk08 tell each story by chance.
 
 A run goes on after its first loss, to its end, so that one seed may tell several stories. What is one is for
-``signs`` to say; the oracles that would end the run are off.
+``recognition`` to say; the oracles that would end the run are off.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from wrackline.simulator.eras.recognition import LAGGED, OTHER, OWN_END, Recognition, Recognizer
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run.session import Run
-from wrackline.simulator.stories.signs import LAGGED, OTHER, OWN_END, Sign, Signs
 from wrackline.simulator.world.errors import SimulationError
 
 SURROUNDINGS = {
@@ -23,11 +23,11 @@ SURROUNDINGS = {
 
 
 @dataclass(slots=True)
-class Sought:
+class SearchResult:
     """What one search came to."""
 
     seeds: int = 0
-    first: dict[str, tuple[int, Sign]] = field(default_factory=dict)
+    first: dict[str, tuple[int, Recognition]] = field(default_factory=dict)
     """Story -> the first seed that told it, and how."""
     told: dict[str, int] = field(default_factory=dict)
     """Story -> in how many seeds."""
@@ -48,29 +48,29 @@ def setup_of(surroundings: Setup, seed: int) -> Setup:
     )
 
 
-def signs_of(setup: Setup) -> list[Sign]:
+def recognitions_of(setup: Setup) -> list[Recognition]:
     """Of one run to its end, whatever happens in it."""
     session = Run(setup)
     session.client_view.loss_allowed = True
-    signs = Signs(session.world)
-    session.world.watchers.append(signs)
+    recognizer = Recognizer(session.world)
+    session.world.watchers.append(recognizer)
     try:
         for part in (session.boot, session.main, session.heal):
             part()
-        signs.at_rest()
+        recognizer.at_rest()
     except SimulationError as stuck:
         # Logs differ: what one replica takes for its high watermark is in the middle of another's batch.
-        if not signs.found:
-            signs.found.append(Sign(OTHER, session.world.now_ms, str(stuck)))
-    return signs.found
+        if not recognizer.found:
+            recognizer.found.append(Recognition(OTHER, session.world.now_ms, str(stuck)))
+    return recognizer.found
 
 
-def seek(surroundings: Setup, seeds: int, progress: Callable[[int], None] = lambda _: None) -> Sought:
+def seek(surroundings: Setup, seeds: int, progress: Callable[[int], None] = lambda _: None) -> SearchResult:
     """Seeds 0 to ``seeds`` - 1. ``progress`` hears of each that is done."""
-    sought = Sought()
+    sought = SearchResult()
     for seed in range(seeds):
-        found: dict[str, Sign] = {}
-        for sign in signs_of(setup_of(surroundings, seed)):
+        found: dict[str, Recognition] = {}
+        for sign in recognitions_of(setup_of(surroundings, seed)):
             found.setdefault(sign.story, sign)
         sought.seeds += 1
         for story, sign in found.items():
@@ -80,7 +80,7 @@ def seek(surroundings: Setup, seeds: int, progress: Callable[[int], None] = lamb
     return sought
 
 
-def table(stories: Sequence[str], sought: dict[str, Sought]) -> str:
+def table(stories: Sequence[str], sought: dict[str, SearchResult]) -> str:
     """In Markdown: how many seeds told each story, and the first of them."""
     lines = [f"| story | {' | '.join(sought)} |", "|---" * (len(sought) + 1) + "|"]
     for story in (*stories, LAGGED, OWN_END, OTHER):
@@ -88,14 +88,14 @@ def table(stories: Sequence[str], sought: dict[str, Sought]) -> str:
     return "\n".join(lines)
 
 
-def _cell(sought: Sought, story: str) -> str:
+def _cell(sought: SearchResult, story: str) -> str:
     if story not in sought.told:
         return f"not in {sought.seeds:,}"
     count = sought.told[story]
     return f"**{count}** ({count / sought.seeds:.1%}), first {sought.first[story][0]}"
 
 
-def examples(sought: dict[str, Sought]) -> Iterator[str]:
+def examples(sought: dict[str, SearchResult]) -> Iterator[str]:
     """One line for each first find."""
     for name, one in sought.items():
         for story, (seed, sign) in one.first.items():

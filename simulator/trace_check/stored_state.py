@@ -27,8 +27,8 @@ from wrackline.simulator.invariants.log import (
 from wrackline.simulator.invariants.metadata import Epochs
 from wrackline.simulator.invariants.observed_cluster import ObservedCluster
 from wrackline.simulator.invariants.observed_step import Change, ObservedStep
-from wrackline.simulator.traced.judged import Broken, Judged
-from wrackline.simulator.traced.undecided import WRITTEN_PARTLY, WRITTEN_UNDECIDED
+from wrackline.simulator.trace_check.coverage import WRITTEN_PARTLY, WRITTEN_UNDECIDED
+from wrackline.simulator.trace_check.verdicts import Broken, Judged
 from wrackline.simulator.world.world import StepRecord, World
 
 _ASKED = (
