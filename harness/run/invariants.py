@@ -1,4 +1,4 @@
-"""The traces of a run's brokers, judged by the invariants of simulated ones (wrackline.simulator.trace_check)."""
+"""The traces of a run's brokers, judged by the invariants of simulated ones (simulator/trace_check)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ _SHOWN = 3
 
 def import_simulator() -> None:
     """What `invariants_of` imports for a run with traces."""
-    import wrackline.simulator.trace_check.verdicts
-    import wrackline.simulator.trace_check.lines  # noqa: F401
 
 
 def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
@@ -46,8 +44,8 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     files = packed.found(run_dir, TRACES)
     if not files:
         return _of_history(run_dir, info)
-    from wrackline.simulator.trace_check.verdicts import ON_ZOOKEEPER, judge
     from wrackline.simulator.trace_check.lines import Trace
+    from wrackline.simulator.trace_check.verdicts import ON_ZOOKEEPER, judge
 
     if info.profile.startswith(ON_ZOOKEEPER):
         transactions = packed.found(run_dir, TRANSACTIONS)

@@ -2,8 +2,8 @@
 
 An invariant says that a committed record is gone; it does not say how it went. ``Recognizer`` follows every
 copy of every acknowledged record: what took it (a cut to the high watermark after a restart, such a cut
-before following a new leader, a power cut), how many were in the ISR when it was acknowledged, and whether the one
-who leads without it was in the ISR. Together these are the story.
+before following a new leader, a power cut), how many were in the ISR when it was acknowledged, and whether
+the one who leads without it was in the ISR. Together these are the story.
 """
 
 from __future__ import annotations
