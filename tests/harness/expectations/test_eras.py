@@ -22,8 +22,8 @@ from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.check import ask_system
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided.eras import SCHEDULES
-from wrackline.simulator.eras.story import ERAS
 from wrackline.simulator.eras.catalogue import STORIES as TOLD
+from wrackline.simulator.eras.story import ERAS
 from wrackline.systems.wrackline.spec import WracklineSpec
 
 SUITES = Path(__file__).parents[3] / "suites" / "eras"

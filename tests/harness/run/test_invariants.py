@@ -14,10 +14,10 @@ from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.invariants import invariants_of, reasons
 from wrackline.harness.run.runner_events import MISSING
 from wrackline.history.model import RunInfo
+from wrackline.simulator.eras.catalogue import STORIES
+from wrackline.simulator.eras.story import tell
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run.session import Run
-from wrackline.simulator.eras.story import tell
-from wrackline.simulator.eras.catalogue import STORIES
 from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
 INFO = RunInfo(
