@@ -21,8 +21,7 @@ import click
 from wrackline.checkers.engine.spark.ahead import SparkAhead
 from wrackline.checkers.engine.spark.session import JavaMissing, java_version
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.expectations.driving import judge_telling
-from wrackline.harness.run.judge import Judged, broken_down, judge, prepare
+from wrackline.harness.run.judge import Judged, judge_outcomes, judge_with_progress, prepare
 from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
@@ -131,13 +130,7 @@ class _Judging:
 
     def judge(self, outcomes: list[Outcome]) -> list[Checked]:
         """All of them together, in order."""
-        driven = [each.run_dir for each in outcomes if each.driven]
-        asked = {"engine": self._engine, "master": self._master}
-        judged = judge_telling(judge, driven, **asked) if driven else []
-        found = {each.run_dir: each for each in judged}
-        return [
-            Checked(found.get(each.run_dir) or broken_down(each.run_dir, each.troubles)) for each in outcomes
-        ]
+        return [Checked(each) for each in judge_outcomes(outcomes, engine=self._engine, master=self._master)]
 
 
 def _no_spark() -> str:
@@ -227,7 +220,7 @@ def _stricter(checked: Checked) -> str:
     """Judge run 2 by the contract it did not have; it is small, so this process does."""
     if not _anomaly(checked.judged.verdict, "lost-write").get("count"):
         return "not judged, nothing was lost"
-    [again] = judge_telling(judge, [checked.judged.run_dir], contract=STRICTER, engine="local")
+    [again] = judge_with_progress([checked.judged.run_dir], contract=STRICTER, engine="local")
     checked.expect(
         again.word is Verdict.VIOLATION,
         f"under contract {STRICTER} the same run must be a violation, it is {again.word.value}",

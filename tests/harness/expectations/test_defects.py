@@ -14,31 +14,35 @@ import orjson
 import pytest
 
 from wrackline.broker.defects import REGISTRY
-from wrackline.harness.expectations import defects as suites
-from wrackline.harness.expectations import driving
-from wrackline.harness.expectations.defects import Tally, cases
-from wrackline.harness.expectations.findings import findings
-from wrackline.harness.expectations.not_on_hosts import NOT_ON_HOSTS
-from wrackline.harness.expectations.stories import stories
+from wrackline.checkers.findings import Verdict
+from wrackline.harness.expectations import runs as suites
+from wrackline.harness.expectations import tables
+from wrackline.harness.expectations.cases import Arm, Case, catalogue, findings, stories
+from wrackline.harness.expectations.cases import defects as cases
+from wrackline.harness.run import judge as judging
 from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
-from wrackline.harness.specification.spec import Spec, SpecError
+from wrackline.harness.specification.spec import Spec, SpecError, load
+from wrackline.harness.specification.suites import suites_dir
 from wrackline.nemesis.guided import defects, logs, operators, outages, races, swaps
 from wrackline.simulator.guided import SCHEDULES as SIMULATED
+
+NOT_ON_HOSTS = catalogue()["not_on_hosts"]
+SUITES = suites_dir() / "defects"
 
 
 def test_every_suite_names_a_defect_that_the_simulator_has_a_schedule_for() -> None:
     guided = {switch for schedule in SIMULATED.values() for switch in schedule.defects}
     for case in cases():
-        assert set(case.spec.system.defects) <= set(REGISTRY)
-        assert set(case.spec.system.defects) <= guided
-        assert case.spec.name == f"defect-{case.name}"
-        assert case.path.read_text().startswith("# ")
+        assert set(case.main.spec.system.defects) <= set(REGISTRY)
+        assert set(case.main.spec.system.defects) <= guided
+        assert case.main.spec.name == f"defect-{case.name}"
+        assert (SUITES / f"{case.name}.yaml").read_text().startswith("# ")
 
 
 def test_every_defect_has_a_suite_or_a_reason_why_it_shows_nothing_on_hosts() -> None:
-    shown = {switch for case in cases() for switch in case.spec.system.configured().defects}
+    shown = {switch for case in cases() for switch in case.main.spec.system.configured().defects}
     assert shown <= set(REGISTRY)
     assert set(NOT_ON_HOSTS) <= set(REGISTRY)
     # Of a pair the switch that does no harm alone has its reason beside the suite of the other one.
@@ -55,17 +59,19 @@ def test_every_reason_is_on_the_page_of_defects() -> None:
 def test_every_suite_is_on_the_page_of_defects() -> None:
     page = (Path(__file__).parents[3] / "docs" / "known-bugs.md").read_text()
     for case in cases():
-        assert case.spec.nemesis.guided is not None
-        assert f"| `{case.name}` | `{case.spec.nemesis.guided.name}` |" in page
+        assert case.main.spec.nemesis.guided is not None
+        assert f"| `{case.name}` | `{case.main.spec.nemesis.guided.name}` |" in page
 
 
 def test_every_guided_schedule_of_these_families_is_used_by_a_suite() -> None:
-    used = [case.spec.nemesis.guided.name for case in cases() if case.spec.nemesis.guided is not None]
+    used = [
+        case.main.spec.nemesis.guided.name for case in cases() if case.main.spec.nemesis.guided is not None
+    ]
     assert len(used) == len(set(used)) == len(cases())
     others = {
-        each.spec.nemesis.guided.name
+        each.main.spec.nemesis.guided.name
         for each in (*findings(), *stories())
-        if each.spec.nemesis.guided is not None
+        if each.main.spec.nemesis.guided is not None
     }
     families = (defects, races, logs, operators, outages, swaps)
     assert {name for family in families for name in family.SCHEDULES} - {*used, *others} == set()
@@ -73,19 +79,27 @@ def test_every_guided_schedule_of_these_families_is_used_by_a_suite() -> None:
 
 def test_the_twin_differs_from_its_run_in_the_defect_alone() -> None:
     for case in cases():
-        twin, run = case.twin.model_dump(), case.with_defect.model_dump()
+        assert case.control is not None
+        twin, run = case.control.spec.model_dump(), case.main.spec.model_dump()
         assert twin["system"].pop("defects") == ()
         assert run["system"].pop("defects") != ()
         assert twin.pop("name") == f"{run.pop('name')}-twin"
         assert twin == run
-        assert Spec.model_validate(case.twin.model_dump()) == case.twin
-        assert bool(case.spec.contract.expected) is not bool(case.unmet)
+        assert Spec.model_validate(case.control.spec.model_dump()) == case.control.spec
+        written = load(SUITES / f"{case.name}.yaml").contract.expected
+        assert bool(written) is not (case.main.expectation.verdict is Verdict.INCONCLUSIVE)
+        assert not written or case.main.expectation.shows == written
         assert run["contract"]["expected"] == ()
 
 
 def test_an_unknown_suite_is_told_with_those_there_are() -> None:
     with pytest.raises(SpecError, match="no defect suite 'nosuch'; `wrackline list specs` lists"):
         cases(["nosuch"])
+
+
+def twin_of(case: Case) -> Arm:
+    assert case.control is not None
+    return case.control
 
 
 def judged(word: str, tmp_path: Path, **found: int) -> Judged:
@@ -113,10 +127,10 @@ def judged(word: str, tmp_path: Path, **found: int) -> Judged:
 def test_a_defect_is_caught_when_what_it_does_is_forbidden(
     tmp_path: Path, word: str, found: dict[str, int], caught: bool
 ) -> None:
-    tally = Tally(cases(["trunc-hw"])[0])
-    tally.add_defect(judged(word, tmp_path, **found))
-    assert (tally.caught, tally.runs, tally.as_it_must_be) == (int(caught), 1, caught)
-    assert bool(tally.wrong) is not caught
+    [case] = cases(["trunc-hw"])
+    case.main.add(judged(word, tmp_path, **found))
+    assert (case.main.right, case.main.runs, case.is_expected) == (int(caught), 1, caught)
+    assert bool(case.main.results[0].wrong) is not caught
 
 
 def conditions(tmp_path: Path, word: str, **failed: str) -> Judged:
@@ -143,37 +157,36 @@ def conditions(tmp_path: Path, word: str, **failed: str) -> Judged:
 def test_a_defect_that_takes_only_time_is_caught_when_it_misses_its_threshold(
     tmp_path: Path, word: str, failed: str, caught: bool
 ) -> None:
-    tally = Tally(cases(["allow-fenced-isr"])[0])
-    tally.add_defect(conditions(tmp_path, word, one=failed))
-    assert (tally.caught, tally.runs) == (int(caught), 1)
-    assert bool(tally.wrong) is not caught
+    [case] = cases(["allow-fenced-isr"])
+    case.main.add(conditions(tmp_path, word, one=failed))
+    assert (case.main.right, case.main.runs) == (int(caught), 1)
+    assert bool(case.main.results[0].wrong) is not caught
 
 
 def test_what_the_contract_allows_is_caught_when_it_shows_and_the_twin_shows_none(tmp_path: Path) -> None:
     shown = {"anomaly": "watermark-regression", "meaning": "allowed", "count": 2}
     without = {"verdict": "pass", "anomalies": [], "reasons": []}
-    tally = Tally(cases(["no-offset-not-available"])[0])
-    tally.add_defect(Judged(tmp_path / "run", {**without, "anomalies": [shown]}, None))
-    tally.add_twin(Judged(tmp_path / "twin", without, None))
-    assert tally.as_it_must_be
-    tally.add_defect(Judged(tmp_path / "run", without, None))
-    assert (tally.caught, tally.runs) == (1, 2)
-    tally.add_twin(Judged(tmp_path / "twin", {**without, "anomalies": [shown]}, None))
-    assert (tally.clean, tally.twins) == (1, 2)
-    assert "watermark-regression" in tally.wrong[-1]
+    [case] = cases(["no-offset-not-available"])
+    case.main.add(Judged(tmp_path / "run", {**without, "anomalies": [shown]}, None))
+    twin_of(case).add(Judged(tmp_path / "twin", without, None))
+    assert case.is_expected
+    case.main.add(Judged(tmp_path / "run", without, None))
+    assert (case.main.right, case.main.runs) == (1, 2)
+    twin_of(case).add(Judged(tmp_path / "twin", {**without, "anomalies": [shown]}, None))
+    assert (twin_of(case).right, twin_of(case).runs) == (1, 2)
+    assert "watermark-regression" in twin_of(case).results[-1].wrong[0]
 
 
 @pytest.mark.parametrize("word", ["violation", "inconclusive", "infrastructure"])
 def test_a_twin_is_clean_only_when_it_passes(tmp_path: Path, word: str) -> None:
-    tally = Tally(cases(["trunc-hw"])[0])
-    tally.add_twin(judged("pass", tmp_path))
-    without = Tally(tally.case, clean=1, twins=1)
-    assert not without.as_it_must_be, "nothing was run with the defect"
-    tally.add_defect(judged("violation", tmp_path, lost_write=1))
-    assert tally.as_it_must_be
-    tally.add_twin(judged(word, tmp_path, lost_write=1))
-    assert (tally.clean, tally.twins, tally.as_it_must_be) == (1, 2, False)
-    assert f"{word}, not pass (why)" in tally.wrong[0]
+    [case] = cases(["trunc-hw"])
+    twin_of(case).add(judged("pass", tmp_path))
+    assert not case.is_expected, "nothing was run with the defect"
+    case.main.add(judged("violation", tmp_path, lost_write=1))
+    assert case.is_expected
+    twin_of(case).add(judged(word, tmp_path, lost_write=1))
+    assert (twin_of(case).right, twin_of(case).runs, case.is_expected) == (1, 2, False)
+    assert f"{word}, not pass (why)" in twin_of(case).results[1].complaints[0]
 
 
 def test_all_runs_are_made_with_their_twins_and_judged_together(
@@ -192,22 +205,23 @@ def test_all_runs_are_made_with_their_twins_and_judged_together(
         return [Judged(each, twin if each.name.endswith("-twin") else broken, None) for each in run_dirs]
 
     monkeypatch.setattr(suites, "run", run)
-    monkeypatch.setattr(suites, "judge", judge)
-    [tally] = suites.defects(cases(["trunc-hw"]), tmp_path, runs=2)
+    monkeypatch.setattr(judging, "judge", judge)
+    [case] = cases(["trunc-hw"])
+    suites.play([case], tmp_path, runs=2)
     assert [spec.system.defects for spec in made] == [("trunc_hw",), (), ("trunc_hw",), ()]
-    assert (tally.caught, tally.runs, tally.clean, tally.twins) == (2, 2, 2, 2)
-    suites.show([tally])
+    assert [(arm.right, arm.runs) for arm in case.arms] == [(2, 2), (2, 2)]
+    tables.show_defects([case])
     assert "trunc_hw  b01-truncate-to-hw  2 of 2  2 of 2      lost-write (2)" in capsys.readouterr().out
-    assert tally.to_dict()["found"] == {"lost-write": 2}
+    assert tables.defect_row(case)["found"] == {"lost-write": 2}
 
 
 def test_it_says_how_far_the_judging_is_and_which_run_the_machine_was_too_slow_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [case] = cases(["trunc-hw"])
-    usual_s = forecast(case.with_defect).usual_s
+    usual_s = forecast(case.main.spec).usual_s
     clock = iter([0.0, 0.0, 1.5 * usual_s, 2 * usual_s, 4.5 * usual_s, 5 * usual_s])
-    monkeypatch.setattr(driving, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(suites, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     monkeypatch.setattr(
         suites, "run", lambda spec, options: Outcome(options.results / spec.name, (), driven=True)
     )
@@ -216,8 +230,8 @@ def test_it_says_how_far_the_judging_is_and_which_run_the_machine_was_too_slow_f
         status("judging 2 runs, 7 of 40 parts done")
         return [Judged(each, judged("pass", tmp_path).verdict, None) for each in run_dirs]
 
-    monkeypatch.setattr(suites, "judge", judge)
-    suites.defects([case], tmp_path)
+    monkeypatch.setattr(judging, "judge", judge)
+    suites.play([case], tmp_path)
     out, err = capsys.readouterr()
     assert err == "judging 2 runs, 7 of 40 parts done\n"
     [slow] = [line for line in out.splitlines() if "too slow" in line]
@@ -237,11 +251,12 @@ def test_after_ctrl_c_no_further_run_is_begun(tmp_path: Path, monkeypatch: pytes
         return [Judged(each, judged("pass", tmp_path).verdict, None) for each in run_dirs]
 
     monkeypatch.setattr(suites, "run", run)
-    monkeypatch.setattr(suites, "judge", judge)
-    first, second = suites.defects(cases(["trunc-hw", "elr-not-cleared"]), tmp_path, runs=3)
+    monkeypatch.setattr(judging, "judge", judge)
+    first, second = cases(["trunc-hw", "elr-not-cleared"])
+    suites.play([first, second], tmp_path, runs=3)
     assert made == ["defect-trunc-hw", "defect-trunc-hw-twin"]
-    assert (first.runs, first.twins, second.runs) == (1, 1, 0)
-    assert not second.as_it_must_be
+    assert (first.main.runs, twin_of(first).runs, second.main.runs) == (1, 1, 0)
+    assert not second.is_expected
 
 
 @pytest.mark.fleet
@@ -264,6 +279,7 @@ def test_a_defect_is_caught_on_a_real_fleet_and_its_twin_passes(
         sys.executable,
         "-m",
         "wrackline.harness.cli.main",
+        "known",
         "defects",
         name,
         *options,
@@ -276,7 +292,7 @@ def test_a_defect_is_caught_on_a_real_fleet_and_its_twin_passes(
     [row] = orjson.loads(table.read_bytes())
     [case] = cases([name])
     assert (row["caught"], row["runs"], row["clean"], row["twins"]) == (1, 1, twins, twins)
-    assert {*case.spec.contract.expected, *case.unmet} <= set(row["found"])
+    assert set(case.main.expectation.shows) <= set(row["found"])
     for run_dir in (tmp_path / "results").iterdir():
         asked = orjson.loads((run_dir / "verdict.json").read_bytes())["invariants"]
         broken = [one["id"] for one in asked["broken"]]

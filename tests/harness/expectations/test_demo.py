@@ -12,6 +12,7 @@ import pytest
 
 from wrackline.harness.expectations import demo
 from wrackline.harness.expectations.demo import _canary_caught, _loss_allowed, _promise_kept
+from wrackline.harness.run import judge as judging
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
 
@@ -130,7 +131,7 @@ def test_the_demo_fails_when_the_canary_passes_or_the_stricter_contract_does(
         return [Judged(run_dir, verdicts[run_dir.name], run_dir / "report.html") for run_dir in run_dirs]
 
     monkeypatch.setattr(demo, "run", lambda spec, _options: Outcome(tmp_path / spec.name, (), True))
-    monkeypatch.setattr(demo, "judge", judged)
+    monkeypatch.setattr(judging, "judge", judged)
     monkeypatch.setattr(demo, "_no_spark", lambda: "")
     monkeypatch.setattr(demo, "SparkAhead", Spark)
     assert demo.demo(tmp_path) == code
@@ -167,7 +168,7 @@ def test_spark_judges_where_it_is_there_and_else_this_process_which_is_said(
         return [Judged(one, verdict("pass", lost=3), None) for one in run_dirs]
 
     monkeypatch.setattr(demo, "run", made)
-    monkeypatch.setattr(demo, "judge", judged)
+    monkeypatch.setattr(judging, "judge", judged)
     monkeypatch.setattr(demo, "prepare", lambda: None)
     monkeypatch.setattr(demo, "_no_spark", lambda: missing)
     monkeypatch.setattr(demo, "SparkAhead", Spark)

@@ -14,43 +14,48 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from wrackline.harness.cli.known_answers import eras_command
-from wrackline.harness.expectations import eras
-from wrackline.harness.expectations.eras import STORIES, Arm, arms
+from wrackline.harness.cli.known import eras_command
+from wrackline.harness.expectations import runs as played
+from wrackline.harness.expectations import tables
+from wrackline.harness.expectations.cases import FIRST, PROFILES, Case, catalogue, eras
+from wrackline.harness.run import judge as judging
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
-from wrackline.harness.specification.check import ask_system
+from wrackline.harness.specification import check
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided.eras import SCHEDULES
 from wrackline.simulator.eras.catalogue import STORIES as TOLD
 from wrackline.simulator.eras.story import ERAS
 from wrackline.systems.wrackline.spec import WracklineSpec
 
+STORIES = catalogue()["eras"]
 SUITES = Path(__file__).parents[3] / "suites" / "eras"
 
 
 @pytest.fixture(scope="module")
-def all_of_them() -> list[Arm]:
-    return arms()
+def all_of_them() -> list[Case]:
+    return eras(checked=False)
 
 
 def test_every_story_that_the_simulator_tells_is_told_on_hosts() -> None:
-    assert {name: known.what for name, known in STORIES.items()} == {story.name: story.what for story in TOLD}
-    assert eras.PROFILES == ERAS
+    assert {name: known["what"] for name, known in STORIES.items()} == {
+        story.name: story.what for story in TOLD
+    }
+    assert PROFILES == ERAS
     assert {path.stem for path in SUITES.glob("*.yaml")} == set(STORIES)
 
 
-def test_the_arms_of_a_story_differ_in_profile_and_coordinator_alone(all_of_them: list[Arm]) -> None:
-    assert [(arm.story, arm.profile) for arm in all_of_them] == [(s, p) for s in STORIES for p in ERAS]
+def test_the_arms_of_a_story_differ_in_profile_and_coordinator_alone(all_of_them: list[Case]) -> None:
+    assert [(arm.name, arm.version) for arm in all_of_them] == [(s, p) for s in STORIES for p in ERAS]
     for arm in all_of_them:
-        first = next(one for one in all_of_them if one.story == arm.story).spec
-        spec = arm.spec.model_dump()
-        assert (spec["system"].pop("profile"), spec["fleet"].pop("kind")) == (arm.profile, "netns")
-        on_zookeeper = arm.profile == "zk08"
+        first = next(one for one in all_of_them if one.name == arm.name).main.spec
+        spec = arm.main.spec.model_dump()
+        assert (spec["system"].pop("profile"), spec["fleet"].pop("kind")) == (arm.version, "netns")
+        on_zookeeper = arm.version == "zk08"
         assert (spec["fleet"].pop("zookeeper"), spec["fleet"].pop("controllers")) == (
             (1, 0) if on_zookeeper else (0, 1)
         )
-        assert spec.pop("name") == f"era-{arm.story}" + ("" if on_zookeeper else f"-{arm.profile}")
+        assert spec.pop("name") == f"era-{arm.name}" + ("" if on_zookeeper else f"-{arm.version}")
         same = first.model_dump()
         for part, key in (("system", "profile"), ("fleet", "kind"), ("fleet", "zookeeper")):
             del same[part][key]
@@ -61,28 +66,31 @@ def test_the_arms_of_a_story_differ_in_profile_and_coordinator_alone(all_of_them
             spec["contract"]["verdict"],
         )
         assert spec == same
-        assert arm.spec.contract.expected == (), "it is judged like any other run"
+        assert arm.main.spec.contract.expected == (), "it is judged like any other run"
 
 
 @pytest.mark.parametrize("profile", ["zk08", "kip966"])
 def test_the_broker_takes_the_settings_of_every_era(profile: str) -> None:
     """One file has those of both coordinators."""
-    [arm] = arms(["power-back-early"], [profile])
-    ask_system(arm.spec, "power-back-early.yaml")
+    [arm] = eras(["power-back-early"], [profile])
+    check.ask_system(arm.main.spec, "power-back-early.yaml")
 
 
-def test_the_same_story_is_harmed_here_as_in_the_simulator(all_of_them: list[Arm]) -> None:
+def test_the_same_story_is_harmed_here_as_in_the_simulator(all_of_them: list[Case]) -> None:
     words = {"lost-write": "lost-write", "divergence": "replica-divergence", "stale-read": "stale-read"}
     for arm in all_of_them:
-        [told] = [story for story in TOLD if story.name == arm.story]
-        assert arm.harmed == bool(told.harm.get(arm.profile))
-        if arm.story != "isolated-then-unclean":  # unclean elections are allowed: there the loss is, too
+        [told] = [story for story in TOLD if story.name == arm.name]
+        assert (arm.version == FIRST) == bool(told.harm.get(arm.version))
+        if arm.name != "isolated-then-unclean":  # unclean elections are allowed: there the loss is, too
             shown = {words[oracle] for oracle in told.harm["zk08"] if oracle in words}
-            assert set(arm.known.shows) == shown
+            must = arm.main.expectation
+            assert {*must.shows, *must.absent} == shown
 
 
-def test_every_schedule_of_a_story_has_its_suite(all_of_them: list[Arm]) -> None:
-    used = {arm.spec.nemesis.guided.name for arm in all_of_them if arm.spec.nemesis.guided is not None}
+def test_every_schedule_of_a_story_has_its_suite(all_of_them: list[Case]) -> None:
+    used = {
+        arm.main.spec.nemesis.guided.name for arm in all_of_them if arm.main.spec.nemesis.guided is not None
+    }
     assert used == {*SCHEDULES, "alone-and-killed"}
     assert len(used) == len(STORIES)
 
@@ -96,7 +104,7 @@ def test_the_list_says_what_there_is_and_what_it_must_be() -> None:
 
 def test_an_unknown_story_is_told_with_those_there_are() -> None:
     with pytest.raises(SpecError, match=r"no story 'nosuch'; there are .*zombie-leader"):
-        arms(["split", "nosuch"])
+        eras(["split", "nosuch"])
 
 
 def judged(run_dir: Path, word: str, *found: tuple[str, str, int]) -> Judged:
@@ -123,11 +131,11 @@ def judged(run_dir: Path, word: str, *found: tuple[str, str, int]) -> Judged:
 def test_an_arm_is_right_when_it_is_harmed_as_it_must_be_and_else_unharmed(
     tmp_path: Path, story: str, profile: str, word: str, found: tuple[str, str, int], right: bool
 ) -> None:
-    [arm] = arms([story], [profile])
-    assert not arm.as_it_must_be, "nothing was run"
-    arm.add(judged(tmp_path / "run", word, found))
-    assert arm.as_it_must_be is right
-    assert bool(arm.made[0]["wrong"]) is not right
+    [arm] = eras([story], [profile], checked=False)
+    assert not arm.is_expected, "nothing was run"
+    arm.main.add(judged(tmp_path / "run", word, found))
+    assert arm.is_expected is right
+    assert bool(arm.main.results[0].wrong) is not right
 
 
 def test_all_runs_are_made_and_the_table_is_story_by_profile(
@@ -148,24 +156,25 @@ def test_all_runs_are_made_and_the_table_is_story_by_profile(
 
     happened: list[str] = []
     for ask in ("ask_clients", "ask_system"):
-        monkeypatch.setattr(eras, ask, lambda spec, _, ask=ask: happened.append(f"{ask} {spec.name}"))
+        monkeypatch.setattr(check, ask, lambda spec, _, ask=ask: happened.append(f"{ask} {spec.name}"))
     monkeypatch.setattr(WracklineSpec, "prepare", lambda spec, _: happened.append(spec.profile))
-    monkeypatch.setattr(eras, "run", run)
-    monkeypatch.setattr(eras, "judge", judge)
-    wanted = arms(["split", "failover-twice"], ["zk08", "kip101", "kip966"])
-    eras.play(wanted, tmp_path, runs=2)
-    assert happened[:3] == ["ask_clients era-split", "ask_system era-split", "zk08"]
+    monkeypatch.setattr(played, "run", run)
+    monkeypatch.setattr(judging, "judge", judge)
+    wanted = eras(["split", "failover-twice"], ["zk08", "kip101", "kip966"])
+    played.play(wanted, tmp_path, runs=2)
+    assert happened[:2] == ["ask_clients era-split", "ask_system era-split"]
+    assert happened[-len(wanted) :] == ["zk08", "kip101", "kip966"] * 2
     assert len(happened) == 3 * len(wanted), "all are asked before a run is made"
     assert [spec.name for spec in made[:3]] == ["era-split", "era-split-kip101", "era-split-kip966"]
     assert [spec.name for spec in made[6:]] == [spec.name for spec in made[:6]]
-    eras.show(wanted)
+    tables.show_eras(wanted)
     told = capsys.readouterr().out
     row = next(line for line in told.splitlines() if line.startswith("split  "))
     assert row.split() == ["split", "violation", "(2)", "violation", "(2)", "(!)", "pass", "(2)"]
     assert "split under zk08: 640 lost-write of 900; 640 lost-write of 900" in told
     assert "NOT AS IT MUST BE: 2-era-split-kip101: violation, not pass (why)" in told
-    assert [arm.as_it_must_be for arm in wanted] == [True, False, True] * 2
-    assert wanted[0].to_dict()["right"] == 2
+    assert [arm.is_expected for arm in wanted] == [True, False, True] * 2
+    assert tables.era_row(wanted[0])["right"] == 2
 
 
 @pytest.mark.fleet
@@ -178,7 +187,7 @@ def test_a_story_harms_the_first_design_on_hosts_and_not_the_last(story: str, tm
     entry = [sys.executable, "-m", "wrackline.harness.cli.entry"]
     environment = {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
     done = subprocess.run(
-        [*entry, "eras", story, "--profile", "zk08", "--profile", "kip966", "--json", str(table)],
+        [*entry, "known", "eras", story, "--profile", "zk08", "--profile", "kip966", "--json", str(table)],
         env=environment,
         capture_output=True,
         text=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,23 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.cli.known_answers import findings_command
-from wrackline.harness.expectations import findings as known
-from wrackline.harness.expectations.eras import STORIES as ERAS
-from wrackline.harness.expectations.eras import arms
-from wrackline.harness.expectations.findings import FINDINGS, Finding, Tally, findings
-from wrackline.harness.expectations.known import Known
-from wrackline.harness.expectations.stories import STORIES
+from wrackline.harness.cli.known import findings_command
+from wrackline.harness.expectations import runs as known
+from wrackline.harness.expectations import tables
+from wrackline.harness.expectations.cases import FIRST, Case, catalogue, eras, findings
+from wrackline.harness.run import judge as judging
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.harness.specification.suites import suites_dir
 from wrackline.systems.kafka.spec import KafkaSpec
 
+FINDINGS = catalogue()["findings"]
 SUITES = Path(__file__).parents[3] / "suites" / "findings"
 
 
 @pytest.fixture(scope="module")
-def all_of_them() -> list[Finding]:
+def all_of_them() -> list[Case]:
     return findings()
 
 
@@ -40,24 +39,25 @@ def test_every_suite_is_a_finding_and_has_its_control() -> None:
     assert {path.stem for path in SUITES.glob("*.yaml")} == pairs
 
 
-def test_a_control_differs_in_one_thing_and_says_whose_it_is(all_of_them: list[Finding]) -> None:
+def test_a_control_differs_in_one_thing_and_says_whose_it_is(all_of_them: list[Case]) -> None:
     for each in all_of_them:
         assert len(each.changed) == 1, each.changed
-        assert each.spec.name == f"finding-{each.name}"
-        assert each.control.name == f"{each.spec.name}-control"
+        assert each.control is not None
+        assert each.main.spec.name == f"finding-{each.name}"
+        assert each.control.spec.name == f"{each.main.spec.name}-control"
         opening = (SUITES / f"{each.name}-control.yaml").read_text()
         assert opening.startswith(f"# The control of {each.name}: ")
 
 
 def test_every_finding_is_of_apache_kafka_and_is_judged_like_any_other_run(
-    all_of_them: list[Finding],
+    all_of_them: list[Case],
 ) -> None:
     for each in all_of_them:
-        for spec in (each.spec, each.control):
-            assert isinstance(spec.system, KafkaSpec)
-            assert spec.contract.expected == ()
-        assert each.known.verdict in (Verdict.VIOLATION, Verdict.PASS)
-        assert each.known.shows
+        for arm in each.arms:
+            assert isinstance(arm.spec.system, KafkaSpec)
+            assert arm.spec.contract.expected == ()
+        assert each.main.expectation.verdict in (Verdict.VIOLATION, Verdict.PASS)
+        assert each.main.expectation.shows
 
 
 def test_the_list_says_what_there_is_and_how_long_it_takes() -> None:
@@ -65,7 +65,7 @@ def test_the_list_says_what_there_is_and_how_long_it_takes() -> None:
     rows = told.output.splitlines()
     assert [row.split()[0] for row in rows[1:]] == list(FINDINGS)
     assert "topic.configs.flush.messages: unset -> 1" in next(row for row in rows if row.startswith("b59"))
-    assert all(f"{each.run_s} s" in row for each, row in zip(FINDINGS.values(), rows[1:], strict=True))
+    assert all(f"{each['run_s']} s" in row for each, row in zip(FINDINGS.values(), rows[1:], strict=True))
 
 
 def test_an_unknown_finding_is_told_with_those_there_are() -> None:
@@ -96,10 +96,10 @@ def judged(run_dir: Path, word: str, *found: tuple[str, str, int], words: Sequen
 def test_a_finding_is_shown_when_it_is_judged_as_it_is_known(
     tmp_path: Path, name: str, word: str, found: tuple[str, str, int], shown: bool
 ) -> None:
-    tally = Tally(findings([name])[0])
-    tally.add(judged(tmp_path / "run", word, found), control=False)
-    assert (tally.shown, tally.runs, tally.as_it_must_be) == (int(shown), 1, shown)
-    assert bool(tally.made[0]["wrong"]) is not shown
+    [case] = findings([name])
+    case.main.add(judged(tmp_path / "run", word, found))
+    assert (case.main.right, case.main.runs, case.is_expected) == (int(shown), 1, shown)
+    assert bool(case.main.results[0].wrong) is not shown
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,12 @@ def test_a_finding_is_shown_when_it_is_judged_as_it_is_known(
 def test_a_control_is_clean_when_it_passes_and_shows_nothing_of_the_finding(
     tmp_path: Path, word: str, found: tuple[str, str, int], clean: bool
 ) -> None:
-    tally = Tally(findings(["b59"])[0])
-    tally.add(judged(tmp_path / "control", word, found), control=True)
-    assert not tally.as_it_must_be, "the finding itself was not run"
-    tally.add(judged(tmp_path / "run", "violation", ("lost-write", "violation", 1)), control=False)
-    assert (tally.clean, tally.controls, tally.as_it_must_be) == (int(clean), 1, clean)
+    [case] = findings(["b59"])
+    assert case.control is not None
+    case.control.add(judged(tmp_path / "control", word, found))
+    assert not case.is_expected, "the finding itself was not run"
+    case.main.add(judged(tmp_path / "run", "violation", ("lost-write", "violation", 1)))
+    assert (case.control.right, case.control.runs, case.is_expected) == (int(clean), 1, clean)
 
 
 def test_versions_are_prepared_first_and_the_table_has_the_nodes_words(
@@ -141,16 +142,17 @@ def test_versions_are_prepared_first_and_the_table_has_the_nodes_words(
 
     monkeypatch.setattr(KafkaSpec, "prepare", lambda spec, _: happened.append(f"prepared {spec.version}"))
     monkeypatch.setattr(known, "run", run)
-    monkeypatch.setattr(known, "judge", judge)
-    [tally] = known.refind(findings(["b10"]), tmp_path, runs=2)
-    assert happened[:4] == ["prepared 3.9.2", "prepared 4.4.0"] * 2
-    assert happened[4:] == ["finding-b10", "finding-b10-control"] * 2
-    known.show([tally])
+    monkeypatch.setattr(judging, "judge", judge)
+    [case] = findings(["b10"])
+    known.play([case], tmp_path, runs=2)
+    assert happened[:2] == ["prepared 3.9.2", "prepared 4.4.0"]
+    assert happened[2:] == ["finding-b10", "finding-b10-control"] * 2
+    tables.show_cases([case])
     told = capsys.readouterr().out
     assert "b10   3.9.2   violation  2 of 2  2 of 2" in told
     assert "640 lost-write of 900; 640 lost-write of 900" in told
-    assert "5-finding-b10/nodes/c1/broker.log:600: UNCLEAN" in told
-    assert tally.to_dict()["control_differs_in"] == ["system.version: 3.9.2 -> 4.4.0"]
+    assert "3-finding-b10/nodes/c1/broker.log:600: UNCLEAN" in told
+    assert tables.case_row(case)["control_differs_in"] == ["system.version: 3.9.2 -> 4.4.0"]
 
 
 @pytest.mark.fleet
@@ -162,7 +164,7 @@ def test_the_last_known_leader_loses_what_was_acknowledged_and_a_synced_log_does
     entry = [sys.executable, "-m", "wrackline.harness.cli.entry"]
     environment = {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
     done = subprocess.run(
-        [*entry, "findings", "b59", "--json", str(table)],
+        [*entry, "known", "findings", "b59", "--json", str(table)],
         env=environment,
         capture_output=True,
         text=True,
@@ -177,16 +179,13 @@ def test_the_last_known_leader_loses_what_was_acknowledged_and_a_synced_log_does
     assert "lastKnownElr" in unclean
 
 
-@pytest.mark.parametrize(
-    ("folder", "catalogue"), [("findings", FINDINGS), ("stories", STORIES), ("eras", ERAS)]
-)
-def test_what_must_be_a_violation_says_so_in_its_specification(
-    folder: str, catalogue: Mapping[str, Known]
-) -> None:
+@pytest.mark.parametrize("folder", ["findings", "stories", "eras"])
+def test_what_must_be_a_violation_says_so_in_its_specification(folder: str) -> None:
     """Whoever looks at many runs goes by that alone."""
-    said = {name: load(suites_dir() / folder / f"{name}.yaml").contract.verdict for name in catalogue}
+    known = catalogue()[folder]
+    said = {name: load(suites_dir() / folder / f"{name}.yaml").contract.verdict for name in known}
     assert said == {
-        name: "violation" if known.verdict is Verdict.VIOLATION else None for name, known in catalogue.items()
+        name: "violation" if one["verdict"] == Verdict.VIOLATION else None for name, one in known.items()
     }
     for control in (suites_dir() / folder).glob("*-control.yaml"):
         assert load(control).contract.verdict is None
@@ -194,6 +193,6 @@ def test_what_must_be_a_violation_says_so_in_its_specification(
 
 
 def test_an_era_that_must_pass_expects_no_violation() -> None:
-    for arm in arms():
-        must = arm.harmed and arm.known.verdict is Verdict.VIOLATION
-        assert arm.spec.contract.verdict == ("violation" if must else None)
+    for case in eras(checked=False):
+        must = case.version == FIRST and case.main.expectation.verdict is Verdict.VIOLATION
+        assert case.main.spec.contract.verdict == ("violation" if must else None)

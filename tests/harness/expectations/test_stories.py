@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.cli.known_answers import stories_command
-from wrackline.harness.expectations.findings import CONTROL, Finding, Tally
-from wrackline.harness.expectations.stories import STORIES, stories
+from wrackline.harness.cli.known import stories_command
+from wrackline.harness.expectations.cases import CONTROL, Case, catalogue, stories
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.specification.spec import SpecError
 from wrackline.simulator.guided import SCHEDULES as SIMULATED
 from wrackline.systems.wrackline.spec import WracklineSpec
 
+STORIES = catalogue()["stories"]
 SUITES = Path(__file__).parents[3] / "suites" / "stories"
 BY_SETTINGS = {
     "acks=1": "acks-one",
@@ -37,7 +37,7 @@ BY_SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def all_of_them() -> list[Finding]:
+def all_of_them() -> list[Case]:
     return stories()
 
 
@@ -52,20 +52,20 @@ def test_the_simulators_schedules_of_settings_have_their_story() -> None:
     assert set(BY_SETTINGS.values()) <= set(STORIES)
 
 
-def test_a_control_differs_in_one_thing_and_whatever_is_lost_has_one(all_of_them: list[Finding]) -> None:
+def test_a_control_differs_in_one_thing_and_whatever_is_lost_has_one(all_of_them: list[Case]) -> None:
     for each in all_of_them:
-        assert isinstance(each.spec.system, WracklineSpec)
-        assert not each.spec.system.defects
-        assert each.spec.name == f"story-{each.name}"
-        assert (each.control is not None) is bool(each.known.shows)
-        assert len(each.changed) == len(each.known.shows), each.changed
+        assert isinstance(each.main.spec.system, WracklineSpec)
+        assert not each.main.spec.system.defects
+        assert each.main.spec.name == f"story-{each.name}"
+        assert (each.control is not None) is bool(each.main.expectation.shows)
+        assert len(each.changed) == len(each.main.expectation.shows), each.changed
         if each.control is not None:
             opening = (SUITES / f"{each.name}{CONTROL}.yaml").read_text()
             assert opening.startswith(f"# The control of {each.name}")
 
 
-def test_only_rules_without_an_elr_break_a_promise(all_of_them: list[Finding]) -> None:
-    broken = [each.name for each in all_of_them if each.known.verdict is Verdict.VIOLATION]
+def test_only_rules_without_an_elr_break_a_promise(all_of_them: list[Case]) -> None:
+    broken = [each.name for each in all_of_them if each.main.expectation.verdict is Verdict.VIOLATION]
     assert broken == ["last-replica-standing", "clean-example"]
     for each in all_of_them:
         assert (each.version == "kraft35") is (each.name in broken)
@@ -90,9 +90,9 @@ def test_a_story_without_a_control_must_pass_and_lose_nothing(
 ) -> None:
     anomalies = [{"anomaly": "lost-write", "meaning": "allowed", "count": lost}]
     verdict = {"verdict": word, "anomalies": anomalies, "reasons": [], "counts": {"acked_records": 9}}
-    tally = Tally(stories(["outage-manual"])[0])
-    tally.add(Judged(tmp_path / "run", verdict, None), control=False)
-    assert tally.as_it_must_be is kept
+    [case] = stories(["outage-manual"])
+    case.main.add(Judged(tmp_path / "run", verdict, None))
+    assert case.is_expected is kept
 
 
 @pytest.mark.nightly
@@ -101,9 +101,24 @@ def test_a_story_without_a_control_must_pass_and_lose_nothing(
 @pytest.mark.spark
 def test_a_story_and_its_control_come_out_as_they_must_on_hosts(tmp_path: Path) -> None:
     table = tmp_path / "table.json"
-    command = [sys.executable, "-m", "wrackline.harness.cli.main", "stories", "last-replica-standing"]
+    command = [
+        sys.executable,
+        "-m",
+        "wrackline.harness.cli.main",
+        "known",
+        "stories",
+        "last-replica-standing",
+    ]
     made = subprocess.run(
-        [*command, "outage-manual", "--results", str(tmp_path / "results"), "--json", str(table)],
+        [
+            *command,
+            "last-replica-standing",
+            "outage-manual",
+            "--results",
+            str(tmp_path / "results"),
+            "--json",
+            str(table),
+        ],
         capture_output=True,
         text=True,
         timeout=900,
