@@ -4,7 +4,7 @@ and the time.
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000 --objects  # registers and queues
 
-A history is drawn from its seed alone (wrackline.checkers.proving): outcomes nobody knows, late appends,
+A history is drawn from its seed alone (wrackline.proving): outcomes nobody knows, late appends,
 failovers that cut or keep what was not committed, rebalances, retries that append twice, final reads that
 fell short. ``--seed 4711 --histories 1 --keep DIR`` makes that one history again, for ``wrackline analyze``.
 Without idempotence a retry's second copy is no alarm (``Knobs.may_show``). Exit code 1 when there was any.
@@ -24,10 +24,10 @@ from typing import Any
 
 from wrackline.checkers.analysis import analyze
 from wrackline.checkers.engine.spark.session import session
-from wrackline.checkers.proving.model.knobs import drawn
-from wrackline.checkers.proving.model.made import Made, make
-from wrackline.checkers.proving.model.object_events import MadeObjects, make_objects
-from wrackline.checkers.proving.model.objects import drawn_objects
+from wrackline.proving.model.knobs import drawn
+from wrackline.proving.model.made import Made, make
+from wrackline.proving.model.object_events import MadeObjects, make_objects
+from wrackline.proving.model.objects import drawn_objects
 
 
 @dataclass

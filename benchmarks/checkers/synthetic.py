@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from wrackline.checkers.proving.model.columns import TOPIC, Block, Ints, join, records
-from wrackline.checkers.proving.model.made import numbered
 from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import CONTROL, REPLICA, RunInfo, TopicInfo
 from wrackline.history.schema import SCHEMA
+from wrackline.proving.model.columns import TOPIC, Block, Ints, join, records
+from wrackline.proving.model.made import numbered
 
 CHUNK = 2_000
 BLOCK = 1_000_000

@@ -30,10 +30,10 @@ from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import LOG
 from wrackline.checkers.jvm.witness_log import KINDS, UNFILLED
-from wrackline.checkers.proving.model.knobs import Final, drawn
-from wrackline.checkers.proving.model.made import Made, make
-from wrackline.checkers.proving.rules import violations
 from wrackline.checkers.verdict.anomaly import Family
+from wrackline.proving.model.knobs import Final, drawn
+from wrackline.proving.model.made import Made, make
+from wrackline.proving.rules import violations
 
 pytestmark = pytest.mark.timeout(1_800)
 """All histories are judged at once, in the first test that asks for it."""

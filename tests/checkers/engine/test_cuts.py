@@ -20,8 +20,8 @@ from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.row_groups import splits_of
 from wrackline.checkers.inputs.runs import Run, open_run, surveyed, surveyed_split
 from wrackline.checkers.inputs.table import Table, pack, unpack
-from wrackline.checkers.proving.model.knobs import drawn
-from wrackline.checkers.proving.model.made import make
+from wrackline.proving.model.knobs import drawn
+from wrackline.proving.model.made import make
 
 pytestmark = pytest.mark.slow
 

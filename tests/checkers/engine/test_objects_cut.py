@@ -11,14 +11,14 @@ import pytest
 import wrackline.checkers.engine.object_values
 from tests.checkers.local_plan import contradictions
 from tests.checkers.object_histories import WORKLOADS, Said, expected, loaded, objects, rough
+from wrackline.checkers.cases.language import parse
 from wrackline.checkers.engine.object_facts import SLOTS, Contradiction
 from wrackline.checkers.engine.object_values import RULES
 from wrackline.checkers.exact.operations import Columns, Ints
 from wrackline.checkers.inputs.arrays import NONE
 from wrackline.checkers.inputs.runs import open_run, surveyed, surveyed_split
 from wrackline.checkers.jvm.calls import Model
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.model.made import write_events
+from wrackline.proving.model.made import write_events
 
 
 def together(rows: Contradiction[Ints]) -> Said:
