@@ -24,8 +24,8 @@ from typing import Any
 
 import orjson
 
-from wrackline.checkers.anomalies.registry import anomalies, checks, not_looked_for
-from wrackline.checkers.anomalies.tasks import ORDER
+from wrackline.checkers.checks.registry import anomalies, checks, not_looked_for
+from wrackline.checkers.checks.tasks import ORDER
 from wrackline.checkers.engine.executor import LOCAL_BYTES, LOCAL_FACTS, Executor, LocalExecutor, TooLarge
 from wrackline.checkers.engine.spark.failures import (
     cause,
@@ -42,8 +42,8 @@ from wrackline.checkers.inputs.runs import NO_HISTORY, AnalysisError, Run, open_
 from wrackline.checkers.plan import find, judge, survey_all
 from wrackline.checkers.verdict.contracts import contract_for, named
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, incidents_of
-from wrackline.checkers.verdict.load import loads
-from wrackline.checkers.verdict.metrics import Figures, metrics
+from wrackline.checkers.verdict.measures.load import loads
+from wrackline.checkers.verdict.measures.metrics import Figures, metrics
 from wrackline.checkers.verdict.seal import sealed
 from wrackline.checkers.verdict.verdict import Found, rules_of, verdict
 from wrackline.history.addresses import is_elsewhere, remove

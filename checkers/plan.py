@@ -2,7 +2,7 @@
 
 The executor cuts, brings together and sorts, in this process or in Spark
 (wrackline.checkers.engine.executor); what the facts say is decided by numpy in the tasks
-(wrackline.checkers.engine.tasks, wrackline.checkers.anomalies.tasks). Only what is small comes back to the
+(wrackline.checkers.engine.tasks, wrackline.checkers.checks.tasks). Only what is small comes back to the
 driver: what runner, nemesis and final reads wrote down, one short row per range of a log, and counts.
 """
 
@@ -16,23 +16,29 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.anomalies import tasks as finding
-from wrackline.checkers.anomalies.about import about
-from wrackline.checkers.anomalies.keys import KINDS_WITH_OFFSETS
-from wrackline.checkers.anomalies.places import Words
-from wrackline.checkers.anomalies.registry import checks, marks, walks
-from wrackline.checkers.anomalies.walks import Figure, Walk
+from wrackline.checkers.checks import tasks as finding
+from wrackline.checkers.checks.about import about
+from wrackline.checkers.checks.keys import KINDS_WITH_OFFSETS
+from wrackline.checkers.checks.places import Words
+from wrackline.checkers.checks.registry import checks, marks, walks
+from wrackline.checkers.checks.walks import Figure, Walk
 from wrackline.checkers.engine import tasks as stages
 from wrackline.checkers.engine.context import Context, context_of, places_of, topics_of
 from wrackline.checkers.engine.executor import Executor, Rows, Task
+from wrackline.checkers.engine.fact_codec import SCHEMA, Packed, read
 from wrackline.checkers.engine.facts import Kind, Summary
-from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, beyond_of
-from wrackline.checkers.engine.packed import SCHEMA, Packed, read
-from wrackline.checkers.engine.range_bounds import below_of, bounds, row_of
-from wrackline.checkers.inputs.first_look import Partners, Survey
+from wrackline.checkers.engine.logs.range_bounds import below_of, bounds, row_of
+from wrackline.checkers.engine.objects.times import DECIDED, SUMMARIES, beyond_of
 from wrackline.checkers.inputs.row_groups import Split
 from wrackline.checkers.inputs.runs import AnalysisError, Place, Run, surveyed, surveyed_split
-from wrackline.checkers.verdict.metrics import Figures, TransactionEnds, take_counts, take_gaps, take_written
+from wrackline.checkers.inputs.scan import Partners, Survey
+from wrackline.checkers.verdict.measures.metrics import (
+    Figures,
+    TransactionEnds,
+    take_counts,
+    take_gaps,
+    take_written,
+)
 
 FACTS_PER_TASK = 1_500_000
 """So many records make a task of the shuffles: some 100 MiB."""
@@ -183,7 +189,7 @@ def _count(found: Judged, marks: Mapping[str, int]) -> None:
 
 
 def find(executor: Executor, runs: Sequence[Run], judged: Judged) -> Rows | None:
-    """What checks and walks find, as rows of ``wrackline.checkers.anomalies.tasks.FOUND``; None: nothing had
+    """What checks and walks find, as rows of ``wrackline.checkers.checks.tasks.FOUND``; None: nothing had
     to be looked at. Figures go to their runs."""
     topics, tasks = topics_of(runs), tasks_of(runs)
     asked = finding.Asked(

@@ -33,7 +33,7 @@ import orjson
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.checkers.exact.recorded import recorded
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import REFUSED, Model, Operation, Outcome, load
 
 PORCUPINE = Path(__file__).parent / "porcupine"

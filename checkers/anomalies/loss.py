@@ -11,10 +11,10 @@ from itertools import islice
 
 import numpy as np
 
-from wrackline.checkers.anomalies.explained_by import ExplainedBy, FurtherRows
-from wrackline.checkers.anomalies.finding import Finding, known, seconds
-from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, completion, mark
+from wrackline.checkers.checks.explained_by import ExplainedBy, FurtherRows
+from wrackline.checkers.checks.finding import Finding, known, seconds
+from wrackline.checkers.checks.places import Places, Row
+from wrackline.checkers.checks.registry import check, completion, mark
 from wrackline.checkers.engine.candidates import (
     Candidate,
     SendOutcome,
@@ -73,7 +73,7 @@ def _vanished(rows: Candidate[Ints], _: Unfilled) -> Bools:
 
 
 def _missing(rows: Candidate[Ints]) -> Bools:
-    """``owed``: a bit for each replica that must have it (wrackline.checkers.engine.offset_ranges)."""
+    """``owed``: a bit for each replica that must have it (wrackline.checkers.engine.logs.offset_ranges)."""
     return bools((rows.step == Step.IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from wrackline.checkers.anomalies.finding import MAX_OPERATIONS, known, seconds
-from wrackline.checkers.anomalies.places import Places
+from wrackline.checkers.checks.finding import MAX_OPERATIONS, known, seconds
+from wrackline.checkers.checks.places import Places
 from wrackline.checkers.engine.facts import grouped
 from wrackline.checkers.engine.object_facts import Call, Contradiction
-from wrackline.checkers.engine.object_values import REGISTER, RULES
+from wrackline.checkers.engine.objects.values import REGISTER, RULES
 from wrackline.checkers.exact.queue import Rule as QueueRule
 from wrackline.checkers.exact.register import Rule as RegisterRule
 from wrackline.checkers.inputs.table import rows_of

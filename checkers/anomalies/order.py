@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
-from wrackline.checkers.anomalies.finding import Finding, known, seconds
-from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, mark
+from wrackline.checkers.checks.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
+from wrackline.checkers.checks.finding import Finding, known, seconds
+from wrackline.checkers.checks.places import Places, Row
+from wrackline.checkers.checks.registry import check, mark
 from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_astray, is_kept, lt
 from wrackline.checkers.engine.marks import Alone, Unfilled
 from wrackline.checkers.inputs.arrays import Bools, Ints, bools

@@ -1,23 +1,23 @@
 """Queues on partitions (workload ``queue``): the sentences of findings. wrackline.checkers.exact.queue
-decides, in pieces (wrackline.checkers.engine.object_values, wrackline.checkers.engine.object_times)."""
+decides, in pieces (wrackline.checkers.engine.objects.values, wrackline.checkers.engine.objects.times)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.explained_by import By, ExplainedBy
-from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.object_evidence import Culprit, culprits, when
-from wrackline.checkers.anomalies.places import Places
-from wrackline.checkers.anomalies.registry import check, mark
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.explained_by import By, ExplainedBy
+from wrackline.checkers.checks.finding import Finding
+from wrackline.checkers.checks.places import Places
+from wrackline.checkers.checks.registry import check, mark
 from wrackline.checkers.engine.object_facts import Call
-from wrackline.checkers.engine.object_values import QUEUE
+from wrackline.checkers.engine.objects.values import QUEUE
 from wrackline.checkers.exact.queue import Rule
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
-mark(QUEUE)  # set where they are found (wrackline.checkers.engine.object_values.put_contradictions)
+mark(QUEUE)  # set where they are found (wrackline.checkers.engine.objects.values.put_contradictions)
 
 
 @check(

@@ -191,7 +191,7 @@ class Candidate(Table[C]):
     above: Proof[C]
     """Of a GAP: the earliest proof of any kind that the log had grown over it."""
 
-    # What the other places of the value say (wrackline.checkers.engine.by_value).
+    # What the other places of the value say (wrackline.checkers.engine.logs.by_value).
     in_final: C
     """1: the final read has the value somewhere."""
     was_polled: C

@@ -70,8 +70,8 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What an interval of one object's time must know of the others (wrackline.checkers.engine.object_times).
-    Rows are in order of ``part``, the number of the interval."""
+    """What an interval of one object's time must know of the others
+    (wrackline.checkers.engine.objects.times). Rows are in order of ``part``, the number of the interval."""
 
     zones: ZoneReach
     """Of the zones that start in or before an interval the one that lasts longest."""

@@ -1,5 +1,5 @@
-"""What is said of registers and queues, kind by kind (wrackline.checkers.engine.object_values,
-wrackline.checkers.engine.object_times)."""
+"""What is said of registers and queues, kind by kind (wrackline.checkers.engine.objects.values,
+wrackline.checkers.engine.objects.times)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Life(Table[Ints]):
 
     value: Ints
     role: Ints
-    """Bits of wrackline.checkers.engine.object_values.Role."""
+    """Bits of wrackline.checkers.engine.objects.values.Role."""
     put: Call[Ints]
     got: Call[Ints]
 
@@ -122,7 +122,7 @@ class Contradiction(Table[C]):
 
     log: C
     rule: C
-    """Place of the rule in wrackline.checkers.engine.object_values.RULES."""
+    """Place of the rule in wrackline.checkers.engine.objects.values.RULES."""
     value: C
     other: C
     """A value that it contradicts; NONE where it is wrong by itself."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from wrackline.checkers.engine.candidates import Candidate, Step
 from wrackline.checkers.engine.context import Context, run_of
-from wrackline.checkers.engine.packed import AGAIN, VALUES, Writer
+from wrackline.checkers.engine.fact_codec import AGAIN, VALUES, Writer
 from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.table import constant
 

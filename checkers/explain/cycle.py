@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from wrackline.checkers.anomalies.explained_by import Cycle, ExplainedBy
-from wrackline.checkers.explain.cited import Cited
+from wrackline.checkers.checks.explained_by import Cycle, ExplainedBy
+from wrackline.checkers.explain.citations import Cited
 from wrackline.checkers.explain.edges import Step
 from wrackline.checkers.explain.model import Edge, EdgeKind
 

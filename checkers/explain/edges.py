@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from wrackline.checkers.anomalies.explained_by import ExplainedBy
-from wrackline.checkers.explain.cited import EVERYTHING, Cited, held
+from wrackline.checkers.checks.explained_by import ExplainedBy
+from wrackline.checkers.explain.citations import EVERYTHING, Cited, held
 from wrackline.checkers.explain.model import Edge, EdgeKind, Finding, Shown
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Record
 from wrackline.history.wording import apart, number, partition_label, value_label

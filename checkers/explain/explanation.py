@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from wrackline.checkers.anomalies.explained_by import BY_ORDER, ExplainedBy, FurtherRows
+from wrackline.checkers.checks.explained_by import BY_ORDER, ExplainedBy, FurtherRows
 from wrackline.checkers.explain.contradiction import contradiction
 from wrackline.checkers.explain.model import (
     DETAILED,
@@ -25,9 +25,9 @@ from wrackline.checkers.explain.model import (
     Operation,
 )
 from wrackline.checkers.explain.neighbourhood import neighbourhood, reach, with_readings
+from wrackline.checkers.explain.observations import Sightings, records_of, sightings
 from wrackline.checkers.explain.operations import operation
-from wrackline.checkers.explain.shown import Sample, detailed, fair, repeated
-from wrackline.checkers.explain.sightings import Sightings, records_of, sightings
+from wrackline.checkers.explain.selection import Sample, detailed, fair, repeated
 from wrackline.checkers.explain.windows import filled, operations_in, windows_around
 from wrackline.history.excerpts import Excerpt, History
 from wrackline.history.model import Record, Type

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from wrackline.checkers.explain.model import Cell, Column, Held, Line, Neighbourhood
-from wrackline.checkers.explain.sightings import LogEnd, Sighting, Sightings
+from wrackline.checkers.explain.observations import LogEnd, Sighting, Sightings
 from wrackline.history.model import Record
 from wrackline.history.wording import number, value_label
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from wrackline.checkers.inputs.course import Course, Trouble, trouble_of
 from wrackline.checkers.inputs.final_reads import FinalRead, ReplicaRead, SecondReading
-from wrackline.checkers.inputs.first_look import Partners, Survey, partners, survey
-from wrackline.checkers.inputs.latecomers import Latecomer, latest
+from wrackline.checkers.inputs.late_completions import Latecomer, latest
 from wrackline.checkers.inputs.row_groups import Split, count_facts, splits_of
+from wrackline.checkers.inputs.scan import Partners, Survey, partners, survey
 from wrackline.checkers.inputs.validity import Incomplete, Senseless, check_footer, check_tally
 from wrackline.history import HistoryError, history_files, read_info
 from wrackline.history.addresses import parquet

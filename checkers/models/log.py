@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias
 
+from wrackline.checkers.models.observability import Unseen
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -15,7 +16,6 @@ from wrackline.checkers.models.protocol import (
     Refused,
     frozen,
 )
-from wrackline.checkers.models.seen import Unseen
 from wrackline.checkers.models.words import in_words
 
 Record: TypeAlias = tuple[int, Hashable]

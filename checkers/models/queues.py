@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, TypeAlias
 
+from wrackline.checkers.models.observability import Seen, Unseen
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -17,7 +18,6 @@ from wrackline.checkers.models.protocol import (
     S,
     frozen,
 )
-from wrackline.checkers.models.seen import Seen, Unseen
 from wrackline.values import Keyword
 
 NOTHING = (None, Keyword("empty"))

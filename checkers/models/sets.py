@@ -6,8 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
+from wrackline.checkers.models.observability import Seen, Unseen
 from wrackline.checkers.models.protocol import REFUSED, Model, Operation, Outcome, Refused, frozen
-from wrackline.checkers.models.seen import Seen, Unseen
 
 UNSEEN = frozenset[Hashable]({Unseen.UNSEEN})
 """The state of a set that is in none that was read."""

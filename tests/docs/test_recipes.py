@@ -113,7 +113,7 @@ from tests.checkers.local_plan import candidates
 
 from wrackline.checkers.cases.language import parse
 from wrackline.proving.model.made import write_events
-from wrackline.checkers.anomalies.registry import marks, names
+from wrackline.checkers.checks.registry import marks, names
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.anomalies.late_ack import LATE_ACK
 

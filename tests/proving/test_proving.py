@@ -140,7 +140,7 @@ def test_a_case_among_the_events_of_others_shows_what_it_shows_alone(
 
 
 def test_every_check_has_a_pair_of_cases() -> None:
-    from wrackline.checkers.anomalies.registry import names
+    from wrackline.checkers.checks.registry import names
 
     of_logs = set(names()) - WITHOUT_A_MODEL
     assert {anomaly_of(name) for name in PAIRS} == of_logs

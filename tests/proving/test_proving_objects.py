@@ -16,7 +16,7 @@ import pytest
 
 from tests.checkers.histories import keeps_the_rules
 from wrackline.checkers.cases.language import CaseError, parse
-from wrackline.checkers.engine.object_values import RULES
+from wrackline.checkers.engine.objects.values import RULES
 from wrackline.history import history_files
 from wrackline.history.model import MARKER, UNKNOWN, Event, Type
 from wrackline.history.schema import SCHEMA

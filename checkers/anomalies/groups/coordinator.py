@@ -17,11 +17,11 @@ from heapq import heappop, heappush, merge
 from itertools import chain
 from typing import Any, TypeAlias
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import COMMIT, CRASH, REBALANCE, Said
-from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.groups.events import GroupEvents, Operation
 from wrackline.checkers.anomalies.groups.findings import Findings
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import COMMIT, CRASH, REBALANCE, Said
+from wrackline.checkers.checks.finding import Finding
 from wrackline.checkers.inputs.arrays import NEVER
 
 _ALWAYS = -1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, SUBSCRIBE, EventBatch, Groups, Said
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import COMMIT, COMMITTED, SUBSCRIBE, EventBatch, Groups, Said
 from wrackline.checkers.inputs.arrays import NEVER
 
 

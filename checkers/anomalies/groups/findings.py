@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import COMMIT, Said
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.groups.deliveries import Passed
 from wrackline.checkers.anomalies.groups.events import Operation
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import COMMIT, Said
+from wrackline.checkers.checks.finding import Finding, seconds
 
 _ALL = 0
 """Nanoseconds from when on faults are named with what need not have happened at any one time."""

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import ASSIGN, REBALANCE, Said
-from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.groups.findings import Findings
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import ASSIGN, REBALANCE, Said
+from wrackline.checkers.checks.finding import Finding
 from wrackline.checkers.inputs.arrays import NEVER
 
 _WAITING = ("eager", "cooperative")

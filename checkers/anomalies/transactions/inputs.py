@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import Request
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import Request
+from wrackline.checkers.checks.finding import Finding, seconds
 from wrackline.checkers.inputs.arrays import place_in, values_at
 
 

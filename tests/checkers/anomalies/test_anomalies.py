@@ -20,7 +20,7 @@ import pytest
 from tests.checkers.cases import Case, all_cases
 from tests.checkers.goldens import check_golden_log, golden_of_log
 from tests.checkers.histories import TOPIC
-from wrackline.checkers.anomalies.registry import checks
+from wrackline.checkers.checks.registry import checks
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.explain.form import from_json
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wrackline.checkers.anomalies.places import Places
+from wrackline.checkers.checks.places import Places
 from wrackline.checkers.engine.candidates import Candidate, Step
 from wrackline.checkers.engine.facts import Final
 from wrackline.checkers.inputs.table import constant

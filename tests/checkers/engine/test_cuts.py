@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.checkers.cases import Case, all_cases
 from tests.checkers.local_plan import candidates
-from wrackline.checkers.anomalies.registry import marks
+from wrackline.checkers.checks.registry import marks
 from wrackline.checkers.engine.context import run_of
 from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.row_groups import splits_of

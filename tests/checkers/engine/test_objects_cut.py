@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import wrackline.checkers.engine.object_values
+import wrackline.checkers.engine.objects.values
 from tests.checkers.local_plan import contradictions
 from tests.checkers.object_histories import WORKLOADS, Said, expected, loaded, objects, rough
 from wrackline.checkers.cases.language import parse
 from wrackline.checkers.engine.object_facts import SLOTS, Contradiction
-from wrackline.checkers.engine.object_values import RULES
+from wrackline.checkers.engine.objects.values import RULES
 from wrackline.checkers.exact.operations import Columns, Ints
 from wrackline.checkers.inputs.arrays import NONE
 from wrackline.checkers.inputs.runs import open_run, surveyed, surveyed_split
@@ -77,15 +77,15 @@ def test_any_number_of_gets_of_one_value_fits(
 ) -> None:
     """Gets that say nothing more are forgotten on the way, where few rows fit: the same is found."""
     forgotten: list[int] = []
-    essential = wrackline.checkers.engine.object_values.essential
+    essential = wrackline.checkers.engine.objects.values.essential
 
     def counted(workload: str, table: Columns) -> Ints:
         kept = essential(workload, table)
         forgotten.append(len(table) - len(kept))
         return kept
 
-    monkeypatch.setattr(wrackline.checkers.engine.object_values, "_COMPACT_ROWS", 10)
-    monkeypatch.setattr(wrackline.checkers.engine.object_values, "essential", counted)
+    monkeypatch.setattr(wrackline.checkers.engine.objects.values, "_COMPACT_ROWS", 10)
+    monkeypatch.setattr(wrackline.checkers.engine.objects.values, "essential", counted)
     for seed in (20, 21):
         history, tables = objects(model, seed, again=0.5)
         rows = contradictions([loaded(history, tmp_path / str(seed), 40)], 1 << 20)

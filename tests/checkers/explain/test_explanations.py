@@ -22,7 +22,7 @@ from wrackline.checkers.explain.model import (
     Group,
     Shown,
 )
-from wrackline.checkers.explain.shown import Sample, detailed, fair
+from wrackline.checkers.explain.selection import Sample, detailed, fair
 from wrackline.checkers.explain.step import explain, explained
 from wrackline.checkers.findings import FINDINGS
 from wrackline.history.files import write_history

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wrackline.checkers.explain.model import OPEN
 from wrackline.checkers.explain.neighbourhood import neighbourhood
+from wrackline.checkers.explain.observations import LogEnd, Sighting, Sightings
 from wrackline.checkers.explain.operations import pair
-from wrackline.checkers.explain.sightings import LogEnd, Sighting, Sightings
 from wrackline.history.excerpts import Excerpt
 from wrackline.history.model import Event, Type, value_of
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests.checkers.histories import NODES, TOPIC, info
-from wrackline.checkers.anomalies.registry import anomalies
 from wrackline.checkers.cases.language import parse
+from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.cited import LATE_NS, read_cited

@@ -13,7 +13,7 @@ import pytest
 
 from tests.checkers.good_runs import PLACE, SECOND, good_run
 from tests.checkers.incident_parts import part
-from wrackline.checkers.anomalies.registry import anomalies
+from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import FINDINGS, Meaning
 from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.cited import Cited

@@ -9,8 +9,8 @@ import pytest
 
 from tests.checkers.anomalies.groups.walked import walk_of
 from wrackline.checkers.anomalies.groups import GROUPS
-from wrackline.checkers.anomalies.registry import checks
 from wrackline.checkers.cases.language import parse
+from wrackline.checkers.checks.registry import checks
 from wrackline.proving.model.made import write_events
 from wrackline.proving.pairs import PAIRS, anomaly_of
 

@@ -89,6 +89,6 @@ def test_a_member_that_reads_on_is_one_interval() -> None:
 
 
 def test_every_anomaly_of_groups_has_a_mutation() -> None:
-    from wrackline.checkers.anomalies.registry import checks
+    from wrackline.checkers.checks.registry import checks
 
     assert {one.name for one in checks() if one.family == Family.GROUPS} == {one.anomaly for one in OF_GROUPS}

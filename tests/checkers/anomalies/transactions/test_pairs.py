@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from tests.checkers.anomalies.transactions.walked import walked
-from wrackline.checkers.anomalies.registry import checks
 from wrackline.checkers.anomalies.transactions import TRANSACTIONS
 from wrackline.checkers.cases.language import parse
+from wrackline.checkers.checks.registry import checks
 from wrackline.proving.pairs import PAIRS, anomaly_of
 
 MINE = {one.name for one in checks() if one.walk is TRANSACTIONS}
