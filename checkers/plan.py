@@ -28,10 +28,10 @@ from wrackline.checkers.engine.executor import Executor, Rows, Task
 from wrackline.checkers.engine.fact_codec import SCHEMA, Packed, read
 from wrackline.checkers.engine.facts import Kind, Summary
 from wrackline.checkers.engine.logs.range_bounds import below_of, bounds, row_of
-from wrackline.checkers.engine.objects.times import DECIDED, SUMMARIES, beyond_of
+from wrackline.checkers.engine.objects.times import DECIDED, SUMMARIES, outside_of
 from wrackline.checkers.inputs.row_groups import Split
-from wrackline.checkers.inputs.runs import AnalysisError, Place, Run, surveyed, surveyed_split
-from wrackline.checkers.inputs.scan import Partners, Survey
+from wrackline.checkers.inputs.runs import AnalysisError, Place, Run, scanned, scanned_split
+from wrackline.checkers.inputs.scan import Partners, SplitSummary
 from wrackline.checkers.verdict.measures.metrics import (
     Figures,
     TransactionEnds,
@@ -69,22 +69,22 @@ class Judged:
     """Those among which the candidates with marks are, and the contradictions of objects."""
 
 
-def survey_all(executor: Executor | None, runs: Sequence[Run]) -> Iterator[tuple[Run, AnalysisError | None]]:
+def scan_all(executor: Executor | None, runs: Sequence[Run]) -> Iterator[tuple[Run, AnalysisError | None]]:
     """Completes runs that were opened; each with what is wrong with it, if something is. ``executor``: None
     to read them here."""
     splits = [replace(split, run=number) for number, run in enumerate(runs) for split in run.splits]
-    found: dict[int, list[Survey]] = {number: [] for number in range(len(runs))}
+    found: dict[int, list[SplitSummary]] = {number: [] for number in range(len(runs))}
     if executor is None:
-        local: Iterable[Survey] = map(surveyed_split, splits)
+        local: Iterable[SplitSummary] = map(scanned_split, splits)
     else:
         table = _table_of_splits(executor, splits, {}, sum(run.facts for run in runs))
-        rows = table.mapped(stages.surveys, SCHEMA)
-        local = (Survey.from_json(packed.data) for packed in _collected(rows))
+        rows = table.mapped(stages.scans, SCHEMA)
+        local = (SplitSummary.from_json(packed.data) for packed in _collected(rows))
     for one in local:
         found[one.run].append(one)
     for number, run in enumerate(runs):
         try:
-            yield surveyed(run, found[number]), None
+            yield scanned(run, found[number]), None
         except AnalysisError as wrong:
             yield run, wrong
 
@@ -108,7 +108,7 @@ def judge(executor: Executor, runs: Sequence[Run], **cuts: int) -> Judged:
     found = Judged([Figures() for _ in runs], source=source)
     said = _take(found, _collected(first.having("kind", few)), runs)
     if context.objects:
-        _objects(found, first, replace(context, beyond=beyond_of(said.intervals)), tasks, executor)
+        _objects(found, first, replace(context, outside=outside_of(said.intervals)), tasks, executor)
     above, again, gaps = bounds(said.summaries, context)
     again |= said.late
     found.again = len(again)
@@ -168,7 +168,7 @@ def _by_value(
         _count(found, one["marks"])
     if any(one["unplaced"] for one in said):
         records = wanted.having("kind", (Kind.IN_FINAL,)).union(in_final)
-        if any(one["untold"] for one in said):
+        if any(one["acked_without_offset"] for one in said):
             assert found.source is not None
             records = records.union(found.source.mapped(_ingested(executor, context, stages.ENDS), SCHEMA))
         by_owner = records.placed(tasks, ("owner",), ("owner", "part"))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from wrackline.checkers.exact.log import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
-from wrackline.checkers.inputs.operations import ROWS_OF_MEMBERS
+from wrackline.checkers.inputs.row_groups import ROWS_OF_MEMBERS
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, Event, Record, Type
 
 RULES = frozenset({Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED})
@@ -23,7 +23,7 @@ class _Partition:
     reads: list[Read] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
     final_reads: list[Read] = field(default_factory=list)
-    untold: dict[int, int] = field(default_factory=dict)
+    not_reported: dict[int, int] = field(default_factory=dict)
     """Value -> when its send was acknowledged without an offset. Where it is then the final read tells."""
     final: tuple[int, int] | None = None
     """(log start, end) of a complete final read."""
@@ -71,22 +71,22 @@ def _completed(seen: Sequence[_Partition], invoked: Event, event: Event) -> None
 def _sent(seen: Sequence[_Partition], invoked: Event, completed: Event | None) -> None:
     if invoked.f != "send":
         return
-    told: dict[int, Record] = {r.value: r for r in completed.records} if completed is not None else {}
+    reported: dict[int, Record] = {r.value: r for r in completed.records} if completed is not None else {}
     for record in invoked.records:
-        offset = told[record.value].offset if record.value in told else NOWHERE
+        offset = reported[record.value].offset if record.value in reported else NOWHERE
         failed = offset == FAILED or (completed is not None and completed.type is Type.FAIL and offset < 0)
         ret = completed.index if completed is not None and offset >= 0 else NEVER
         one = Append(record.value, invoked.index, ret, max(offset, NOWHERE), failed)
         seen[record.partition].appends.append(one)
         if completed is not None and offset == ACKED_WITHOUT_OFFSET:
-            seen[record.partition].untold[record.value] = completed.index
+            seen[record.partition].not_reported[record.value] = completed.index
 
 
 def _verdict(one: _Partition, idempotence: bool, contiguous: bool) -> list[Violation]:
     every = [*one.reads, *one.final_reads]
     known = [read for read in every if read.value >= 0]
     found = check_log(one.appends, known, one.ends, holes=False)
-    if one.untold:
+    if one.not_reported:
         found += check_log(*_placed(one), [], holes=False)
     if not contiguous:
         return [violation for violation in found if violation.rule in RULES]
@@ -102,8 +102,9 @@ def _placed(one: _Partition) -> tuple[list[Append], list[Read]]:
     at = {read.value: read.offset for read in sorted(one.final_reads, key=lambda read: -read.offset)}
     kept = [read for read in one.final_reads if read.value >= 0 and at[read.value] == read.offset]
     appends = [
-        replace(append, offset=at[append.value], ret=one.untold.get(append.value, append.ret))
+        replace(append, offset=at[append.value], ret=one.not_reported.get(append.value, append.ret))
         for append in one.appends
-        if append.value in at and (append.value in one.untold or append.offset in (NOWHERE, at[append.value]))
+        if append.value in at
+        and (append.value in one.not_reported or append.offset in (NOWHERE, at[append.value]))
     ]
     return appends, kept

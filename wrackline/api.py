@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
     from wrackline.checkers.exact.judgement import End, Judgement, Part
     from wrackline.checkers.exact.search.search import search as linearizable
-    from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
     from wrackline.checkers.inputs.runs import AnalysisError
+    from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools
     from wrackline.checkers.models.checker import Checker, Found, OperationError
     from wrackline.checkers.models.loading import load as load_model
     from wrackline.checkers.models.loading import load_decider
@@ -128,7 +128,7 @@ _HOMES = {
     "wrackline.checkers.checks.finding": "Finding apart known seconds",
     "wrackline.checkers.checks.places": "Places",
     "wrackline.checkers.checks.walks": "Figure Walk",
-    "wrackline.checkers.inputs.arrays": "Bools Ints NONE bools",
+    "wrackline.checkers.inputs.table": "Bools Ints NONE bools",
     "wrackline.checkers.checks.explained_by": "By ExplainedBy FurtherRows Spelt",
     "wrackline.checkers.checks.registry": "Check WalkAnomaly check found_by mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",

@@ -89,7 +89,7 @@ def main() -> int:
     options = parser.parse_args()
     if min(options.histories, options.operations, options.batch) < 1 or options.seed < 0:
         parser.error("histories, operations and batch must be 1 or more, the seed 0 or more")
-    totals, told = Totals(), 0
+    totals, reported = Totals(), 0
     with session():
         for first in range(options.seed, options.seed + options.histories, options.batch):
             seeds = range(first, min(first + options.batch, options.seed + options.histories))
@@ -100,9 +100,9 @@ def main() -> int:
                 if options.keep is None:
                     shutil.rmtree(folder, ignore_errors=True)
             print(totals.line(), flush=True)
-            for alarm in totals.alarms[told:]:
+            for alarm in totals.alarms[reported:]:
                 print(f"  {alarm}", flush=True)
-            told = len(totals.alarms)
+            reported = len(totals.alarms)
     print("verdicts: " + ", ".join(f"{count} {name}" for name, count in sorted(totals.outcomes.items())))
     return 1 if totals.alarms else 0
 

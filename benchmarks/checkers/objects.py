@@ -29,7 +29,7 @@ def write(run: Path, workload: str, operations: int, partitions: int) -> None:
     from wrackline.proving.model.object_events import write_objects
     from wrackline.proving.model.objects import ObjectKnobs
 
-    knobs = ObjectKnobs(workload, operations=operations, partitions=partitions, putters=8, getters=8)
+    knobs = ObjectKnobs(workload, operations=operations, partitions=partitions, producers=8, consumers=8)
     write_objects(run, 1, knobs)
 
 

@@ -89,8 +89,8 @@ def _run_of(golden: Mapping[str, Any], workload: str, test_id: str) -> Any:
         columns: dict[str, Any] = {"topic": TOPIC, "partition": 0}
         if f in ("append", "write", "enqueue"):
             sent, offset = value if f == "append" else (value, None)
-            told = UNKNOWN if not done else ACKED_WITHOUT_OFFSET if offset is None else offset
-            f, columns["records"] = "send", (Record(0, told, sent << 4),)
+            reported = UNKNOWN if not done else ACKED_WITHOUT_OFFSET if offset is None else offset
+            f, columns["records"] = "send", (Record(0, reported, sent << 4),)
         elif f == "read" and workload == "log":
             f, records = "poll", value["records"] if done else ()
             columns["records"] = tuple(Record(0, offset, got << 4) for offset, got in records)

@@ -180,9 +180,9 @@ def porcupine(program: Path, one: Asked, limit_s: float, times: int) -> str:
         )
         if said.returncode != 0:
             return "out of memory"
-        told = [orjson.loads(line) for line in said.stdout.splitlines()]
-        spent.append(sum(each["cpu_seconds"] for each in told))
-        answers = [Answer(each["verdict"]) for each in told]
+        reported = [orjson.loads(line) for line in said.stdout.splitlines()]
+        spent.append(sum(each["cpu_seconds"] for each in reported))
+        answers = [Answer(each["verdict"]) for each in reported]
         if spent[-1] > limit_s / 4:
             break
     return cell(answers, one.expected, min(spent))

@@ -14,7 +14,7 @@ from wrackline.checkers.checks.places import Places, Row
 from wrackline.checkers.checks.registry import check, completion, mark
 from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_held, is_place
 from wrackline.checkers.engine.marks import Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools
 from wrackline.checkers.verdict.anomaly import Family, Promise
 from wrackline.history.model import CORRUPT
 

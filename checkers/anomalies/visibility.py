@@ -23,7 +23,7 @@ from wrackline.checkers.checks.registry import check, mark
 from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, Step, is_place, lt
 from wrackline.checkers.engine.candidates import least as least_of
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 

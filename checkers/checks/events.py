@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wrackline.checkers.checks.about import AboutLog, AboutRun
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.row_groups import ints
-from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, Table
 
 COMMIT, COMMITTED, REBALANCE, SUBSCRIBE = "commit", "committed", "rebalance", "subscribe"
 ASSIGN, CRASH = "assign", "crash"

@@ -13,8 +13,7 @@ import orjson
 
 from wrackline.checkers.checks.about import AboutRun
 from wrackline.checkers.checks.events import EventBatch, Records
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints, place_in, values_at
-from wrackline.checkers.inputs.table import concatenated
+from wrackline.checkers.inputs.table import NEVER, NONE, Ints, concatenated, place_in, values_at
 
 KINDS_WITH_OFFSETS = frozenset({"send", "poll", "drain", "replica"})
 """Kinds of events that ``LastOfKeys`` reads."""

@@ -12,8 +12,7 @@ from wrackline.checkers.checks.about import AboutLog, AboutRun
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Marks
 from wrackline.checkers.engine.object_facts import Contradiction
-from wrackline.checkers.inputs.arrays import Ints
-from wrackline.checkers.inputs.table import rows_of
+from wrackline.checkers.inputs.table import Ints, rows_of
 
 Row = Candidate[Any]
 """One candidate: its columns are numbers, and None where NONE stands in numpy."""

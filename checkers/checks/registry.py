@@ -20,7 +20,7 @@ from wrackline.checkers.checks.places import Places
 from wrackline.checkers.checks.walks import Walk
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Mark, Marks, Test, TestByValue
-from wrackline.checkers.inputs.arrays import Ints
+from wrackline.checkers.inputs.table import Ints
 from wrackline.checkers.verdict.anomaly import Anomaly, Family, Promise
 from wrackline.plugins.registry import Group, load_all
 

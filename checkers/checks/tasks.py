@@ -28,9 +28,9 @@ from wrackline.checkers.engine.object_facts import Contradiction
 from wrackline.checkers.engine.objects.values import RULES
 from wrackline.checkers.engine.tasks import splits_in
 from wrackline.checkers.findings import FINDINGS
-from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.broken import part_of_the_judge
 from wrackline.checkers.inputs.row_groups import Split, events_of, ints
+from wrackline.checkers.inputs.table import NONE, Ints
 
 FOUND = pa.schema([pa.field("run", pa.int64()), pa.field("rank", pa.int64()), *FINDINGS])
 """A finding with its run and the place of its anomaly among the checks."""

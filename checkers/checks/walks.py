@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from wrackline.checkers.checks.about import AboutRun
 from wrackline.checkers.checks.finding import Finding
-from wrackline.checkers.inputs.arrays import Ints
+from wrackline.checkers.inputs.table import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ import orjson
 import pyarrow as pa
 
 from wrackline.checkers.engine.facts import KIND_OF, ROWS, Kind
-from wrackline.checkers.inputs.arrays import Ints
-from wrackline.checkers.inputs.table import T, Table, pack, plain, unpack
+from wrackline.checkers.inputs.table import Ints, T, Table, pack, plain, unpack
 
 VALUES, AGAIN = -(1 << 60), 1 - (1 << 60)
 """Owners of what is looked at by value: found in the first round, and in the second."""

@@ -16,8 +16,7 @@ import numpy as np
 
 from wrackline.checkers.engine import object_facts
 from wrackline.checkers.engine.candidates import Candidate, Entry, Proof, SentBelow
-from wrackline.checkers.inputs.arrays import Bools, Ints
-from wrackline.checkers.inputs.table import C, T, Table, concatenated, plain
+from wrackline.checkers.inputs.table import Bools, C, Ints, T, Table, concatenated, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,10 +328,10 @@ class Kind(IntEnum):
     EMPTY = 21
     ZONE = 22
     LIFE = 23
-    ZONE_REACH = 24
-    LIFE_REACH = 25
-    SOONEST = 26
-    LEFT = 27
+    ZONE_SUMMARY = 24
+    LIFE_SUMMARY = 25
+    EARLIEST_DEQUEUE = 26
+    UNCONSUMED = 27
     CONTRADICTION = 28
     PLACED = 29
     IN_FINAL = 30
@@ -364,10 +363,10 @@ ROWS: Mapping[Kind, type[Table[Ints]]] = {
     Kind.EMPTY: object_facts.Empty,
     Kind.ZONE: object_facts.Zone,
     Kind.LIFE: object_facts.Life,
-    Kind.ZONE_REACH: object_facts.ZoneReach,
-    Kind.LIFE_REACH: object_facts.LifeReach,
-    Kind.SOONEST: object_facts.Soonest,
-    Kind.LEFT: object_facts.Left,
+    Kind.ZONE_SUMMARY: object_facts.ZoneSummary,
+    Kind.LIFE_SUMMARY: object_facts.LifeSummary,
+    Kind.EARLIEST_DEQUEUE: object_facts.EarliestDequeue,
+    Kind.UNCONSUMED: object_facts.Unconsumed,
     Kind.CONTRADICTION: object_facts.Contradiction,
     Kind.PLACED: Placed,
     Kind.IN_FINAL: InFinal,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from wrackline.checkers.engine.candidates import Candidate
-from wrackline.checkers.inputs.arrays import Bools, Ints
 from wrackline.checkers.inputs.broken import part_of_the_judge
+from wrackline.checkers.inputs.table import Bools, Ints
 
 Test = Callable[[Candidate[Ints]], Bools]
 Unfilled = frozenset[int]

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wrackline.checkers.inputs.arrays import Ints
-from wrackline.checkers.inputs.table import C, Table
+from wrackline.checkers.inputs.table import C, Ints, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Life(Table[Ints]):
 
 
 @dataclass(frozen=True, slots=True)
-class ZoneReach(Table[Ints]):
+class ZoneSummary(Table[Ints]):
     """Of the zones that start in an interval of time the one that lasts longest."""
 
     part: Ints
@@ -91,7 +90,7 @@ class ZoneReach(Table[Ints]):
 
 
 @dataclass(frozen=True, slots=True)
-class LifeReach(Table[Ints]):
+class LifeSummary(Table[Ints]):
     """Of the lives that went in in an interval of time the one that was in longest."""
 
     part: Ints
@@ -99,7 +98,7 @@ class LifeReach(Table[Ints]):
 
 
 @dataclass(frozen=True, slots=True)
-class Soonest(Table[Ints]):
+class EarliestDequeue(Table[Ints]):
     """Of the lives that start in an interval of time the one that came out first."""
 
     part: Ints
@@ -107,7 +106,7 @@ class Soonest(Table[Ints]):
 
 
 @dataclass(frozen=True, slots=True)
-class Left(Table[Ints]):
+class Unconsumed(Table[Ints]):
     """Of the values that went in in an interval of time, and that nobody got, the last."""
 
     part: Ints

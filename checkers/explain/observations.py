@@ -50,7 +50,7 @@ class LogEnd:
 
 
 @dataclass(slots=True)
-class Sightings:
+class Observations:
     """What was seen at the offsets asked for, and how often."""
 
     counts: dict[Sighting, int] = field(default_factory=dict)
@@ -77,9 +77,9 @@ class Sightings:
         return self._logs.get((topic, partition), {})
 
 
-def sightings(history: History, wanted: Mapping[tuple[str, int], Collection[int]]) -> Sightings:
+def observations(history: History, wanted: Mapping[tuple[str, int], Collection[int]]) -> Observations:
     """What was seen at offsets of partitions: by (topic, partition) -> offsets."""
-    found = Sightings()
+    found = Observations()
     if not wanted:
         return found
     topics = sorted({topic for topic, _ in wanted})
@@ -145,7 +145,7 @@ def _near(
     return np.flatnonzero(chosen)
 
 
-def _note_records(batch: pa.RecordBatch, topic: str, codes: np.ndarray[Any, Any], into: Sightings) -> None:
+def _note_records(batch: pa.RecordBatch, topic: str, codes: np.ndarray[Any, Any], into: Observations) -> None:
     """Add the records of this batch that lie at an offset asked for."""
     records = batch.column("records")
     flat = pc.list_flatten(records)
@@ -177,7 +177,7 @@ def _last_offsets(lists: pa.ListArray) -> list[int]:
 
 
 def _note_ends(
-    batch: pa.RecordBatch, wanted: Mapping[tuple[str, int], Collection[int]], into: Sightings
+    batch: pa.RecordBatch, wanted: Mapping[tuple[str, int], Collection[int]], into: Observations
 ) -> None:
     """Remember where the final read and the replicas' own logs start and end, and which of their rows reach
     what is asked for."""

@@ -9,16 +9,16 @@ from enum import Enum
 from wrackline.checkers.models.protocol import Operation, Outcome
 
 
-class Unseen(Enum):
+class Unobservable(Enum):
     """Stands in a state for what no operation can see: no value of a history is equal to it."""
 
-    UNSEEN = "what nobody sees"
+    UNOBSERVABLE = "what nobody sees"
 
     def __repr__(self) -> str:
         return self.value
 
 
-class Seen:
+class ObservedValues:
     """Which values the operations of a history put somewhere, and which of them were seen, by when."""
 
     def __init__(self, there: Iterable[Hashable] = ()) -> None:

@@ -120,5 +120,5 @@ def given(outcome: Outcome, begin: Ints, end: Ints, holds: NDArray[np.bool_]) ->
     )
     poll = np.repeat(np.arange(len(begin)), count.reshape(-1, parts).sum(axis=1))[shown]
     bounds = np.append(0, np.cumsum(np.bincount(poll, minlength=len(begin))))
-    epochs = epoch if outcome.knobs.epochs_told else np.full_like(epoch, -1)
+    epochs = epoch if outcome.knobs.epochs_reported else np.full_like(epoch, -1)
     return records(partition[shown], offset[shown], value[shown], bounds, epochs[shown])

@@ -57,7 +57,7 @@ def final_read(outcome: Outcome, seed: int) -> Iterator[Block]:
             continue
         upto = end if whole else int(random.integers(0, end + 1))
         there = _compacted(log, outcome.knobs.compacted, np.random.default_rng([seed, 0xC03, p]))
-        for piece, last in _pieces(log, p, upto, there, with_epochs=outcome.knobs.epochs_told):
+        for piece, last in _pieces(log, p, upto, there, with_epochs=outcome.knobs.epochs_reported):
             now, process, partition = np.array([at]), np.array([first + p]), np.array([p])
             yield Block(now, process, "invoke", "drain", topic=TOPIC, partition=partition)
             yield Block(

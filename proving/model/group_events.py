@@ -50,7 +50,7 @@ def _subscriptions(outcome: Outcome, group: Group) -> Iterator[Block]:
         yield Block(at, group.process_op[first], kind, "subscribe", topic=TOPIC, extra=extra)
 
 
-def _told(outcome: Outcome, group: Group, row: int) -> dict[str, object]:
+def _reported(outcome: Outcome, group: Group, row: int) -> dict[str, object]:
     """Who it is, where the client tells that."""
     said: dict[str, object] = {"group": group.name}
     if outcome.knobs.generations_told:
@@ -65,7 +65,7 @@ def _rebalances(outcome: Outcome, group: Group) -> Iterator[Block]:
     before: tuple[int, list[int]] = (NONE, [])
     for number, row in enumerate(rows.tolist()):
         process, mine = int(group.process_op[row]), np.flatnonzero(group.holds_op[row]).tolist()
-        extra = _told(outcome, group, row) | {"partitions": mine}
+        extra = _reported(outcome, group, row) | {"partitions": mine}
         if before[0] == process:
             extra["revoked"] = [p for p in before[1] if p not in mine]
         if number % 3:
@@ -101,7 +101,7 @@ def _commits(outcome: Outcome, group: Group) -> Iterator[Block]:
     extra = [
         orjson.dumps(
             {"offsets": _at(group.offset_op[row], np.flatnonzero(group.offset_op[row] != NONE).tolist())}
-            | _told(outcome, group, row)
+            | _reported(outcome, group, row)
         ).decode()
         for row in rows.tolist()
     ]

@@ -115,9 +115,9 @@ def _group(
         lands = lands[np.argsort(arrive[lands], kind="stable")]
         landed.append((arrive[lands], offset[lands]))
         for partition in range(knobs.partitions):
-            told = offset[lands, partition]
-            told = told[told != NONE]
-            stands[partition] = told[-1] if len(told) else stands[partition]
+            reported = offset[lands, partition]
+            reported = reported[reported != NONE]
+            stands[partition] = reported[-1] if len(reported) else stands[partition]
     _ask(plan, asked, landed, offset)
     unknown = outcome == LOST
     outcome[unknown & draw.happens(knobs.never_completes, n)] = NEVER
@@ -221,5 +221,5 @@ def _ask(plan: _Plan, asked: Ints, landed: list[tuple[Ints, Ints]], offset: Ints
     order = np.argsort(times, kind="stable")
     for partition in range(offset.shape[1]):
         mine = order[offsets[order, partition] != NONE]
-        told = np.append(NONE, offsets[mine, partition])
-        offset[rows, partition] = told[np.searchsorted(times[mine], asked[rows], side="right")]
+        reported = np.append(NONE, offsets[mine, partition])
+        offset[rows, partition] = reported[np.searchsorted(times[mine], asked[rows], side="right")]

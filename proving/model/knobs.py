@@ -49,7 +49,7 @@ class Knobs:
     """Of the sends without an answer: records land long after the client gave up."""
     never_completes: float = 0.3
     """Of the sends without an answer: not even a completion is on record."""
-    offset_untold: float = 0.02
+    ack_without_offset: float = 0.02
     """Sends acknowledged without offsets."""
     failed_read: float = 0.02
     """Polls and end-offset requests that fail."""
@@ -103,7 +103,7 @@ class Knobs:
     straggler: float = 0.2
     """Replicas that are out of the ISR, behind, and hold a record nobody else has above their high
     watermark."""
-    epochs_told: bool = True
+    epochs_reported: bool = True
     """The consumers' client tells leader epochs (librdkafka does not)."""
 
     @property
@@ -186,7 +186,7 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
         request_lost=share(0.15),
         late=share(0.6),
         never_completes=share(1.0),
-        offset_untold=share(0.1),
+        ack_without_offset=share(0.1),
         failed_read=share(0.1),
         failovers=int(random.integers(0, 6)),
         tail_lost=share(1.0),
@@ -196,7 +196,7 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
         final=final,
         replicas=bool(random.random() < 0.8),
         straggler=share(0.6),
-        epochs_told=bool(random.random() < 0.5),
+        epochs_reported=bool(random.random() < 0.5),
         subscribed=share(1.0),
         groups=int(random.choice([0, 1, 1, 2])),
         members=int(random.integers(1, 5)),

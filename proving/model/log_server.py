@@ -115,7 +115,7 @@ class _Plan:
     partition: Ints
     arrive: Ints
     lands: Bools
-    told: Ints
+    reported: Ints
     txn: Bools
     """Is the operation a transaction?"""
     hidden: Bools
@@ -140,8 +140,10 @@ def _planned_sends(draw: Draw, knobs: Knobs) -> _Plan:
     rest = txn[op] | (within >= (random.random(n) * count).astype(np.int64)[op])
     refused, unanswered, unsent = (rest & (fate == number) for number in range(3))
     unknown = unanswered | unsent
-    told = np.where(refused, FAILED, np.where(unknown, UNKNOWN, ACKED))
-    told = np.where((told == ACKED) & draw.happens(knobs.offset_untold, n)[op], ACKED_WITHOUT_OFFSET, told)
+    reported = np.where(refused, FAILED, np.where(unknown, UNKNOWN, ACKED))
+    reported = np.where(
+        (reported == ACKED) & draw.happens(knobs.ack_without_offset, n)[op], ACKED_WITHOUT_OFFSET, reported
+    )
 
     apart = draw.happens(knobs.apart, len(op)) & ~(txn[op] & knobs.isolated)
     gap = np.where(apart, draw.delay(draw.latency / 3, len(op)), 0)
@@ -168,7 +170,7 @@ def _planned_sends(draw: Draw, knobs: Knobs) -> _Plan:
         partition,
         invoke[op] + travel,
         hidden | ~(refused | unsent),
-        told,
+        reported,
         txn,
         hidden,
     )
@@ -211,10 +213,10 @@ def _landed(
     complete = plan.complete[plan.op]
     epoch, visible, cut, refused = _through(failovers, plan.partition, plan.arrive)
     lands = plan.lands & ~cut & ~refused & (plan.arrive <= end_ns) & (visible <= end_ns)
-    acked = np.isin(plan.told, (ACKED, ACKED_WITHOUT_OFFSET))
-    told = np.where(acked & refused, FAILED, plan.told)
-    told = np.where(acked & ~refused & (cut | (visible >= complete)), UNKNOWN, told)
-    shown = _together(plan, lands, told)
+    acked = np.isin(plan.reported, (ACKED, ACKED_WITHOUT_OFFSET))
+    reported = np.where(acked & refused, FAILED, plan.reported)
+    reported = np.where(acked & ~refused & (cut | (visible >= complete)), UNKNOWN, reported)
+    shown = _together(plan, lands, reported)
 
     rows = np.flatnonzero(lands)
     arrive: Ints = plan.arrive[rows]
@@ -247,9 +249,9 @@ def _landed(
     place = np.full(len(plan.op), UNKNOWN, dtype=np.int64)
     place[rows[~copy & ~marker]] = offset[~copy & ~marker]
     place[rows[of_copy]] = offset[of_copy]
-    told = np.where(told == ACKED, place, told)
+    reported = np.where(reported == ACKED, place, reported)
 
-    sends = _sends(knobs, plan, told, shown & lands)
+    sends = _sends(knobs, plan, reported, shown & lands)
     value = np.where(marker, MARKER, sends.value_rec[rows])
     given = shown[rows] & ~marker
     key = np.where(marker, -1, sends.key_rec[rows])
@@ -260,15 +262,15 @@ def _landed(
     return sends, logs
 
 
-def _together(plan: _Plan, lands: Bools, told: Ints) -> Bools:
-    """The records of a transaction have one outcome (``told`` is changed): what of them landed is shown to
-    readers only if all did. Gives for each record whether it is."""
+def _together(plan: _Plan, lands: Bools, reported: Ints) -> Bools:
+    """The records of a transaction have one outcome (``reported`` is changed): what of them landed is shown
+    to readers only if all did. Gives for each record whether it is."""
     n, shown = len(plan.invoke), ~plan.hidden
     mine = plan.txn[plan.op]
-    some = [np.bincount(plan.op, weights=told == code, minlength=n) > 0 for code in (FAILED, UNKNOWN)]
+    some = [np.bincount(plan.op, weights=reported == code, minlength=n) > 0 for code in (FAILED, UNKNOWN)]
     for code, ops in zip((FAILED, UNKNOWN), some, strict=True):
-        told[mine & ops[plan.op]] = code
-    fails = np.bincount(plan.op, weights=~lands | (told == FAILED), minlength=n) > 0
+        reported[mine & ops[plan.op]] = code
+    fails = np.bincount(plan.op, weights=~lands | (reported == FAILED), minlength=n) > 0
     return shown & ~(mine & fails[plan.op])
 
 
@@ -282,12 +284,12 @@ def _last_of_transactions(plan: _Plan, rows: Ints) -> Ints:
     return found
 
 
-def _sends(knobs: Knobs, plan: _Plan, told: Ints, shown: Bools) -> Sends:
+def _sends(knobs: Knobs, plan: _Plan, reported: Ints, shown: Bools) -> Sends:
     """A process whose operation ended in doubt is never used again: its thread goes on under another
     number. Of a transaction that nobody is shown perhaps only the abort was asked for."""
     n = len(plan.invoke)
-    doubtful = np.bincount(plan.op, weights=told == UNKNOWN, minlength=n) > 0
-    failed = np.bincount(plan.op, weights=told == FAILED, minlength=n).astype(np.int64)
+    doubtful = np.bincount(plan.op, weights=reported == UNKNOWN, minlength=n) > 0
+    failed = np.bincount(plan.op, weights=reported == FAILED, minlength=n).astype(np.int64)
     doubtful |= plan.never | ((failed > 0) & (failed < plan.count))
     rows = doubtful.reshape(knobs.producers, -1)
     before: Ints = np.cumsum(rows, axis=1) - rows
@@ -309,7 +311,7 @@ def _sends(knobs: Knobs, plan: _Plan, told: Ints, shown: Bools) -> Sends:
         ~plan.never,
         plan.partition,
         value,
-        told,
+        reported,
         np.where(plan.txn, np.cumsum(plan.txn) - 1, -1),
         np.clip(first - 1, plan.invoke, plan.complete),
         asked_to,

@@ -258,7 +258,7 @@ def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
     ]
     for times, kind in ((of.invoke_op, "invoke"), (of.complete_op, "ok")):
         yield Block(times[first], of.process_op[first], kind, "subscribe", topic=TOPIC, extra=joins)
-    told, before = [], (-1, list[int]())
+    reported, before = [], (-1, list[int]())
     for generation, row in enumerate(rows.tolist()):
         process, mine = int(of.process_op[row]), np.flatnonzero(of.holds_op[row]).tolist()
         extra: dict[str, object] = {"group": f"g{process}", "generation": generation, "partitions": mine}
@@ -266,9 +266,9 @@ def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
             extra["revoked"] = [p for p in before[1] if p not in mine]
         if generation % 3:
             extra["positions"] = {str(p): int(of.end_op[row, p]) for p in mine}
-        told.append(orjson.dumps(extra).decode())
+        reported.append(orjson.dumps(extra).decode())
         before = (process, mine)
-    yield Block(of.complete_op[rows], of.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=told)
+    yield Block(of.complete_op[rows], of.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=reported)
 
 
 # --- runner and nemesis -------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def _control(outcome: Outcome) -> Iterator[Block]:
     yield row(0, CONTROL, "phase", {"phase": "setup"})
     assignment = {str(p): list(HOSTS) for p in parts}
     yield row(1, CONTROL, "assignment", {"assignment": assignment, "nodes": nodes}, TOPIC)
-    yield row(2, CONTROL, "cluster", {"partitions": [_told(p, 0, list(HOSTS)) for p in parts]})
+    yield row(2, CONTROL, "cluster", {"partitions": [_reported(p, 0, list(HOSTS)) for p in parts]})
     yield row(3, CONTROL, "phase", {"phase": "main"})
     for p, one in enumerate(outcome.failovers):
         for number in range(len(one.stall)):
@@ -294,8 +294,8 @@ def _control(outcome: Outcome) -> Iterator[Block]:
                 proved = True if phase == "ended" else None
                 extra = {**fault, "phase": phase, "proved": proved, "restored": proved}
                 yield row(int(at), NEMESIS, "kill", extra)
-            changed = {"partitions": [_told(p, number + 1, left)]}
-            whole = {"partitions": [_told(p, number + 1, list(HOSTS))]}
+            changed = {"partitions": [_reported(p, number + 1, left)]}
+            whole = {"partitions": [_reported(p, number + 1, list(HOSTS))]}
             yield row(int(one.change[number]), CONTROL, "cluster", changed)
             yield row(int(one.reopen[number]), CONTROL, "cluster", whole)
     yield row(outcome.end_ns + 1, CONTROL, "phase", {"phase": "heal"})
@@ -306,7 +306,7 @@ def _leader(epoch: int) -> int:
     return list(HOSTS)[epoch % len(HOSTS)]
 
 
-def _told(partition: int, epoch: int, isr: list[int]) -> dict[str, object]:
+def _reported(partition: int, epoch: int, isr: list[int]) -> dict[str, object]:
     return {
         "topic": TOPIC,
         "partition": partition,

@@ -107,11 +107,11 @@ def _within(times: Ints, during: During) -> Ints:
 
 def _sends(happened: Objects, during: During) -> Iterator[Block]:
     of = happened.puts
-    told = np.where(of.told == ACKED, happened.offset, of.told)
+    reported = np.where(of.reported == ACKED, happened.offset, of.reported)
 
     def block(rows: Ints, kind: str, error: str | None = None) -> Block:
         done = kind != "invoke"
-        offsets = told[rows] if done else np.full(len(rows), UNKNOWN)
+        offsets = reported[rows] if done else np.full(len(rows), UNKNOWN)
         return Block(
             (of.ret if done else of.inv)[rows],
             of.process[rows],
@@ -125,9 +125,9 @@ def _sends(happened: Objects, during: During) -> Iterator[Block]:
 
     yield block(_within(of.inv, during), "invoke")
     done = _within(of.ret, during)
-    yield block(done[(told[done] != UNKNOWN) & (told[done] != FAILED)], "ok")
-    yield block(done[told[done] == FAILED], "fail", REFUSED_ERROR)
-    yield block(done[(told[done] == UNKNOWN) & of.completes[done]], "info", LOST_ERROR)
+    yield block(done[(reported[done] != UNKNOWN) & (reported[done] != FAILED)], "ok")
+    yield block(done[reported[done] == FAILED], "fail", REFUSED_ERROR)
+    yield block(done[(reported[done] == UNKNOWN) & of.completes[done]], "info", LOST_ERROR)
 
 
 def _answers(happened: Objects, during: During) -> Iterator[Block]:

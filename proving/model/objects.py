@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 NOBODY = -1
 _MS = 1_000_000
-_FATES = ACKED, UNTOLD, REFUSED, ANSWER_LOST, REQUEST_LOST = range(5)
+_FATES = ACKED, NOT_REPORTED, REFUSED, ANSWER_LOST, REQUEST_LOST = range(5)
 GOT, GET_FAILED, GET_LOST = range(3)
 
 
@@ -34,8 +34,8 @@ class ObjectKnobs:
     operations: int = 300
     """Of clients, about; the markers of gets not counted."""
     partitions: int = 2
-    putters: int = 4
-    getters: int = 4
+    producers: int = 4
+    consumers: int = 4
     latency_ms: float = 5.0
     """One way."""
     think_ms: float = 3.0
@@ -46,7 +46,7 @@ class ObjectKnobs:
     """Puts that land and whose answer does not come."""
     request_lost: float = 0.02
     """Puts that do not land, and nobody can tell."""
-    offset_untold: float = 0.02
+    ack_without_offset: float = 0.02
     """Puts acknowledged without an offset."""
     late: float = 0.3
     """Of the puts without an answer that land: long after the client gave up."""
@@ -70,7 +70,7 @@ class ObjectKnobs:
     def __post_init__(self) -> None:
         if self.workload not in ("register", "queue"):
             raise ValueError(f"{self.workload!r} is no workload of objects: register or queue")
-        if min(self.partitions, self.putters, self.getters, self.operations) < 1:
+        if min(self.partitions, self.producers, self.consumers, self.operations) < 1:
             raise ValueError("a run has one operation, one partition, one putter and one getter at least")
 
 
@@ -87,14 +87,14 @@ def drawn_objects(seed: int, operations: int = 120) -> ObjectKnobs:
         workload,
         operations=int(random.integers(max(1, operations // 2), operations + operations // 2 + 1)),
         partitions=int(random.integers(1, 5)),
-        putters=int(random.integers(1, 8)),
-        getters=int(random.integers(1, 8)),
+        producers=int(random.integers(1, 8)),
+        consumers=int(random.integers(1, 8)),
         latency_ms=float(random.choice([0.01, 1.0, 5.0, 50.0])),
         think_ms=float(random.choice([0.01, 5.0, 20.0])),
         refused=share(0.1),
         answer_lost=share(0.15),
         request_lost=share(0.15),
-        offset_untold=share(0.1),
+        ack_without_offset=share(0.1),
         late=share(1.0),
         never_completes=share(1.0),
         failed_get=share(0.2),
@@ -116,7 +116,7 @@ class Puts:
     effect: Ints
     """When it lands; meaningless where it does not."""
     lands: Bools
-    told: Ints
+    reported: Ints
     """The outcome as the client knows it; ``ACKED`` ones get their offset from ``Objects``."""
     completes: Bools
     """Its completion is on record."""
@@ -155,7 +155,7 @@ class Objects:
 def serve_objects(seed: int, knobs: ObjectKnobs) -> Objects:
     """The same seed and knobs give the same."""
     random = np.random.default_rng([seed, 0x0B2])
-    threads = knobs.putters + knobs.getters
+    threads = knobs.producers + knobs.consumers
     each = -(-knobs.operations // threads)
     puts = _puts(random, knobs, each)
     gets, marks = _gets(random, knobs, each)
@@ -206,20 +206,20 @@ def _process(slots: Ints, retires: Bools, each: int, stride: int) -> Ints:
 
 
 def _stride(knobs: ObjectKnobs) -> int:
-    return knobs.putters + 2 * knobs.getters
+    return knobs.producers + 2 * knobs.consumers
 
 
 def _puts(random: np.random.Generator, knobs: ObjectKnobs, each: int) -> Puts:
-    size = knobs.putters * each
-    inv, effect, ret = _times(random, knobs, knobs.putters, each, 2)
-    odds = [knobs.offset_untold, knobs.refused, knobs.answer_lost, knobs.request_lost]
+    size = knobs.producers * each
+    inv, effect, ret = _times(random, knobs, knobs.producers, each, 2)
+    odds = [knobs.ack_without_offset, knobs.refused, knobs.answer_lost, knobs.request_lost]
     fate = random.choice(_FATES, size, p=[1 - sum(odds), *odds])
     unsure = (fate == ANSWER_LOST) | (fate == REQUEST_LOST)
     late = (fate == ANSWER_LOST) & (random.random(size) < knobs.late)
     much_later = ret + (random.exponential(20 * knobs.latency_ms * _MS, size)).astype(np.int64)
-    slots = np.repeat(np.arange(knobs.putters), each)
+    slots = np.repeat(np.arange(knobs.producers), each)
     process = _process(slots, unsure, each, _stride(knobs))
-    number = np.tile(np.arange(each), knobs.putters)
+    number = np.tile(np.arange(each), knobs.producers)
     codes = np.array([ACKED, ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, UNKNOWN])
     return Puts(
         process=process,
@@ -229,24 +229,24 @@ def _puts(random: np.random.Generator, knobs: ObjectKnobs, each: int) -> Puts:
         ret=ret,
         effect=np.where(late, much_later, effect),
         lands=(fate != REFUSED) & (fate != REQUEST_LOST),
-        told=codes[fate],
+        reported=codes[fate],
         completes=~unsure | (random.random(size) >= knobs.never_completes),
     )
 
 
 def _gets(random: np.random.Generator, knobs: ObjectKnobs, each: int) -> tuple[Gets, Puts]:
     """Gets, and the marker that each would send: it lands at the moment at which its get takes effect."""
-    size = knobs.getters * each
-    inv, mark_inv, effect, mark_ret, ret = _times(random, knobs, knobs.getters, each, 4)
+    size = knobs.consumers * each
+    inv, mark_inv, effect, mark_ret, ret = _times(random, knobs, knobs.consumers, each, 4)
     partition = random.integers(0, knobs.partitions, size)
     fate = random.choice(3, size, p=[1 - knobs.failed_get - knobs.lost_get, knobs.failed_get, knobs.lost_get])
-    slots = knobs.putters + np.repeat(np.arange(knobs.getters), each)
-    number = np.tile(np.arange(each), knobs.getters)
+    slots = knobs.producers + np.repeat(np.arange(knobs.consumers), each)
+    number = np.tile(np.arange(each), knobs.consumers)
     # A get that failed: because its marker did, or for another reason.
     broken = (fate == GET_FAILED) & (random.random(size) < 0.7)
     in_doubt = broken & (random.random(size) < 0.6) | (fate == GET_LOST)
     lands = ~broken | (in_doubt & (random.random(size) < 0.5))
-    process = _process(slots + knobs.getters, in_doubt, each, _stride(knobs))
+    process = _process(slots + knobs.consumers, in_doubt, each, _stride(knobs))
     marks = Puts(
         process=process,
         value=process << 32 | number << 4 | MARKER,
@@ -255,7 +255,7 @@ def _gets(random: np.random.Generator, knobs: ObjectKnobs, each: int) -> tuple[G
         ret=mark_ret,
         effect=effect,
         lands=lands,
-        told=np.where(in_doubt, UNKNOWN, np.where(broken, FAILED, ACKED)),
+        reported=np.where(in_doubt, UNKNOWN, np.where(broken, FAILED, ACKED)),
         completes=fate != GET_LOST,
     )
     nothing = np.full(size, NOBODY)

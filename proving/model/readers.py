@@ -57,14 +57,14 @@ def ends(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...])
     invoke, complete, asked = times
     n = len(invoke)
     partition = draw.random.integers(0, knobs.partitions, n)
-    told = np.zeros(n, dtype=np.int64)
+    reported = np.zeros(n, dtype=np.int64)
     for number, log in enumerate(logs):
         rows = partition == number
-        told[rows] = log.reach(asked[rows])
+        reported[rows] = log.reach(asked[rows])
     process = (
         knobs.producers + knobs.consumers + np.repeat(np.arange(knobs.askers), n // max(1, knobs.askers))
     )
-    return Ends(process, invoke, complete, partition, told, draw.happens(knobs.failed_read, n))
+    return Ends(process, invoke, complete, partition, reported, draw.happens(knobs.failed_read, n))
 
 
 def reads(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...]) -> Reads:

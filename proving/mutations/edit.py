@@ -33,18 +33,18 @@ class Sent:
     process: int
     invoked: int
     completed: int | None
-    told: int
+    reported: int
     """Offset or code; UNKNOWN where the completion is missing."""
     alone: bool
     """The only record of its operation."""
 
     @property
     def acked_at(self) -> int | None:
-        return self.told if self.told >= 0 else None
+        return self.reported if self.reported >= 0 else None
 
     @property
     def in_doubt(self) -> bool:
-        return self.told == UNKNOWN
+        return self.reported == UNKNOWN
 
 
 class Edit:
@@ -132,7 +132,7 @@ class Edit:
         an offset lies, the final read says."""
         places = {record.value: record.offset for record in self.log(partition)}
         ends = [
-            (places.get(one.value, -1) if one.told == ACKED_WITHOUT_OFFSET else one.told) + 1
+            (places.get(one.value, -1) if one.reported == ACKED_WITHOUT_OFFSET else one.reported) + 1
             for one in self.sent.values()
             if one.partition == partition and one.completed is not None and one.completed < before
         ]
@@ -147,8 +147,8 @@ class Edit:
 
     def least_end(self, partition: int, after: int) -> int | None:
         """The smallest end offset told by a request invoked after this position."""
-        told = [e.high_watermark or 0 for at, e in self.of("end", partition) if self.asked(at) > after]
-        return min(told, default=None)
+        reported = [e.high_watermark or 0 for at, e in self.of("end", partition) if self.asked(at) > after]
+        return min(reported, default=None)
 
     def unseen(self, partition: int | None = None) -> Iterator[Sent]:
         """Sends in doubt whose value nobody, not even a replica, has."""
@@ -237,10 +237,10 @@ class Edit:
             if self.sent[value].acked_at is not None:
                 self.tell(self.sent[value], offset)
 
-    def tell(self, one: Sent, told: int) -> None:
+    def tell(self, one: Sent, reported: int) -> None:
         """What a send's completion says of one record."""
         assert one.completed is not None
-        self.records(one.completed, lambda r: r._replace(offset=told) if r.value == one.value else r)
+        self.records(one.completed, lambda r: r._replace(offset=reported) if r.value == one.value else r)
 
     def insert(self, at: int, *events: Event) -> None:
         self.events[at:at] = list(events)
@@ -262,10 +262,10 @@ def phantom(number: int) -> int:
     return value_of(NOBODY, number)
 
 
-def end_events(process: int, partition: int, told: int, time_ns: int) -> tuple[Event, Event]:
+def end_events(process: int, partition: int, reported: int, time_ns: int) -> tuple[Event, Event]:
     """A request for the end offset, with nothing between its two events."""
     asked = Event(process, Type.INVOKE, "end", topic=TOPIC, partition=partition, time_ns=time_ns)
-    return asked, replace(asked, type=Type.OK, high_watermark=told)
+    return asked, replace(asked, type=Type.OK, high_watermark=reported)
 
 
 __all__ = ["FAILED", "REPLICA", "Edit", "Sent", "end_events", "phantom"]

@@ -148,11 +148,11 @@ def begin_one_later(edit: Edit) -> bool:
     commits = acked(edit)
     for at, event, said in list(rebalances(edit)):
         for partition, start in (said.get("positions") or {}).items():
-            told = given(edit, said["group"], int(partition))
+            reported = given(edit, said["group"], int(partition))
             past = any(c.offsets.get(int(partition), 0) > start and c.group == said["group"] for c in commits)
-            if len(told.get(start, ())) != 1 or not past:
+            if len(reported.get(start, ())) != 1 or not past:
                 continue
-            poll = told[start][0]
+            poll = reported[start][0]
             later = next(
                 (n for n, e, _ in rebalances(edit) if n > at and e.process == event.process), poll + 1
             )
@@ -160,8 +160,8 @@ def begin_one_later(edit: Edit) -> bool:
             if mine and _began_below(edit, said["group"], int(partition), start):
                 place = (int(partition), start)
                 edit.records(poll, lambda r: None if (r.partition, r.offset) == place else r)  # noqa: B023
-                untold = {p: offset for p, offset in said["positions"].items() if p != partition}
-                edit.change(at, extra={**said, "positions": untold})
+                not_reported = {p: offset for p, offset in said["positions"].items() if p != partition}
+                edit.change(at, extra={**said, "positions": not_reported})
                 return True
     return False
 
@@ -171,8 +171,8 @@ def begin_at_the_end(edit: Edit) -> bool:
     at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
     for group in sorted(committing(edit)):
         for partition in range(edit.partitions):
-            told, end = given(edit, group, partition), len(edit.log(partition))
-            missing = [offset for offset in range(end) if offset not in told]
+            reported, end = given(edit, group, partition), len(edit.log(partition))
+            missing = [offset for offset in range(end) if offset not in reported]
             if not missing or not _began_below(edit, group, partition, missing[-1]):
                 continue
             process, generation = edit.process(), newest(edit, group) + 1
@@ -209,9 +209,9 @@ def _no_regression(one: Told, partition: int, offset: int, commits: list[Told], 
     """Nothing larger was committed before, and nothing less is, or is told to be, after."""
     before = highest(commits, one.group, partition, one.invoked)
     after = [
-        told.offsets[partition]
-        for told in (*commits, *answers)
-        if told.group == one.group and partition in told.offsets and told.invoked > one.until
+        reported.offsets[partition]
+        for reported in (*commits, *answers)
+        if reported.group == one.group and partition in reported.offsets and reported.invoked > one.until
     ]
     return (before is None or before.offsets[partition] <= offset) and min(after, default=offset) >= offset
 
@@ -220,7 +220,7 @@ def _no_regression(one: Told, partition: int, offset: int, commits: list[Told], 
 def fence_before_a_commit(edit: Edit) -> bool:
     for one in acked(edit):
         if "generation" in one.extra:
-            told = {
+            reported = {
                 "group": one.group,
                 "member": "other",
                 "generation": newest(edit, one.group) + 1,
@@ -229,7 +229,7 @@ def fence_before_a_commit(edit: Edit) -> bool:
             now = edit.events[one.invoked].time_ns
             edit.insert(
                 one.invoked,
-                Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=told, time_ns=now),
+                Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=reported, time_ns=now),
             )
             return True
     return False
@@ -272,10 +272,10 @@ def begin_past_what_was_committed(edit: Edit) -> bool:
     "position-skip", "the last poll of a member leaves its last record out, and says that it is past it"
 )
 def pass_a_record(edit: Edit) -> bool:
-    told = {event.process for _, event, said in rebalances(edit) if said["group"] in committing(edit)}
+    reported = {event.process for _, event, said in rebalances(edit) if said["group"] in committing(edit)}
     for at in reversed(range(len(edit.events))):
         event = edit.events[at]
-        if event.f != "poll" or event.process not in told or not event.records:
+        if event.f != "poll" or event.process not in reported or not event.records:
             continue
         last = event.records[-1]
         place = (last.partition, last.offset)
@@ -283,7 +283,7 @@ def pass_a_record(edit: Edit) -> bool:
         behind = {
             (record.partition, record.offset)
             for other in (*edit.events[:at], *edit.events[at + 1 :])
-            if other.f == "poll" and other.process in told
+            if other.f == "poll" and other.process in reported
             for record in other.records
         }
         far = max((c.offsets.get(last.partition, 0) for c in acked(edit)), default=0)
@@ -323,8 +323,8 @@ def show_a_newcomer_less(edit: Edit) -> bool:
                 "positions": {str(partition): shown},
             }
             now = edit.events[one.invoked].time_ns
-            told = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now)
-            edit.insert(one.until, told)
+            reported = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now)
+            edit.insert(one.until, reported)
             return True
     return False
 
@@ -348,8 +348,8 @@ def own_twice(edit: Edit) -> bool:
         if said["group"] in committing(edit) and said["partitions"] and "generation" in said:
             last = [s for _, e, s in rebalances(edit) if e.process == event.process][-1]
             if last is said:
-                told = {**said, "member": "twin", "partitions": said["partitions"][:1], "positions": {}}
-                twin = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=told, time_ns=now)
+                reported = {**said, "member": "twin", "partitions": said["partitions"][:1], "positions": {}}
+                twin = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=reported, time_ns=now)
                 edit.insert(at_end, twin)
                 return True
     return False
@@ -360,7 +360,7 @@ def own_before_it_is_given_up(edit: Edit) -> bool:
     at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
     one, other = edit.process(), edit.process()
 
-    def told(process: int, generation: int, *partitions: int) -> Event:
+    def reported(process: int, generation: int, *partitions: int) -> Event:
         extra = {
             "group": "overlapping",
             "member": f"m{process}",
@@ -370,5 +370,5 @@ def own_before_it_is_given_up(edit: Edit) -> bool:
         }
         return Event(process, Type.OK, "rebalance", topic=TOPIC, extra=extra, time_ns=now)
 
-    edit.insert(at_end, told(one, 1, 0), told(other, 2, 0), told(one, 2))
+    edit.insert(at_end, reported(one, 1, 0), reported(other, 2, 0), reported(one, 2))
     return True

@@ -13,8 +13,8 @@ def poll_another_value(edit: Edit) -> bool:
         for at, event in edit.of("poll", one.partition):
             for record in event.records:
                 there = edit.sent[record.value]
-                told = there.acked_at is not None or len(edit.polled(one.partition, record.offset)) > 1
-                if record.partition == one.partition and told and one.invoked < there.invoked:
+                reported = there.acked_at is not None or len(edit.polled(one.partition, record.offset)) > 1
+                if record.partition == one.partition and reported and one.invoked < there.invoked:
                     edit.records(at, lambda r: r._replace(value=one.value) if r == record else r)  # noqa: B023
                     return True
     return False

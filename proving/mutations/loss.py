@@ -36,8 +36,8 @@ def lose_the_last_of_a_key(edit: Edit) -> bool:
     for partition in range(edit.partitions):
         last = {keys[record.value]: record for record in edit.log(partition)}
         for record in last.values():
-            told = edit.sent[record.value].acked_at == record.offset
-            if told and not edit.polled(partition, record.offset):
+            reported = edit.sent[record.value].acked_at == record.offset
+            if reported and not edit.polled(partition, record.offset):
                 edit.place(partition, record.offset, None)
                 return True
     return False
@@ -126,7 +126,7 @@ def drop_a_doubtful_one(edit: Edit) -> bool:
 def drop_from_a_replica(edit: Edit) -> bool:
     for partition in range(edit.partitions):
         for record in edit.log(partition):
-            if edit.sent[record.value].told >= 0:
+            if edit.sent[record.value].reported >= 0:
                 edit.place(partition, record.offset, None, node="n1")
                 return True
     return False

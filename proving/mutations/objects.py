@@ -22,10 +22,10 @@ from wrackline.proving.mutations.edit import phantom
 NEVER = 1 << 62
 KNOBS = {
     "register": ObjectKnobs(
-        "register", operations=160, latency_ms=1.0, think_ms=6.0, putters=2, getters=3, lost_get=0.0
+        "register", operations=160, latency_ms=1.0, think_ms=6.0, producers=2, consumers=3, lost_get=0.0
     ),
     "queue": ObjectKnobs(
-        "queue", operations=160, latency_ms=1.0, think_ms=6.0, putters=4, getters=4, lost_get=0.0
+        "queue", operations=160, latency_ms=1.0, think_ms=6.0, producers=4, consumers=4, lost_get=0.0
     ),
 }
 """Of histories to be changed: as much in turn as at once. A dequeue of unknown outcome could excuse a lost
@@ -97,8 +97,8 @@ class ObjectEdit:
                 for n in range(get.inv + 1, len(self.events))
                 if self.events[n].process == self.events[get.inv].process
             )
-        told = () if record is None else (Record(record.partition, max(record.offset, 0), record.value),)
-        self.events[at] = replace(self.events[at], type=Type.OK, error=None, records=told)
+        reported = () if record is None else (Record(record.partition, max(record.offset, 0), record.value),)
+        self.events[at] = replace(self.events[at], type=Type.OK, error=None, records=reported)
 
     def fails(self, get: Op) -> None:
         self.events[get.ret] = replace(self.events[get.ret], type=Type.FAIL, error="_TIMED_OUT", records=())

@@ -12,9 +12,9 @@ from wrackline.proving.mutations.edit_groups import committing, members
 from wrackline.proving.mutations.mutation import mutation
 
 
-def _swap_neighbours(edit: Edit, *, same_process: bool, told: bool = True) -> bool:
+def _swap_neighbours(edit: Edit, *, same_process: bool, reported: bool = True) -> bool:
     """Two records side by side, the second sent after the first was acked, change places wherever they are
-    told. Not ``told``: their senders are told no offset any more."""
+    told. Not ``reported``: their senders are told no offset any more."""
     for partition in range(edit.partitions):
         log = edit.log(partition)
         for first, second in pairwise(log):
@@ -32,7 +32,7 @@ def _swap_neighbours(edit: Edit, *, same_process: bool, told: bool = True) -> bo
                 and _own_neighbours(edit, a, b)
             ):
                 edit.swap(partition, first, second)
-                for one in () if told else (a, b):
+                for one in () if reported else (a, b):
                     edit.tell(one, ACKED_WITHOUT_OFFSET)
                 return True
     return False
@@ -78,12 +78,12 @@ def swap_within_a_process(edit: Edit) -> bool:
     "append-order", "two acked records, the second sent later, change places; nobody was told their offsets"
 )
 def swap_with_a_later_send_untold(edit: Edit) -> bool:
-    return _swap_neighbours(edit, same_process=False, told=False)
+    return _swap_neighbours(edit, same_process=False, reported=False)
 
 
 @mutation("session-order", "two records of one process change places; it was told no offset of either")
 def swap_within_a_process_untold(edit: Edit) -> bool:
-    return _swap_neighbours(edit, same_process=True, told=False)
+    return _swap_neighbours(edit, same_process=True, reported=False)
 
 
 @mutation("batch-order", "two records of one send of unknown outcome change places")

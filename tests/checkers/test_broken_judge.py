@@ -15,8 +15,8 @@ from wrackline.checkers.checks.finding import Finding
 from wrackline.checkers.checks.places import Places
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Mark, Marks
-from wrackline.checkers.inputs.arrays import Bools, Ints
 from wrackline.checkers.inputs.broken import JudgeBroken, part_of_the_judge
+from wrackline.checkers.inputs.table import Bools, Ints
 from wrackline.harness.cli.main import main
 
 A, B = 160, 176

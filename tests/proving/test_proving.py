@@ -218,9 +218,9 @@ def test_the_histories_are_not_trivial() -> None:
         ):
             seen["read after its sender gave up"] += late.get(record.value, event.index) < event.index
         commits = acked(edit := Edit(made))
-        for told in operations(edit, "committed") if made.knobs.groups else ():
-            for partition, offset in told.offsets.items():
-                before = highest(commits, told.group, partition, told.invoked)
+        for reported in operations(edit, "committed") if made.knobs.groups else ():
+            for partition, offset in reported.offsets.items():
+                before = highest(commits, reported.group, partition, reported.invoked)
                 seen["went back"] += before is not None and before.offsets[partition] > offset
     assert seen.pop("went back") > 0, "no commit of unknown outcome took effect after a larger one"
     wanted = {

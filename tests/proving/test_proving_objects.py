@@ -138,7 +138,7 @@ def test_the_histories_are_not_trivial() -> None:
         made = make_objects("t", seed, drawn_objects(seed))
         landed = {r.value for e in made.events if e.f == "drain" for r in e.records}
         ended = {e.process for e in made.events if e.type is not Type.INVOKE}
-        told: dict[int, int] = {}
+        reported: dict[int, int] = {}
         for event in made.events:
             seen[f"{event.f} {event.type}"] += 1
             if event.f in ("read", "dequeue"):
@@ -147,9 +147,9 @@ def test_the_histories_are_not_trivial() -> None:
             for record in event.records if event.f == "send" else ():
                 seen["marker"] += record.value & 15 == MARKER
                 seen["lands in doubt"] += event.type is Type.INFO and record.value in landed
-                told[record.value] = event.index
+                reported[record.value] = event.index
             for record in event.records if event.f in ("read", "dequeue") else ():
-                late = record.offset == UNKNOWN or told[record.value] < event.index
+                late = record.offset == UNKNOWN or reported[record.value] < event.index
                 seen["got after its sender heard or gave up"] += late
     wanted = {
         *(

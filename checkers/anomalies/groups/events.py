@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from wrackline.checkers.checks.about import AboutLog, AboutRun
 from wrackline.checkers.checks.events import COMMIT, COMMITTED, SUBSCRIBE, EventBatch, Groups, Said
-from wrackline.checkers.inputs.arrays import NEVER
+from wrackline.checkers.inputs.table import NEVER
 
 
 @dataclass(slots=True, eq=False)

@@ -21,9 +21,8 @@ from wrackline.checkers.checks.events import COMMIT, COMMITTED, OF_GROUPS, SUBSC
 from wrackline.checkers.checks.finding import Finding
 from wrackline.checkers.checks.keys import KINDS_WITH_OFFSETS, LastOfKeys
 from wrackline.checkers.checks.walks import Figure, Walked
-from wrackline.checkers.inputs.arrays import Bools, Ints
-from wrackline.checkers.inputs.operations import ROWS_OF_MEMBERS
-from wrackline.checkers.inputs.table import concatenated, rows_of
+from wrackline.checkers.inputs.row_groups import ROWS_OF_MEMBERS
+from wrackline.checkers.inputs.table import Bools, Ints, concatenated, rows_of
 
 KINDS = frozenset({COMMIT, COMMITTED, SUBSCRIBE, *ROWS_OF_MEMBERS})
 """Where none of these is, there is no group."""

@@ -33,8 +33,7 @@ from wrackline.checkers.anomalies.transactions.matches import Matches, in_final_
 from wrackline.checkers.checks.about import AboutRun
 from wrackline.checkers.checks.events import Records
 from wrackline.checkers.checks.finding import Finding, seconds
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools, place_in
-from wrackline.checkers.inputs.table import concatenated, constant
+from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints, bools, concatenated, constant, place_in
 
 
 def cycles(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:

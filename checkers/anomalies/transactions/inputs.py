@@ -11,7 +11,7 @@ from wrackline.checkers.anomalies.transactions.matches import Matches
 from wrackline.checkers.checks.about import AboutRun
 from wrackline.checkers.checks.events import Request
 from wrackline.checkers.checks.finding import Finding, seconds
-from wrackline.checkers.inputs.arrays import place_in, values_at
+from wrackline.checkers.inputs.table import place_in, values_at
 
 
 def unprocessed_inputs(events: Events, _: Matches, about: AboutRun) -> Iterator[Finding]:

@@ -11,8 +11,7 @@ from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
 from wrackline.checkers.checks.about import AboutRun
 from wrackline.checkers.checks.finding import Finding, seconds
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, values_at
-from wrackline.checkers.inputs.table import assigned, constant
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, assigned, constant, values_at
 
 READ_UNCOMMITTED = "read_uncommitted"
 

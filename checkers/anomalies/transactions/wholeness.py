@@ -14,7 +14,7 @@ from wrackline.checkers.anomalies.transactions.reads import READ_UNCOMMITTED, fi
 from wrackline.checkers.checks.about import AboutRun
 from wrackline.checkers.checks.events import Request
 from wrackline.checkers.checks.finding import Finding, seconds
-from wrackline.checkers.inputs.arrays import NONE, Bools, bools
+from wrackline.checkers.inputs.table import NONE, Bools, bools
 
 READ_COMMITTED = "read_committed"
 """Consumers that ask for it are told a committed offset only once the ends of the transactions are known that

@@ -19,10 +19,8 @@ from wrackline.checkers.engine.candidates import SendOutcome
 from wrackline.checkers.engine.context import Context, owner_of_run
 from wrackline.checkers.engine.fact_codec import AS_A_WHOLE, Writer
 from wrackline.checkers.engine.facts import Count, Gap, grouped
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
-from wrackline.checkers.inputs.operations import Operations
-from wrackline.checkers.inputs.row_groups import FAIL, INFO, OK, Batch, Names
-from wrackline.checkers.inputs.table import C, Table, concatenated, constant
+from wrackline.checkers.inputs.row_groups import FAIL, INFO, OK, Batch, Names, Operations
+from wrackline.checkers.inputs.table import NONE, Bools, C, Ints, Table, concatenated, constant
 from wrackline.history.model import ABORTED_AS_MEANT, UNASKED
 
 BUCKETS = 50.0

@@ -45,11 +45,21 @@ from wrackline.checkers.engine.object_facts import Call
 from wrackline.checkers.engine.objects.values import GETS, put_gets, put_puts
 from wrackline.checkers.engine.routing import bucket_of
 from wrackline.checkers.exact.operations import NOTHING
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
-from wrackline.checkers.inputs.operations import Operations, of_clients
-from wrackline.checkers.inputs.row_groups import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
+from wrackline.checkers.inputs.row_groups import (
+    FAIL,
+    INVOKE,
+    OK,
+    Batch,
+    Names,
+    Operations,
+    Split,
+    joined,
+    of_clients,
+    picked,
+    read,
+)
 from wrackline.checkers.inputs.scan import Partners
-from wrackline.checkers.inputs.table import concatenated, constant
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, concatenated, constant
 from wrackline.checkers.inputs.validity import check_answers, check_asked, check_numbers, check_order
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
 

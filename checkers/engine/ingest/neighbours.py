@@ -9,7 +9,7 @@ from wrackline.checkers.engine.context import Context
 from wrackline.checkers.engine.fact_codec import Writer
 from wrackline.checkers.engine.facts import FIRST, LAST, Placed, Send
 from wrackline.checkers.engine.ingest.per_process import Sequence
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.inputs.table import NONE, Bools, Ints
 
 
 class Neighbours:

@@ -19,8 +19,7 @@ from wrackline.checkers.engine.context import Context
 from wrackline.checkers.engine.fact_codec import AS_A_WHOLE, Writer
 from wrackline.checkers.engine.facts import Edge, Jump, Placed, Position, Session, Timed, grouped
 from wrackline.checkers.engine.routing import put_found
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import Table, concatenated, constant
+from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints, Table, bools, concatenated, constant
 
 
 class Walk(IntEnum):
@@ -153,7 +152,7 @@ def put_batch_order(writer: Writer, steps: Pair, context: Context) -> None:
         complete_index=later.index,
         complete_ns=later.ns,
     )
-    put_found(writer, context, Step.BATCH, "shuffled", rows)
+    put_found(writer, context, Step.BATCH, "batch reordered", rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +178,10 @@ class Ends:
         """What was shown once the final read had asked for the end says nothing of it."""
         at = np.searchsorted(self._log[:-1], shown.log)
         at = np.where(self._log[at] == shown.log, at, len(self._log) - 1)
-        beyond = (shown.end > self._end[at]) & (shown.complete_index < self._asked[at])
-        if not beyond.any():
+        outside = (shown.end > self._end[at]) & (shown.complete_index < self._asked[at])
+        if not outside.any():
             return
-        rows, end = shown.take(beyond), self._end[at][beyond]
+        rows, end = shown.take(outside), self._end[at][outside]
         found = replace(
             Candidate[Ints].unknown(len(rows)),
             log=rows.log,
@@ -196,4 +195,4 @@ class Ends:
             log_end=end,
             complete=constant(1, len(rows)),
         )
-        put_found(writer, context, Step.SHOWN, "beyond", found)
+        put_found(writer, context, Step.SHOWN, "past end", found)

@@ -16,9 +16,8 @@ from wrackline.checkers.engine.context import Context
 from wrackline.checkers.engine.fact_codec import AS_A_WHOLE, Writer
 from wrackline.checkers.engine.facts import Epoch, Final, Held, Poll, Position, Read
 from wrackline.checkers.engine.ingest.per_process import Sequence, Walk, is_elsewhere, put_steps
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.row_groups import OK, Batch, Names
-from wrackline.checkers.inputs.table import concatenated, constant
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, concatenated, constant
 from wrackline.history.model import REPLICA
 
 

@@ -29,8 +29,7 @@ from wrackline.checkers.engine.facts import InFinal, Send, grouped
 from wrackline.checkers.engine.logs.earliest_proof import at_rows
 from wrackline.checkers.engine.logs.unacknowledged import unplaced
 from wrackline.checkers.engine.proofs import NOTHING_ABOVE, proofs_of, with_proofs
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
-from wrackline.checkers.inputs.table import Table, assigned, concatenated, constant
+from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints, Table, assigned, concatenated, constant
 
 
 class Bucket:

@@ -10,8 +10,7 @@ import numpy as np
 from wrackline.checkers.engine.candidates import Candidate, Proof, SentBelow, Step, least
 from wrackline.checkers.engine.facts import Ack, Held, Placed, Poll, Read, Session, grouped
 from wrackline.checkers.engine.proofs import KnownAbove, OfEach
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
-from wrackline.checkers.inputs.table import constant
+from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints, constant
 
 Claim = Read | Held | Ack
 """Facts that say that a value is at an offset."""

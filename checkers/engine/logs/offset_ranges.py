@@ -55,8 +55,17 @@ from wrackline.checkers.engine.logs.earliest_proof import (
 )
 from wrackline.checkers.engine.logs.unacknowledged import settled
 from wrackline.checkers.engine.proofs import NOTHING_ABOVE, OfEach, with_proofs
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import Table, assigned, concatenated, constant
+from wrackline.checkers.inputs.table import (
+    NEVER,
+    NONE,
+    Bools,
+    Ints,
+    Table,
+    assigned,
+    bools,
+    concatenated,
+    constant,
+)
 
 _COMPACT_ROWS = 4_000_000
 
@@ -289,7 +298,7 @@ class Range:
         rows = replace(
             self._of_log(len(found)),
             step=constant(Step.JUMP, len(found)),
-            marks=constant(self.context.marks.bit("jumped"), len(found)),
+            marks=constant(self.context.marks.bit("skipped"), len(found)),
             offset=found.offset,
             other_offset=found.next_offset,
             process=found.process,

@@ -14,7 +14,7 @@ from wrackline.checkers.engine.candidates import Proof, SentBelow
 from wrackline.checkers.engine.context import Context, LogInfo
 from wrackline.checkers.engine.facts import Summary
 from wrackline.checkers.engine.proofs import NOTHING_ABOVE, KnownAbove, proofs_of
-from wrackline.checkers.inputs.arrays import NONE, Ints
+from wrackline.checkers.inputs.table import NONE, Ints
 
 NumberedRange = tuple[int, int]
 """(log, number of a range)."""

@@ -38,8 +38,7 @@ from wrackline.checkers.engine.facts import FIRST, LAST, EndAsked, InFinal, Plac
 from wrackline.checkers.engine.logs.earliest_proof import Series, at_rows
 from wrackline.checkers.engine.marks import Marks
 from wrackline.checkers.engine.routing import bucket_of
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import concatenated, constant
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools, concatenated, constant
 
 
 def settled(placed: Placed, final_index: Ints) -> InFinal:
@@ -113,9 +112,9 @@ def of_senders(rows: InFinal, marks: Marks) -> Candidate[Ints]:
     same = later.invoke_index == earlier.invoke_index
     known = (np.minimum(earlier.rank, later.rank) > FIRST) & (np.maximum(earlier.rank, later.rank) < LAST)
     after_ack = (earlier.outcome == SendOutcome.ACKED) & lt(earlier.complete_index, later.invoke_index)
-    shuffled = _pairs(earlier, later, apart & same & known, marks.bit("shuffled"))
+    reordered = _pairs(earlier, later, apart & same & known, marks.bit("batch reordered"))
     unordered = _pairs(earlier, later, apart & after_ack, marks.bit("out of session"))
-    return concatenated(Candidate[Ints], [shuffled, unordered])
+    return concatenated(Candidate[Ints], [reordered, unordered])
 
 
 def _once(rows: InFinal) -> InFinal:

@@ -5,7 +5,7 @@ Whether values contradict each other is one pass in order of time with a running
 a queue's empty answers) or minimum (what was overtaken). All that an interval must know of the others is a
 zone or a life each: the one that reaches furthest out of the time before, the one that comes out first of
 those after. One short row per interval (wrackline.checkers.engine.objects.values) goes to the driver, who
-gives it to all (``beyond_of``); then each interval is decided by itself, by the exact checks' own functions.
+gives it to all (``outside_of``); then each interval is decided by itself, by the exact checks' own functions.
 """
 
 from __future__ import annotations
@@ -15,63 +15,67 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wrackline.checkers.engine.context import Beyond, Context, run_of
+from wrackline.checkers.engine.context import Context, OutsideInterval, run_of
 from wrackline.checkers.engine.fact_codec import Packed, Writer
 from wrackline.checkers.engine.facts import Facts, Kind
 from wrackline.checkers.engine.object_facts import (
     SLOTS,
     Call,
+    EarliestDequeue,
     Empty,
-    Left,
     Life,
-    LifeReach,
-    Soonest,
+    LifeSummary,
+    Unconsumed,
     UnsureGet,
     Zone,
-    ZoneReach,
+    ZoneSummary,
 )
-from wrackline.checkers.engine.objects.values import REGISTER, Culprit, Role, put_contradictions
+from wrackline.checkers.engine.objects.values import REGISTER, BrokenRule, Role, put_contradictions
 from wrackline.checkers.exact import queue as exact_queue
 from wrackline.checkers.exact import register as exact_register
 from wrackline.checkers.exact.operations import BEFORE, NEVER, NOTHING
-from wrackline.checkers.inputs.arrays import NONE, Ints, bools
-from wrackline.checkers.inputs.table import Table, concatenated, constant
+from wrackline.checkers.inputs.table import NONE, Ints, Table, bools, concatenated, constant
 
-SUMMARIES = (Kind.ZONE_REACH, Kind.LIFE_REACH, Kind.SOONEST, Kind.LEFT, Kind.UNSURE_GET)
+SUMMARIES = (Kind.ZONE_SUMMARY, Kind.LIFE_SUMMARY, Kind.EARLIEST_DEQUEUE, Kind.UNCONSUMED, Kind.UNSURE_GET)
 """What goes to the driver."""
 DECIDED = (Kind.ZONE, Kind.LIFE, Kind.EMPTY)
 """What is decided here."""
-_ALONE = Beyond(
-    ZoneReach.unknown(0),
-    LifeReach.unknown(0),
-    Soonest.unknown(0),
-    Left.unknown(0),
+_ALONE = OutsideInterval(
+    ZoneSummary.unknown(0),
+    LifeSummary.unknown(0),
+    EarliestDequeue.unknown(0),
+    Unconsumed.unknown(0),
     np.zeros(0, dtype=np.int64),
 )
 
 
-def beyond_of(summaries: Iterable[Packed]) -> dict[int, Beyond]:
+def outside_of(summaries: Iterable[Packed]) -> dict[int, OutsideInterval]:
     """For each log what its intervals of time must know of each other, out of SUMMARIES."""
     found: dict[int, Facts] = {}
     for packed in summaries:
         found.setdefault(packed.owner, Facts()).take(packed.rows())
-    return {log: _beyond(facts) for log, facts in found.items()}
+    return {log: _outside(facts) for log, facts in found.items()}
 
 
-def _beyond(facts: Facts) -> Beyond:
-    zones, lives, soonest, left = facts.of(ZoneReach), facts.of(LifeReach), facts.of(Soonest), facts.of(Left)
+def _outside(facts: Facts) -> OutsideInterval:
+    zones, lives, earliest, left = (
+        facts.of(ZoneSummary),
+        facts.of(LifeSummary),
+        facts.of(EarliestDequeue),
+        facts.of(Unconsumed),
+    )
     zones = zones.take(np.argsort(zones.part, kind="stable"))
     lives = lives.take(np.argsort(lives.part, kind="stable"))
-    soonest = soonest.take(np.argsort(-soonest.part, kind="stable"))
+    earliest = earliest.take(np.argsort(-earliest.part, kind="stable"))
     left = left.take(np.lexsort((left.life.put.ret, left.part)))
     # A zone lasts until its last read began, a life until its dequeue did.
     zones = replace(zones, zone=zones.zone.take(_running(zones.zone.last.inv)))
     lives = replace(lives, life=lives.life.take(_running(lives.life.got.inv)))
-    soonest = replace(soonest, life=soonest.life.take(_running(-soonest.life.got.ret)))
-    return Beyond(
+    earliest = replace(earliest, life=earliest.life.take(_running(-earliest.life.got.ret)))
+    return OutsideInterval(
         zones,
         lives,
-        soonest.take(np.arange(len(soonest))[::-1]),
+        earliest.take(np.arange(len(earliest))[::-1]),
         replace(left, count=np.cumsum(left.count)),
         np.sort(facts.of(UnsureGet).inv),
     )
@@ -99,7 +103,7 @@ class Interval:
         self.log, self.number = log, number
         self.workload = context.objects[int(run_of(np.array([log]))[0])]
         self.begin, self.end = number * context.span, (number + 1) * context.span
-        self.beyond = context.beyond.get(log, _ALONE)
+        self.outside = context.outside.get(log, _ALONE)
         self._facts = Facts()
 
     def take(self, rows: Table[Ints]) -> None:
@@ -120,8 +124,8 @@ class Interval:
 
     # --- registers
 
-    def _register(self) -> tuple[Call[Ints], list[Culprit]]:
-        reach = self.beyond.zones
+    def _register(self) -> tuple[Call[Ints], list[BrokenRule]]:
+        reach = self.outside.zones
         earlier = reach.zone.take(self._before(reach.part))
         zones = concatenated(Zone, [self._facts.of(Zone), earlier])
         f = np.where(zones.value == NOTHING, BEFORE, zones.first.ret)
@@ -132,20 +136,20 @@ class Interval:
             slots = [row + operation * len(zones) for row in (one, other) for operation in range(3)]
             values = int(zones.value[one]), int(zones.value[other])
             found.append(
-                Culprit(rule, *values, count, slots, key=values[0], order=int(min(f[other], s[other])))
+                BrokenRule(rule, *values, count, slots, key=values[0], order=int(min(f[other], s[other])))
             )
         return concatenated(Call[Ints], [zones.write, zones.first, zones.last]), found
 
     # --- queues
 
-    def _queue(self) -> tuple[Call[Ints], list[Culprit]]:
-        mine, beyond = self._facts.of(Life), self.beyond
+    def _queue(self) -> tuple[Call[Ints], list[BrokenRule]]:
+        mine, outside = self._facts.of(Life), self.outside
         own = len(mine)
         # Of other intervals: who comes out first of those that went in later, and who was in longest of those
         # before.
-        later = beyond.soonest.life.take(self._after(beyond.soonest.part))
-        longest = beyond.lives.life.take(self._before(beyond.lives.part))
-        left = beyond.left.take(self._before(beyond.left.part))
+        later = outside.earliest.life.take(self._after(outside.earliest.part))
+        longest = outside.lives.life.take(self._before(outside.lives.part))
+        left = outside.left.take(self._before(outside.left.part))
         others = concatenated(Life, [later, longest, left.life])
         others = replace(others, role=constant(0, len(others)))
         lives = self._given_to_unsure(concatenated(Life, [mine, others]), own, left)
@@ -157,23 +161,23 @@ class Interval:
         found = [*self._overtaken(lives, asked, entries), *self._not_empty(lives, inside, answers)]
         return concatenated(Call[Ints], [lives.life.put, lives.life.got, answers.call]), found
 
-    def _given_to_unsure(self, lives: Life, own: int, left: Left) -> _Inside:
+    def _given_to_unsure(self, lives: Life, own: int, left: Unconsumed) -> _Inside:
         """Dequeues of unknown outcome took the values that nobody got, in their order."""
         before = int(left.count[0]) if len(left) else 0
         out = np.where(lives.got.inv == NONE, NEVER, lives.got.inv)
         nobodys = np.flatnonzero((lives.got.inv == NONE)[:own])
-        out[nobodys] = exact_queue.taken_by_unsure(lives.put.ret[nobodys], self.beyond.unsure, before)
-        if 0 < before <= len(self.beyond.unsure):
-            out[-1] = self.beyond.unsure[before - 1]
+        out[nobodys] = exact_queue.taken_by_unsure(lives.put.ret[nobodys], self.outside.unsure, before)
+        if 0 < before <= len(self.outside.unsure):
+            out[-1] = self.outside.unsure[before - 1]
         return _Inside(lives, out)
 
-    def _overtaken(self, lives: _Inside, asked: Ints, entries: Ints) -> list[Culprit]:
+    def _overtaken(self, lives: _Inside, asked: Ints, entries: Ints) -> list[BrokenRule]:
         value, put, got = lives.life.value, lives.life.put, lives.life.got
         late, by = exact_queue.overtaken(put.ret[asked], lives.out[asked], put.inv[entries], got.ret[entries])
         late, by = asked[late], entries[by]
         size, lost = len(lives), got.inv[late] == NONE
         found = [
-            Culprit(
+            BrokenRule(
                 exact_queue.Rule.LOST,
                 *(int(value[a]), int(value[b]), 1),
                 [a, -1, b, size + b],
@@ -183,7 +187,7 @@ class Interval:
         ]
         some = exact_queue.first_overtaken(late[~lost], by[~lost], put.inv[late[~lost]])
         return found + [
-            Culprit(
+            BrokenRule(
                 exact_queue.Rule.OVERTAKEN,
                 *(int(value[b]), int(value[a]), count),
                 [a, size + a, b, size + b],
@@ -193,7 +197,7 @@ class Interval:
             for b, a, count in zip(*(one.tolist() for one in some), strict=True)
         ]
 
-    def _not_empty(self, lives: _Inside, inside: Ints, answers: Empty) -> list[Culprit]:
+    def _not_empty(self, lives: _Inside, inside: Ints, answers: Empty) -> list[BrokenRule]:
         """Of an answer that touches several intervals of time the piece in this one."""
         inv = np.maximum(answers.call.inv, self.begin)
         ret = np.minimum(answers.call.ret, self.end)
@@ -205,7 +209,7 @@ class Interval:
             for value in values[: (SLOTS - 1) // 2]:
                 slots += [value, size + value if got.inv[value] != NONE else -1]
             found.append(
-                Culprit(
+                BrokenRule(
                     exact_queue.Rule.NOT_EMPTY,
                     *(NOTHING, int(lives.life.value[values[0]]), len(values)),
                     slots,
@@ -217,4 +221,4 @@ class Interval:
         return found
 
 
-__all__ = ["DECIDED", "SUMMARIES", "Interval", "beyond_of"]
+__all__ = ["DECIDED", "SUMMARIES", "Interval", "outside_of"]

@@ -23,23 +23,22 @@ from wrackline.checkers.engine.object_facts import (
     SLOTS,
     Call,
     Contradiction,
+    EarliestDequeue,
     Empty,
     Get,
-    Left,
     Life,
-    LifeReach,
+    LifeSummary,
     Put,
-    Soonest,
+    Unconsumed,
     UnsureGet,
     Zone,
-    ZoneReach,
+    ZoneSummary,
 )
 from wrackline.checkers.engine.routing import bucket_of
 from wrackline.checkers.exact import queue as exact_queue
 from wrackline.checkers.exact import register as exact_register
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import Table, assigned, concatenated, constant
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, Table, assigned, bools, concatenated, constant
 from wrackline.history.model import MARKER
 
 REGISTER, QUEUE = "register", "queue"
@@ -112,7 +111,7 @@ def _by_value(writer: Writer, context: Context, run: int, rows: Put | Get) -> No
 
 
 @dataclass(frozen=True, slots=True)
-class Culprit:
+class BrokenRule:
     """One culprit, or what one interval of time knows of it. ``calls``: rows of its operations, by slot; -1
     for none."""
 
@@ -128,7 +127,7 @@ class Culprit:
 
 
 def put_contradictions(
-    writer: Writer, workload: str, log: int, calls: Call[Ints], found: Sequence[Culprit]
+    writer: Writer, workload: str, log: int, calls: Call[Ints], found: Sequence[BrokenRule]
 ) -> None:
     """``calls``: the operations that the culprits name by their rows."""
     if not found:
@@ -254,10 +253,12 @@ def put_zones(writer: Writer, span: int, log: int, rows: Operation) -> None:
     part = np.maximum(np.minimum(clusters.f, clusters.s), 0) // span
     writer.spread(log, part, zones)
     forward = np.flatnonzero(clusters.f < clusters.s)
-    _put_last(writer, log, ZoneReach(part, zones).take(forward[np.argsort(clusters.s[forward])]))
+    _put_last(writer, log, ZoneSummary(part, zones).take(forward[np.argsort(clusters.s[forward])]))
 
 
-def _of_one_value(one: exact_register.Contradiction | exact_queue.Contradiction, rows: Operation) -> Culprit:
+def _of_one_value(
+    one: exact_register.Contradiction | exact_queue.Contradiction, rows: Operation
+) -> BrokenRule:
     """A register's slots: write, first and last of a zone, and those of another; a queue's: put and got, put
     and got."""
     puts = [row for row in one.rows if rows.is_put[row]]
@@ -267,7 +268,7 @@ def _of_one_value(one: exact_register.Contradiction | exact_queue.Contradiction,
         slots = [-1, gets[0], gets[0], put, put, put]
     else:
         slots = [put, gets[0], -1, gets[1] if len(gets) > 1 else -1]
-    return Culprit(one.rule, one.value, None, 0, slots, one.value)
+    return BrokenRule(one.rule, one.value, None, 0, slots, one.value)
 
 
 def put_lives(writer: Writer, span: int, log: int, rows: Operation) -> None:
@@ -292,16 +293,18 @@ def put_lives(writer: Writer, span: int, log: int, rows: Operation) -> None:
         some = np.flatnonzero(mine)
         writer.spread(log, part[some], replace(whole.take(some), role=constant(role, len(some))))
     first_out = np.flatnonzero(came)
-    _put_last(writer, log, Soonest(entry, whole).take(first_out[np.argsort(-lives.dr[first_out])]))
+    _put_last(writer, log, EarliestDequeue(entry, whole).take(first_out[np.argsort(-lives.dr[first_out])]))
     inside = np.flatnonzero(came & (lives.er < lives.di))
-    _put_last(writer, log, LifeReach(asked, whole).take(inside[np.argsort(lives.di[inside])]))
+    _put_last(writer, log, LifeSummary(asked, whole).take(inside[np.argsort(lives.di[inside])]))
     left = np.flatnonzero(~came)
     _, at, counts = np.unique(asked[left], return_inverse=True, return_counts=True)
     count = assigned(constant(0, size), left, counts[at])
-    _put_last(writer, log, Left(asked, count, whole).take(left[np.argsort(lives.er[left])]))
+    _put_last(writer, log, Unconsumed(asked, count, whole).take(left[np.argsort(lives.er[left])]))
 
 
-def _put_last(writer: Writer, log: int, rows: ZoneReach | LifeReach | Soonest | Left) -> None:
+def _put_last(
+    writer: Writer, log: int, rows: ZoneSummary | LifeSummary | EarliestDequeue | Unconsumed
+) -> None:
     """Of each interval of time the last of these rows, for the driver."""
     last_first = rows.part[::-1]
     _, at = np.unique(last_first, return_index=True)

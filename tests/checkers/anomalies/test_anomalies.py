@@ -22,8 +22,7 @@ from tests.checkers.goldens import check_golden_log, golden_of_log
 from tests.checkers.histories import TOPIC
 from wrackline.checkers.checks.registry import checks
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.checkers.explain.form import from_json
-from wrackline.checkers.explain.model import EXPLANATIONS_FILE
+from wrackline.checkers.explain.model import EXPLANATIONS_FILE, from_json
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm import referee
 from wrackline.checkers.jvm.bridge import Bridge

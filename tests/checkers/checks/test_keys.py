@@ -14,7 +14,7 @@ from tests.checkers.histories import info
 from wrackline.checkers.checks.about import AboutLog, AboutRun
 from wrackline.checkers.checks.events import EventBatch
 from wrackline.checkers.checks.keys import LastOfKeys
-from wrackline.checkers.inputs.arrays import NONE
+from wrackline.checkers.inputs.table import NONE
 from wrackline.history.schema import SCHEMA
 
 LOGS = [AboutLog(number=n, topic="log", partition=n, compacted=True) for n in (0, 1)]

@@ -9,7 +9,7 @@ import pytest
 from tests.checkers.histories import History
 from wrackline.checkers.inputs.final_reads import FinalRead
 from wrackline.checkers.inputs.row_groups import splits_of
-from wrackline.checkers.inputs.runs import Run, load_run, open_run, surveyed, surveyed_split
+from wrackline.checkers.inputs.runs import Run, load_run, open_run, scanned, scanned_split
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, TopicInfo, Type, value_of
 
 A, B, C, D = (value_of(process, 0) for process in (1, 2, 3, 4))
@@ -80,11 +80,11 @@ def test_a_history_in_many_splits_is_no_less_strict(tmp_path: Path) -> None:
     run = open_run(made.write(tmp_path, row_group=1))
     splits = splits_of(0, run.files[0], events=1)
     assert len(splits) == len(made.events)
-    assert not final(surveyed(run, [surveyed_split(split) for split in splits])).is_evidence
+    assert not final(scanned(run, [scanned_split(split) for split in splits])).is_evidence
 
 
 def test_a_healthy_history_in_many_splits(tmp_path: Path) -> None:
     made = history().send(2, (B, 1)).drain((0, A), (1, B)).drain(partition=1)
     run = open_run(made.write(tmp_path, row_group=1))
-    found = surveyed(run, [surveyed_split(split) for split in splits_of(0, run.files[0], events=1)])
+    found = scanned(run, [scanned_split(split) for split in splits_of(0, run.files[0], events=1)])
     assert final(found).is_evidence

@@ -9,7 +9,7 @@ from wrackline.checkers.engine.candidates import Entry, Proof, SentBelow
 from wrackline.checkers.engine.context import Context, context_of
 from wrackline.checkers.engine.facts import Summary
 from wrackline.checkers.engine.logs.range_bounds import below_of, bounds
-from wrackline.checkers.inputs.arrays import NONE
+from wrackline.checkers.inputs.table import NONE
 
 LOG = 7
 
