@@ -75,7 +75,7 @@ def prepare() -> None:
     """Import what judges and what draws, and compile the templates, before there is anything to judge."""
     import wrackline.checkers.analysis
     import wrackline.checkers.jvm.referee  # noqa: F401
-    from wrackline.checkers.anomalies.registry import not_looked_for
+    from wrackline.checkers.checks.registry import not_looked_for
     from wrackline.harness.report.render import compile_templates
     from wrackline.harness.run.invariants import import_simulator
 
