@@ -56,6 +56,8 @@ class Canaries(Protocol):
 
     def start(self, host: Host) -> None: ...
 
+    def wait_witness(self, host: Host) -> None: ...
+
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss: ...
 
 
@@ -215,10 +217,12 @@ class Stage:
         host = self._hosts[step.host]
         match step:
             case PowerOff(fault_id=fault_id, among=among):
+                self._wait_witness(host)  # each before they meet: the power of all goes at the same moment
                 self._meetings.meet(fault_id, among)
                 with self._switching(step.host):
                     return Done(step, cut=self.fleet.power.cut(host))
             case DropPageCache():
+                self._wait_witness(host)
                 dropped = self._hands.carry_out(step)
                 return replace(dropped, canary=self._canary_after(host, dropped.cut))
             case PowerOn():
@@ -272,6 +276,11 @@ class Stage:
             yield
         finally:
             self._switched[host] += 1
+
+    def _wait_witness(self, host: Host) -> None:
+        """A cut that follows a power-on at once would have no witness: its canary has just begun."""
+        if self._canaries is not None:
+            self._canaries.wait_witness(host)
 
     def _canary_after(self, host: Host, cut: PowerCut | None) -> CanaryLoss | None:
         """Before the node is started: with the node's first syncs begins another story."""

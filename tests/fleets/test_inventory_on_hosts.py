@@ -158,8 +158,7 @@ def test_a_power_cut_by_command_takes_what_was_not_synced(machines: Machines) ->
         host = fleet.hosts[1]
         canaries = Canaries(fleet, [host])
         canaries.start_all()
-        assert canaries.wait() == []
-        time.sleep(2.5)
+        canaries.wait_witness(host)
         assert fleet.power.is_on(host)
         fleet.power.cut(host)
         assert not fleet.power.is_on(host)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.canary import REACH_S, Canaries
+from wrackline.fleets.canary import Canaries
 
 
 @contextmanager
@@ -16,7 +15,8 @@ def watched(fleet: Fleet) -> Iterator[Canaries]:
     canaries = Canaries(fleet, fleet.hosts)
     canaries.start_all()
     assert canaries.wait() == []
-    time.sleep(REACH_S + 0.5)
+    for host in fleet.hosts:
+        canaries.wait_witness(host)
     try:
         yield canaries
     finally:

@@ -224,7 +224,7 @@ def test_a_role_that_stays_vacant_is_a_fault_not_proved_and_the_run_goes_on(
     missed = recorded.ended("f1")
     assert missed["proved"] is False
     assert "knows no partition log-9" in str(missed["error"])
-    assert recorded.ended("f2")["proved"] is True
+    recorded.assert_proved("f2")
 
 
 def test_stopping_undoes_what_is_under_way_and_begins_nothing_more(
@@ -308,21 +308,25 @@ class PaperCanaries:
     def start(self, host: Host) -> None:
         self._fleet.commands.append((host.name, "canary started"))
 
+    def wait_witness(self, host: Host) -> None:
+        assert self._fleet.power.is_on(host), "before the cut: afterwards it can report nothing"
+        self._fleet.commands.append((host.name, "canary waited for"))
+
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
         assert decided_ns == 0, "as the power switch of paper says"
         self._fleet.commands.append((host.name, "canary looked at"))
         return CanaryLoss(host.name, before_bytes=800, last_reported=50, reach_s=4.9)
 
 
-def test_a_canary_is_looked_at_before_it_and_the_node_are_started_again(
+def test_a_canary_is_waited_for_before_a_cut_and_looked_at_before_it_and_the_node_are_started_again(
     fleet: FakeFleet, system: FakeSystem, recorded: Recorded
 ) -> None:
     stage = Stage(fleet, system, recorded, canaries=PaperCanaries(fleet))
     asyncio.run(hold(stage, PowerCut(), "n2"))
     stage.close()
-    assert commands(fleet, "canary") == ["n2", "n2"]
-    assert [said for _, said in fleet.commands if "canary" in said] == ["canary looked at", "canary started"]
-    assert recorded.ended("f1")["proved"] is True
+    said = [one for one in fleet.commands if "canary" in one[1]]
+    assert said == [("n2", "canary waited for"), ("n2", "canary looked at"), ("n2", "canary started")]
+    recorded.assert_proved("f1")
     assert "canary: 800 of 800 bytes lost" in str(recorded.ended("f1")["proof"])
 
 

@@ -110,8 +110,7 @@ def seen(fleet: Fleet) -> list[tuple[int, int]]:
 
 
 def proof(run: Running) -> str:
-    ended = run.recorded.ended("f1")
-    assert ended["proved"] is True, ended
+    ended = run.recorded.assert_proved("f1")
     return str(ended["proof"])
 
 

@@ -48,8 +48,7 @@ def system(fleet: NetnsFleet) -> Listeners:
 
 
 def proof(run: Running) -> str:
-    ended = run.recorded.ended("f1")
-    assert ended["proved"] is True, ended
+    ended = run.recorded.assert_proved("f1")
     return str(ended["proof"])
 
 
@@ -161,7 +160,7 @@ def test_a_host_has_one_such_fault_at_a_time(fleet: NetnsFleet, system: Listener
     run.nemesis.wait(20)
     assert run.nemesis.stop_and_heal() == []
     assert "another fault has the packets of this host" in str(run.recorded.ended("f2")["error"])
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+    run.recorded.assert_proved("f1")
 
 
 def test_what_a_killed_harness_left_is_found_and_removed(fleet: NetnsFleet, system: Listeners) -> None:
