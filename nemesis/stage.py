@@ -25,6 +25,7 @@ from wrackline.nemesis.faults.steps import (
     Done,
     FaultError,
     Join,
+    Knock,
     PowerOff,
     PowerOn,
     Scene,
@@ -99,9 +100,10 @@ class Stage:
         self._meetings = Meetings()
         self._lasting: dict[str, tuple[Shell, ...]] = {}
         """By fault in force: the steps that are done again on a host that comes back."""
-        self._switched: Counter[str] = Counter()
-        """By host, the beginnings and the ends of its power's being switched: a step that failed while one of
-        them came about failed for that, also when the power is back already."""
+        self._switches_begun: Counter[str] = Counter()
+        """By host, how often its power has been switched."""
+        self._switches_ended: Counter[str] = Counter()
+        """As many, but for those under way. A switch ends when what lasting faults did is there again."""
         self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
         """Steps that a host without power owes us."""
         folders = frozenset(name for name, host in self._hosts.items() if host.is_folder)
@@ -204,14 +206,19 @@ class Stage:
     def _attempt(self, step: Step) -> Done:
         if isinstance(step, NEEDS_SHELL) and not self._powered(step.host):
             return Done(step, skipped=True)  # asking would take the connection's whole deadline
-        switched = self._switched[step.host]
+        ended = self._switches_ended[step.host]
         try:
-            return self._carry_out(step)
+            done = self._carry_out(step)
         except (FleetError, DeployError, FaultError, OSError) as wrong:
-            lost_power = not self._powered(step.host) or self._switched[step.host] != switched
-            if isinstance(step, NEEDS_SHELL) and lost_power:
-                return Done(step, skipped=True)
-            return Done(step, error=str(wrong))
+            done = Done(step, error=str(wrong))
+        switched = self._switches_begun[step.host] != ended
+        if isinstance(step, Knock) and switched:
+            return Done(
+                step, skipped=True
+            )  # a host that is back answers until the rules of a cut are there again
+        if done.error and isinstance(step, NEEDS_SHELL) and (switched or not self._powered(step.host)):
+            return Done(step, skipped=True)  # it failed for that, also when the power is back already
+        return done
 
     def _carry_out(self, step: Step) -> Done:
         host = self._hosts[step.host]
@@ -228,10 +235,10 @@ class Stage:
             case PowerOn():
                 with self._switching(step.host):
                     cut = self.fleet.power.on(host)
+                    problems = self._again(host) if cut is not None else []
                 canary = self._canary_after(host, cut)
                 owed = self._kept_undo.pop(step.host, [])
-                problems = [problem for one in owed if (problem := self._attempt(one).error)]
-                problems += self._again(host) if cut is not None else []
+                problems += [problem for one in owed if (problem := self._attempt(one).error)]
                 return Done(step, cut=cut, canary=canary, error="; ".join(problems) or None)
             case Join():
                 done = self._hands.carry_out(step)
@@ -271,11 +278,11 @@ class Stage:
 
     @contextmanager
     def _switching(self, host: str) -> Iterator[None]:
-        self._switched[host] += 1
+        self._switches_begun[host] += 1
         try:
             yield
         finally:
-            self._switched[host] += 1
+            self._switches_ended[host] += 1
 
     def _wait_witness(self, host: Host) -> None:
         """A cut that follows a power-on at once would have no witness: its canary has just begun."""

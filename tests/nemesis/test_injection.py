@@ -13,10 +13,11 @@ from wrackline.fleets.base import Host
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject, restoration
 from wrackline.nemesis import stage as stages
+from wrackline.nemesis.faults import knocks
 from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill, Pause
-from wrackline.nemesis.faults.steps import Fault
+from wrackline.nemesis.faults.steps import Done, Fault, Knock
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.inject import injected
 from wrackline.nemesis.runner import Nemesis
@@ -350,3 +351,26 @@ def test_a_host_that_comes_back_gets_the_rules_of_a_cut_that_lasts_and_of_no_oth
     restored = [(host, said) for host, said in fleet.commands if "iptables-restore" in said]
     assert [host for host, _ in restored] == ["n1"]
     assert ":WRACK-f1 " in restored[0][1]
+
+
+def test_a_host_that_answers_before_it_has_its_rules_again_is_no_leak(
+    stage: Stage, fleet: FakeFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its programs are started after that. (On a busy machine it can be knocked at meanwhile.)"""
+    monkeypatch.setattr(knocks, "knock", lambda *_: "refused 0.001")
+    knocked: list[Done] = []
+
+    def knock() -> None:
+        knocked.extend(asyncio.run(stage.run([Knock("n1", "198.18.0.11", 9092)])))
+
+    def restored(_: str) -> tuple[int, str]:
+        knock()
+        return 0, ""
+
+    async def lose_power(_: Any) -> None:
+        fleet.answers["iptables-restore"] = restored
+        await hold(stage, PowerCut(), "n1", fault_id="f2")
+
+    asyncio.run(hold(stage, Partition(), "n1", body=lose_power))
+    knock()
+    assert [(done.skipped, done.output) for done in knocked] == [(True, ""), (False, "refused 0.001")]
