@@ -20,6 +20,8 @@ from wrackline.fleets.process.fleet import ProcessFleet, prefix_of
 from wrackline.fleets.process.spec import ProcessSpec
 from wrackline.fleets.process.state import AddressLock, ProcessFolder, clean, end_detached, survey
 
+pytestmark = pytest.mark.real
+
 OWNER = """
 import os, sys, time
 from pathlib import Path

@@ -28,6 +28,8 @@ from wrackline.systems.base import DeployError, Node, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, named_by_most
 from wrackline.systems.protocol import Connection, ProtocolError
 
+pytestmark = pytest.mark.real
+
 Answerer = Callable[[bytes], bytes | None]
 """Request frame (without length) -> response frame; None hangs up; an exception in it is the test's."""
 

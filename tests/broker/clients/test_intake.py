@@ -18,6 +18,8 @@ from wrackline.broker.model import batch
 from wrackline.broker.server.config import parse
 from wrackline.broker.wire.schema import request_schema, response_schema
 
+pytestmark = pytest.mark.real
+
 OPEN_FILES = 300
 IDLE = 400
 CAP_BYTES = 2_000_000
