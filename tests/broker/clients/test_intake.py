@@ -163,7 +163,7 @@ def test_a_client_that_does_not_read_its_answers_is_not_answered_further(small: 
                 began = time.monotonic()
                 other.sendall(frame(18, 0, number, b""))
                 assert answer(other)[0] == number
-                assert time.monotonic() - began < 5
+                assert time.monotonic() - began < 20
         time.sleep(0.5)
         assert memory(node) - before < 60_000_000, f"{count * CAP_BYTES} bytes were asked for"
         for number in range(count):

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.nemesis.canaries import watched
+from tests.nemesis.canaries import sync_just_now, watched
 from tests.nemesis.doubles import Recorded
 from tests.nemesis.faults.running import Running, running
 from tests.nemesis.listeners import PORT, Listeners
@@ -268,7 +268,7 @@ def test_a_power_cut_behind_a_sync_is_not_proved(
     cut = fleet.power.cut
 
     def sabotaged(host: Host) -> PowerCut:
-        fleet.remote(host).run("sync -f /data")
+        sync_just_now(fleet._machines[host.name].data)
         return cut(host)
 
     monkeypatch.setattr(fleet.power, "cut", sabotaged)
