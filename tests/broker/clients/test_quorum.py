@@ -15,7 +15,7 @@ from wrackline.broker.admin import cli
 from wrackline.broker.admin.client import AdminClient
 from wrackline.broker.model.messages.admin import DescribeQuorumResponse
 
-pytestmark = [pytest.mark.slow, pytest.mark.apart]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.apart]
 
 
 def epochs_led(node: Node) -> list[int]:
