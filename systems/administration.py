@@ -23,9 +23,9 @@ from kio.schema.unregister_broker.v0 import request as unregister_request
 from kio.schema.unregister_broker.v0 import response as unregister_response
 from kio.static.primitive import i8, i32, i32Timedelta
 
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.base import Node, Place, TopicSpec
-from wrackline.systems.insisting import ASK_S, check, insist
-from wrackline.systems.protocol import Connection
+from wrackline.systems.retry import ASK_S, check, insist
 
 _PREFERRED, _UNCLEAN = 0, 1
 _SET, _DELETE = 0, 1

@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 from kio.schema.errors import ErrorCode
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.kafka_client.connection import Connection, ProtocolError
 from wrackline.systems.base import ClusterState, DeployError, Node, PartitionState, TopicSpec
-from wrackline.systems.insisting import passes
-from wrackline.systems.protocol import Connection, ProtocolError
+from wrackline.systems.retry import passes
 
 ASK_TIMEOUT_S = 1.0
 """How long one broker may take to answer."""

@@ -113,7 +113,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.systems.external.spec import ExternalSpec
     from wrackline.systems.kafka.spec import KafkaSpec
     from wrackline.systems.kafka.system import KafkaSystem
-    from wrackline.systems.reassigning import Reassigner
+    from wrackline.systems.reassignment import Reassigner
     from wrackline.systems.spec import Configured, Layout, SystemSpec, Waits
     from wrackline.systems.wrackline.spec import WracklineSpec
     from wrackline.systems.wrackline.system import WracklineSystem
@@ -177,7 +177,7 @@ _HOMES = {
     "wrackline.systems.cluster_client": "ClusterClient",
     "wrackline.systems.kafka.spec": "KafkaSpec",
     "wrackline.systems.kafka.system": "KafkaSystem",
-    "wrackline.systems.reassigning": "Reassigner",
+    "wrackline.systems.reassignment": "Reassigner",
     "wrackline.systems.spec": "Configured Layout SystemSpec Waits",
     "wrackline.systems.external.spec": "ExternalSpec",
     "wrackline.systems.wrackline.spec": "WracklineSpec",

@@ -13,6 +13,7 @@ from typing import ClassVar
 from wrackline.fleets.base import Fleet, Result
 from wrackline.fleets.folders import data_dir
 from wrackline.history.offsets import Offsets
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.administration import Administrator
 from wrackline.systems.base import Admin, ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, active_controller
@@ -21,8 +22,7 @@ from wrackline.systems.common.node_script import NodeScript
 from wrackline.systems.common.nodes import CONTROLLER_PORT, Nodes
 from wrackline.systems.common.on_hosts import on_each, run_on
 from wrackline.systems.common.readiness import wait_ready
-from wrackline.systems.protocol import Connection
-from wrackline.systems.reassigning import Reassigner
+from wrackline.systems.reassignment import Reassigner
 
 
 class Deployed(ABC):

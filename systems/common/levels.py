@@ -10,10 +10,10 @@ from kio.schema.update_features.v1 import request as update_request
 from kio.schema.update_features.v1 import response as update_response
 from kio.static.primitive import i16, i32Timedelta
 
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.base import Node
 from wrackline.systems.common.questions import features_of
-from wrackline.systems.insisting import NotNow, insist
-from wrackline.systems.protocol import Connection
+from wrackline.systems.retry import NotNow, insist
 
 _PASSING = (ErrorCode.not_controller, ErrorCode.request_timed_out, ErrorCode.coordinator_load_in_progress)
 

@@ -16,8 +16,8 @@ from kio.schema.find_coordinator.v3 import request as coordinator_request
 from kio.schema.find_coordinator.v3 import response as coordinator_response
 from kio.static.primitive import i8
 
+from wrackline.kafka_client.connection import Connection, ProtocolError
 from wrackline.systems.base import DeployError, Node
-from wrackline.systems.protocol import Connection, ProtocolError
 
 ASK_S = 2.0
 """How long one node may take."""

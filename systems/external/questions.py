@@ -18,9 +18,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
+from wrackline.kafka_client.connection import Connection, ProtocolError
+from wrackline.kafka_client.metadata import Member
 from wrackline.systems.base import ClusterState
-from wrackline.systems.metadata import Member
-from wrackline.systems.protocol import Connection, ProtocolError
 
 DESCRIBE_TOPIC_PARTITIONS = 75
 DESCRIBE_QUORUM = 55

@@ -13,6 +13,10 @@ from typing import TypeVar
 
 from wrackline.fleets.base import Fleet, Host
 from wrackline.history.offsets import Offsets
+from wrackline.kafka_client.connection import Connection, ProtocolError
+from wrackline.kafka_client.metadata import Member
+from wrackline.kafka_client.secured import Refused, SecuredConnection
+from wrackline.kafka_client.security import Security
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient
 from wrackline.systems.common import second_reader
@@ -24,13 +28,9 @@ from wrackline.systems.common.questions import (
     first_answer,
 )
 from wrackline.systems.external import questions
-from wrackline.systems.external.access.connection import Refused, SecuredConnection
-from wrackline.systems.external.access.security import Security
 from wrackline.systems.external.commands.commander import Commander, Known
 from wrackline.systems.external.commands.orders import REVIVES, Command, Order, Probed, unsafe
-from wrackline.systems.metadata import Member
-from wrackline.systems.protocol import Connection, ProtocolError
-from wrackline.systems.reassigning import Reassigner
+from wrackline.systems.reassignment import Reassigner
 
 ANSWER_S = 8.0
 """How long the cluster may take to answer at all when a run begins."""

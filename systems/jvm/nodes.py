@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.base import Node
 from wrackline.systems.cluster_client import active_controller
 from wrackline.systems.common.deployed import Deployed
@@ -22,7 +23,6 @@ from wrackline.systems.common.on_hosts import deploy_error, on_each
 from wrackline.systems.jvm.faketime import under
 from wrackline.systems.jvm.logging import LOGGING, logging_options
 from wrackline.systems.jvm.store import RELEASE, Release, Store
-from wrackline.systems.protocol import Connection
 
 JRE = "openjdk-17-jre-headless"
 """Debian's package that hosts of such nodes need."""

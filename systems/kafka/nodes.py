@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.base import DeployError, Node, Place
 from wrackline.systems.cluster_client import active_controller
 from wrackline.systems.common.growth import share_of
@@ -13,7 +14,6 @@ from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.on_hosts import deploy_error
 from wrackline.systems.jvm.nodes import JvmNodes
 from wrackline.systems.jvm.store import Release, Store
-from wrackline.systems.protocol import Connection
 
 _SERVER_JAR = re.compile(r"/kafka_2\.\d+-(\d+(?:\.\d+){2,3})\.jar")
 

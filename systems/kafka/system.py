@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir
+from wrackline.kafka_client.connection import Connection, ProtocolError
 from wrackline.systems.base import About, Node, Refusal, TopicSpec
 from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.levels import KafkaLevels
@@ -30,7 +31,6 @@ from wrackline.systems.kafka.nodes import KafkaNodes
 from wrackline.systems.kafka.properties import OURS, properties, properties_of
 from wrackline.systems.kafka.server import formatted, meta
 from wrackline.systems.kafka.settings import refused
-from wrackline.systems.protocol import Connection, ProtocolError
 
 START_S = 40.0
 JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

@@ -24,9 +24,9 @@ from kio.static.primitive import i16, i32, i32Timedelta
 from tests.broker.clients.loopback import START_S, wait_for
 from tests.broker.clients.loopback import Cluster as RealCluster
 from wrackline.fleets.base import Host, PowerSwitch, Remote
+from wrackline.kafka_client.connection import Connection, ProtocolError
 from wrackline.systems.base import DeployError, Node, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, named_by_most
-from wrackline.systems.protocol import Connection, ProtocolError
 
 Answerer = Callable[[bytes], bytes | None]
 """Request frame (without length) -> response frame; None hangs up; an exception in it is the test's."""

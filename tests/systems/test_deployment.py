@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 
 from wrackline.fleets.base import Remote
 from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.protocol import Connection
 from wrackline.systems.wrackline.bundle import build
 from wrackline.systems.wrackline.system import WracklineSystem
 

@@ -18,6 +18,7 @@ from kio.static.primitive import i8
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir, folders_of
+from wrackline.kafka_client.connection import Connection, ProtocolError
 from wrackline.systems.base import (
     About,
     ClusterState,
@@ -41,7 +42,6 @@ from wrackline.systems.kafka.on_zookeeper.state import CONTROLLER, broker_path, 
 from wrackline.systems.kafka.releases import parsed
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S
-from wrackline.systems.protocol import Connection, ProtocolError
 from wrackline.systems.zookeeper import server, servers, transactions
 from wrackline.systems.zookeeper.ensemble import modes
 from wrackline.systems.zookeeper.expiry import expire

@@ -11,9 +11,9 @@ from kio.schema.sasl_authenticate.v1.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
-from wrackline.systems.external.access.scram import Scram, ScramError
-from wrackline.systems.external.access.security import Security
-from wrackline.systems.protocol import Connection, ProtocolError
+from wrackline.kafka_client.connection import Connection, ProtocolError
+from wrackline.kafka_client.scram import Scram, ScramError
+from wrackline.kafka_client.security import Security
 
 
 class Refused(ProtocolError):

@@ -17,9 +17,9 @@ from kio.schema.list_partition_reassignments.v0 import response as list_response
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.base import Node, Place
-from wrackline.systems.insisting import ASK_S, check, insist
-from wrackline.systems.protocol import Connection
+from wrackline.systems.retry import ASK_S, check, insist
 
 _NOTHING_TO_CANCEL = (ErrorCode.no_reassignment_in_progress, ErrorCode.unknown_topic_or_partition)
 

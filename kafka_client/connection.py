@@ -37,8 +37,8 @@ from kio.serial.errors import SerialError
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from wrackline.systems import metadata
-from wrackline.systems.base import ClusterState, PartitionState, TopicSpec
+from wrackline.kafka_client import metadata
+from wrackline.kafka_client.model import ClusterState, PartitionState, TopicSpec
 
 LATEST = -1
 EARLIEST = -2

@@ -18,9 +18,9 @@ from kio.schema.response_header.v0.header import ResponseHeader
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 
-from wrackline.systems import metadata
-from wrackline.systems.metadata import Member, Metadata, TopicMetadata
-from wrackline.systems.protocol import Connection, ProtocolError
+from wrackline.kafka_client import metadata
+from wrackline.kafka_client.connection import Connection, ProtocolError
+from wrackline.kafka_client.metadata import Member, Metadata, TopicMetadata
 
 TOPIC_ID = uuid.UUID(int=7)
 VERSIONS = range(metadata.NEWEST + 1)

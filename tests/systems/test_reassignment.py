@@ -15,9 +15,9 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
 from wrackline.fleets.base import Host
+from wrackline.kafka_client.connection import Connection, ProtocolError
 from wrackline.systems.base import DeployError, Node
-from wrackline.systems.protocol import Connection, ProtocolError
-from wrackline.systems.reassigning import Reassigner
+from wrackline.systems.reassignment import Reassigner
 from wrackline.systems.wrackline.config_text import planned_replicas
 
 NODES = tuple(Node(number, Host(f"n{number}", ""), frozenset({"broker"}), 9092) for number in (1, 2))

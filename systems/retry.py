@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.kafka_client.connection import Connection, ProtocolError
 from wrackline.systems.base import DeployError, Node
-from wrackline.systems.protocol import Connection, ProtocolError
 
 ASK_S = 3.0
 """How long one broker may take."""

@@ -23,7 +23,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from wrackline.systems.base import PartitionState
+from wrackline.kafka_client.model import PartitionState
 
 KEY = 3
 NEWEST = 12
