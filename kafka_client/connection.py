@@ -1,249 +1,204 @@
-"""A small Kafka-protocol client on raw sockets, for what the harness itself asks of a cluster.
+"""What one broker is asked, each request and answer typed by kio's dataclasses.
 
-Clients under test are real ones (confluent-kafka and others). The harness asks beside them, with as little
-between it and the broker as can be: no retries, no caches, no background threads. Metadata is asked for in
-the newest version that the broker speaks; the others in ones that Apache Kafka to 4.x and our broker both
-speak (docs/protocol.md 5.1), since 0.11 where topics and offsets are concerned.
+Metadata is asked for in the newest version that the broker speaks, the others in versions that our broker and
+Apache Kafka to 4.x both speak (docs/protocol.md 5.1): topics, offsets and coordinators since Kafka 0.11,
+settings since 1.1, what else an administrator does since 2.8.
 """
 
 from __future__ import annotations
 
-import io
-import socket
-import struct
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TypeVar
 
-from kio.schema.api_versions.v0 import request as api_versions_request
-from kio.schema.api_versions.v0 import response as api_versions_response
+from kio.schema.alter_partition_reassignments.v0 import request as reassign_request
+from kio.schema.alter_partition_reassignments.v0 import response as reassign_response
+from kio.schema.api_versions import v0 as api_versions
+from kio.schema.api_versions import v3 as features
+from kio.schema.create_partitions.v3 import request as partitions_request
+from kio.schema.create_partitions.v3 import response as partitions_response
 from kio.schema.create_topics.v2 import request as create_request
 from kio.schema.create_topics.v2 import response as create_response
-from kio.schema.describe_cluster.v0 import request as cluster_request
-from kio.schema.describe_cluster.v0 import response as cluster_response
-from kio.schema.describe_cluster.v1 import request as quorum_request
-from kio.schema.describe_cluster.v1 import response as quorum_response
-from kio.schema.describe_topic_partitions.v0 import request as partitions_request
-from kio.schema.describe_topic_partitions.v0 import response as partitions_response
+from kio.schema.delete_topics import v1 as delete_topics
+from kio.schema.describe_cluster import v0 as describe_cluster
+from kio.schema.describe_cluster import v1 as describe_controllers
+from kio.schema.describe_configs.v1 import request as configs_request
+from kio.schema.describe_configs.v1 import response as configs_response
+from kio.schema.describe_topic_partitions.v0 import request as topics_request
+from kio.schema.describe_topic_partitions.v0 import response as topics_response
+from kio.schema.elect_leaders.v2 import request as elect_request
+from kio.schema.elect_leaders.v2 import response as elect_response
 from kio.schema.errors import ErrorCode
+from kio.schema.find_coordinator import v1 as find_coordinator
+from kio.schema.incremental_alter_configs.v0 import request as alter_request
+from kio.schema.incremental_alter_configs.v0 import response as alter_response
 from kio.schema.list_offsets.v2 import request as offsets_request
 from kio.schema.list_offsets.v2 import response as offsets_response
 from kio.schema.list_offsets.v5 import request as epoch_offsets_request
 from kio.schema.list_offsets.v5 import response as epoch_offsets_response
+from kio.schema.list_partition_reassignments import v0 as list_reassignments
 from kio.schema.types import BrokerId, TopicName
-from kio.serial import entity_reader, entity_writer
-from kio.serial.errors import SerialError
+from kio.schema.unregister_broker import v0 as unregister_broker
+from kio.schema.update_features.v1 import request as update_request
+from kio.schema.update_features.v1 import response as update_response
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
-from kio.static.protocol import RequestPayload, ResponsePayload
+from kio.static.protocol import RequestPayload
 
 from wrackline.kafka_client import metadata
-from wrackline.kafka_client.model import ClusterState, PartitionState, TopicSpec
+from wrackline.kafka_client.model import (
+    ClusterState,
+    Metadata,
+    Outcome,
+    PartitionState,
+    Place,
+    Reassignment,
+    ResourceType,
+    Setting,
+    TopicMetadata,
+    TopicSpec,
+)
+from wrackline.kafka_client.transport import HungUp, ProtocolError, Rejected, Transport
 
 LATEST = -1
 EARLIEST = -2
-MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+PREFERRED, UNCLEAN = 0, 1
+"""Kinds of elections."""
 _DESCRIBE_TOPIC_PARTITIONS = 75
 _CONTROLLERS = 2
 """The endpoint type of DescribeCluster that stands for controllers (KIP-919)."""
-
-Response = TypeVar("Response", bound=ResponsePayload)
-
-
-class ProtocolError(Exception):
-    """A broker did not answer, or not as the protocol says. The message names address and request."""
+_SET, _DELETE = 0, 1
+_UPGRADE = 1
+_KEY_TYPES = {"group": 0, "transaction": 1}
 
 
-class HungUp(ProtocolError):
-    """The broker closed the connection instead of an answer."""
+class Connection(Transport):
+    """A connection to one broker.
 
-
-@dataclass(frozen=True, slots=True)
-class TopicCreated:
-    error: ErrorCode
-    message: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """What DescribeCluster says."""
-
-    cluster_id: str
-    controller: int
-    brokers: Mapping[int, tuple[str, int]]
-
-
-class Connection:
-    """One TCP connection: one request at a time, each with the connection's deadline.
-
-    Open it inside ``fleet.entered()``: a socket stays in the network it was made in. Not thread-safe.
+    Every operation raises ProtocolError, and Rejected, which is one, for an error code that concerns all that
+    was asked. ``timeout_s``: how long the cluster may take over what is asked.
     """
 
-    def __init__(self, host: str, port: int, *, timeout_s: float = 5.0) -> None:
-        """Raises ProtocolError when nobody listens or nothing comes back in ``timeout_s``."""
-        self.address = f"{host}:{port}"
-        self._place = (host, port)
-        self._timeout_s = timeout_s
-        self._correlation = 0
-        self._apis: dict[int, tuple[int, int]] | None = None
-        self._socket = self._connected()
+    _apis: dict[int, tuple[int, int]] | None = None
 
-    def _connected(self) -> socket.socket:
-        """Raises ProtocolError."""
-        try:
-            plain = socket.create_connection(self._place, timeout=self._timeout_s)
-            made = self._secured(plain, self._place[0])
-        except OSError as wrong:
-            raise ProtocolError(f"cannot connect to {self.address}: {wrong}") from wrong
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return made
-
-    def _secured(self, plain: socket.socket, host: str) -> socket.socket:
-        """What requests go through: a subclass may speak TLS here. Raises OSError."""
-        del host
-        return plain
-
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def request(self, payload: RequestPayload, answer: type[Response]) -> Response:
-        """Send one request and read its answer. The connection is of no use after an error."""
-        self._correlation += 1
-        name = type(payload).__name__
-        try:
-            self._socket.sendall(self._frame(payload))
-            body = self._read_frame()
-        except OSError as wrong:
-            self.close()
-            kind = HungUp if isinstance(wrong, ConnectionError) else ProtocolError
-            raise kind(f"{name} to {self.address}: {wrong}") from wrong
-        try:
-            header, at = entity_reader(answer.__header_schema__)(body, 0)
-            if header.correlation_id != self._correlation:
-                raise ProtocolError(f"{name} to {self.address}: the answer belongs to another request")
-            response, _ = entity_reader(answer)(body, at)
-        except (SerialError, ValueError, KeyError, IndexError, OverflowError) as wrong:
-            self.close()
-            raise ProtocolError(f"{name} to {self.address}: malformed answer: {wrong}") from wrong
-        return response
-
-    def _frame(self, payload: RequestPayload) -> bytes:
-        out = io.BytesIO()
-        header = payload.__header_schema__(
-            request_api_key=payload.__api_key__,
-            request_api_version=payload.__version__,
-            correlation_id=i32(self._correlation),
-            client_id="wrackline",
-        )
-        entity_writer(type(header))(out, header)
-        entity_writer(type(payload))(out, payload)
-        frame = out.getvalue()
-        return struct.pack(">i", len(frame)) + frame
-
-    def _read_frame(self) -> bytes:
-        (length,) = struct.unpack(">i", self._read_exactly(4))
-        if not 4 <= length <= MAX_RESPONSE_BYTES:
-            raise ProtocolError(f"{self.address} announced an answer of {length} bytes")
-        return self._read_exactly(length)
-
-    def _read_exactly(self, count: int) -> bytes:
-        out = bytearray()
-        while len(out) < count:
-            chunk = self._socket.recv(count - len(out))
-            if not chunk:
-                raise ConnectionError("the broker hung up")
-            out += chunk
-        return bytes(out)
+    # --- the broker ---------------------------------------------------------------------------------------
 
     def api_versions(self) -> dict[int, tuple[int, int]]:
         """API key -> (lowest, highest) version, asked once per connection. Empty: a broker that is older than
         this question, which hangs up when it hears it, as Kafka 0.8 does. Raises ProtocolError, also for one
         that stays silent, as Kafka 0.9 does."""
         if self._apis is None:
-            request = api_versions_request.ApiVersionsRequest()
             try:
-                answer = self.request(request, api_versions_response.ApiVersionsResponse)
+                answer = self.request(api_versions.ApiVersionsRequest(), api_versions.ApiVersionsResponse)
             except HungUp:
                 # A broker that is about to end hangs up as well, but does not let us in again.
-                self._socket = self._connected()
+                self._open()
                 self._apis = {}
             else:
-                self._apis = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+                self._apis = {
+                    int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys
+                }
         return self._apis
 
     def newest(self, key: int, upto: int) -> int:
         """The newest version of a request that the broker and we (up to ``upto``) speak; 0 where the broker
-        does not tell. Raises ProtocolError."""
+        does not tell."""
         return min(self.api_versions().get(key, (0, 0))[1], upto)
 
-    def metadata(self, topics: Sequence[str] | None = None) -> metadata.Metadata:
-        """``topics`` None: all. Raises ProtocolError."""
-        version = self.newest(metadata.KEY, metadata.NEWEST)
-        request, answer = metadata.question(version, topics)
-        return metadata.told(self.request(request, answer), topics)
-
-    def describe_cluster(self) -> Cluster:
-        answer = self.request(
-            cluster_request.DescribeClusterRequest(include_cluster_authorized_operations=False),
-            cluster_response.DescribeClusterResponse,
+    def features(self) -> features.ApiVersionsResponse:
+        """The levels of features that the broker supports, and those that the cluster has."""
+        request = features.ApiVersionsRequest(
+            client_software_name=self.client_id, client_software_version="1"
         )
-        if answer.error_code is not ErrorCode.none:
-            raise ProtocolError(f"DescribeCluster to {self.address}: {answer.error_code.name}")
-        brokers = {int(broker.broker_id): (broker.host, int(broker.port)) for broker in answer.brokers}
-        return Cluster(answer.cluster_id, int(answer.controller_id), brokers)
+        answer = self.request(request, features.ApiVersionsResponse)
+        self._check("ApiVersions", answer.error_code)
+        return answer
+
+    def update_feature(
+        self, feature: str, level: int, *, timeout_s: float, kind: int = _UPGRADE, validate_only: bool = False
+    ) -> None:
+        """Give the cluster another level of a feature (KIP-584)."""
+        update = update_request.FeatureUpdateKey(
+            feature=feature, max_version_level=i16(level), upgrade_type=i8(kind)
+        )
+        request = update_request.UpdateFeaturesRequest(
+            timeout=duration(timeout_s), feature_updates=(update,), validate_only=validate_only
+        )
+        answer = self.request(request, update_response.UpdateFeaturesResponse)
+        self._check("UpdateFeatures", answer.error_code, answer.error_message)
+        for one in answer.results:
+            self._check("UpdateFeatures", one.error_code, one.error_message)
+
+    # --- the cluster --------------------------------------------------------------------------------------
+
+    def metadata(self, topics: Sequence[str] | None = None) -> Metadata:
+        """``topics`` None: all."""
+        version = self.newest(metadata.KEY, metadata.NEWEST)
+        request, answer = metadata.request_for(version, topics)
+        return metadata.metadata_of(self.request(request, answer), topics)
+
+    def describe_cluster(self) -> describe_cluster.DescribeClusterResponse:
+        """The brokers that are unfenced, and the controller as our own nodes name it."""
+        request = describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=False)
+        answer = self.request(request, describe_cluster.DescribeClusterResponse)
+        self._check("DescribeCluster", answer.error_code, answer.error_message)
+        return answer
 
     def active_controller(self) -> int:
         """The active one, as a KRaft controller of Apache Kafka knows it: at its port DescribeCluster must
         name the endpoints of controllers. -1: it knows none."""
-        answer = self.request(
-            quorum_request.DescribeClusterRequest(
-                include_cluster_authorized_operations=False, endpoint_type=i8(_CONTROLLERS)
-            ),
-            quorum_response.DescribeClusterResponse,
+        request = describe_controllers.DescribeClusterRequest(
+            include_cluster_authorized_operations=False, endpoint_type=i8(_CONTROLLERS)
         )
-        if answer.error_code is not ErrorCode.none:
-            raise ProtocolError(f"DescribeCluster to {self.address}: {answer.error_code.name}")
+        answer = self.request(request, describe_controllers.DescribeClusterResponse)
+        self._check("DescribeCluster", answer.error_code, answer.error_message)
         return int(answer.controller_id)
 
-    def describe_partitions(self, topics: Sequence[str]) -> list[PartitionState]:
-        """DescribeTopicPartitions, the only API that shows ELR; follows its cursor to the end."""
-        asked = tuple(partitions_request.TopicRequest(name=TopicName(name)) for name in sorted(topics))
-        cursor: partitions_request.Cursor | None = None
-        states: list[PartitionState] = []
+    def find_coordinator(self, kind: str, name: str) -> int:
+        """The node that coordinates a ``group`` or, by its transactional id, a ``transaction``. Rejected also
+        when there is none now."""
+        request = find_coordinator.FindCoordinatorRequest(key=name, key_type=i8(_KEY_TYPES[kind]))
+        answer = self.request(request, find_coordinator.FindCoordinatorResponse)
+        self._check(f"FindCoordinator({name})", answer.error_code)
+        return int(answer.node_id)
+
+    def describe_topics(self, topics: Iterable[str] = ()) -> list[TopicMetadata]:
+        """DescribeTopicPartitions, the only API that shows ELR, page by page: a topic may come in pieces.
+        ``topics`` empty: all."""
+        names = tuple(topics_request.TopicRequest(name=TopicName(name)) for name in sorted(topics))
+        cursor: topics_request.Cursor | None = None
+        found: list[TopicMetadata] = []
         while True:
             answer = self.request(
-                partitions_request.DescribeTopicPartitionsRequest(topics=asked, cursor=cursor),
-                partitions_response.DescribeTopicPartitionsResponse,
+                topics_request.DescribeTopicPartitionsRequest(topics=names, cursor=cursor),
+                topics_response.DescribeTopicPartitionsResponse,
             )
-            states += _partition_states(answer)
-            after = answer.next_cursor
-            if after is None:
-                return states
-            cursor = partitions_request.Cursor(
-                topic_name=after.topic_name, partition_index=after.partition_index
-            )
+            found += map(_topic, answer.topics)
+            if (after := answer.next_cursor) is None:
+                return found
+            cursor = topics_request.Cursor(topic_name=after.topic_name, partition_index=after.partition_index)
 
-    def cluster_state(self) -> ClusterState:
-        """Brokers, controller and every partition, as this broker knows them."""
-        seen = self.metadata()
-        topics = [topic for topic in seen.topics if not topic.is_internal]
-        if topics and _DESCRIBE_TOPIC_PARTITIONS in self.api_versions():
-            partitions = self.describe_partitions([topic.name for topic in topics])
-        else:
-            partitions = [one for topic in topics for one in topic.partitions]
+    def cluster_state(self, topics: Sequence[str] | None = None) -> ClusterState:
+        """Brokers, controller and the partitions of these topics, as this broker knows them. ``topics`` None:
+        of all but the internal ones. The controller is any broker where there is a quorum."""
+        seen = self.metadata(topics)
+        there = [topic for topic in seen.topics if topics is not None or not topic.is_internal]
+        if any(topic.partitions for topic in there) and _DESCRIBE_TOPIC_PARTITIONS in self.api_versions():
+            there = self.describe_topics(topic.name for topic in there)
+        partitions = [one for topic in there for one in topic.partitions]
         return ClusterState(
             controller=seen.controller,
             brokers=tuple(sorted(broker.node_id for broker in seen.brokers)),
-            partitions=tuple(sorted(partitions, key=lambda state: (state.topic, state.partition))),
+            partitions=tuple(sorted(partitions, key=lambda state: state.place)),
         )
 
-    def create_topic(self, topic: TopicSpec, *, timeout_s: float) -> TopicCreated:
+    def unregister_broker(self, node_id: int) -> None:
+        """The cluster forgets a broker that was stopped."""
+        request = unregister_broker.UnregisterBrokerRequest(broker_id=BrokerId(node_id))
+        answer = self.request(request, unregister_broker.UnregisterBrokerResponse)
+        self._check("UnregisterBroker", answer.error_code, answer.error_message)
+
+    # --- topics -------------------------------------------------------------------------------------------
+
+    def create_topic(self, topic: TopicSpec, *, timeout_s: float) -> None:
         spec = create_request.CreatableTopic(
             name=TopicName(topic.name),
             num_partitions=i32(topic.partitions),
@@ -255,21 +210,37 @@ class Connection:
             ),
         )
         answer = self.request(
-            create_request.CreateTopicsRequest(
-                topics=(spec,), timeout=i32Timedelta.parse(timedelta(seconds=timeout_s))
-            ),
+            create_request.CreateTopicsRequest(topics=(spec,), timeout=duration(timeout_s)),
             create_response.CreateTopicsResponse,
         )
         for result in answer.topics:
             if result.name == topic.name:
-                return TopicCreated(result.error_code, result.error_message)
+                return self._check("CreateTopics", result.error_code, result.error_message)
         raise ProtocolError(f"CreateTopics to {self.address}: the answer does not speak of {topic.name}")
+
+    def create_partitions(self, topic: str, count: int, *, timeout_s: float) -> None:
+        """``count``: how many there shall be in all."""
+        spec = partitions_request.CreatePartitionsTopic(
+            name=TopicName(topic), count=i32(count), assignments=None
+        )
+        request = partitions_request.CreatePartitionsRequest(
+            topics=(spec,), timeout=duration(timeout_s), validate_only=False
+        )
+        for result in self.request(request, partitions_response.CreatePartitionsResponse).results:
+            self._check("CreatePartitions", result.error_code, result.error_message)
+
+    def delete_topic(self, topic: str, *, timeout_s: float) -> None:
+        request = delete_topics.DeleteTopicsRequest(
+            topic_names=(TopicName(topic),), timeout=duration(timeout_s)
+        )
+        for result in self.request(request, delete_topics.DeleteTopicsResponse).responses:
+            self._check(f"DeleteTopics of {topic}", result.error_code)
 
     def list_offset(
         self, topic: str, partition: int, timestamp: int = LATEST, *, leader_epoch: int = -1
     ) -> int:
         """One offset, as a consumer sees it. ``leader_epoch``: that it knows; -1: it knows none, which also
-        brokers before 2.1 understand. Raises ProtocolError with the broker's error name."""
+        brokers before 2.1 understand."""
         asking = epoch_offsets_request if leader_epoch >= 0 else offsets_request
         answering = epoch_offsets_response if leader_epoch >= 0 else offsets_response
         known = {"current_leader_epoch": i32(leader_epoch)} if leader_epoch >= 0 else {}
@@ -280,32 +251,155 @@ class Connection:
             answering.ListOffsetsResponse,
         )
         for result in (found for one in answer.topics for found in one.partitions):
-            if result.error_code is not ErrorCode.none:
-                raise ProtocolError(
-                    f"ListOffsets({topic}-{partition}) to {self.address}: {result.error_code.name}"
-                )
+            self._check(f"ListOffsets({topic}-{partition})", result.error_code)
             return int(result.offset)
         raise ProtocolError(f"ListOffsets to {self.address}: the answer does not speak of {topic}")
 
+    # --- settings -----------------------------------------------------------------------------------------
 
-def _ids(nodes: Iterable[int] | None) -> tuple[int, ...]:
-    return tuple(int(node) for node in nodes or ())
-
-
-def _partition_states(
-    answer: partitions_response.DescribeTopicPartitionsResponse,
-) -> list[PartitionState]:
-    return [
-        PartitionState(
-            topic=str(topic.name),
-            partition=int(found.partition_index),
-            leader=int(found.leader_id),
-            leader_epoch=int(found.leader_epoch),
-            replicas=_ids(found.replica_nodes),
-            isr=_ids(found.isr_nodes),
-            elr=_ids(found.eligible_leader_replicas),
-            last_known_elr=_ids(found.last_known_elr),
+    def describe_configs(self, resource: ResourceType, name: str) -> list[Setting]:
+        """All settings of a topic or, by its id, of the broker that is asked; of all brokers: ""."""
+        asked = configs_request.DescribeConfigsResource(
+            resource_type=i8(resource), resource_name=name, configuration_keys=None
         )
-        for topic in answer.topics
-        for found in topic.partitions
-    ]
+        request = configs_request.DescribeConfigsRequest(resources=(asked,))
+        answer = self.request(request, configs_response.DescribeConfigsResponse)
+        for result in answer.results:
+            self._check(f"DescribeConfigs({name})", result.error_code, result.error_message)
+            return [
+                Setting(one.name, one.value, int(one.config_source), one.read_only) for one in result.configs
+            ]
+        raise ProtocolError(f"DescribeConfigs to {self.address}: the answer does not speak of {name}")
+
+    def alter_configs(self, resource: ResourceType, name: str, values: Mapping[str, str | None]) -> None:
+        """None: the default shall hold again."""
+        changes = tuple(
+            alter_request.AlterableConfig(
+                name=key, config_operation=i8(_DELETE if value is None else _SET), value=value
+            )
+            for key, value in values.items()
+        )
+        asked = alter_request.AlterConfigsResource(
+            resource_type=i8(resource), resource_name=name, configs=changes
+        )
+        request = alter_request.IncrementalAlterConfigsRequest(resources=(asked,), validate_only=False)
+        what = f"change {', '.join(values)}"
+        for result in self.request(request, alter_response.IncrementalAlterConfigsResponse).responses:
+            self._check("IncrementalAlterConfigs", result.error_code, result.error_message, what)
+
+    # --- leaders and replicas -----------------------------------------------------------------------------
+
+    def elect_leaders(
+        self, kind: int, places: Collection[Place] | None, *, timeout_s: float
+    ) -> list[Outcome]:
+        """``kind``: PREFERRED or UNCLEAN. ``places`` None: wherever there is something to do."""
+        topics = (
+            None
+            if places is None
+            else tuple(
+                elect_request.TopicPartitions(topic=TopicName(topic), partitions=tuple(map(i32, partitions)))
+                for topic, partitions in by_topic(places).items()
+            )
+        )
+        return self.elect(
+            elect_request.ElectLeadersRequest(
+                election_type=i8(kind), topic_partitions=topics, timeout=duration(timeout_s)
+            )
+        )
+
+    def elect(self, request: RequestPayload) -> list[Outcome]:
+        """``request``: ElectLeaders of a version whose answer is that of version 2."""
+        answer = self.request(request, elect_response.ElectLeadersResponse)
+        self._check("ElectLeaders", answer.error_code, about="the election")
+        return [
+            Outcome((str(topic.topic), int(one.partition_id)), one.error_code, one.error_message)
+            for topic in answer.replica_election_results
+            for one in topic.partition_result
+        ]
+
+    def alter_reassignments(
+        self, targets: Mapping[Place, Sequence[int] | None], *, timeout_s: float
+    ) -> list[Outcome]:
+        """Begin to move partitions to these replicas (KIP-455); None cancels. Asking twice for the same
+        replicas is asking once."""
+        topics: dict[str, list[reassign_request.ReassignablePartition]] = {}
+        for (topic, partition), replicas in sorted(targets.items()):
+            topics.setdefault(topic, []).append(
+                reassign_request.ReassignablePartition(
+                    partition_index=i32(partition),
+                    replicas=None if replicas is None else tuple(map(BrokerId, replicas)),
+                )
+            )
+        request = reassign_request.AlterPartitionReassignmentsRequest(
+            timeout=duration(timeout_s),
+            topics=tuple(
+                reassign_request.ReassignableTopic(name=TopicName(topic), partitions=tuple(partitions))
+                for topic, partitions in topics.items()
+            ),
+        )
+        answer = self.request(request, reassign_response.AlterPartitionReassignmentsResponse)
+        self._check("AlterPartitionReassignments", answer.error_code, answer.error_message, "the request")
+        return [
+            Outcome((str(topic.name), int(one.partition_index)), one.error_code, one.error_message)
+            for topic in answer.responses
+            for one in topic.partitions
+        ]
+
+    def list_reassignments(self, *, timeout_s: float) -> list[Reassignment]:
+        request = list_reassignments.ListPartitionReassignmentsRequest(
+            timeout=duration(timeout_s), topics=None
+        )
+        answer = self.request(request, list_reassignments.ListPartitionReassignmentsResponse)
+        self._check("ListPartitionReassignments", answer.error_code, answer.error_message, "the request")
+        return [
+            Reassignment(
+                (str(topic.name), int(one.partition_index)),
+                *(tuple(map(int, ids)) for ids in (one.replicas, one.adding_replicas, one.removing_replicas)),
+            )
+            for topic in answer.topics
+            for one in topic.partitions
+        ]
+
+    def _check(self, request: str, error: ErrorCode, message: str | None = None, about: str = "") -> None:
+        """Raises Rejected for an error."""
+        if error is not ErrorCode.none:
+            raise Rejected(f"{request} to {self.address}", error, message, about)
+
+
+def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+    """Topic -> its partitions, both in the order in which they come."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in places:
+        found.setdefault(topic, []).append(partition)
+    return found
+
+
+def duration(seconds: float) -> i32Timedelta:
+    return i32Timedelta.parse(timedelta(seconds=seconds))
+
+
+def _topic(topic: topics_response.DescribeTopicPartitionsResponseTopic) -> TopicMetadata:
+    name = str(topic.name)
+
+    def ids(nodes: Iterable[int] | None) -> tuple[int, ...]:
+        return tuple(map(int, nodes or ()))
+
+    return TopicMetadata(
+        name,
+        topic.error_code,
+        topic.topic_id,
+        topic.is_internal,
+        tuple(
+            PartitionState(
+                topic=name,
+                partition=int(one.partition_index),
+                leader=int(one.leader_id),
+                leader_epoch=int(one.leader_epoch),
+                replicas=ids(one.replica_nodes),
+                isr=ids(one.isr_nodes),
+                elr=ids(one.eligible_leader_replicas),
+                last_known_elr=ids(one.last_known_elr),
+            )
+            for one in topic.partitions
+        ),
+    )

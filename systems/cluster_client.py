@@ -12,9 +12,10 @@ from typing import Generic, TypeVar
 from kio.schema.errors import ErrorCode
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.kafka_client.connection import Connection, ProtocolError
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.retry import is_passing
+from wrackline.kafka_client.transport import ProtocolError, Rejected
 from wrackline.systems.base import ClusterState, DeployError, Node, PartitionState, TopicSpec
-from wrackline.systems.retry import passes
 
 ASK_TIMEOUT_S = 1.0
 """How long one broker may take to answer."""
@@ -29,7 +30,7 @@ Answer = TypeVar("Answer")
 
 def active_controller(connection: Connection) -> int:
     """Its id, as our own controllers name it. Raises ProtocolError."""
-    return connection.describe_cluster().controller
+    return int(connection.describe_cluster().controller_id)
 
 
 class ClusterClient:
@@ -99,19 +100,18 @@ class ClusterClient:
                 first_try, asked_before = not asked_before, True
                 try:
                     with self.connect(node, min(left, 10.0)) as connection:
-                        done = connection.create_topic(topic, timeout_s=left)
+                        connection.create_topic(topic, timeout_s=left)
+                    return f"{node.host.name}: none: no message"
+                except Rejected as wrong:
+                    last = refused = f"{node.host.name}: {wrong.error.name}: {wrong.message or 'no message'}"
+                    if wrong.error is ErrorCode.topic_already_exists and not first_try:
+                        return last  # an earlier try whose answer we did not get
+                    if not is_passing(wrong.error) or topic.replication_factor > len(self._brokers):
+                        raise DeployError(
+                            f"topic {topic.name} cannot be created: {last}; mend the topic's settings"
+                        ) from wrong
                 except ProtocolError as wrong:
                     last = str(wrong)
-                    continue
-                last = refused = f"{node.host.name}: {done.error.name}: {done.message or 'no message'}"
-                if done.error is ErrorCode.none:
-                    return last
-                if done.error is ErrorCode.topic_already_exists and not first_try:
-                    return last  # an earlier try whose answer we did not get
-                if not passes(done.error) or topic.replication_factor > len(self._brokers):
-                    raise DeployError(
-                        f"topic {topic.name} cannot be created: {last}; mend the topic's settings"
-                    )
             time.sleep(0.1)
         raise DeployError(
             f"topic {topic.name} was not created in time; last seen: {refused or last or 'nothing'}; "

@@ -12,7 +12,8 @@ from functools import partial
 
 from wrackline.fleets.base import Fleet
 from wrackline.history.model import ASKER, Event, Type
-from wrackline.kafka_client.connection import Connection, ProtocolError
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.transport import ProtocolError
 from wrackline.nemesis.guided.steps import AskEnd, GuidedError
 from wrackline.systems.base import System
 

@@ -22,7 +22,6 @@ from wrackline.systems.common.node_script import NodeScript
 from wrackline.systems.common.nodes import CONTROLLER_PORT, Nodes
 from wrackline.systems.common.on_hosts import on_each, run_on
 from wrackline.systems.common.readiness import wait_ready
-from wrackline.systems.reassignment import Reassigner
 
 
 class Deployed(ABC):
@@ -50,8 +49,8 @@ class Deployed(ABC):
         self._client = ClusterClient(
             fleet, carriers, self.controllers, placed.voters, CONTROLLER_PORT, active
         )
-        self._reassigner = Reassigner(self.brokers, self._client.connect)
-        self.admin: Admin = Administrator(self.brokers, self._client.connect)
+        self._administrator = Administrator(self.brokers, self._client.connect)
+        self.admin: Admin = self._administrator
 
     # --- starting and stopping ----------------------------------------------------------------------------
 
@@ -120,10 +119,10 @@ class Deployed(ABC):
         return self._client.describe(timeout_s=timeout_s)
 
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
-        self._reassigner.reassign(targets, timeout_s=timeout_s)
+        self._administrator.reassign(targets, timeout_s=timeout_s)
 
     def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
-        return self._reassigner.under_way(timeout_s=timeout_s)
+        return self._administrator.under_way(timeout_s=timeout_s)
 
     def close(self) -> None:
         """Close the connections kept for describe()."""

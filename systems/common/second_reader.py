@@ -17,7 +17,8 @@ from kio.static.primitive import i8, i32, i32Timedelta, i64
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir
 from wrackline.history.offsets import Offsets
-from wrackline.kafka_client.connection import Connection, ProtocolError
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.transport import ProtocolError
 from wrackline.systems.base import DeployError, Node, Place
 from wrackline.systems.batch_offsets import next_offset, offsets_in
 from wrackline.systems.cluster_client import ClusterClient

@@ -77,5 +77,8 @@ class KafkaNodes(JvmNodes):
     def wait_ready(self, *, timeout_s: float = 90.0) -> None:
         super().wait_ready(timeout_s=timeout_s)
 
+    def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
+        return self._administrator.coordinator(what, name, timeout_s=timeout_s)
+
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)

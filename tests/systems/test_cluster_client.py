@@ -24,7 +24,8 @@ from kio.static.primitive import i16, i32, i32Timedelta
 from tests.broker.clients.loopback import START_S, wait_for
 from tests.broker.clients.loopback import Cluster as RealCluster
 from wrackline.fleets.base import Host, PowerSwitch, Remote
-from wrackline.kafka_client.connection import Connection, ProtocolError
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.transport import ProtocolError
 from wrackline.systems.base import DeployError, Node, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, named_by_most
 

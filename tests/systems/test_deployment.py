@@ -78,7 +78,7 @@ def test_every_node_runs_and_the_cluster_describes_itself(fleet: NetnsFleet, sys
     assert all(one.full_isr and sorted(one.replicas) == [1, 2, 3] for one in partitions)
     assert all(system.is_running(node) for node in system.nodes)
     with fleet.entered(), Connection(system.nodes[0].host.address, 9092) as connection:
-        assert set(connection.describe_cluster().brokers) == {1, 2, 3}
+        assert {one.broker_id for one in connection.describe_cluster().brokers} == {1, 2, 3}
 
 
 def test_a_topic_is_created_once(system: WracklineSystem) -> None:
