@@ -28,11 +28,6 @@ T = TypeVar("T", bound=Hashable)
 Answer = TypeVar("Answer")
 
 
-def active_controller(connection: Connection) -> int:
-    """Its id, as our own controllers name it. Raises ProtocolError."""
-    return int(connection.describe_cluster().controller_id)
-
-
 class ClusterClient:
     """Keeps one connection to each broker. Safe to use from several threads."""
 
@@ -43,7 +38,7 @@ class ClusterClient:
         controllers: Sequence[Node],
         voters: Mapping[str, int] | None = None,
         controller_port: int = 9093,
-        active: Callable[[Connection], int] = active_controller,
+        active: Callable[[Connection], int] = Connection.named_controller,
         *,
         question: Callable[[Connection], ClusterState] = Connection.cluster_state,
         dial: Callable[[str, int, float], Connection] | None = None,
@@ -57,7 +52,7 @@ class ClusterClient:
         self._controllers = tuple(controllers)
         self._nodes_of = {voters[node.host.name]: node.node_id for node in controllers} if voters else {}
         self._controller_port = controller_port
-        self._dial = dial or _plainly
+        self._dial = dial or (lambda host, port, timeout_s: Connection(host, port, timeout_s=timeout_s))
         self._askers = [_Asker(node, self.connect, question) for node in brokers]
         several = self._controllers if len(self._controllers) > 1 else ()
         self._voters = [_Asker(node, self._connect_controller, active) for node in several]
@@ -165,10 +160,6 @@ class ClusterClient:
             return ClusterState(self._controllers[0].node_id, state.brokers, state.partitions)
         active = named_by_most(votes, time.monotonic() + CONTROLLERS_S)
         return ClusterState(self._nodes_of.get(active, -1), state.brokers, state.partitions)
-
-
-def _plainly(address: str, port: int, timeout_s: float) -> Connection:
-    return Connection(address, port, timeout_s=timeout_s)
 
 
 def named_by_most(votes: Sequence[Future[int]], deadline: float) -> int:

@@ -134,7 +134,7 @@ class AdminClient:
                 partitions=tuple(map(i32, numbers)),
                 desired_leaders=(i32(leader),) * len(numbers),
             )
-            for topic, numbers in by_topic(partitions).items()
+            for topic, numbers in by_topic((place, place[1]) for place in partitions)
         )
         request = ElectLeadersRequest(
             election_type=i8(ElectionType.DESIGNATED),

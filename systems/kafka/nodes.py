@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.kafka_client.connection import Connection
 from wrackline.systems.base import DeployError, Node, Place
-from wrackline.systems.cluster_client import active_controller
 from wrackline.systems.common.growth import share_of
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.on_hosts import deploy_error
@@ -31,7 +29,6 @@ class KafkaNodes(JvmNodes):
         start_s: float,
         faketime: bool,
         store: Store,
-        active: Callable[[Connection], int] = active_controller,
     ) -> None:
         self.version = version
         self._versions: dict[int, str] = {}
@@ -44,7 +41,6 @@ class KafkaNodes(JvmNodes):
             start_s=start_s,
             faketime=faketime,
             store=store,
-            active=active,
         )
 
     def _kafka(self, version: str) -> Release:

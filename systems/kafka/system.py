@@ -64,7 +64,6 @@ class KafkaSystem(KafkaNodes):
             start_s=start_s,
             faketime=faketime,
             store=store or Store(),
-            active=Connection.active_controller,
         )
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
@@ -72,6 +71,9 @@ class KafkaSystem(KafkaNodes):
         release = self._store.find(self.version)
         own = [Refusal(About.CONFIG, key, OURS[key]) for key in self._config if key in OURS]
         return (*own, *(refused(release, self._config, topic.configs) if release else ()))
+
+    def _active_controller(self, controller: Connection) -> int:
+        return controller.active_controller()
 
     # --- installing ---------------------------------------------------------------------------------------
 
