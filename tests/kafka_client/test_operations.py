@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from inspect import getmembers, isfunction
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from kio.schema.describe_topic_partitions.v0 import response as pages
 from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
 
 from tests.broker.clients.logs import produce
 from tests.broker.clients.loopback import Cluster, wait_for
-from wrackline.kafka_client.connection import EARLIEST, PREFERRED, UNCLEAN, Connection
+from wrackline.kafka_client.connection import EARLIEST, PREFERRED, UNCLEAN, Connection, duration
 from wrackline.kafka_client.model import ClusterState, ResourceType, TopicSpec
-from wrackline.kafka_client.transport import Rejected, Transport
+from wrackline.kafka_client.transport import ProtocolError, Rejected, Transport
 
 # ruff: noqa: ARG001 - every case is given the cluster and a connection
 
@@ -149,8 +154,9 @@ def settings(cluster: Cluster, asked: Connection) -> None:
 
 def elections(cluster: Cluster, asked: Connection) -> None:
     made(asked, "led")
-    for kind in (PREFERRED, UNCLEAN):
+    for kind, why in ((PREFERRED, "leads already"), (UNCLEAN, "leads")):
         outcomes = asked.elect_leaders(kind, [("led", 0), NOBODY], timeout_s=ASK_S)
+        assert (outcomes[0].message or "").endswith(why)
         assert [(place, error) for place, error, _ in outcomes] == [
             (("led", 0), ErrorCode.election_not_needed),
             (NOBODY, ErrorCode.unknown_topic_or_partition),
@@ -214,3 +220,45 @@ def test_no_operation_is_left_out() -> None:
     operations = {name for name, _ in getmembers(Connection, isfunction) if not name.startswith("_")}
     inherited = {name for name, _ in getmembers(Transport, isfunction)}
     assert operations - inherited == {name for names in FAMILY.values() for name in names.split()}
+
+
+class Paper(Connection):
+    """Answers from a list, and keeps what it was asked."""
+
+    address = "paper:9092"
+
+    def __init__(self, *answers: Any) -> None:
+        self.asked: list[Any] = []
+        self._answers = list(answers)
+
+    def request(self, payload: Any, _: Any) -> Any:
+        self.asked.append(payload)
+        return self._answers.pop(0)
+
+
+def test_partitions_are_described_page_by_page() -> None:
+    def page(topic: str, after: pages.Cursor | None) -> pages.DescribeTopicPartitionsResponse:
+        found = pages.DescribeTopicPartitionsResponseTopic(
+            error_code=ErrorCode.none, name=TopicName(topic), topic_id=None, partitions=()
+        )
+        return pages.DescribeTopicPartitionsResponse(
+            throttle_time=duration(0), topics=(found,), next_cursor=after
+        )
+
+    paper = Paper(page("a", pages.Cursor(topic_name=TopicName("b"), partition_index=i32(7))), page("b", None))
+    assert [topic.name for topic in paper.describe_topics(["b", "a"])] == ["a", "b"]
+    first, second = paper.asked
+    assert [one.name for one in first.topics] == [one.name for one in second.topics] == ["a", "b"]
+    assert (first.cursor, second.cursor.topic_name, second.cursor.partition_index) == (None, "b", 7)
+
+
+def test_a_controller_of_apache_kafka_is_asked_for_controllers() -> None:
+    """At its port it refuses to name brokers (KIP-919)."""
+    paper = Paper(SimpleNamespace(error_code=ErrorCode.none, controller_id=3))
+    assert paper.active_controller() == 3
+    assert [one.endpoint_type for one in paper.asked] == [2]
+
+
+def test_an_answer_without_the_one_result_is_none() -> None:
+    with pytest.raises(ProtocolError, match="of log to paper:9092: the answer does not speak of it"):
+        Paper(SimpleNamespace(responses=())).delete_topic("log", timeout_s=1)
