@@ -26,6 +26,7 @@ PACKAGES = (
     "workloads",
     "checkers",
     "history",
+    "kafka_client",
     "plugins",
     "fleets",
     "systems",
