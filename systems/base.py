@@ -13,7 +13,7 @@ from wrackline.kafka_client.model import ClusterState as ClusterState
 from wrackline.kafka_client.model import PartitionState as PartitionState
 from wrackline.kafka_client.model import Place as Place
 from wrackline.kafka_client.model import TopicSpec as TopicSpec
-from wrackline.systems.chronicle import Chronicle
+from wrackline.systems.metadata_changes import Chronicle
 
 if TYPE_CHECKING:  # a command that needs no history does not wait for what reads one
     from wrackline.history.offsets import Offsets

@@ -23,10 +23,10 @@ from kio.schema.types import TopicName
 from wrackline.broker.admin.client import Address, AdminClient, AdminError, check
 from wrackline.broker.admin.execute import execute, throttled
 from wrackline.broker.admin.features import add_features, features
-from wrackline.broker.model.admin_messages import Source
+from wrackline.broker.model.messages.admin import Source
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.broker.rules.growth import Move, plan_growth
-from wrackline.broker.rules.placement import PlacementRules
+from wrackline.broker.rules.placement.growth import Move, plan_growth
+from wrackline.broker.rules.placement.placement import PlacementRules
 from wrackline.kafka_client.connection import PREFERRED, UNCLEAN, Connection, duration
 from wrackline.kafka_client.model import PartitionState, Reassignment, ResourceType, TopicSpec
 

@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
-from wrackline.broker.model.admin_messages import ElectionType
+from wrackline.broker.model.messages.admin import ElectionType
 from wrackline.broker.model.types import METADATA
 from wrackline.broker.wire.elect_leaders_schema import ElectLeadersRequest, TopicPartitions
 from wrackline.kafka_client.connection import Connection, by_topic, duration

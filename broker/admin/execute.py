@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from wrackline.broker.admin.client import AdminClient, AdminError
-from wrackline.broker.rules.growth import Move
-from wrackline.broker.rules.topics import REPLICATION_RATE
+from wrackline.broker.rules.placement.growth import Move
+from wrackline.broker.rules.placement.topics import REPLICATION_RATE
 from wrackline.kafka_client.model import Place, ResourceType
 
 Say = Callable[[str], None]

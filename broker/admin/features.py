@@ -6,8 +6,8 @@ import argparse
 from functools import partial
 
 from wrackline.broker.admin.client import AdminClient
-from wrackline.broker.model.admin_messages import UpgradeType
-from wrackline.broker.model.features import NAMES
+from wrackline.broker.model.messages.admin import UpgradeType
+from wrackline.broker.model.metadata.features import NAMES
 from wrackline.kafka_client.connection import Connection
 
 

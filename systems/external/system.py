@@ -21,9 +21,9 @@ from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refus
 from wrackline.systems.cluster_client import ClusterClient
 from wrackline.systems.common import second_reader
 from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.external import questions
-from wrackline.systems.external.commands.commander import Commander, Known
-from wrackline.systems.external.commands.orders import REVIVES, Command, Order, Probed, unsafe
+from wrackline.systems.external import queries
+from wrackline.systems.external.commands.operations import REVIVES, BrokerCommand, Command, Probed, unsafe
+from wrackline.systems.external.commands.runner import Commander, Known
 
 ANSWER_S = 8.0
 """How long the cluster may take to answer at all when a run begins."""
@@ -52,7 +52,7 @@ class ExternalSystem:
         *,
         bootstrap: Sequence[str],
         hosts: Sequence[Known] = (),
-        commands: Mapping[Order, Command] | None = None,
+        commands: Mapping[BrokerCommand, Command] | None = None,
         security: Callable[[], Security] = Security,
         keep_topics: bool = False,
         start_s: float = 60.0,
@@ -125,7 +125,7 @@ class ExternalSystem:
         )
         if has_quorum:
             self._quorum = ClusterClient(
-                self._fleet, self.nodes, (), question=questions.quorum_leader, dial=dial
+                self._fleet, self.nodes, (), question=queries.quorum_leader, dial=dial
             )
         self._administrator = Administrator(self.nodes, self._client.connect)
 
@@ -142,12 +142,12 @@ class ExternalSystem:
             left = max(0.5, deadline - time.monotonic()) / (len(self._bootstrap) - len(tried))
             try:
                 with self._dial(host.strip("[]"), int(port), left) as connection:
-                    if lacking := questions.too_old(connection):
+                    if lacking := queries.too_old(connection):
                         raise DeployError(
                             f"the brokers are older than Apache Kafka 1.1, too old for this kind: {lacking}"
                             "; system.kind: apache-kafka deploys versions from 0.8.2 on"
                         )
-                    return connection.metadata(()).brokers, questions.has_quorum(connection)
+                    return connection.metadata(()).brokers, queries.has_quorum(connection)
             except AuthenticationError as wrong:
                 raise DeployError(f"the cluster does not let us in: {wrong}") from wrong
             except ProtocolError as wrong:
@@ -173,10 +173,10 @@ class ExternalSystem:
 
     def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
         del timeout_s
-        self.order(node, Order.STOP)
+        self.order(node, BrokerCommand.STOP)
 
     def kill(self, node: Node) -> None:
-        self.order(node, Order.KILL)
+        self.order(node, BrokerCommand.KILL)
 
     def is_running(self, node: Node) -> bool:
         return self._silence(node) is None
@@ -309,7 +309,7 @@ class ExternalSystem:
 
     # --- the user's commands ------------------------------------------------------------------------------
 
-    def order(self, node: Node, order: Order) -> str:
+    def order(self, node: Node, order: BrokerCommand) -> str:
         told = self._commander.do(node, self._others(node), order)
         return told + self._awaited(node) if order in REVIVES else told
 
@@ -321,7 +321,7 @@ class ExternalSystem:
             time.sleep(0.2)
         return "; it answers"
 
-    def probe(self, node: Node, order: Order) -> Probed:
+    def probe(self, node: Node, order: BrokerCommand) -> Probed:
         return self._commander.probe(node, self._others(node), order)
 
     def _others(self, node: Node) -> tuple[Node, ...]:
@@ -365,9 +365,7 @@ class ExternalSystem:
         deadline = time.monotonic() + REMOVE_S
         while self._made:
             try:
-                self._told().ask(
-                    partial(questions.delete_topic, topic=self._made[0], timeout_s=LOOK_S), LOOK_S
-                )
+                self._told().ask(partial(queries.delete_topic, topic=self._made[0], timeout_s=LOOK_S), LOOK_S)
                 self._made.pop(0)
             except DeployError as wrong:
                 if time.monotonic() > deadline:

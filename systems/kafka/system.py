@@ -15,7 +15,6 @@ from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.transport import ProtocolError
 from wrackline.systems.administration import QUESTION_S, node_settings
 from wrackline.systems.base import About, Node, Refusal, TopicSpec
-from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.jvm.property_file import text
@@ -25,6 +24,7 @@ from wrackline.systems.kafka.nodes import KafkaNodes
 from wrackline.systems.kafka.properties import OURS, properties, properties_of
 from wrackline.systems.kafka.server import formatted, meta
 from wrackline.systems.kafka.settings import refused
+from wrackline.systems.metadata_changes import Chronicle
 
 START_S = 40.0
 JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
