@@ -95,6 +95,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.plugins.capabilities import Capability
     from wrackline.plugins.fields import MILLISECONDS, SECONDS, Duration, Lax, Strict
     from wrackline.plugins.registry import PluginError
+    from wrackline.systems.administration import Reassigner
     from wrackline.systems.base import (
         About,
         ClusterState,
@@ -113,7 +114,6 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.systems.external.spec import ExternalSpec
     from wrackline.systems.kafka.spec import KafkaSpec
     from wrackline.systems.kafka.system import KafkaSystem
-    from wrackline.systems.reassigning import Reassigner
     from wrackline.systems.spec import Configured, Layout, SystemSpec, Waits
     from wrackline.systems.wrackline.spec import WracklineSpec
     from wrackline.systems.wrackline.system import WracklineSystem
@@ -170,6 +170,7 @@ _HOMES = {
     "wrackline.plugins.capabilities": "Capability",
     "wrackline.plugins.fields": "Duration Lax MILLISECONDS SECONDS Strict",
     "wrackline.plugins.registry": "PluginError",
+    "wrackline.systems.administration": "Reassigner",
     "wrackline.systems.base": (
         "About ClusterState DeployError Featured Node PartitionState Place Refusal ReplicaLog StoredRecord "
         "System WantedTopic=TopicSpec"
@@ -177,7 +178,6 @@ _HOMES = {
     "wrackline.systems.cluster_client": "ClusterClient",
     "wrackline.systems.kafka.spec": "KafkaSpec",
     "wrackline.systems.kafka.system": "KafkaSystem",
-    "wrackline.systems.reassigning": "Reassigner",
     "wrackline.systems.spec": "Configured Layout SystemSpec Waits",
     "wrackline.systems.external.spec": "ExternalSpec",
     "wrackline.systems.wrackline.spec": "WracklineSpec",

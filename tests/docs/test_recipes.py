@@ -27,6 +27,7 @@ PACKAGES = (
     "checkers",
     "proving",
     "history",
+    "kafka_client",
     "plugins",
     "fleets",
     "systems",

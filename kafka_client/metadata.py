@@ -14,59 +14,26 @@ version  Apache Kafka          what the answer has
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
-from uuid import UUID
 
-from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from wrackline.systems.base import PartitionState
+from wrackline.kafka_client.model import UNKNOWN, Broker, Metadata, PartitionState, TopicMetadata
 
 KEY = 3
 NEWEST = 12
-UNKNOWN = -1
 _ALL_IS_NULL = 1
 """From this version on an empty list asks for no topic, and null for all; before it, empty asks for all."""
 _CREATES_NONE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A broker as it says that clients shall reach it."""
-
-    node_id: int
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
-    name: str
-    error: ErrorCode
-    topic_id: UUID | None
-    """None also before version 10."""
-    is_internal: bool
-    """Before version 1: whether the name begins as those of internal topics do."""
-    partitions: tuple[PartitionState, ...]
-    """Leader epochs are -1 before version 7."""
-
-
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    controller: int
-    """-1: there is none, or the version does not say."""
-    brokers: tuple[Member, ...]
-    topics: tuple[TopicMetadata, ...]
-
-
-def question(version: int, topics: Sequence[str] | None) -> tuple[RequestPayload, type[ResponsePayload]]:
+def request_for(version: int, topics: Sequence[str] | None) -> tuple[RequestPayload, type[ResponsePayload]]:
     """The request, and what its answer is read as. ``topics`` None: all.
 
     Before version 4 all are asked for, since a broker would create a topic that it is asked for by name;
-    `told` then leaves out what was not asked for."""
+    `metadata_of` then leaves out what was not asked for."""
     asking, answering = (
         import_module(f"kio.schema.metadata.v{version}.{one}") for one in ("request", "response")
     )
@@ -80,22 +47,26 @@ def question(version: int, topics: Sequence[str] | None) -> tuple[RequestPayload
     return asking.MetadataRequest(topics=asked, **declined), answering.MetadataResponse
 
 
-def told(answer: Any, topics: Sequence[str] | None) -> Metadata:
+def metadata_of(answer: Any, topics: Sequence[str] | None) -> Metadata:
     """An answer of any version."""
     return Metadata(
         int(getattr(answer, "controller_id", UNKNOWN)),
-        tuple(Member(int(one.node_id), str(one.host), int(one.port)) for one in answer.brokers),
+        tuple(_broker(one) for one in answer.brokers),
         tuple(_topic(one) for one in answer.topics if one.name and (topics is None or one.name in topics)),
     )
 
 
-def _topic(said: Any) -> TopicMetadata:
-    name = str(said.name)
+def _broker(one: Any) -> Broker:
+    return Broker(int(one.node_id), str(one.host), int(one.port), getattr(one, "rack", None))
+
+
+def _topic(topic: Any) -> TopicMetadata:
+    name = str(topic.name)
     return TopicMetadata(
         name,
-        said.error_code,
-        getattr(said, "topic_id", None),
-        bool(getattr(said, "is_internal", name.startswith("__"))),
+        topic.error_code,
+        getattr(topic, "topic_id", None),
+        bool(getattr(topic, "is_internal", name.startswith("__"))),
         tuple(
             PartitionState(
                 topic=name,
@@ -105,6 +76,6 @@ def _topic(said: Any) -> TopicMetadata:
                 replicas=tuple(map(int, one.replica_nodes)),
                 isr=tuple(map(int, one.isr_nodes)),
             )
-            for one in said.partitions
+            for one in topic.partitions
         ),
     )

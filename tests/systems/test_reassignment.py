@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -15,25 +14,25 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
 from wrackline.fleets.base import Host
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.transport import ProtocolError
+from wrackline.systems.administration import Reassigner
 from wrackline.systems.base import DeployError, Node
-from wrackline.systems.protocol import Connection, ProtocolError
-from wrackline.systems.reassigning import Reassigner
 from wrackline.systems.wrackline.config_text import planned_replicas
 
 NODES = tuple(Node(number, Host(f"n{number}", ""), frozenset({"broker"}), 9092) for number in (1, 2))
 NOW = i32Timedelta.parse(timedelta())
 
 
-class Paper:
+class Paper(Connection):
     """A connection that answers from a list, one answer a connection."""
+
+    address = "paper:9092"
 
     def __init__(self, answer: Callable[[Any], Any], asked: list[Any]) -> None:
         self._answer, self._asked = answer, asked
 
-    def __enter__(self) -> Paper:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None: ...
+    def close(self) -> None: ...
 
     def request(self, payload: Any, _: Any) -> Any:
         self._asked.append(payload)
@@ -57,7 +56,7 @@ def reassigner(*answers: ErrorCode | Exception) -> tuple[Reassigner, list[Any]]:
         )
 
     def connect(_: Node, __: float) -> Connection:
-        return Paper(answer, asked)  # type: ignore[return-value]
+        return Paper(answer, asked)
 
     return Reassigner(NODES, connect), asked
 
@@ -112,7 +111,7 @@ def test_what_is_under_way_is_named_by_partition() -> None:
     )
 
     def connect(_: Node, __: float) -> Connection:
-        return Paper(lambda _: answer, [])  # type: ignore[return-value]
+        return Paper(lambda _: answer, [])
 
     assert Reassigner(NODES, connect).under_way(timeout_s=5) == {("log", 0), ("log", 2)}
 

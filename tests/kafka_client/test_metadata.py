@@ -18,9 +18,10 @@ from kio.schema.response_header.v0.header import ResponseHeader
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 
-from wrackline.systems import metadata
-from wrackline.systems.metadata import Member, Metadata, TopicMetadata
-from wrackline.systems.protocol import Connection, ProtocolError
+from wrackline.kafka_client import metadata
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.model import UNKNOWN, Broker, Metadata, TopicMetadata
+from wrackline.kafka_client.transport import ProtocolError
 
 TOPIC_ID = uuid.UUID(int=7)
 VERSIONS = range(metadata.NEWEST + 1)
@@ -77,23 +78,23 @@ def written(entity: Any) -> bytes:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_says_the_same_but_for_what_it_has_not(version: int) -> None:
-    seen = metadata.told(answer(version), None)
-    assert seen.controller == (2 if version >= 1 else metadata.UNKNOWN)
-    assert seen.brokers == (Member(2, "there", 9092),)
+    seen = metadata.metadata_of(answer(version), None)
+    assert seen.controller == (2 if version >= 1 else UNKNOWN)
+    assert seen.brokers == (Broker(2, "there", 9092),)
     assert [one.name for one in seen.topics] == ["log", "__consumer_offsets"]
     assert [one.is_internal for one in seen.topics] == [False, True]
     log = seen.topics[0]
     assert log.topic_id == (TOPIC_ID if version >= 10 else None)
     [partition] = log.partitions
     assert (partition.leader, partition.replicas, partition.isr) == (2, (1, 2), (2,))
-    assert partition.leader_epoch == (5 if version >= 7 else metadata.UNKNOWN)
-    assert [one.name for one in metadata.told(answer(version), ("log",)).topics] == ["log"]
+    assert partition.leader_epoch == (5 if version >= 7 else UNKNOWN)
+    assert [one.name for one in metadata.metadata_of(answer(version), ("log",)).topics] == ["log"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("topics", [None, ("log",)], ids=["all", "one"])
 def test_no_question_makes_a_topic(version: int, topics: tuple[str, ...] | None) -> None:
-    request, answering = metadata.question(version, topics)
+    request, answering = metadata.request_for(version, topics)
     again, _ = entity_reader(type(request))(written(request), 0)
     assert again == request
     assert answering.__version__ == version
