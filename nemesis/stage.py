@@ -28,13 +28,13 @@ from wrackline.nemesis.faults.steps import (
     FaultContext,
     FaultError,
     Join,
-    Knock,
     PowerOff,
     PowerOn,
     Shell,
     Step,
     StepResult,
     Target,
+    TcpProbe,
 )
 from wrackline.nemesis.restoration import Restorer
 from wrackline.systems.base import DeployError, Node, System
@@ -210,9 +210,11 @@ class Stage:
         try:
             done = self._carry_out(step)
         except (FleetError, DeployError, FaultError, OSError) as wrong:
-            done = Done(step, error=str(wrong))
+            done = StepResult(step, error=str(wrong))
         switched = self._switches_begun[step.host] != ended
-        if isinstance(step, Knock) and switched:  # a host that is back answers until a cut's rules are there
+        if (
+            isinstance(step, TcpProbe) and switched
+        ):  # a host that is back answers until a cut's rules are there
             return StepResult(step, skipped=True)
         if done.error and isinstance(step, NEEDS_SHELL) and (switched or not self._powered(step.host)):
             return StepResult(step, skipped=True)  # it failed for that, also when the power is back already

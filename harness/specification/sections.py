@@ -107,7 +107,7 @@ class Thresholds(Strict):
     """At least so many operations succeed a second."""
 
     def limits(self) -> dict[str, float]:
-        """Returns the limits that are set, by the names of `wrackline.checkers.verdict.conditions.thresholds`."""
+        """Returns the limits that are set, by their names in `checkers.verdict.conditions.thresholds`."""
         return dict(_flat(self.model_dump(exclude_none=True)))
 
 
