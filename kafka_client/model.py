@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
+if TYPE_CHECKING:  # a command that asks no broker does not wait for the protocol's schemas
+    from kio.schema.errors import ErrorCode
 
 Place = tuple[str, int]
 """(topic, partition)"""

@@ -32,6 +32,7 @@ class Group(StrEnum):
     FLEETS = "wrackline.fleets"
     FAULTS = "wrackline.faults"
     WORKLOADS = "wrackline.workloads"
+    CLIENTS = "wrackline.clients"
     CHECKS = "wrackline.checks"
     MODELS = "wrackline.models"
 

@@ -28,10 +28,12 @@ from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.image.store import Store as ImageStore
 from wrackline.harness.cli.options import state_dir_option
 from wrackline.needs import TABLE, closure, find_java, is_there, mend
+from wrackline.plugins.registry import PluginError
 from wrackline.systems.jvm.store import Store
 from wrackline.workloads.clients.base import Unavailable
-from wrackline.workloads.clients.java.jvm import look
-from wrackline.workloads.clients.java.store import ClientStore
+from wrackline.workloads.clients.libraries import make_library
+from wrackline.workloads.clients.settings import ClientSettings
+from wrackline.workloads.clients.store import ClientStore
 
 MIN_FREE_MB = 2048
 MIN_MEMORY_MB = 3072
@@ -206,8 +208,8 @@ def _java_clients() -> Check:
     """For runs with ``workload.client.library: java``; other runs need none."""
     name = "clients in Java"
     try:
-        jvm = look()
-    except Unavailable as missing:
+        jvm = make_library(ClientSettings(library="java")).locate()
+    except (PluginError, Unavailable) as missing:
         return Check(name, False, "no JVM for this process", str(missing), need="")
     versions = ", ".join(one.version for one in ClientStore().all())
     return Check(name, True, f"{jvm}; kafka-clients: {versions or 'none yet, a run installs it'}")

@@ -12,7 +12,7 @@ from wrackline.progress import progress
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install, version_of
 from wrackline.systems.kafka.releases import NEWEST, parsed
-from wrackline.workloads.clients.java.store import ClientStore
+from wrackline.workloads.clients.store import ClientStore
 
 _BYTES_IN_MB = 1_000_000
 

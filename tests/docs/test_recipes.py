@@ -24,6 +24,7 @@ PACKAGES = (
     "harness",
     "nemesis",
     "workloads",
+    "clients_java",
     "checkers",
     "proving",
     "history",

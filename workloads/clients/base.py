@@ -233,6 +233,9 @@ class Library(Protocol):
     @property
     def version(self) -> str: ...
 
+    def locate(self) -> str:
+        """Path of what it runs in on this machine. Starts nothing. Raises Unavailable."""
+
     def check(self, settings: Settings) -> None:
         """Checks that the library takes the settings and can be used here; connects nowhere. Raises
         RefusedSetting, Unavailable."""

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from wrackline.clients_java.errors import Thrown, error_of
 from wrackline.needs import mend
 from wrackline.workloads.clients.base import RefusedSetting, Unavailable
-from wrackline.workloads.clients.java.errors import Thrown, error_of
 
 log = logging.getLogger("wrackline.client")
 

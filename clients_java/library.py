@@ -7,19 +7,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from wrackline.clients_java import configs
+from wrackline.clients_java.consumers import JavaConsumer, consumer
+from wrackline.clients_java.jvm import Kafka, look
+from wrackline.clients_java.members import JavaMember
+from wrackline.clients_java.producers import JavaProducer, JavaTransactionalProducer
 from wrackline.workloads.clients.base import ClientError, GroupSettings, RefusedSetting, Settings, Unavailable
-from wrackline.workloads.clients.java import configs
-from wrackline.workloads.clients.java.consumers import JavaConsumer, consumer
-from wrackline.workloads.clients.java.jvm import Kafka, look
-from wrackline.workloads.clients.java.members import JavaMember
-from wrackline.workloads.clients.java.producers import JavaProducer, JavaTransactionalProducer
-from wrackline.workloads.clients.java.store import ClientStore
-from wrackline.workloads.clients.versions import WITH_CLOSE_OPTIONS, line_of
+from wrackline.workloads.clients.settings import ClientSettings
+from wrackline.workloads.clients.store import ClientStore
+from wrackline.workloads.clients.versions import NEWEST, WITH_CLOSE_OPTIONS, line_of
 
 PROBE_TXN_MS = 10_000
 _COORDINATOR = "org.apache.kafka.common.requests.FindCoordinatorRequest$CoordinatorType"
 _loaded: dict[str, Kafka] = {}
 _loading = threading.Lock()
+
+
+def library(client: ClientSettings) -> Java:
+    """Makes the library in the version that the settings say; the entry point of the clients ``java``."""
+    return Java(client.version or NEWEST)
 
 
 class Java:
@@ -31,6 +37,9 @@ class Java:
     @property
     def version(self) -> str:
         return self._version
+
+    def locate(self) -> str:
+        return look()
 
     def check(self, settings: Settings) -> None:
         """Starts no JVM: whether there is one, and what the settings would be."""

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from wrackline.clients_java import configs, errors
+from wrackline.clients_java.consumers import JavaConsumer
+from wrackline.clients_java.jvm import Kafka, closed, log, opened
 from wrackline.workloads.clients import outcomes
 from wrackline.workloads.clients.base import Consumer, Outgoing, Settings
-from wrackline.workloads.clients.java import configs, errors
-from wrackline.workloads.clients.java.consumers import JavaConsumer
-from wrackline.workloads.clients.java.jvm import Kafka, closed, log, opened
 from wrackline.workloads.clients.outcomes import Outcome
 from wrackline.workloads.clients.pending import Pending, ProducerOfOperations
 

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wrackline.clients_java import configs
+from wrackline.clients_java.consumers import JavaConsumer
+from wrackline.clients_java.errors import error_of
+from wrackline.clients_java.jvm import Kafka
 from wrackline.workloads.clients.base import GroupSettings, Listener, Membership, Polled, Settings
-from wrackline.workloads.clients.java import configs
-from wrackline.workloads.clients.java.consumers import JavaConsumer
-from wrackline.workloads.clients.java.errors import error_of
-from wrackline.workloads.clients.java.jvm import Kafka
 
 log = logging.getLogger("wrackline.client")
 

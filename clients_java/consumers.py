@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wrackline.clients_java import configs
+from wrackline.clients_java.jvm import Kafka, closed, log, opened
 from wrackline.workloads.clients.base import Fetched, Polled, Settings
-from wrackline.workloads.clients.java import configs
-from wrackline.workloads.clients.java.jvm import Kafka, closed, log, opened
 
 ASK_S = 2.0
 """For the consumer's own position, which it knows without asking."""

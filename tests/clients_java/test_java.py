@@ -13,19 +13,21 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
+from wrackline.clients_java import configs
+from wrackline.clients_java.consumers import JavaConsumer
+from wrackline.clients_java.errors import Thrown, error_of, failed
+from wrackline.clients_java.jvm import Kafka
+from wrackline.clients_java.library import Java
 from wrackline.harness.specification.check import ask_clients
 from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.history.model import FAILED, UNKNOWN
 from wrackline.systems.kafka import releases
 from wrackline.workloads.clients import versions
 from wrackline.workloads.clients.base import GroupSettings, RefusedSetting, Unavailable
-from wrackline.workloads.clients.java import configs
-from wrackline.workloads.clients.java.consumers import JavaConsumer
-from wrackline.workloads.clients.java.errors import Thrown, error_of, failed
-from wrackline.workloads.clients.java.jvm import Kafka
-from wrackline.workloads.clients.java.library import Java
-from wrackline.workloads.clients.java.store import CLIENT, ClientStore
+from wrackline.workloads.clients.libraries import make_library
 from wrackline.workloads.clients.settings import ClientSettings
+from wrackline.workloads.clients.store import CLIENT, ClientStore
+from wrackline.workloads.clients.versions import NEWEST
 from wrackline.workloads.log import LogSpec
 from wrackline.workloads.txn import TxnSpec
 
@@ -264,3 +266,10 @@ def test_a_protocol_that_the_clients_version_lacks_is_refused_before_there_is_an
         return
     with pytest.raises(SpecError, match=r"protocol consumer needs kafka-clients 4\.1\.0 or newer"):
         ask_clients(spec, "x.yaml")
+
+
+def test_the_library_is_found_by_its_entry_point() -> None:
+    for version, wanted in (("", NEWEST), ("4.0.0", "4.0.0")):
+        found = make_library(ClientSettings(library="java", version=version))
+        assert (type(found), found.name, found.version) == (Java, "java", wanted)
+    assert make_library(ClientSettings()).name == "librdkafka"
