@@ -31,9 +31,7 @@ from wrackline.broker.core.requests.forwarding import Forwarder, ProducerIds
 from wrackline.broker.core.requests.offsets import OffsetsHandler
 from wrackline.broker.core.requests.produce import ProduceHandler
 from wrackline.broker.core.requests.replica_log_info import LogInfoHandler
-from wrackline.broker.model.admin_messages import DescribeConfigsRequest, ForwardedRequest
 from wrackline.broker.model.config import BrokerConfig
-from wrackline.broker.model.controller_messages import GetReplicaLogInfoRequest
 from wrackline.broker.model.effects import CloseLogs, Effect, Exit
 from wrackline.broker.model.events import (
     Boot,
@@ -51,8 +49,17 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.image import ClusterImage, ImageDelta
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.admin import DescribeConfigsRequest, ForwardedRequest
+from wrackline.broker.model.messages.controller import GetReplicaLogInfoRequest
+from wrackline.broker.model.messages.metadata import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
+from wrackline.broker.model.messages.requests import (
     DeleteRecordsRequest,
     FetchRequest,
     InitProducerIdRequest,
@@ -61,14 +68,7 @@ from wrackline.broker.model.messages import (
     ProduceRequest,
     Refused,
 )
-from wrackline.broker.model.metadata_messages import (
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    MetadataRequest,
-    MetadataResponse,
-)
+from wrackline.broker.model.metadata.image import ClusterImage, ImageDelta
 from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules

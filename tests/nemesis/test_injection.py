@@ -13,11 +13,11 @@ from wrackline.fleets.base import Host
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject, restoration
 from wrackline.nemesis import stage as stages
-from wrackline.nemesis.faults import knocks
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Pause
-from wrackline.nemesis.faults.steps import Done, Fault, Knock
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network import tcp_probe
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.processes.processes import Kill, Pause
+from wrackline.nemesis.faults.steps import Fault, StepResult, TcpProbe
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.inject import injected
 from wrackline.nemesis.runner import Nemesis
@@ -357,11 +357,11 @@ def test_a_host_that_answers_before_it_has_its_rules_again_is_no_leak(
     stage: Stage, fleet: FakeFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its programs are started after that. (On a busy machine it can be knocked at meanwhile.)"""
-    monkeypatch.setattr(knocks, "knock", lambda *_: "refused 0.001")
-    knocked: list[Done] = []
+    monkeypatch.setattr(tcp_probe, "knock", lambda *_: "refused 0.001")
+    knocked: list[StepResult] = []
 
     def knock() -> None:
-        knocked.extend(asyncio.run(stage.run([Knock("n1", "198.18.0.11", 9092)])))
+        knocked.extend(asyncio.run(stage.run([TcpProbe("n1", "198.18.0.11", 9092)])))
 
     def restored(_: str) -> tuple[int, str]:
         knock()
