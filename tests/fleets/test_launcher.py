@@ -170,7 +170,7 @@ def test_wrack_check_is_wracklines_own_command_and_wrack_lint_runs_the_linters(s
         ["lint", "ok", *name.split()]
         for name in (
             *("ruff format", "ruff", "mypy", "mypy of benchmarks and website"),
-            *("import rules", "playbook", "launcher"),
+            *("import rules", "playbook", "launcher", "lines of code"),
         )
     ]
     program(set_up / ".venv/bin/mypy", "#!/bin/sh\necho no such type\nexit 1\n")
