@@ -6,18 +6,18 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from wrackline.systems.base import Node
-from wrackline.systems.external.commands.operations import Order, Probed
+from wrackline.systems.external.commands.operations import BrokerCommand, Probed
 
 
 @runtime_checkable
 class StandingSystem(Protocol):
     """Beside `wrackline.systems.base.System`. Every error is a DeployError."""
 
-    def order(self, node: Node, order: Order) -> str:
+    def order(self, node: Node, order: BrokerCommand) -> str:
         """Carry out the user's command for this broker; what came of it. After one that brings it back
         (`wrackline.systems.external.commands.operations.REVIVES`) it is waited until the broker answers."""
 
-    def probe(self, node: Node, order: Order) -> Probed:
+    def probe(self, node: Node, order: BrokerCommand) -> Probed:
         """Whether what the order did is in force, as the user's probe says."""
 
     def remove_topics(self) -> str:

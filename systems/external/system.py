@@ -26,7 +26,7 @@ from wrackline.systems.common.queries import (
 from wrackline.systems.external import queries
 from wrackline.systems.external.access.connection import Refused, SecuredConnection
 from wrackline.systems.external.access.security import Security
-from wrackline.systems.external.commands.operations import REVIVES, Command, Order, Probed, unsafe
+from wrackline.systems.external.commands.operations import REVIVES, BrokerCommand, Command, Probed, unsafe
 from wrackline.systems.external.commands.runner import Commander, Known
 from wrackline.systems.metadata import Member
 from wrackline.systems.protocol import Connection, ProtocolError
@@ -61,7 +61,7 @@ class ExternalSystem:
         *,
         bootstrap: Sequence[str],
         hosts: Sequence[Known] = (),
-        commands: Mapping[Order, Command] | None = None,
+        commands: Mapping[BrokerCommand, Command] | None = None,
         security: Callable[[], Security] = Security,
         keep_topics: bool = False,
         start_s: float = 60.0,
@@ -182,10 +182,10 @@ class ExternalSystem:
 
     def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
         del timeout_s
-        self.order(node, Order.STOP)
+        self.order(node, BrokerCommand.STOP)
 
     def kill(self, node: Node) -> None:
-        self.order(node, Order.KILL)
+        self.order(node, BrokerCommand.KILL)
 
     def is_running(self, node: Node) -> bool:
         return self._silence(node) is None
@@ -316,7 +316,7 @@ class ExternalSystem:
 
     # --- the user's commands ------------------------------------------------------------------------------
 
-    def order(self, node: Node, order: Order) -> str:
+    def order(self, node: Node, order: BrokerCommand) -> str:
         told = self._commander.do(node, self._others(node), order)
         return told + self._awaited(node) if order in REVIVES else told
 
@@ -328,7 +328,7 @@ class ExternalSystem:
             time.sleep(0.2)
         return "; it answers"
 
-    def probe(self, node: Node, order: Order) -> Probed:
+    def probe(self, node: Node, order: BrokerCommand) -> Probed:
         return self._commander.probe(node, self._others(node), order)
 
     def _others(self, node: Node) -> tuple[Node, ...]:

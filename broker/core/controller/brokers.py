@@ -30,7 +30,7 @@ from wrackline.broker.rules.leadership.registration import BrokerState, Heartbea
 
 @dataclass(slots=True)
 class Session:
-    """What the controller remembers of a broker and does not write to the log."""
+    """The facts on a broker that the controller remembers and does not write to the log."""
 
     broker_epoch: int
     last_contact_ms: float
@@ -65,7 +65,7 @@ class Brokers:
         stale = [seen for seen in self._watched(draft) if rules.expired(seen[0], now_ms, timeout_ms)]
         found = list(draft.image.partitions())
         for broker in rules.to_fence(stale):
-            stale_view = draft.rules.switches.fences_from_view_of_event
+            stale_view = draft.rules.switches.fences_from_stale_image
             partitions = found if stale_view else list(draft.image.partitions())
             self._fence(draft, draft.image.brokers[broker], partitions)
 

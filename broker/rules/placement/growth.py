@@ -27,7 +27,7 @@ class Move:
 
     @property
     def copied(self) -> int:
-        """How many replicas must be copied."""
+        """Returns how many replicas must be copied."""
         return len(set(self.after) - set(self.before))
 
 
@@ -42,31 +42,31 @@ def plan_growth(
 
     Racks are kept: no partition comes to fewer different racks than it has.
     """
-    newcomers = sorted(set(new))
+    added = sorted(set(new))
     current = dict(assignments)
-    load = Counter(dict.fromkeys((*old, *newcomers), 0))
+    load = Counter(dict.fromkeys((*old, *added), 0))
     load.update(broker for replicas in current.values() for broker in replicas)
-    elders = sorted(set(load) - set(newcomers))
-    while (step := _next_step(current, load, elders, newcomers, racks or {})) is not None:
+    existing = sorted(set(load) - set(added))
+    while (step := _next_step(current, load, existing, added, racks or {})) is not None:
         tp, source, destination = step
         current[tp] = tuple(destination if b == source else b for b in current[tp])
         load[source] -= 1
         load[destination] += 1
-    _share_leading(assignments, current, elders, newcomers)
+    _share_leading(assignments, current, existing, added)
     return tuple(Move(tp, before, current[tp]) for tp, before in assignments.items() if current[tp] != before)
 
 
 def _next_step(
     current: Mapping[TopicPartition, Replicas],
     load: Counter[NodeId],
-    elders: list[NodeId],
-    newcomers: list[NodeId],
+    existing: list[NodeId],
+    added: list[NodeId],
     racks: Racks,
 ) -> tuple[TopicPartition, NodeId, NodeId] | None:
     """(partition, from, to): the widest gap that a move can narrow, None when there is none wider than
     one."""
     pairs = sorted(
-        ((load[target] - load[source], source, target) for source in elders for target in newcomers),
+        ((load[target] - load[source], source, target) for source in existing for target in added),
     )
     for gap, source, target in pairs:
         if gap >= -1:
@@ -91,21 +91,21 @@ def _keeps_racks(replicas: Replicas, source: NodeId, target: NodeId, racks: Rack
 def _share_leading(
     before: Mapping[TopicPartition, Replicas],
     current: dict[TopicPartition, Replicas],
-    elders: list[NodeId],
-    newcomers: list[NodeId],
+    existing: list[NodeId],
+    added: list[NodeId],
 ) -> None:
     """Among moved partitions only: another order of the others would be one more reassignment."""
-    leading = Counter(dict.fromkeys((*elders, *newcomers), 0))
+    leading = Counter(dict.fromkeys((*existing, *added), 0))
     leading.update(replicas[0] for replicas in current.values() if replicas)
     floor = len(current) // max(len(leading), 1)
-    for broker in newcomers:
+    for broker in added:
         while leading[broker] < floor:
             mine = [
                 (-leading[replicas[0]], tp)
                 for tp, replicas in current.items()
                 if replicas != before[tp]
                 and broker in replicas
-                and replicas[0] not in newcomers
+                and replicas[0] not in added
                 and leading[replicas[0]] > floor
             ]
             if not mine:

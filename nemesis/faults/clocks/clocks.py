@@ -23,14 +23,14 @@ from wrackline.nemesis.faults.host_steps import OwnKernel, ReadClock
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
-    Done,
+    FaultContext,
     FaultError,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     Step,
+    StepResult,
     Target,
-    Trail,
 )
 from wrackline.plugins.fields import SECONDS
 from wrackline.systems.jvm import faketime
@@ -47,7 +47,7 @@ _PROGRAM = Path(__file__).with_name("clock_program.py")
 
 
 class Reading(NamedTuple):
-    """What one question for the time showed, in seconds."""
+    """The result of one question for the time, in seconds."""
 
     at_s: float
     """Our own clock, which no fault moves."""
@@ -101,20 +101,20 @@ class MovedClock:
     def name(self) -> str:
         return f"clock-{self.mode}"
 
-    def commands(self, scene: Scene) -> Commands:
-        started = tuple(self._start(scene.fault_id, one) for one in scene.targets)
+    def commands(self, context: FaultContext) -> Commands:
+        started = tuple(self._start(context.fault_id, one) for one in context.targets)
         return Commands(
             do=tuple(
                 step
-                for one, start in zip(scene.targets, started, strict=True)
+                for one, start in zip(context.targets, started, strict=True)
                 for step in (self._possible(one), start)
             ),
             undo=tuple(
-                Shell(one.host, programs.end(scene.fault_id, "clock") + self._noticed)
-                for one in scene.targets
+                Shell(one.host, programs.end(context.fault_id, "clock") + self._noticed)
+                for one in context.targets
             ),
-            probe=tuple(self._look(one) for one in scene.targets),
-            control=tuple(ReadClock(one.host, self._now) for one in scene.targets),
+            probe=tuple(self._look(one) for one in context.targets),
+            control=tuple(ReadClock(one.host, self._now) for one in context.targets),
             lasting=started,
         )
 
@@ -150,15 +150,18 @@ class MovedClock:
             return ReadClock(target.host, self._now, 10, self.stays_s / 2)
         return ReadClock(target.host, self._now)
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
-        for one in scene.targets:
+        for one in context.targets:
             who = f"the clock of {'the node on ' if self.of_node else ''}{one.host}"
-            after = _readings(trail.control, one)
+            after = _readings(probe_log.control, one)
             usual = after[-1] if after else Reading(0, 0, 0)
-            if trail.undo and not _right(after):
+            if probe_log.undo and not _right(after):
                 return Proof(False, f"{who} was not right again after the undo: {_ahead(after)}")
-            probes = [_readings(trail.active, one), *([_readings(trail.final, one)] if trail.final else [])]
+            probes = [
+                _readings(probe_log.active, one),
+                *([_readings(probe_log.final, one)] if probe_log.final else []),
+            ]
             if not all(probes):
                 return Proof(False, f"{who} was not read")
             flaw = self._flaw(probes, usual)
@@ -168,13 +171,13 @@ class MovedClock:
             texts.append(f"{who} was {what}" + (f", and {_ahead(after)} after the undo" if after else ""))
         return Proof(True, "; ".join(texts))
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        after = {one.host: _readings(trail.control, one) for one in scene.targets}
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        after = {one.host: _readings(probe_log.control, one) for one in context.targets}
         wrong = [f"{host}: the clock is {_ahead(said)}" for host, said in after.items() if not _right(said)]
         return "; ".join(wrong)
 
     def _flaw(self, probes: list[list[Reading]], usual: Reading) -> str:
-        """What speaks against it; empty when nothing does."""
+        """Returns what speaks against the proof; empty when nothing does."""
         if self.mode == "drift":
             first, final = probes[0][-1], probes[-1][-1]
             elapsed_s = final.at_s - first.at_s
@@ -200,11 +203,11 @@ class MovedClock:
 
 
 def _right(after: Sequence[Reading]) -> bool:
-    """As well as the last reading can tell."""
+    """Tells whether the clock is right again, as well as the last reading can show."""
     return bool(after) and abs(after[-1].ahead_s) <= max(LATE_S, after[-1].doubt_s) + LATE_S
 
 
-def _readings(dones: Sequence[Done], target: Target) -> list[Reading]:
+def _readings(dones: Sequence[StepResult], target: Target) -> list[Reading]:
     return [
         Reading(*map(float, line.split()))
         for done in dones

@@ -19,12 +19,12 @@ from wrackline.nemesis.faults.spec import FaultSpec, Role
 from wrackline.nemesis.faults.steps import (
     ClusterFault,
     Commands,
-    Done,
+    FaultContext,
     FaultError,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
-    Trail,
+    StepResult,
 )
 from wrackline.plugins.fields import Lax
 from wrackline.systems.base import PartitionState, Place
@@ -34,17 +34,17 @@ FAIL_OVER_S = 30.0
 MIN_ISR = "min.insync.replicas"
 
 
-def output_of(dones: Sequence[Done], kind: type) -> str | None:
-    """Of the first step of this kind that was done; None when there is none."""
+def output_of(dones: Sequence[StepResult], kind: type) -> str | None:
+    """Returns the output of the first step of this kind that was done; None when there is none."""
     for done in dones:
         if isinstance(done.step, kind) and not done.error and not done.skipped:
             return done.output
     return None
 
 
-def _first(scene: Scene) -> str:
+def _first(context: FaultContext) -> str:
     """The host beside whose steps those of the cluster stand."""
-    return scene.targets[0].host
+    return context.targets[0].host
 
 
 def _name(one: PartitionState) -> str:
@@ -61,13 +61,13 @@ class ElectPreferred(ClusterFault):
     name: ClassVar[str] = "elect-preferred"
     holds_node: ClassVar[bool] = False
 
-    def commands(self, scene: Scene) -> Commands:
-        look = steps.LookAtCluster(_first(scene))
-        return Commands((look, steps.ElectPreferred(_first(scene))), (), (look,))
+    def commands(self, context: FaultContext) -> Commands:
+        look = steps.DescribeCluster(_first(context))
+        return Commands((look, steps.ElectPreferred(_first(context))), (), (look,))
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        del scene
-        before, after = by_place(cluster_seen(trail.do)), by_place(cluster_seen(trail.active))
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        del context
+        before, after = by_place(cluster_seen(probe_log.do)), by_place(cluster_seen(probe_log.active))
         if not before or not after:
             return Proof(False, "no election was held")
         able = {place for place, one in before.items() if one.replicas[0] in one.isr}
@@ -96,25 +96,25 @@ class TransferLeadership(ClusterFault):
     name: ClassVar[str] = "transfer-leadership"
     holds_node: ClassVar[bool] = False
 
-    def commands(self, scene: Scene) -> Commands:
-        if len(scene.targets) != 1:
-            raise FaultError(f"{self.name}: one node gives up its leadership, not {len(scene.targets)}")
-        [one] = scene.targets
-        look = steps.LookAtCluster(one.host)
+    def commands(self, context: FaultContext) -> Commands:
+        if len(context.targets) != 1:
+            raise FaultError(f"{self.name}: one node gives up its leadership, not {len(context.targets)}")
+        [one] = context.targets
+        look = steps.DescribeCluster(one.host)
         return Commands(
-            do=(look, steps.Transfer(one.host, one.node_id, scene.fault_id)),
-            undo=(steps.GiveBack(one.host, scene.fault_id),),
+            do=(look, steps.Transfer(one.host, one.node_id, context.fault_id)),
+            undo=(steps.RestoreLeadership(one.host, context.fault_id),),
             probe=(look,),
             control=(look,),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        before, after = by_place(cluster_seen(trail.do)), by_place(cluster_seen(trail.active))
-        given = self._given(scene, before, after)
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        before, after = by_place(cluster_seen(probe_log.do)), by_place(cluster_seen(probe_log.active))
+        given = self._given(context, before, after)
         if not given:
             return Proof(False, "no leader was changed")
-        if trail.undo:
-            kept = self._given(scene, before, by_place(cluster_seen(trail.final)))
+        if probe_log.undo:
+            kept = self._given(context, before, by_place(cluster_seen(probe_log.final)))
             if back := sorted(given - kept):
                 names = ", ".join(_name(before[place]) for place in back)
                 return Proof(False, f"at the end the leader of {names} was the old one, or unknown")
@@ -126,21 +126,21 @@ class TransferLeadership(ClusterFault):
 
     @staticmethod
     def _given(
-        scene: Scene, before: Mapping[Place, PartitionState], now: Mapping[Place, PartitionState]
+        context: FaultContext, before: Mapping[Place, PartitionState], now: Mapping[Place, PartitionState]
     ) -> set[Place]:
-        """What the target led before, and another leads now."""
-        gave = {one.node_id for one in scene.targets}
+        """Returns the partitions that the target led before and another leads now."""
+        gave = {one.node_id for one in context.targets}
         return {
             place
             for place, one in before.items()
             if one.leader in gave and place in now and now[place].leader not in gave
         }
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
         """The order of the replicas and, unless other faults were in force meanwhile, the leader. Replicas
         that another fault has moved are in no old order."""
-        before, now = by_place(cluster_seen(trail.do)), by_place(cluster_seen(trail.control))
-        given = self._given(scene, before, by_place(cluster_seen(trail.active)))
+        before, now = by_place(cluster_seen(probe_log.do)), by_place(cluster_seen(probe_log.control))
+        given = self._given(context, before, by_place(cluster_seen(probe_log.active)))
         wrong = []
         for place in sorted(given):
             was, has = before[place], now.get(place)
@@ -148,7 +148,7 @@ class TransferLeadership(ClusterFault):
                 wrong.append(f"nobody knows {_name(was)}")
             elif set(has.replicas) == set(was.replicas) and has.replicas != was.replicas:
                 wrong.append(f"{_name(was)} has replicas {list(has.replicas)}, not {list(was.replicas)}")
-            elif has.leader != was.leader and was.leader in has.isr and not trail.late:
+            elif has.leader != was.leader and was.leader in has.isr and not probe_log.late:
                 wrong.append(f"{_name(was)} is led by {has.leader}, not by {was.leader}")
         return "; ".join(wrong)
 
@@ -166,40 +166,43 @@ class ChangeConfig(ClusterFault):
     entity: Entity
     values: tuple[tuple[str, str], ...]
 
-    def commands(self, scene: Scene) -> Commands:
-        host = _first(scene)
-        look = steps.LookAtSettings(host, self.entity, tuple(name for name, _ in self.values))
+    def commands(self, context: FaultContext) -> Commands:
+        host = _first(context)
+        look = steps.DescribeSettings(host, self.entity, tuple(name for name, _ in self.values))
         return Commands(
-            do=(steps.ChangeSettings(host, scene.fault_id, self.entity, self.values),),
-            undo=(steps.RestoreSettings(host, scene.fault_id, self.entity),),
+            do=(steps.ChangeSettings(host, context.fault_id, self.entity, self.values),),
+            undo=(steps.RestoreSettings(host, context.fault_id, self.entity),),
             probe=(look,),
             control=(look,),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        del scene
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        del context
         wanted = dict(self.values)
-        before = _settings(trail.do, steps.ChangeSettings)
-        probes = [("at the beginning", trail.active), ("at the end", trail.final if trail.undo else None)]
+        before = _settings(probe_log.do, steps.ChangeSettings)
+        probes = [
+            ("at the beginning", probe_log.active),
+            ("at the end", probe_log.final if probe_log.undo else None),
+        ]
         for when, probe in probes:
-            if probe is not None and (found := _settings(probe, steps.LookAtSettings)) != wanted:
+            if probe is not None and (found := _settings(probe, steps.DescribeSettings)) != wanted:
                 return Proof(False, f"{when} the {self.entity} had {_listed(found)}, not {_listed(wanted)}")
         change = ", ".join(f"{name} {_value(before, name)} to {value}" for name, value in wanted.items())
-        if not trail.undo:
+        if not probe_log.undo:
             return Proof(False, f"{self.entity}: {change}")
-        after = _settings(trail.control, steps.LookAtSettings)
+        after = _settings(probe_log.control, steps.DescribeSettings)
         return Proof(True, f"{self.entity}: {change}; afterwards {_listed(after)}")
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        del scene
-        before = _settings(trail.do, steps.ChangeSettings)
-        after = _settings(trail.control, steps.LookAtSettings)
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        del context
+        before = _settings(probe_log.do, steps.ChangeSettings)
+        after = _settings(probe_log.control, steps.DescribeSettings)
         if not before or after == before:
             return ""
         return f"the {self.entity} has {_listed(after)} after the undo, not {_listed(before)}"
 
 
-def _settings(dones: Sequence[Done], kind: type) -> Mapping[str, str | None]:
+def _settings(dones: Sequence[StepResult], kind: type) -> Mapping[str, str | None]:
     found: Mapping[str, str | None] = json.loads(output_of(dones, kind) or "{}")
     return found
 
@@ -223,28 +226,28 @@ class RecreateTopic(ClusterFault):
     name: ClassVar[str] = "recreate-topic"
     holds_node: ClassVar[bool] = False
 
-    def commands(self, scene: Scene) -> Commands:
-        host = _first(scene)
-        look = steps.LookAtTopic(host, scene.fault_id)
+    def commands(self, context: FaultContext) -> Commands:
+        host = _first(context)
+        look = steps.DescribeTopic(host, context.fault_id)
         return Commands(
-            do=(steps.Recreate(host, scene.fault_id),),
-            undo=(steps.RemoveTopic(host, scene.fault_id),),
+            do=(steps.Recreate(host, context.fault_id),),
+            undo=(steps.RemoveTopic(host, context.fault_id),),
             probe=(look,),
             control=(look,),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        del scene
-        first, _, second = (output_of(trail.do, steps.Recreate) or "").partition(" ")
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        del context
+        first, _, second = (output_of(probe_log.do, steps.Recreate) or "").partition(" ")
         if not first or not second or first == second:
             return Proof(False, f"the topic was not made again (ids {first or 'none'}, {second or 'none'})")
-        if trail.undo and (last := output_of(trail.final, steps.LookAtTopic)) != second:
+        if probe_log.undo and (last := output_of(probe_log.final, steps.DescribeTopic)) != second:
             return Proof(False, f"at the end its id is {last or 'unknown'}, not {second}")
         return Proof(True, f"a topic with the id {first} was deleted and made again with the id {second}")
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        del scene
-        left = output_of(trail.control, steps.LookAtTopic)
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        del context
+        left = output_of(probe_log.control, steps.DescribeTopic)
         return "" if left == "" else f"the second topic is still there ({left or 'nobody answers'})"
 
 
@@ -258,23 +261,23 @@ class ControllerFailover:
     name: ClassVar[str] = "controller-failover"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
-        if len(scene.targets) != 1 or scene.targets[0].pid is None:
+    def commands(self, context: FaultContext) -> Commands:
+        if len(context.targets) != 1 or context.targets[0].pid is None:
             raise FaultError(f"{self.name}: it needs one controller that runs")
-        [one] = scene.targets
+        [one] = context.targets
         assert one.pid is not None
-        look = steps.LookAtCluster(one.host)
+        look = steps.DescribeCluster(one.host)
         return Commands(
             do=(look, steps.FailOver(one.host, one.node_id, one.pid, FAIL_OVER_S)),
             undo=(Shell(one.host, f"kill -CONT {one.pid} 2>/dev/null || true"),),
             probe=(look,),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        was, has = cluster_seen(trail.do), cluster_seen(trail.active)
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        was, has = cluster_seen(probe_log.do), cluster_seen(probe_log.active)
         before = was.controller if was is not None else None
         after = has.controller if has is not None else None
-        if before not in {one.node_id for one in scene.targets} or after in (before, None, -1):
+        if before not in {one.node_id for one in context.targets} or after in (before, None, -1):
             return Proof(False, f"no other controller became active after {before or 'the first'}")
         return Proof(True, f"controller {before} was stopped until {after} was active")
 

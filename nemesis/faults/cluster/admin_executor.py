@@ -13,17 +13,17 @@ from wrackline.fleets.base import Fleet, Host
 from wrackline.nemesis.faults.admin_steps import (
     AdminStep,
     ChangeSettings,
+    DescribeBroker,
+    DescribeCluster,
+    DescribeSettings,
+    DescribeTopic,
     ElectPreferred,
-    EndSession,
     Entity,
+    ExpireBrokerSession,
     FailOver,
-    GiveBack,
-    LookAtCluster,
-    LookAtSettings,
-    LookAtTopic,
-    LookForBroker,
     Recreate,
     RemoveTopic,
+    RestoreLeadership,
     RestoreSettings,
     Transfer,
     Unregister,
@@ -73,26 +73,27 @@ class Administering:
         """By fault: the order in which the replicas of each partition stood before."""
 
     def carry_out(self, step: AdminStep, host: Host) -> str:
-        """What the step says it outputs. Raises FaultError or DeployError when it cannot be done."""
+        """Carries out the step and returns its output. Raises FaultError or DeployError when it cannot be
+        done."""
         match step:
             case ElectPreferred():
                 return self._elect_preferred()
             case Transfer():
                 return self._transfer(step)
-            case LookAtCluster():
+            case DescribeCluster():
                 return self._look_at_cluster()
-            case GiveBack(fault_id=fault_id):
+            case RestoreLeadership(fault_id=fault_id):
                 return self._give_back(fault_id)
             case ChangeSettings():
                 return self._change(step)
             case RestoreSettings():
                 return self._restore(step)
-            case LookAtSettings(entity=entity, names=names):
+            case DescribeSettings(entity=entity, names=names):
                 given = self._given(entity)
                 return json.dumps({name: given.get(name) for name in names})
             case Recreate(fault_id=fault_id):
                 return self._recreate(fault_id)
-            case LookAtTopic(fault_id=fault_id):
+            case DescribeTopic(fault_id=fault_id):
                 return self._admin.topic_id(self._beside(fault_id), timeout_s=ASK_S) or ""
             case RemoveTopic(fault_id=fault_id):
                 self._admin.delete_topic(self._beside(fault_id), timeout_s=ASK_S)
@@ -102,11 +103,11 @@ class Administering:
             case Unregister(node_id=node_id):
                 self._admin.unregister(node_id, timeout_s=ASK_S)
                 return ""
-            case EndSession():
+            case ExpireBrokerSession():
                 return self._end_session(step)
             case UpdateFeature():
                 return self._update_feature(step)
-            case LookForBroker(node_id=node_id):
+            case DescribeBroker(node_id=node_id):
                 return "there" if node_id in self._system.describe().brokers else "not there"
 
     @property
@@ -272,7 +273,7 @@ class Administering:
 
     # --- sessions -----------------------------------------------------------------------------------------
 
-    def _end_session(self, step: EndSession) -> str:
+    def _end_session(self, step: ExpireBrokerSession) -> str:
         if not isinstance(self._system, OnZooKeeper):
             raise FaultError(f"{self._system.name} has no sessions with ZooKeeper")
         [node] = [one for one in self._system.nodes if one.node_id == step.node_id]

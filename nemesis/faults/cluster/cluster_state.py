@@ -1,5 +1,5 @@
-"""What the cluster's own metadata said when a fault looked at them: who leads, in which order replicas stand,
-who is the active controller. A fault of the cluster is proved by these, never by the word of its step."""
+"""The cluster's own metadata when a fault described it: leaders, orders of replicas, the active controller. A
+fault of the cluster is proved by these, never by the word of its step."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from wrackline.nemesis.faults.admin_steps import LookAtCluster
-from wrackline.nemesis.faults.steps import Done
+from wrackline.nemesis.faults.admin_steps import DescribeCluster
+from wrackline.nemesis.faults.steps import StepResult
 from wrackline.systems.base import ClusterState, PartitionState, Place
 
 
 def say_cluster(state: ClusterState, topics: Collection[str]) -> str:
-    """The output of a `LookAtCluster`."""
+    """The output of a `DescribeCluster`."""
     partitions = [asdict(one) for one in state.partitions if one.topic in topics]
     return json.dumps(
         {"controller": state.controller, "brokers": list(state.brokers), "partitions": partitions}
     )
 
 
-def cluster_seen(dones: Sequence[Done]) -> ClusterState | None:
-    """By the last look among these steps; None when there was none."""
-    said = [done.output for done in dones if isinstance(done.step, LookAtCluster) and not done.error]
+def cluster_seen(dones: Sequence[StepResult]) -> ClusterState | None:
+    """Returns the last description of the cluster among these steps; None when there was none."""
+    said = [done.output for done in dones if isinstance(done.step, DescribeCluster) and not done.error]
     if not said or not said[-1]:
         return None
     found = json.loads(said[-1])

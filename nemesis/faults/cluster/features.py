@@ -15,7 +15,7 @@ from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import admin_steps as steps
 from wrackline.nemesis.faults.cluster.admin import output_of
 from wrackline.nemesis.faults.spec import FaultSpec, Role
-from wrackline.nemesis.faults.steps import ClusterFault, Commands, Proof, Scene, Trail
+from wrackline.nemesis.faults.steps import ClusterFault, Commands, FaultContext, ProbeLog, Proof
 from wrackline.systems.spec import SystemSpec
 
 RAISE_S = 120.0
@@ -38,13 +38,13 @@ class UpdateFeature(ClusterFault):
     level: int
     refused: bool = False
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         wait_s = 0.0 if self.refused else RAISE_S
-        return Commands((steps.UpdateFeature(scene.targets[0].host, self.feature, self.level, wait_s),), ())
+        return Commands((steps.UpdateFeature(context.targets[0].host, self.feature, self.level, wait_s),), ())
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        del scene
-        said = output_of(trail.do, steps.UpdateFeature)
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        del context
+        said = output_of(probe_log.do, steps.UpdateFeature)
         if said is None:
             return Proof(False, f"nobody asked for {self.feature}={self.level}")
         came = json.loads(said)

@@ -16,17 +16,17 @@ from typing import Any, ClassVar, Literal
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults.spec import FaultSpec, Role
 from wrackline.nemesis.faults.steps import (
+    AwaitReassignment,
     ClusterFault,
     Commands,
-    Done,
+    Evacuate,
+    FaultContext,
     FaultError,
     Join,
-    MoveOff,
+    ProbeLog,
     Proof,
-    Scene,
-    Settle,
     StartNode,
-    Trail,
+    StepResult,
 )
 from wrackline.nemesis.targets.words import SPARE
 from wrackline.systems.base import ClusterState, Place
@@ -49,7 +49,7 @@ class Move:
         return self.topic, self.partition
 
     def is_done(self, state: ClusterState, under_way: Collection[Place]) -> bool:
-        """Its replicas are the new ones, and all in the ISR."""
+        """Tells whether the partition's replicas are the new ones, and all in the ISR."""
         found = state.partition(*self.place)
         return (
             found is not None
@@ -132,7 +132,7 @@ def _read_moves(listed: Sequence[Mapping[str, Any]]) -> tuple[Move, ...]:
     )
 
 
-def _output(steps: Sequence[Done], kind: type) -> Any:
+def _output(steps: Sequence[StepResult], kind: type) -> Any:
     """The output of the first step of this kind; None when there is none."""
     for done in steps:
         if isinstance(done.step, kind) and not done.error and done.output:
@@ -140,18 +140,18 @@ def _output(steps: Sequence[Done], kind: type) -> Any:
     return None
 
 
-def moves_said(steps: Sequence[Done], begun_by: type) -> str | None:
+def moves_said(steps: Sequence[StepResult], begun_by: type) -> str | None:
     """The moves that a step began, for people; None when none began."""
     begun = _output(steps, begun_by)
     return None if begun is None else "; ".join(map(str, _read_moves(begun)))
 
 
-def _prove_moves(trail: Trail, begun_by: type) -> Proof:
-    begun = _output(trail.do, begun_by)
+def _prove_moves(probe_log: ProbeLog, begun_by: type) -> Proof:
+    begun = _output(probe_log.do, begun_by)
     if begun is None:
         return Proof(False, "no replica began to move")
     moves = _read_moves(begun)
-    settled = _output(trail.undo, Settle)
+    settled = _output(probe_log.undo, AwaitReassignment)
     if settled is None:
         return Proof(False, "moving: " + "; ".join(map(str, moves)))
     if settled["undone"]:
@@ -174,25 +174,25 @@ class AddBroker:
 
     settle_s: float = SETTLE_S
 
-    def commands(self, scene: Scene) -> Commands:
-        if len(scene.targets) != 1:
-            raise FaultError(f"{self.name}: one broker joins at a time, not {len(scene.targets)}")
-        [one] = scene.targets
+    def commands(self, context: FaultContext) -> Commands:
+        if len(context.targets) != 1:
+            raise FaultError(f"{self.name}: one broker joins at a time, not {len(context.targets)}")
+        [one] = context.targets
         if one.pid is not None:
             raise FaultError(f"{self.name}: node {one.node_id} on {one.host} runs already")
         return Commands(
             do=(
                 StartNode(one.host, one.node_id),
-                Join(one.host, one.node_id, scene.fault_id, JOIN_S, PLAN_S),
+                Join(one.host, one.node_id, context.fault_id, JOIN_S, PLAN_S),
             ),
-            undo=(Settle(one.host, scene.fault_id, self.settle_s),),
+            undo=(AwaitReassignment(one.host, context.fault_id, self.settle_s),),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        proof = _prove_moves(trail, Join)
-        joined = ", ".join(f"node {one.node_id} on {one.host}" for one in scene.targets)
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        proof = _prove_moves(probe_log, Join)
+        joined = ", ".join(f"node {one.node_id} on {one.host}" for one in context.targets)
         return Proof(
-            proof.proved, f"{joined} joined; {proof.text}" if _output(trail.do, Join) else proof.text
+            proof.proved, f"{joined} joined; {proof.text}" if _output(probe_log.do, Join) else proof.text
         )
 
 
@@ -206,21 +206,21 @@ class Reassign(ClusterFault):
 
     settle_s: float = SETTLE_S
 
-    def commands(self, scene: Scene) -> Commands:
-        if len(scene.targets) != 1:
+    def commands(self, context: FaultContext) -> Commands:
+        if len(context.targets) != 1:
             raise FaultError(
-                f"{self.name}: the replicas of one host move at a time, not of {len(scene.targets)}"
+                f"{self.name}: the replicas of one host move at a time, not of {len(context.targets)}"
             )
-        [one] = scene.targets
+        [one] = context.targets
         return Commands(
-            do=(MoveOff(one.host, one.node_id, scene.fault_id, PLAN_S),),
-            undo=(Settle(one.host, scene.fault_id, self.settle_s),),
+            do=(Evacuate(one.host, one.node_id, context.fault_id, PLAN_S),),
+            undo=(AwaitReassignment(one.host, context.fault_id, self.settle_s),),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        proof = _prove_moves(trail, MoveOff)
-        left = {one.node_id for one in scene.targets}
-        begun = _output(trail.do, MoveOff)
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        proof = _prove_moves(probe_log, Evacuate)
+        left = {one.node_id for one in context.targets}
+        begun = _output(probe_log.do, Evacuate)
         strange = [move for move in _read_moves(begun or ()) if not left & ({*move.before} - {*move.after})]
         if strange:
             return Proof(False, f"not off the target: {'; '.join(map(str, strange))}")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 from wrackline.nemesis.faults.cluster.growth import Move, moves_off, planned_moves, say_moves, say_settled
-from wrackline.nemesis.faults.steps import FaultError, Join, MoveOff, Settle, TakeOver
+from wrackline.nemesis.faults.steps import AssignReplicas, AwaitReassignment, Evacuate, FaultError, Join
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, System
 
 POLL_S = 0.1
@@ -21,7 +21,7 @@ ASK_S = 3.0
 CANCEL_S = 20.0
 
 
-class Mover:
+class ReassignmentExecutor:
     def __init__(self, system: System, topics: Sequence[str]) -> None:
         self._system = system
         self._topics = tuple(topics)
@@ -42,7 +42,7 @@ class Mover:
                 plan |= self._system.growth_plan(node, topic, timeout_s=step.plan_s)
             return self._begin(step.fault_id, planned_moves(state, plan), step.plan_s)
 
-    def take_over(self, step: TakeOver, node: Node) -> str:
+    def take_over(self, step: AssignReplicas, node: Node) -> str:
         """Starts the spare ``node``, waits until it is in the cluster, and moves to it every replica of the
         other. Raises DeployError."""
         self._system.start(node)
@@ -60,7 +60,7 @@ class Mover:
                 raise DeployError(f"node {step.node_id} has no replica of {', '.join(self._topics)}")
             return self._begin(step.fault_id, planned_moves(state, plan), step.plan_s)
 
-    def move_off(self, step: MoveOff) -> str:
+    def move_off(self, step: Evacuate) -> str:
         """Raises DeployError when it cannot be done in time."""
         deadline = time.monotonic() + step.wait_s
         with self._planning:
@@ -76,7 +76,7 @@ class Mover:
                     self._wait_or_give_up(deadline, str(nothing), state)
             return self._begin(step.fault_id, moves, step.wait_s)
 
-    def settle(self, step: Settle) -> str:
+    def settle(self, step: AwaitReassignment) -> str:
         """Waits for the moves of a fault; takes back those that are not complete in time. Does not raise for
         a cluster that is silent until then: that is what the wait is for."""
         began = time.monotonic()

@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
-from wrackline.nemesis.faults.admin_steps import EndSession
+from wrackline.nemesis.faults.admin_steps import ExpireBrokerSession
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, FaultError, Proof, Scene, Trail
+from wrackline.nemesis.faults.steps import Commands, FaultContext, FaultError, ProbeLog, Proof
 from wrackline.systems.spec import SystemSpec
 
 BACK_S = 30.0
@@ -28,20 +28,22 @@ class ExpireSession:
     name: ClassVar[str] = "expire-session"
     holds_node: ClassVar[bool] = False
 
-    def commands(self, scene: Scene) -> Commands:
-        for one in scene.targets:
+    def commands(self, context: FaultContext) -> Commands:
+        for one in context.targets:
             if one.pid is None or one.is_zookeeper:
                 what = "is a ZooKeeper server" if one.is_zookeeper else "does not run"
                 raise FaultError(f"{self.name}: node {one.node_id} on {one.host} {what}")
-        return Commands(tuple(EndSession(one.host, one.node_id, BACK_S) for one in scene.targets), ())
+        return Commands(
+            tuple(ExpireBrokerSession(one.host, one.node_id, BACK_S) for one in context.targets), ()
+        )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         ended = {
             done.step.host: json.loads(done.output)
-            for done in trail.do
-            if isinstance(done.step, EndSession) and done.output and not done.error
+            for done in probe_log.do
+            if isinstance(done.step, ExpireBrokerSession) and done.output and not done.error
         }
-        missing = [one.host for one in scene.targets if one.host not in ended]
+        missing = [one.host for one in context.targets if one.host not in ended]
         if missing:
             return Proof(False, f"no session of {', '.join(missing)} was ended")
         texts = []

@@ -18,7 +18,7 @@ from wrackline.nemesis.faults.disks.power import OURS, lost_by_host, text_of, to
 from wrackline.nemesis.faults.host_steps import DropPageCache
 from wrackline.nemesis.faults.node_state import looks_at, not_down
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, Proof, Scene, Shell, StartNode, Target, Trail
+from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Shell, StartNode, Target
 from wrackline.plugins.fields import SECONDS
 from wrackline.systems.spec import SystemSpec
 
@@ -41,15 +41,15 @@ class EvictCache:
     every_s: float = 1.0
     whole_host: bool = False
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         started = tuple(
-            Shell(one.host, programs.start(scene.fault_id, "evict", self._rounds(one), ready="^round"))
-            for one in scene.targets
+            Shell(one.host, programs.start(context.fault_id, "evict", self._rounds(one), ready="^round"))
+            for one in context.targets
         )
         return Commands(
             do=started,
-            undo=tuple(Shell(one.host, programs.end(scene.fault_id, "evict")) for one in scene.targets),
-            probe=tuple(Shell(one.host, programs.log(scene.fault_id, "evict")) for one in scene.targets),
+            undo=tuple(Shell(one.host, programs.end(context.fault_id, "evict")) for one in context.targets),
+            probe=tuple(Shell(one.host, programs.log(context.fault_id, "evict")) for one in context.targets),
             lasting=started,
         )
 
@@ -59,11 +59,11 @@ class EvictCache:
         arguments = f"{target.data_dir} {OURS} {which} {self.every_s:g}"
         return f"exec {shlex.quote(target.python)} -I -S -c {program} {arguments}"
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
-        for one in scene.targets:
-            said = next((done.output for done in trail.active if done.step.host == one.host), "")
-            last = next((done.output for done in trail.final if done.step.host == one.host), said)
+        for one in context.targets:
+            said = next((done.output for done in probe_log.active if done.step.host == one.host), "")
+            last = next((done.output for done in probe_log.final if done.step.host == one.host), said)
             rounds = [(int(before), int(after)) for before, after in _ROUND.findall(last or said)]
             if not rounds:
                 return Proof(False, f"{one.host}: nothing was evicted: {said.strip() or 'no answer'}")
@@ -112,33 +112,33 @@ class DroppedPageCache:
     name: ClassVar[str] = "drop-page-cache"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         up = tuple(
             Shell(one.host, "cat /proc/sys/kernel/random/boot_id; cut -d ' ' -f 22 /proc/1/stat")
-            for one in scene.targets
+            for one in context.targets
         )
         return Commands(
-            do=(*up, *(DropPageCache(one.host) for one in scene.targets)),
-            undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
-            probe=(*up, *looks_at(scene.targets)),
-            watch=looks_at(scene.targets),
+            do=(*up, *(DropPageCache(one.host) for one in context.targets)),
+            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
+            probe=(*up, *looks_at(context.targets)),
+            watch=looks_at(context.targets),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        dropped = {done.step.host: done for done in trail.do if done.cut}
-        missed = [one.host for one in scene.targets if one.host not in dropped]
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        dropped = {done.step.host: done for done in probe_log.do if done.cut}
+        missed = [one.host for one in context.targets if one.host not in dropped]
         if missed:
             return Proof(False, f"the page cache of {', '.join(missed)} was not dropped")
         lost = lost_by_host(dropped, dropped)
-        for one in scene.targets:
+        for one in context.targets:
             lives = {
                 done.output
-                for done in (*trail.do, *trail.active, *trail.final)
+                for done in (*probe_log.do, *probe_log.active, *probe_log.final)
                 if isinstance(done.step, Shell) and done.step.host == one.host
             }
             if len(lives) != 1:
                 return Proof(False, f"{one.host} did not stay on", lost)
-        if flaw := not_down(scene, trail):
+        if flaw := not_down(context, probe_log):
             return Proof(False, flaw, lost)
         proved = all(took_what_it_should(dropped[host]) for host in dropped)
         texts = (f"{host} stayed on: {text_of(dropped[host])}" for host in sorted(dropped))

@@ -20,14 +20,14 @@ from wrackline.nemesis.faults.outputs import failed, last, outputs
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
+    FaultContext,
     FaultError,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     StartNode,
     Step,
     Target,
-    Trail,
 )
 from wrackline.plugins.fields import SECONDS, Like
 
@@ -88,25 +88,25 @@ class Changed(ABC):
         """Prints a line ``changed BYTES PATH`` for each file whose bytes are others than before."""
 
     def before(self, target: Target) -> tuple[Step, ...]:
-        """What is done while the node still runs."""
+        """Returns the steps that are done while the node still runs."""
         del target
         return ()
 
     def tidied(self, target: Target) -> tuple[Step, ...]:
-        """What is done on undo, before the node starts."""
+        """Returns the steps that are done on undo, before the node starts."""
         del target
         return ()
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         return Commands(
-            do=tuple(step for one in scene.targets for step in (*self.before(one), self._change(one))),
+            do=tuple(step for one in context.targets for step in (*self.before(one), self._change(one))),
             undo=tuple(
                 step
-                for one in scene.targets
+                for one in context.targets
                 for step in (*self.tidied(one), StartNode(one.host, one.node_id))
             ),
-            probe=() if self.running else looks_at(scene.targets),
-            watch=() if self.running else looks_at(scene.targets),
+            probe=() if self.running else looks_at(context.targets),
+            watch=() if self.running else looks_at(context.targets),
         )
 
     def _change(self, target: Target) -> Shell:
@@ -115,25 +115,25 @@ class Changed(ABC):
         kill = "" if self.running or target.pid is None else f"{programs.killed(target.pid)}; "
         return Shell(target.host, kill + self.script(target), timeout_s=60)
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         damaged: dict[str, Mapping[str, int]] = {}
-        texts, proved = [], bool(scene.targets)
-        for one in scene.targets:
-            said = "\n".join(outputs(trail.do, one))
+        texts, proved = [], bool(context.targets)
+        for one in context.targets:
+            said = "\n".join(outputs(probe_log.do, one))
             if files := {path: int(size) for size, path in _CHANGED.findall(said) if int(size)}:
                 damaged[one.host] = files
-                texts.append(f"{one.host}: {self.told(files, last(trail.do, one))}")
+                texts.append(f"{one.host}: {self.told(files, last(probe_log.do, one))}")
                 continue
-            if failed(trail.do, one):  # nobody knows how far it came
+            if failed(probe_log.do, one):  # nobody knows how far it came
                 damaged[one.host] = {}
             texts.append(f"{one.host}: no byte was changed: {said.strip() or 'no answer'}")
             proved = False
-        if not self.running and (flaw := not_down(scene, trail)):
+        if not self.running and (flaw := not_down(context, probe_log)):
             proved, texts = False, [*texts, flaw]
         return Proof(proved, "; ".join(texts), damaged=damaged)
 
     def told(self, files: Mapping[str, int], said: str) -> str:
-        """What was changed, in words; ``said``: what the script printed last."""
+        """Describes what was changed; ``said``: what the script printed last."""
         del said
         return f"{sum(files.values())} bytes of {', '.join(sorted(files))} are others"
 

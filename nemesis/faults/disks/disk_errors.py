@@ -16,15 +16,15 @@ from wrackline.nemesis.faults.outputs import last, outputs, throughout
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
+    FaultContext,
     FaultError,
     PowerOff,
     PowerOn,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     StartNode,
     Target,
-    Trail,
 )
 from wrackline.plugins.fields import SECONDS, Lax
 from wrackline.systems.spec import SystemSpec
@@ -36,8 +36,8 @@ Call = Literal["fsync", "fdatasync", "pwrite64", "write", "pread64", "read", "ft
 
 @dataclass(frozen=True, slots=True)
 class Intercepted:
-    """What is done to a node's system calls while strace is attached to it. On undo strace lets go, and the
-    node starts, if it ended.
+    """A fault in a node's system calls while strace is attached to it. On undo strace lets go, and the node
+    starts, if it ended.
 
     Proved when a tracer was seen at the process at the beginning and, unless the node has ended, at the end,
     and strace has answered one call at least.
@@ -51,22 +51,22 @@ class Intercepted:
     """What strace does to them, in its own words: ``error=EIO``, ``delay_enter=500000``."""
     every: int = 1
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         # Not before its end: until then strace keeps some of what it has to say to itself.
-        ended = programs.end(scene.fault_id, "strace")
+        ended = programs.end(context.fault_id, "strace")
         count = f"echo answered $({{ {ended}; }} | grep -c -e INJECTED -e DELAYED)"
         return Commands(
-            do=tuple(self._attach(scene.fault_id, one) for one in scene.targets),
+            do=tuple(self._attach(context.fault_id, one) for one in context.targets),
             undo=tuple(
                 step
-                for one in scene.targets
+                for one in context.targets
                 for step in (
                     Shell(one.host, count),
                     StartNode(one.host, one.node_id),
                 )
             ),
-            probe=tuple(_tracer(one) for one in scene.targets),
-            control=tuple(_tracer(one) for one in scene.targets),
+            probe=tuple(_tracer(one) for one in context.targets),
+            control=tuple(_tracer(one) for one in context.targets),
         )
 
     def _attach(self, fault_id: str, target: Target) -> Shell:
@@ -86,27 +86,27 @@ class Intercepted:
         )
         return Shell(target.host, programs.start(fault_id, "strace", strace, ready="attached"))
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
-        for one in scene.targets:
-            first, *later = throughout(trail, one)
+        for one in context.targets:
+            first, *later = throughout(probe_log, one)
             if not _attached(first) or any(said != _ENDED and not _attached(said) for said in later):
                 seen = ", then ".join([first, *later])
                 return Proof(False, f"{one.host}: strace was not at process {one.pid} throughout: {seen}")
-            if not trail.undo:
+            if not probe_log.undo:
                 texts.append(f"{one.host}: strace is attached to process {one.pid}")
                 continue
-            said = next((text for text in outputs(trail.undo, one) if text.startswith("answered ")), "")
+            said = next((text for text in outputs(probe_log.undo, one) if text.startswith("answered ")), "")
             number = int(said.split()[1]) if len(said.split()) == 2 and said.split()[1].isdigit() else 0
             what = f"{number} calls of {' and '.join(self.calls)} on {one.host} met {self.how}"
             if not number:
                 return Proof(False, f"{what}: the node made none, or strace let all pass")
             texts.append(what)
-        flaw = self.residue(scene, trail) if trail.undo else ""
+        flaw = self.residue(context, probe_log) if probe_log.undo else ""
         return Proof(not flaw, "; ".join([*texts, *filter(None, [flaw])]))
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        held = [one for one in scene.targets if _attached(last(trail.control, one))]
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        held = [one for one in context.targets if _attached(last(probe_log.control, one))]
         return "; ".join(f"{one.host}: something is still attached to process {one.pid}" for one in held)
 
 
@@ -163,42 +163,44 @@ class ReadOnly:
     name: ClassVar[str] = "read-only"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
-        probe = tuple(_touch(one) for one in scene.targets)
+    def commands(self, context: FaultContext) -> Commands:
+        probe = tuple(_touch(one) for one in context.targets)
         return Commands(
-            do=tuple(_break(one) for one in scene.targets),
+            do=tuple(_break(one) for one in context.targets),
             undo=tuple(
                 step
-                for one in scene.targets
+                for one in context.targets
                 for step in (PowerOff(one.host), PowerOn(one.host), StartNode(one.host, one.node_id))
             ),
             probe=probe,
             control=probe,
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        off = {done.step.host: done for done in trail.undo if isinstance(done.step, PowerOff) and done.cut}
-        on = {done.step.host: done for done in trail.undo if isinstance(done.step, PowerOn) and done.cut}
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        off = {
+            done.step.host: done for done in probe_log.undo if isinstance(done.step, PowerOff) and done.cut
+        }
+        on = {done.step.host: done for done in probe_log.undo if isinstance(done.step, PowerOn) and done.cut}
         lost, texts = lost_by_host(off, on), []
-        for one in scene.targets:
-            said = throughout(trail, one)
+        for one in context.targets:
+            said = throughout(probe_log, one)
             if not all(EROFS in text for text in said):
                 return Proof(False, f"{one.host}: files could be made: {' | '.join(said)}", lost)
-            if trail.undo and (flaw := self.residue(scene, trail)):
+            if probe_log.undo and (flaw := self.residue(context, probe_log)):
                 return Proof(False, flaw, lost)
             texts.append(
                 f"{one.host}: no file could be made ({EROFS})"
-                + (f", and one can again; {text_of(on.get(one.host))}" if trail.undo else "")
+                + (f", and one can again; {text_of(on.get(one.host))}" if probe_log.undo else "")
             )
         return Proof(True, "; ".join(texts), lost)
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        stuck = [one.host for one in scene.targets if last(trail.control, one) != "made"]
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        stuck = [one.host for one in context.targets if last(probe_log.control, one) != "made"]
         return f"{', '.join(stuck)}: no file can be made after the undo, either" if stuck else ""
 
 
 def _break(target: Target) -> Shell:
-    """In a namespace /sys is mounted read-only."""
+    """Returns the step that breaks the disk; in a namespace /sys is mounted read-only."""
     return Shell(
         target.host,
         f"kind=$(findmnt -n -o FSTYPE {target.data_dir}); "

@@ -13,7 +13,7 @@ from wrackline.nemesis.faults.disks.power import OURS
 from wrackline.nemesis.faults.host_steps import HoldDisk
 from wrackline.nemesis.faults.outputs import last, throughout
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, Proof, Scene, Shell, StartNode, Target, Trail
+from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Shell, StartNode, Target
 
 ENOSPC = "No space left on device"
 FILL, PROBE = f"{OURS}fill", f"{OURS}probe"
@@ -36,35 +36,37 @@ class DiskFull:
     name: ClassVar[str] = "disk-full"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         fill = tuple(
-            Shell(one.host, programs.start(scene.fault_id, "fill", _fill(one), ready="^full", wait_s=30), 45)
-            for one in scene.targets
+            Shell(
+                one.host, programs.start(context.fault_id, "fill", _fill(one), ready="^full", wait_s=30), 45
+            )
+            for one in context.targets
         )
         undo = tuple(
             step
-            for one in scene.targets
+            for one in context.targets
             for step in (
-                Shell(one.host, f"{programs.end(scene.fault_id, 'fill')}; rm -f {one.data_dir}/{FILL}"),
+                Shell(one.host, f"{programs.end(context.fault_id, 'fill')}; rm -f {one.data_dir}/{FILL}"),
                 StartNode(one.host, one.node_id),
             )
         )
-        probe = tuple(_write(one) for one in scene.targets)
+        probe = tuple(_write(one) for one in context.targets)
         return Commands(do=fill, undo=undo, probe=probe, control=probe, lasting=fill)
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        for one in scene.targets:
-            said = throughout(trail, one)
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        for one in context.targets:
+            said = throughout(probe_log, one)
             if not all(ENOSPC in text for text in said):
                 return Proof(False, f"{one.host}: its data disk was not full throughout: {' | '.join(said)}")
-        if trail.undo and (flaw := self.residue(scene, trail)):
+        if probe_log.undo and (flaw := self.residue(context, probe_log)):
             return Proof(False, flaw)
-        hosts = ", ".join(one.host for one in scene.targets)
-        after = ", and could again after the undo" if trail.undo else ""
+        hosts = ", ".join(one.host for one in context.targets)
+        after = ", and could again after the undo" if probe_log.undo else ""
         return Proof(True, f"{hosts}: 64 KiB could not be written ({ENOSPC}){after}")
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        said = {one.host: last(trail.control, one) for one in scene.targets}
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        said = {one.host: last(probe_log.control, one) for one in context.targets}
         return "; ".join(
             f"{host}: nothing can be written after the undo, either: {text or 'no answer'}"
             for host, text in said.items()
@@ -114,11 +116,11 @@ class SlowDisk:
 
     bytes_per_s: int = 1_000_000
 
-    def commands(self, scene: Scene) -> Commands:
-        probe = tuple(self._timed(one) for one in scene.targets)
+    def commands(self, context: FaultContext) -> Commands:
+        probe = tuple(self._timed(one) for one in context.targets)
         return Commands(
-            do=tuple(HoldDisk(one.host, self.bytes_per_s) for one in scene.targets),
-            undo=tuple(HoldDisk(one.host, None) for one in scene.targets),
+            do=tuple(HoldDisk(one.host, self.bytes_per_s) for one in context.targets),
+            undo=tuple(HoldDisk(one.host, None) for one in context.targets),
             probe=probe,
             control=probe,
         )
@@ -134,22 +136,22 @@ class SlowDisk:
             timeout_s=60,
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
-        for one in scene.targets:
-            speeds = [_bytes_per_s(said) for said in throughout(trail, one)]
+        for one in context.targets:
+            speeds = [_bytes_per_s(said) for said in throughout(probe_log, one)]
             if any(speed is None or speed > SLACK * self.bytes_per_s for speed in speeds):
                 return Proof(False, f"{one.host}: its data disk wrote {_listed(speeds)} bytes a second")
             text = f"{one.host}: its data disk wrote {_listed(speeds)} bytes a second"
-            if trail.undo:
-                text += f", {_listed([_bytes_per_s(last(trail.control, one))])} after the undo"
+            if probe_log.undo:
+                text += f", {_listed([_bytes_per_s(last(probe_log.control, one))])} after the undo"
             texts.append(text)
-        if trail.undo and self.residue(scene, trail):
+        if probe_log.undo and self.residue(context, probe_log):
             return Proof(False, f"{'; '.join(texts)}: so it is no faster without")
         return Proof(True, "; ".join(texts))
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        after = {one.host: _bytes_per_s(last(trail.control, one)) for one in scene.targets}
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        after = {one.host: _bytes_per_s(last(probe_log.control, one)) for one in context.targets}
         return "; ".join(
             f"{host}: its data disk writes {_listed([speed])} bytes a second after the undo"
             for host, speed in after.items()

@@ -18,7 +18,16 @@ from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.disks.power import OURS
 from wrackline.nemesis.faults.outputs import last, outputs
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, Proof, Scene, Shell, StartNode, Step, Target, Trail
+from wrackline.nemesis.faults.steps import (
+    Commands,
+    FaultContext,
+    ProbeLog,
+    Proof,
+    Shell,
+    StartNode,
+    Step,
+    Target,
+)
 from wrackline.plugins.fields import Lax, Like
 
 ANSWER = "finished::clear-cache"
@@ -51,17 +60,17 @@ class Lazy:
     order: str = ""
     """What is written to the pipe, but for ``clear-cache``."""
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         clears = self.kind == "clear-cache"
         return Commands(
-            do=tuple(self._clear(one) if clears else self._order(one) for one in scene.targets),
+            do=tuple(self._clear(one) if clears else self._order(one) for one in context.targets),
             undo=tuple(
                 step
-                for one in scene.targets
+                for one in context.targets
                 for step in (*(() if clears else self._mounted_again(one)), StartNode(one.host, one.node_id))
             ),
-            probe=tuple(self._look(one) for one in scene.targets),
-            control=tuple(self._look(one) for one in scene.targets),
+            probe=tuple(self._look(one) for one in context.targets),
+            control=tuple(self._look(one) for one in context.targets),
         )
 
     def _clear(self, target: Target) -> Shell:
@@ -94,7 +103,8 @@ class Lazy:
         )
 
     def _mounted_again(self, target: Target) -> tuple[Step, ...]:
-        """Also where it did not crash: else it would later, at a write that nobody counts any more."""
+        """Returns the steps that mount the file system again, also where it did not crash: else it would
+        later, at a write that nobody counts any more."""
         kill = f"kill -KILL {target.pid} 2>/dev/null; " if target.pid is not None else ""
         mounted = f"ls {self.folder} >/dev/null 2>&1"
         again = f"umount -l {self.folder} 2>/dev/null; {self.remount} || exit 1; "
@@ -104,32 +114,32 @@ class Lazy:
     def _look(self, target: Target) -> Shell:
         return Shell(target.host, f"LC_ALL=C ls -d {self.folder}/. 2>&1; true")
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         if self.kind == "clear-cache":
-            return self._forgotten(scene, trail)
-        lost: dict[str, dict[str, int]] = {one.host: {} for one in scene.targets} if trail.undo else {}
-        for one in scene.targets:
-            crashed = GONE in last(trail.final, one)
-            if trail.undo and not crashed:
+            return self._forgotten(context, probe_log)
+        lost: dict[str, dict[str, int]] = {one.host: {} for one in context.targets} if probe_log.undo else {}
+        for one in context.targets:
+            crashed = GONE in last(probe_log.final, one)
+            if probe_log.undo and not crashed:
                 return Proof(False, f"LazyFS on {one.host} did not crash: the node made no such writes", lost)
-        if trail.undo and (flaw := self.residue(scene, trail)):
+        if probe_log.undo and (flaw := self.residue(context, probe_log)):
             return Proof(False, flaw, lost)
-        hosts = ", ".join(one.host for one in scene.targets)
-        if not trail.undo:
+        hosts = ", ".join(one.host for one in context.targets)
+        if not probe_log.undo:
             return Proof(
                 False, f"LazyFS on {hosts} was told: {self.order}; whether it crashed shows at the end"
             )
         return Proof(True, f"LazyFS on {hosts} did {self.order} and crashed; it is mounted again", lost)
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        lost = [one.host for one in scene.targets if last(trail.control, one) != f"{self.folder}/."]
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        lost = [one.host for one in context.targets if last(probe_log.control, one) != f"{self.folder}/."]
         return f"LazyFS on {', '.join(lost)} is not mounted again" if lost else ""
 
-    def _forgotten(self, scene: Scene, trail: Trail) -> Proof:
+    def _forgotten(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         lost: dict[str, dict[str, int]] = {}
         texts, proved = [], True
-        for one in scene.targets:
-            said = "\n".join(outputs(trail.do, one))
+        for one in context.targets:
+            said = "\n".join(outputs(probe_log.do, one))
             files = {file: int(size) for size, file in _LOST.findall(said)}
             if files:
                 lost[one.host] = files
@@ -145,7 +155,7 @@ class Lazy:
             texts.append(
                 f"{one.host}: {counted}; of a file of ours what was synced is there, the rest is gone"
             )
-        return Proof(proved and bool(scene.targets), "; ".join(texts), lost)
+        return Proof(proved and bool(context.targets), "; ".join(texts), lost)
 
 
 class LazyfsSpec(FaultSpec):

@@ -12,21 +12,21 @@ from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Disk
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.spec import FleetSpec
-from wrackline.nemesis.faults.host_steps import CopyDisk, Furnish, SwapDisk
+from wrackline.nemesis.faults.host_steps import CopyDisk, InstallTools, SwapDisk
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
-    Done,
+    FaultContext,
     FaultError,
     PowerOff,
     PowerOn,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     StartNode,
     Step,
+    StepResult,
     Target,
-    Trail,
 )
 from wrackline.plugins.fields import SECONDS, Lax
 from wrackline.systems.spec import SystemSpec
@@ -55,11 +55,11 @@ class PowerCut:
     age_s: float | None = 3.0
     """None: the copy for ``stale`` was made beforehand, with ``early_witness`` on it."""
 
-    def commands(self, scene: Scene) -> Commands:
-        among = len(scene.targets)
+    def commands(self, context: FaultContext) -> Commands:
+        among = len(context.targets)
         return Commands(
-            do=tuple(step for one in scene.targets for step in self._off(scene.fault_id, one, among)),
-            undo=tuple(step for one in scene.targets for step in self._on(one)),
+            do=tuple(step for one in context.targets for step in self._off(context.fault_id, one, among)),
+            undo=tuple(step for one in context.targets for step in self._on(one)),
         )
 
     def _off(self, fault_id: str, target: Target, among: int) -> Sequence[Step]:
@@ -82,36 +82,36 @@ class PowerCut:
             return (on, start)
         folder = f"{target.data_dir}/{WITNESSES}"
         there = Shell(target.host, f"ls {folder} 2>/dev/null; rm -rf {folder}")
-        return (on, there, Furnish(target.host, target.node_id), start)
+        return (on, there, InstallTools(target.host, target.node_id), start)
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        off = {done.step.host: done for done in trail.do if done.cut}
-        on = {done.step.host: done for done in trail.undo if isinstance(done.step, PowerOn) and done.cut}
-        uncut = [target.host for target in scene.targets if target.host not in off]
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        off = {done.step.host: done for done in probe_log.do if done.cut}
+        on = {done.step.host: done for done in probe_log.undo if isinstance(done.step, PowerOn) and done.cut}
+        uncut = [target.host for target in context.targets if target.host not in off]
         if uncut:  # others may have lost their power nevertheless
             why = f"the power of {', '.join(uncut)} was not cut"
             return Proof(False, why, lost_by_host(off, on), self._damaged(off))
-        if not trail.undo:
+        if not probe_log.undo:
             text = "; ".join(f"{_gone(host, off[host])}; what it lost shows at power-on" for host in off)
             return Proof(False, text + _spread(off))
         texts = [f"{_gone(host, off[host])}, {text_of(on.get(host))}" for host in sorted(off)]
         proved = all(took_what_it_should(on.get(host)) for host in off)
         if self.disk is not Disk.KEPT:
-            flaws = [flaw for host in sorted(off) if (flaw := self._other_disk(host, trail))]
+            flaws = [flaw for host in sorted(off) if (flaw := self._other_disk(host, probe_log))]
             texts += flaws or [f"the disk is another: {self._witnesses()}"]
             proved = not flaws and (proved or self.disk is Disk.WIPED)
         return Proof(proved, "; ".join(texts) + _spread(off), lost_by_host(off, on), self._damaged(off))
 
-    def _damaged(self, off: Mapping[str, Done]) -> dict[str, dict[str, int]]:
+    def _damaged(self, off: Mapping[str, StepResult]) -> dict[str, dict[str, int]]:
         return {} if self.disk is Disk.KEPT else {host: {} for host in off}
 
-    def _other_disk(self, host: str, trail: Trail) -> str:
-        """Why it does not show that the host got the disk it should; empty when it does."""
-        if not any(isinstance(done.step, SwapDisk) and done.step.host == host for done in trail.do):
+    def _other_disk(self, host: str, probe_log: ProbeLog) -> str:
+        """Returns why the proof does not show that the host got the disk it should; empty when it does."""
+        if not any(isinstance(done.step, SwapDisk) and done.step.host == host for done in probe_log.do):
             return f"{host}: its disk was not exchanged"
         said = [
             done.output.split()
-            for done in trail.undo
+            for done in probe_log.undo
             if isinstance(done.step, Shell) and done.step.host == host and not (done.error or done.skipped)
         ]
         wanted = [EARLY] if self.disk is Disk.STALE else []
@@ -144,11 +144,11 @@ def _leave(data_dir: object, name: str) -> str:
     return f"mkdir -p {folder} && echo {name} >{folder}/{name} && sync {folder}/{name} {folder}"
 
 
-def took_what_it_should(done: Done | None) -> bool:
+def took_what_it_should(done: StepResult | None) -> bool:
     return done is not None and done.canary is not None and done.canary.proved
 
 
-def lost_by_host(off: Mapping[str, Done], on: Mapping[str, Done]) -> dict[str, dict[str, int]]:
+def lost_by_host(off: Mapping[str, StepResult], on: Mapping[str, StepResult]) -> dict[str, dict[str, int]]:
     """Hosts that lost something. One without files lost nobody knows what: nobody could look."""
     lost: dict[str, dict[str, int]] = {}
     for host in off:
@@ -169,21 +169,21 @@ def _lost(cut: Cut) -> dict[str, int]:
     }
 
 
-def _gone(host: str, off: Done) -> str:
+def _gone(host: str, off: StepResult) -> str:
     assert off.cut is not None
     took = (off.cut.lost_ns - off.cut.decided_ns) / 1e6
     return f"{host}: power gone {took:.1f} ms after the decision"
 
 
-def _spread(off: Mapping[str, Done]) -> str:
-    """How far apart the cuts of several hosts were."""
+def _spread(off: Mapping[str, StepResult]) -> str:
+    """Describes how far apart the cuts of several hosts were."""
     lost_ns = [done.cut.lost_ns for done in off.values() if done.cut]
     if len(lost_ns) < 2:
         return ""
     return f"; all {len(lost_ns)} within {(max(lost_ns) - min(lost_ns)) / 1e6:.1f} ms of one another"
 
 
-def text_of(on: Done | None) -> str:
+def text_of(on: StepResult | None) -> str:
     if on is None or on.cut is None:
         return "and it did not come back: what it lost is not known"
     files = _lost(on.cut)

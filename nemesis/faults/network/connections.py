@@ -18,9 +18,18 @@ from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.network.kafka_apis import Api
 from wrackline.nemesis.faults.network.partition_proof import CLIENTS
-from wrackline.nemesis.faults.network.tcp_probe import knock_results
+from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, Knock, Proof, Scene, Shell, Step, Target, Trail
+from wrackline.nemesis.faults.steps import (
+    Commands,
+    FaultContext,
+    ProbeLog,
+    Proof,
+    Shell,
+    Step,
+    Target,
+    TcpProbe,
+)
 from wrackline.plugins.fields import Lax
 
 _BEHIND_TCP = "0>>22&0x3C@12>>26&0x3C@"
@@ -31,8 +40,9 @@ NEW_CONNECTION_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class StallConnections:
-    """What clients send on the connections that they have to the targets' brokers when the fault begins is
-    dropped. What brokers send to them arrives, and so does everything on connections that are made later.
+    """A stall of the connections that clients have to the targets' brokers when the fault begins: what
+    clients send on them is dropped. What brokers send to them arrives, and so does everything on connections
+    that are made later.
 
     With ``requests`` a connection is silent from the first packet on that begins with one of these (the
     kernel sends it again and again, and keeps back what follows it), and untouched until then.
@@ -47,33 +57,35 @@ class StallConnections:
     requests: tuple[Api, ...] = ()
     """Empty: whatever is sent."""
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         do: list[Step] = []
         undo: list[Step] = []
         probe: list[Step] = []
-        for target in scene.targets:
-            do.append(Shell(target.host, _stall(scene, target, self._matches())))
-            undo.append(Shell(target.host, iptables.remove(scene.fault_id)))
-            probe.append(Shell(target.host, iptables.look(scene.fault_id)))
-            probe.append(Knock(target.host, target.address, target.port, NEW_CONNECTION_S))
+        for target in context.targets:
+            do.append(Shell(target.host, _stall(context, target, self._matches())))
+            undo.append(Shell(target.host, iptables.remove(context.fault_id)))
+            probe.append(Shell(target.host, iptables.look(context.fault_id)))
+            probe.append(TcpProbe(target.host, target.address, target.port, NEW_CONNECTION_S))
         return Commands(tuple(do), tuple(undo), tuple(probe))
 
     def _matches(self) -> tuple[str, ...]:
-        """Of iptables, one for each rule of a connection."""
+        """Returns the matches of iptables, one for each rule of a connection."""
         keys = [request.key for request in self.requests]
         return tuple(f"-m u32 --u32 {_BEHIND_TCP}4>>16={key} " for key in keys) or ("",)
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        if errors := trail.errors():
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        if errors := probe_log.errors():
             return Proof(False, "; ".join(errors))
-        for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
-            for knocked in knock_results(probe, CLIENTS):
+        for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
+            for knocked in probe_results(probe, CLIENTS):
                 if not knocked.answered:
                     return Proof(False, f"a new connection {knocked.way} was not answered {when}")
             for done in probe:
-                if isinstance(done.step, Shell) and (wrong := iptables.obstacle(done.output, scene.fault_id)):
+                if isinstance(done.step, Shell) and (
+                    wrong := iptables.obstacle(done.output, context.fault_id)
+                ):
                     return Proof(False, f"{done.step.host} {when}: {wrong}")
-        looked = trail.final or trail.active
+        looked = probe_log.final or probe_log.active
         listings = [done.output for done in looked if isinstance(done.step, Shell)]
         rules = [rule for listing in listings for rule in iptables.parse_counters(listing)]
         connections = {rule.comment for rule in rules}
@@ -92,14 +104,14 @@ class StallConnections:
         )
 
 
-def _stall(scene: Scene, target: Target, matches: tuple[str, ...]) -> str:
+def _stall(context: FaultContext, target: Target, matches: tuple[str, ...]) -> str:
     """Lists the clients' connections of this moment and drops what comes in on them: all of it, or what one
     of the ``matches`` of iptables picks. Fails without any connection.
 
     A JVM listens on a socket of IPv6, so ss shows its clients as ``[::ffff:198.18.0.1]:40000``.
     """
-    name = iptables.chain(scene.fault_id)
-    ours = " ".join(f"-e '^{host.address}:'" for host in scene.hosts)
+    name = iptables.chain(context.fault_id)
+    ours = " ".join(f"-e '^{host.address}:'" for host in context.hosts)
     rules = "; ".join(
         f'print "-A {name} -s " $1 "/32 -p tcp --sport " $2 " --dport {target.port} {match}-m comment '
         f'--comment \\"" $1 ":" $2 ">{target.host}\\" -j DROP"'

@@ -26,15 +26,15 @@ from wrackline.nemesis.faults.shapes import is_controller, ports_of
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
-    Done,
+    FaultContext,
     FaultError,
-    Knock,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     Step,
+    StepResult,
     Target,
-    Trail,
+    TcpProbe,
 )
 from wrackline.plugins.fields import Lax, Seconds
 from wrackline.systems.spec import SystemSpec
@@ -52,14 +52,14 @@ _HOST = re.compile(r"[a-z][a-z0-9-]*\d+")
 
 
 class What(StrEnum):
-    """Which half of a question."""
+    """The half of an exchange: request or response."""
 
     REQUEST = "request"
     ANSWER = "answer"
 
 
 class Act(StrEnum):
-    """What is done to a message that is meant."""
+    """The action on a message that matches."""
 
     HOLD = "hold"
     """It is kept back, and with it what comes behind it on its connection, until the fault ends or for a
@@ -74,7 +74,7 @@ class Act(StrEnum):
 
 
 class Kind(StrEnum):
-    """Who asks."""
+    """The kind of the peer that asks."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -105,58 +105,59 @@ class Messages:
     """So many messages at most on each target; 0: all."""
     share: float = 1.0
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         do: list[Shell] = []
         undo: list[Step] = []
         probe: list[Step] = []
         control: list[Step] = []
-        for target in scene.targets:
-            do.append(Shell(target.host, self._put_on(scene, target), timeout_s=2 * START_S))
-            undo.append(Shell(target.host, take_off(scene.fault_id), timeout_s=START_S))
-            probe.append(Shell(target.host, _look(scene.fault_id)))
-            control.append(Knock(target.host, target.address, target.port, KNOCK_S))
+        for target in context.targets:
+            do.append(Shell(target.host, self._put_on(context, target), timeout_s=2 * START_S))
+            undo.append(Shell(target.host, take_off(context.fault_id), timeout_s=START_S))
+            probe.append(Shell(target.host, _look(context.fault_id)))
+            control.append(TcpProbe(target.host, target.address, target.port, KNOCK_S))
         return Commands(tuple(do), tuple(undo), tuple(probe), tuple(control), lasting=tuple(do))
 
-    def _sources(self, scene: Scene, target: Target) -> list[str]:
-        """What iptables matches of those whose connections go to the proxy."""
+    def _sources(self, context: FaultContext, target: Target) -> list[str]:
+        """Returns what iptables matches of those whose connections go to the proxy."""
         if not self.peers:
             return [""]
-        sources = [f"-s {one.address}/32 " for one in scene.hosts if self._asks(one)]
+        sources = [f"-s {one.address}/32 " for one in context.hosts if self._asks(one)]
         if not sources and Kind.CLIENT not in self.peers:
             raise FaultError(f"messages: none of {', '.join(self.peers)} could ask {target.host}")
         return sources
 
-    def _rules(self, scene: Scene, target: Target) -> tuple[list[Rule], list[Rule]]:
-        """Who is sent to the proxy, and who is turned away that does not go there: connections from before.
+    def _rules(self, context: FaultContext, target: Target) -> tuple[list[Rule], list[Rule]]:
+        """Returns the rules for who is sent to the proxy, and for who is turned away that does not go there:
+        connections from before.
 
         What a host sends to itself goes to the proxy too, and what the proxy sends does not."""
         to_proxy = [Rule(f"-s {OWN}/32", "the proxy", "RETURN")]
         guard = [Rule(f"-s {OWN}/32", "the proxy", "RETURN")]
-        sources = self._sources(scene, target)
+        sources = self._sources(context, target)
         for port in ports_of(target):
             where = f"-d {target.address}/32 -p tcp --dport {port}"
             reset = "REJECT --reject-with tcp-reset"
-            redirect = f"REDIRECT --to-ports {proxy_port(scene.fault_id, port)}"
+            redirect = f"REDIRECT --to-ports {proxy_port(context.fault_id, port)}"
             to_proxy += [Rule(f"{one}{where}", f"{port}", redirect) for one in sources]
             guard += [Rule(f"{one}{where}", f"past {port}", reset) for one in sources]
         if Kind.CLIENT in self.peers:
-            inside = [Rule(f"-s {one.address}/32", "inside", "RETURN") for one in scene.hosts]
+            inside = [Rule(f"-s {one.address}/32", "inside", "RETURN") for one in context.hosts]
             where = f"-d {target.address}/32 -p tcp --dport {target.port}"
-            redirect = f"REDIRECT --to-ports {proxy_port(scene.fault_id, target.port)}"
+            redirect = f"REDIRECT --to-ports {proxy_port(context.fault_id, target.port)}"
             to_proxy += [*inside, Rule(where, f"{target.port}", redirect)]
             guard += [*inside, Rule(where, f"past {target.port}", "REJECT --reject-with tcp-reset")]
         return to_proxy, guard
 
-    def _put_on(self, scene: Scene, target: Target) -> str:
-        to_proxy, guard = self._rules(scene, target)
-        arguments = (_PROGRAM.read_text(), self._settings(scene, target))
+    def _put_on(self, context: FaultContext, target: Target) -> str:
+        to_proxy, guard = self._rules(context, target)
+        arguments = (_PROGRAM.read_text(), self._settings(context, target))
         run = f"exec {shlex.quote(target.python)} -I -S -c {' '.join(map(shlex.quote, arguments))}"
-        start = programs.start(scene.fault_id, NAME, run, ready="^ready", wait_s=START_S)
-        words = self._asking(scene)
+        start = programs.start(context.fault_id, NAME, run, ready="^ready", wait_s=START_S)
+        words = self._asking(context)
         mine = " ".join(f"-e {word}" for word in (EVERYBODY, *words))
         met = "true" if EVERYBODY in words else f'grep -qxF {mine} "$other/peers"'
-        here = programs.folder(scene.fault_id, NAME)
-        others = f"ls -d {programs.FOLDER}/*/{NAME} 2>/dev/null | grep -v -e /{scene.fault_id}/"
+        here = programs.folder(context.fault_id, NAME)
+        others = f"ls -d {programs.FOLDER}/*/{NAME} 2>/dev/null | grep -v -e /{context.fault_id}/"
         return "\n".join(
             (
                 f"for other in $({others}); do",
@@ -167,80 +168,80 @@ class Messages:
                 "done",
                 f"mkdir -p {here} && printf '%s\\n' {' '.join(words)} >{here}/peers",
                 f"{{ {start}; }} || exit 1",
-                iptables.install(scene.fault_id, to_proxy, ARRIVING),
+                iptables.install(context.fault_id, to_proxy, ARRIVING),
                 "[ $? -eq 0 ] || exit 1",
-                iptables.install(scene.fault_id, guard),
+                iptables.install(context.fault_id, guard),
                 "[ $? -eq 0 ] || exit 1",
                 # Where the kernel cannot (INET_DIAG_DESTROY) the guard resets each with its next packet.
-                f"ss -Ktn {self._connections(scene, target)} >/dev/null 2>&1; true",
+                f"ss -Ktn {self._connections(context, target)} >/dev/null 2>&1; true",
             )
         )
 
-    def _asking(self, scene: Scene) -> list[str]:
-        """Whose messages it has: addresses, and a word for clients, or for everybody."""
+    def _asking(self, context: FaultContext) -> list[str]:
+        """Returns whose messages the proxy has: addresses, and a word for clients, or for everybody."""
         if not self.peers:
             return [EVERYBODY]
         clients = [str(Kind.CLIENT)] if Kind.CLIENT in self.peers else []
-        return [*clients, *(one.address for one in scene.hosts if self._asks(one))]
+        return [*clients, *(one.address for one in context.hosts if self._asks(one))]
 
-    def _settings(self, scene: Scene, target: Target) -> str:
+    def _settings(self, context: FaultContext, target: Target) -> str:
         return json.dumps(
             {
                 "address": target.address,
                 "own": OWN,
-                "ports": {str(port): proxy_port(scene.fault_id, port) for port in ports_of(target)},
+                "ports": {str(port): proxy_port(context.fault_id, port) for port in ports_of(target)},
                 "apis": {str(api.key): str(api) for api in self.apis},
                 "what": str(self.what),
                 "act": str(self.act),
                 "delay_s": self.delay_s,
                 "times": self.times,
                 "share": self.share,
-                "seed": f"{scene.fault_id} {target.host}",
-                "peers": {one.address: one.host for one in scene.hosts},
+                "seed": f"{context.fault_id} {target.host}",
+                "peers": {one.address: one.host for one in context.hosts},
             }
         )
 
-    def _connections(self, scene: Scene, target: Target) -> str:
+    def _connections(self, context: FaultContext, target: Target) -> str:
         """A filter of ss: those that the peers have to the node, and not through the proxy."""
         ports = " or ".join(f"sport = :{port}" for port in ports_of(target))
-        meant = [one.address for one in scene.hosts if not self.peers or self._asks(one)]
+        meant = [one.address for one in context.hosts if not self.peers or self._asks(one)]
         if self.peers and Kind.CLIENT not in self.peers:
             return f"'( {ports} ) and ( {' or '.join(f'dst {one}' for one in meant)} )'"
-        spared = [OWN, *(one.address for one in scene.hosts if one.address not in meant)]
+        spared = [OWN, *(one.address for one in context.hosts if one.address not in meant)]
         return f"'( {ports} ) and {' and '.join(f'not dst {one}' for one in spared)}'"
 
     def _asks(self, host: Target) -> bool:
         return host.host in self.peers or bool(_kinds(host) & set(self.peers))
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        if flaw := unseen(trail) or self._gone(scene, trail):
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        if flaw := unseen(probe_log) or self._gone(context, probe_log):
             return Proof(False, flaw)
         texts, did = [], 0
-        for target in scene.targets:
-            counts = _counted(_of(target, (*trail.active, *trail.final, *trail.undo)))
+        for target in context.targets:
+            counts = _counted(_of(target, (*probe_log.active, *probe_log.final, *probe_log.undo)))
             did += counts.get("did", 0)
             texts.append(f"{target.host}: {self._text(counts)}")
-        return Proof(did > 0, "; ".join([*texts, *filter(None, [still_silent(trail)])]))
+        return Proof(did > 0, "; ".join([*texts, *filter(None, [still_silent(probe_log)])]))
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        del scene
-        return still_silent(trail)
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        del context
+        return still_silent(probe_log)
 
-    def _gone(self, scene: Scene, trail: Trail) -> str | None:
-        """What was not there at the beginning or at the end, or went past it. A host that lost its power
-        between the two may be looked at before it has all again."""
-        back = rebooted(trail)
-        for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
-            for target in scene.targets:
+    def _gone(self, context: FaultContext, probe_log: ProbeLog) -> str | None:
+        """Returns which rule was missing at the beginning or at the end, or what went past the proxy. A host
+        that lost its power between the two may be looked at before it has all again."""
+        back = rebooted(probe_log)
+        for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
+            for target in context.targets:
                 for done in _of(target, good(probe)):
-                    if target.host in back and iptables.chain(scene.fault_id) not in done.output:
+                    if target.host in back and iptables.chain(context.fault_id) not in done.output:
                         continue
                     where = f"{target.host} {when}"
                     if "\n-- running" not in done.output:
                         return f"{where}: the proxy has ended"
                     arriving, _, guard = done.output.partition("-- guard")
                     for said, place in ((arriving, ARRIVING), (guard, FILTER)):
-                        if wrong := iptables.obstacle(said, scene.fault_id, place):
+                        if wrong := iptables.obstacle(said, context.fault_id, place):
                             return f"{where}: {wrong}"
         return None
 
@@ -268,8 +269,8 @@ _DONE = {
 
 
 def share_peers(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two faults of messages, by their ``peers``, could be of the same connections: a host has one
-    of these at a time."""
+    """Tells whether two faults of messages, by their ``peers``, could be of the same connections: a host has
+    one of these at a time."""
     if not one or not other:
         return True
     clients = {str(Kind.CLIENT)}
@@ -308,11 +309,11 @@ def take_off(fault_id: str) -> str:
     )
 
 
-def _of(target: Target, dones: Iterable[Done]) -> list[Done]:
+def _of(target: Target, dones: Iterable[StepResult]) -> list[StepResult]:
     return [done for done in dones if done.step.host == target.host and isinstance(done.step, Shell)]
 
 
-def _counted(dones: Sequence[Done]) -> dict[str, Any]:
+def _counted(dones: Sequence[StepResult]) -> dict[str, Any]:
     """The last counts of the program that saw most; none when it said nothing."""
     lines = [
         json.loads(line.removeprefix("counts "))

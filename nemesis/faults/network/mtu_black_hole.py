@@ -19,14 +19,14 @@ from wrackline.nemesis.faults.shapes import Direction, Flow, Shape, Traffic, cut
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
-    Done,
+    FaultContext,
     FaultError,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     Step,
+    StepResult,
     Target,
-    Trail,
 )
 from wrackline.plugins.fields import Lax
 
@@ -54,27 +54,27 @@ class BlackHole:
     name: ClassVar[str] = "mtu-black-hole"
     holds_node: ClassVar[bool] = False
 
-    def flows(self, scene: Scene) -> list[Flow]:
+    def flows(self, context: FaultContext) -> list[Flow]:
         """Raises FaultError when there is nobody on the other side."""
-        flows = cut_flows(scene, self.shape, Traffic(direction=self.direction))
+        flows = cut_flows(context, self.shape, Traffic(direction=self.direction))
         if not flows:
             raise FaultError(f"{self.name} {self.shape}: nobody is left on the other side")
         return flows
 
-    def commands(self, scene: Scene) -> Commands:
-        flows = self.flows(scene)
+    def commands(self, context: FaultContext) -> Commands:
+        flows = self.flows(context)
         hosts = list(dict.fromkeys(end for flow in flows for end in (flow.sender, flow.receiver)))
         probe: list[Step] = []
         control: list[Step] = []
         for host in hosts:
             asked = self._asked_by(host, flows)
             pings = [_ping(host, asked)] if asked else []
-            probe += look(host, scene.fault_id, pings)
+            probe += look(host, context.fault_id, pings)
             control += pings
         do = tuple(
-            Shell(host.host, iptables.install(scene.fault_id, self._rules(host, flows))) for host in hosts
+            Shell(host.host, iptables.install(context.fault_id, self._rules(host, flows))) for host in hosts
         )
-        undo = tuple(Shell(host.host, iptables.remove(scene.fault_id)) for host in hosts)
+        undo = tuple(Shell(host.host, iptables.remove(context.fault_id)) for host in hosts)
         return Commands(do, undo, tuple(probe), tuple(control), watch=tuple(control), lasting=do)
 
     def _rules(self, host: Target, flows: Sequence[Flow]) -> list[Rule]:
@@ -88,7 +88,8 @@ class BlackHole:
 
     @staticmethod
     def _asked_by(host: Target, flows: Sequence[Flow]) -> list[Target]:
-        """Whom a host asks for an echo: each pair once, and by who sends what is dropped."""
+        """Returns the hosts that a host asks for an echo: each pair once, and by who sends what is
+        dropped."""
         seen: set[frozenset[str]] = set()
         asked = []
         for flow in flows:
@@ -98,18 +99,18 @@ class BlackHole:
             seen.add(pair)
         return asked
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        listings = replace(trail, active=_listings(trail.active), final=_listings(trail.final))
-        if flaw := unseen(trail) or bypass(scene.fault_id, listings):
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        listings = replace(probe_log, active=_listings(probe_log.active), final=_listings(probe_log.final))
+        if flaw := unseen(probe_log) or bypass(context.fault_id, listings):
             return Proof(False, flaw)
-        for seen in trail.looks:
+        for seen in probe_log.looks:
             for way, (small, large) in _echoes(seen.done).items():
                 if large == "echo":
                     return Proof(False, f"{seen.when} a packet of {LARGE} bytes was answered on {way}")
-                if small != "echo" and seen.done in (trail.active, trail.final):
+                if small != "echo" and seen.done in (probe_log.active, probe_log.final):
                     why = f"a packet of {SMALL} bytes was not answered on {way}, either"
                     return Proof(False, f"{seen.when} {why}")
-        ways = sorted({*_echoes(trail.active), *_echoes(trail.final)})
+        ways = sorted({*_echoes(probe_log.active), *_echoes(probe_log.final)})
         if not ways:
             return Proof(False, "no host could be asked for an echo")
         _, counted = dropped([*listings.active, *listings.final])
@@ -119,14 +120,14 @@ class BlackHole:
             f"on {', '.join(ways)} packets of {SMALL} bytes were answered, and none of {LARGE}; "
             f"{sum(counted.values())} packets of {self.from_bytes} bytes or more were dropped"
         )
-        if not trail.control:
+        if not probe_log.control:
             return Proof(True, text)
-        flaw = self.residue(scene, trail)
+        flaw = self.residue(context, probe_log)
         return Proof(not flaw, f"{text}; {flaw or 'after the undo all were'}")
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        del scene
-        deaf = [way for way, (_, large) in _echoes(trail.control).items() if large != "echo"]
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        del context
+        deaf = [way for way, (_, large) in _echoes(probe_log.control).items() if large != "echo"]
         return f"after the undo none on {', '.join(deaf)} either" if deaf else ""
 
 
@@ -137,15 +138,15 @@ def _ping(host: Target, asked: Sequence[Target]) -> Shell:
     return Shell(host.host, f"{command} {WAIT_S:g} {SMALL} {LARGE} {quoted}")
 
 
-def _is_ping(done: Done) -> bool:
+def _is_ping(done: StepResult) -> bool:
     return isinstance(done.step, Shell) and _PROGRAM.splitlines()[0] in done.step.command
 
 
-def _listings(dones: Sequence[Done]) -> list[Done]:
+def _listings(dones: Sequence[StepResult]) -> list[StepResult]:
     return [done for done in dones if not _is_ping(done)]
 
 
-def _echoes(dones: Sequence[Done]) -> dict[str, tuple[str, str]]:
+def _echoes(dones: Sequence[StepResult]) -> dict[str, tuple[str, str]]:
     """Way -> what came of the small packet, and of the large one."""
     found: dict[str, tuple[str, str]] = {}
     for done in dones:

@@ -14,21 +14,21 @@ from wrackline.nemesis.faults.network import iptables, shaping
 from wrackline.nemesis.faults.network.iptables import LEAVING
 from wrackline.nemesis.faults.network.partition_proof import CLIENTS, good, rebooted, still_silent, unseen
 from wrackline.nemesis.faults.network.shaping import Counted, Leaving, Shaping, counted
-from wrackline.nemesis.faults.network.tcp_probe import knock_results
+from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.shapes import Direction, Flow, Link, Traffic, ports_of
 from wrackline.nemesis.faults.spec import TrafficSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
-    Done,
+    FaultContext,
     FaultError,
-    Knock,
-    KnockFrom,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     Step,
+    StepResult,
     Target,
-    Trail,
+    TcpProbe,
+    TcpProbeFrom,
     Way,
 )
 from wrackline.plugins.fields import Seconds
@@ -44,7 +44,7 @@ ENOUGH = 5
 
 @dataclass(frozen=True, slots=True)
 class Packets(Traffic):
-    """What the targets send to other hosts, and what those send to them, is shaped where it leaves a host.
+    """A fault in the packets between the targets and other hosts, applied where they leave a host.
 
     Proved when all that was asked for was counted by netem, or by our program, and where there is a delay
     knocks by TCP took longer by it than they do after the undo. Damage must besides have been found by the
@@ -56,26 +56,27 @@ class Packets(Traffic):
 
     shaping: Shaping
 
-    def flows(self, scene: Scene) -> list[Flow]:
-        """What is meant between hosts of the system, also from target to target."""
+    def flows(self, context: FaultContext) -> list[Flow]:
+        """Returns the flows between hosts of the system, also from target to target."""
         if self.at_clients:
-            return self.with_clients(scene)
+            return self.with_clients(context)
         ways = dict.fromkeys(
             way
-            for target in scene.targets
-            for other in scene.hosts
+            for target in context.targets
+            for other in context.hosts
             if other != target
             for way in self.ways(target, other)
         )
         return [one for way in ways if (one := self.flow(*way))]
 
-    def leaving(self, scene: Scene) -> list[Leaving]:
-        """By host, what is meant of that which it sends. Raises FaultError when nothing is."""
-        flows = self.flows(scene)
-        to_clients = scene.targets if Link.CLIENT_BROKER in self.links else ()
+    def leaving(self, context: FaultContext) -> list[Leaving]:
+        """Returns by host the packets that it sends and the fault matches. Raises FaultError when
+        nothing is."""
+        flows = self.flows(context)
+        to_clients = context.targets if Link.CLIENT_BROKER in self.links else ()
         found = []
         for host in dict.fromkeys((*(one.sender for one in flows), *to_clients)):
-            inside = scene.hosts if host in to_clients and host.is_broker else ()
+            inside = context.hosts if host in to_clients and host.is_broker else ()
             theirs = tuple(one for one in flows if one.sender == host)
             if theirs or inside:
                 found.append(Leaving(host, theirs, inside))
@@ -83,13 +84,13 @@ class Packets(Traffic):
             raise FaultError(f"packets: nothing of {', '.join(self.links) or 'the system'} is sent here")
         return found
 
-    def commands(self, scene: Scene) -> Commands:
-        flows, leaving = self.flows(scene), self.leaving(scene)
+    def commands(self, context: FaultContext) -> Commands:
+        flows, leaving = self.flows(context), self.leaving(context)
         do = tuple(
-            Shell(one.host.host, shaping.put_on(scene.fault_id, one, self.shaping), timeout_s=30.0)
+            Shell(one.host.host, shaping.put_on(context.fault_id, one, self.shaping), timeout_s=30.0)
             for one in leaving
         )
-        undo = tuple(Shell(one.host.host, shaping.take_off(scene.fault_id, one.host)) for one in leaving)
+        undo = tuple(Shell(one.host.host, shaping.take_off(context.fault_id, one.host)) for one in leaving)
         probe: list[Step] = []
         control: list[Step] = []
         ends = (end for one in flows for end in (one.sender, one.receiver))
@@ -97,7 +98,7 @@ class Packets(Traffic):
             knocks = self._knocks(host, flows)
             if any(one.host == host and one.inside for one in leaving):
                 knocks += self._from_us(host)
-            probe += [*knocks, Shell(host.host, shaping.look(scene.fault_id, host))]
+            probe += [*knocks, Shell(host.host, shaping.look(context.fault_id, host))]
             control += knocks
         control += [Shell(one.host.host, shaping.LIST_BANDS) for one in leaving]
         return Commands(do, undo, tuple(probe), tuple(control), lasting=do)
@@ -106,51 +107,57 @@ class Packets(Traffic):
         slow = 2 * (self.shaping.delay_s + self.shaping.jitter_s)
         return 0.5 + 1.5 * slow + (2.0 if self.shaping.rate_kbit else 0.0)
 
-    def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[KnockFrom | Knock]:
+    def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[TcpProbeFrom | TcpProbe]:
         ways = dict.fromkeys(
             Way(f"{host.host}>{server.host}:{port}", server.address, port)
             for server, port in _asked_by(host, flows)
         )
-        return [KnockFrom(host.host, tuple(ways) * KNOCKS, self._wait_s())] if ways else []
+        return [TcpProbeFrom(host.host, tuple(ways) * KNOCKS, self._wait_s())] if ways else []
 
-    def _from_us(self, host: Target) -> list[KnockFrom | Knock]:
-        return [Knock(host.host, host.address, host.port, self._wait_s())] * KNOCKS
+    def _from_us(self, host: Target) -> list[TcpProbeFrom | TcpProbe]:
+        return [TcpProbe(host.host, host.address, host.port, self._wait_s())] * KNOCKS
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        leaving = self.leaving(scene)
-        if flaw := unseen(trail) or self._not_there(scene, leaving, trail):
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        leaving = self.leaving(context)
+        if flaw := unseen(probe_log) or self._not_there(context, leaving, probe_log):
             return Proof(False, flaw)
         found: dict[str, Counted] = {}
         for one in leaving:
-            theirs = [done.output for done in _of(one.host, (*trail.active, *trail.final, *trail.undo))]
+            theirs = [
+                done.output for done in _of(one.host, (*probe_log.active, *probe_log.final, *probe_log.undo))
+            ]
             if (count := counted(theirs)) is not None:
                 found[one.host.host] = count
         total = _Total(list(found.values()))
-        slowed = self._slowed(scene, trail, bool(total.count("delayed")))
-        if flaw := self._uncounted(total) or slowed.flaw or self._undamaged(trail, total):
+        slowed = self._slowed(context, probe_log, bool(total.count("delayed")))
+        if flaw := self._uncounted(total) or slowed.flaw or self._undamaged(probe_log, total):
             return Proof(False, flaw)
         by = "netem" if all(one.by_netem for one in found.values()) else "our program"
         return Proof(True, "; ".join([f"{by} on {', '.join(found)}: {total.text}", *slowed.texts]))
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        del scene
-        bands = [f"{done.step.host}: {said}" for done in good(trail.control) if (said := done.output.strip())]
-        return f"packets are still shaped on {', '.join(bands)}" if bands else still_silent(trail)
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        del context
+        bands = [
+            f"{done.step.host}: {said}" for done in good(probe_log.control) if (said := done.output.strip())
+        ]
+        return f"packets are still shaped on {', '.join(bands)}" if bands else still_silent(probe_log)
 
-    def _not_there(self, scene: Scene, leaving: Sequence[Leaving], trail: Trail) -> str | None:
+    def _not_there(
+        self, context: FaultContext, leaving: Sequence[Leaving], probe_log: ProbeLog
+    ) -> str | None:
         """A host without our rules, or our program, at the beginning or at the end. One that lost its power
         between the two may be looked at before it has them again."""
-        back = rebooted(trail)
-        for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
+        back = rebooted(probe_log)
+        for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
             for one in leaving:
                 for done in _of(one.host, good(probe)):
                     if f"qdisc netem {shaping.NETEM}:" in done.output:
                         continue
-                    if one.host.host in back and iptables.chain(scene.fault_id) not in done.output:
+                    if one.host.host in back and iptables.chain(context.fault_id) not in done.output:
                         continue
                     if "\n-- running" not in done.output:
                         return f"{one.host.host} {when}: its program has ended"
-                    if wrong := iptables.obstacle(done.output, scene.fault_id, LEAVING):
+                    if wrong := iptables.obstacle(done.output, context.fault_id, LEAVING):
                         return f"{one.host.host} {when}: {wrong}"
         return None
 
@@ -168,35 +175,35 @@ class Packets(Traffic):
             return f"none of {total.seen} packets was held back"
         return None
 
-    def _undamaged(self, trail: Trail, total: _Total) -> str | None:
+    def _undamaged(self, probe_log: ProbeLog, total: _Total) -> str | None:
         if not self.shaping.corrupt or not self.flows_go_to_hosts():
             return None
-        found = _rise(trail, "InCsumErrors")
+        found = _rise(probe_log, "InCsumErrors")
         if found:
             total.notes.append(f"the receivers' kernels found {found} wrong checksums of TCP")
             return None
         return "the receivers' kernels found no wrong checksum of TCP"
 
     def flows_go_to_hosts(self) -> bool:
-        """Whether hosts receive what is meant, and not clients alone."""
+        """Tells whether hosts receive the packets of the fault, and not clients alone."""
         return self.links != (Link.CLIENT_BROKER,)
 
-    def _slowed(self, scene: Scene, trail: Trail, counted_delays: bool) -> _Slowed:
-        """What knocks took, beside what they take after the undo. Where another fault lets none through, what
-        our program counted is proof enough."""
+    def _slowed(self, context: FaultContext, probe_log: ProbeLog, counted_delays: bool) -> _Slowed:
+        """Returns how long probes took, beside what they take after the undo. Where another fault lets none
+        through, what our program counted is proof enough."""
         least = self.shaping.delay_s - self.shaping.jitter_s
-        during = _took((*trail.active, *trail.final), max if self.shaping.reorder else min)
-        after = _took(trail.control, min)
+        during = _took((*probe_log.active, *probe_log.final), max if self.shaping.reorder else min)
+        after = _took(probe_log.control, min)
         if not during:
             silent = "no knock was answered while it lasted"
             return _Slowed([silent], silent if self.shaping.delay_s and not counted_delays else None)
         slowest = max(during, key=lambda way: during[way])
         text = f"a knock {slowest} took {during[slowest] * 1000:.0f} ms"
-        if not trail.control:
+        if not probe_log.control:
             return _Slowed([text])
         if slowest not in after:
             return _Slowed([f"{text}, and was not answered after the undo"])
-        for way, turns in self._turns(scene).items():
+        for way, turns in self._turns(context).items():
             short = way in during and way in after and during[way] - after[way] < turns * least / 2
             if short and least >= SEEN_FROM_S:
                 return _Slowed(
@@ -206,9 +213,10 @@ class Packets(Traffic):
                 )
         return _Slowed([f"{text}, and {after[slowest] * 1000:.1f} ms after the undo"])
 
-    def _turns(self, scene: Scene) -> dict[str, int]:
-        """By way of a knock, how many of its first two packets are held back: what asks, what answers."""
-        flows = self.flows(scene)
+    def _turns(self, context: FaultContext) -> dict[str, int]:
+        """Returns by way of a probe how many of its first two packets are held back: the request, the
+        answer."""
+        flows = self.flows(context)
         ways = {one.way for one in flows}
         turns = {}
         for asker in {end: None for one in flows for end in (one.sender, one.receiver)}:
@@ -216,7 +224,7 @@ class Packets(Traffic):
                 there, back = f"{asker.host}>{server.host}", f"{server.host}>{asker.host}"
                 turns[f"{there}:{port}"] = (there in ways) + (back in ways)
         if Link.CLIENT_BROKER in self.links:
-            turns |= {f"{CLIENTS}>{one.host}:{one.port}": 1 for one in scene.targets}
+            turns |= {f"{CLIENTS}>{one.host}:{one.port}": 1 for one in context.targets}
         return turns
 
 
@@ -228,7 +236,7 @@ class _Slowed:
 
 @dataclass(slots=True)
 class _Total:
-    """What all hosts counted together."""
+    """The sum of all hosts' counts."""
 
     counts: Sequence[Counted]
     notes: list[str] = field(default_factory=list)
@@ -238,7 +246,7 @@ class _Total:
         return sum(one.seen for one in self.counts)
 
     def count(self, what: str) -> int | None:
-        """None: somebody does not tell."""
+        """Returns a count; None where one host does not report it."""
         if what == "lost":
             return sum(one.lost for one in self.counts)
         if any(one.by_netem for one in self.counts):
@@ -261,7 +269,8 @@ _WORDS = {"overtook": "overtook others", "overflowed": "dropped since too many w
 
 
 def _asked_by(host: Target, flows: Sequence[Flow]) -> list[tuple[Target, int]]:
-    """Whom a host knocks at, and where: whom it asks, and who answers it, along what is meant."""
+    """Returns the hosts and ports that a host probes: those it asks, and those that answer it, among the
+    flows."""
     asked: list[tuple[Target, int]] = []
     for one in flows:
         if one.sender == host:
@@ -273,24 +282,24 @@ def _asked_by(host: Target, flows: Sequence[Flow]) -> list[tuple[Target, int]]:
     return list(dict.fromkeys(asked))
 
 
-def _of(host: Target, dones: Iterable[Done]) -> list[Done]:
+def _of(host: Target, dones: Iterable[StepResult]) -> list[StepResult]:
     return [done for done in dones if done.step.host == host.host and isinstance(done.step, Shell)]
 
 
-def _took(dones: Sequence[Done], of_all: Callable[[list[float]], float]) -> dict[str, float]:
-    """By way, what answered knocks took."""
+def _took(dones: Sequence[StepResult], of_all: Callable[[list[float]], float]) -> dict[str, float]:
+    """Returns how long answered probes took, by way."""
     took: dict[str, list[float]] = {}
-    for knock in knock_results(dones, CLIENTS):
+    for knock in probe_results(dones, CLIENTS):
         if knock.answered and knock.took_s is not None:
             took.setdefault(knock.way, []).append(knock.took_s)
     return {way: of_all(each) for way, each in took.items()}
 
 
-def _rise(trail: Trail, name: str) -> int:
-    """By how much a counter of TCP has risen on the hosts that were looked at twice."""
-    first = {done.step.host: shaping.tcp_counter(done.output, name) for done in good(trail.active)}
+def _rise(probe_log: ProbeLog, name: str) -> int:
+    """Returns by how much a counter of TCP has risen on the hosts that were looked at twice."""
+    first = {done.step.host: shaping.tcp_counter(done.output, name) for done in good(probe_log.active)}
     rise = 0
-    for done in good(trail.final):
+    for done in good(probe_log.final):
         last, before = shaping.tcp_counter(done.output, name), first.get(done.step.host)
         if last is not None and before is not None:
             rise += max(0, last - before)

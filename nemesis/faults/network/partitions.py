@@ -24,7 +24,7 @@ from wrackline.nemesis.faults.network.partition_proof import (
     still_silent,
     unseen,
 )
-from wrackline.nemesis.faults.network.tcp_probe import knock_results
+from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.shapes import (
     SMALLEST_RING,
     Direction,
@@ -38,15 +38,15 @@ from wrackline.nemesis.faults.shapes import (
 from wrackline.nemesis.faults.spec import TrafficSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
+    FaultContext,
     FaultError,
-    Knock,
-    KnockFrom,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     Step,
     Target,
-    Trail,
+    TcpProbe,
+    TcpProbeFrom,
     Way,
 )
 from wrackline.plugins.fields import Lax
@@ -78,44 +78,46 @@ class Partition(Traffic):
     controllers: bool = True
     """False: the targets go on talking to the controllers, and controllers among the targets to everybody."""
 
-    def flows(self, scene: Scene) -> list[Flow]:
-        """What is dropped between hosts of the system. Raises FaultError when nothing at all is to be."""
+    def flows(self, context: FaultContext) -> list[Flow]:
+        """Returns the flows that are dropped between hosts of the system. Raises FaultError when nothing at
+        all is to be."""
         if self.at_clients:
-            return self.with_clients(scene)
+            return self.with_clients(context)
         flows: list[Flow] = []
         if self.shape is not Shape.CLIENTS:
-            flows = cut_flows(scene, self.shape, self, controllers=self.controllers)
-        if not flows and not self._off_clients(scene):
+            flows = cut_flows(context, self.shape, self, controllers=self.controllers)
+        if not flows and not self._off_clients(context):
             why = f"nothing of {', '.join(self.links)} is between the sides" if self.links else ""
             raise FaultError(f"partition {self.shape}: {why or 'nobody is left on the other side'}")
         return flows
 
-    def _off_clients(self, scene: Scene) -> Sequence[Target]:
+    def _off_clients(self, context: FaultContext) -> Sequence[Target]:
         """Brokers that clients are cut off from."""
         if self.shape is Shape.CLIENTS:
-            return scene.targets
-        return [one for one in scene.targets if one.is_broker] if Link.CLIENT_BROKER in self.links else []
+            return context.targets
+        return [one for one in context.targets if one.is_broker] if Link.CLIENT_BROKER in self.links else []
 
-    def commands(self, scene: Scene) -> Commands:
-        flows = self.flows(scene)
+    def commands(self, context: FaultContext) -> Commands:
+        flows = self.flows(context)
         rules: dict[Target, list[Rule]] = {}
-        knocks: dict[Target, list[KnockFrom | Knock]] = {}
+        knocks: dict[Target, list[TcpProbeFrom | TcpProbe]] = {}
         spared = [] if self.controllers else _of_controllers(flows)
-        for host in self._ends(scene, flows):
+        for host in self._ends(context, flows):
             rules[host] = [*spared, *_drops(host, flows)]
             knocks[host] = [*self._knocks(host, flows)]
-        for target in self._off_clients(scene):
-            rules.setdefault(target, []).extend(self._client_rules(scene, target))
-            knocks.setdefault(target, []).append(Knock(target.host, target.address, target.port))
-        return _carried_out(scene.fault_id, rules, knocks)
+        for target in self._off_clients(context):
+            rules.setdefault(target, []).extend(self._client_rules(context, target))
+            knocks.setdefault(target, []).append(TcpProbe(target.host, target.address, target.port))
+        return _carried_out(context.fault_id, rules, knocks)
 
-    def _ends(self, scene: Scene, flows: Sequence[Flow]) -> list[Target]:
-        """Where packets are dropped."""
+    def _ends(self, context: FaultContext, flows: Sequence[Flow]) -> list[Target]:
+        """Returns the hosts where packets are dropped."""
         ends = _once(end for flow in flows for end in (flow.sender, flow.receiver))
-        return [end for end in ends if end == scene.clients] if self.at_clients else ends
+        return [end for end in ends if end == context.clients] if self.at_clients else ends
 
-    def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[KnockFrom]:
-        """At what the host may not ask; and, where only the answers are dropped, at whom it may."""
+    def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[TcpProbeFrom]:
+        """Returns the TCP probes of a host: at what it may not ask; and, where only the answers are dropped,
+        at whom it may."""
         ways = {(flow.sender, flow.receiver) for flow in flows}
         wanted: list[tuple[Target, int]] = []
         for flow in flows:
@@ -125,11 +127,11 @@ class Partition(Traffic):
             elif flow.receiver == host and (host, flow.sender) not in ways:
                 wanted += [(flow.sender, port) for port in flow.answered]
         named = [Way(f"{host.host}>{other.host}:{port}", other.address, port) for other, port in wanted]
-        return [KnockFrom(host.host, tuple(named))] if named else []
+        return [TcpProbeFrom(host.host, tuple(named))] if named else []
 
-    def _client_rules(self, scene: Scene, target: Target) -> list[Rule]:
+    def _client_rules(self, context: FaultContext, target: Target) -> list[Rule]:
         rules = [Rule("-i lo", "inside", "RETURN"), Rule("-o lo", "inside", "RETURN")]
-        for host in scene.hosts:
+        for host in context.hosts:
             if host != target:
                 rules += [Rule(f"{side} {host.address}/32", "inside", "RETURN") for side in ("-s", "-d")]
         if self.direction is not Direction.OUT:
@@ -138,37 +140,37 @@ class Partition(Traffic):
             rules.append(Rule(f"-s {target.address}/32 -p tcp --sport {target.port}", _from(target)))
         return rules
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        if flaw := leak(trail) or unseen(trail) or bypass(scene.fault_id, trail):
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        if flaw := leak(probe_log) or unseen(probe_log) or bypass(context.fault_id, probe_log):
             return Proof(False, flaw)
         # A host that lost its power, or its rules with it, is judged by the probe it answered.
-        chain = iptables.chain(scene.fault_id)
-        answered = {done.step.host for done in good(trail.final) if chain in done.output}
-        late = [done for done in good(trail.final) if done.step.host in answered]
-        early = [done for done in good(trail.active) if done.step.host not in answered]
+        chain = iptables.chain(context.fault_id)
+        answered = {done.step.host for done in good(probe_log.final) if chain in done.output}
+        late = [done for done in good(probe_log.final) if done.step.host in answered]
+        early = [done for done in good(probe_log.active) if done.step.host not in answered]
         before, after = dropped([*early, *late])
-        wanted = self._directions(scene, {done.step.host for done in good(trail.active)})
+        wanted = self._directions(context, {done.step.host for done in good(probe_log.active)})
         unmatched = sorted(wanted - {cut for cut, packets in after.items() if packets})
         if unmatched or not wanted:
             missing = ", ".join(unmatched) or "any host"
             return Proof(False, f"no packet was dropped on the way {missing}")
-        ours = knock_results([done for look in trail.looks[:-1] for done in look.done], CLIENTS)
-        traffic = sum(before.values()) - sum(knock.host in answered - rebooted(trail) for knock in ours)
+        ours = probe_results([done for look in probe_log.looks[:-1] for done in look.done], CLIENTS)
+        traffic = sum(before.values()) - sum(knock.host in answered - rebooted(probe_log) for knock in ours)
         way = "way" if len(wanted) == 1 else "ways"
         busiest = ", ".join(f"{cut} {packets}" for cut, packets in before.most_common(6) if packets)
         if traffic > 0:
             lost = f"{traffic} packets dropped, and a probe on each of {len(wanted)} {way} ({busiest})"
         else:
             lost = f"probe packets were dropped on {len(wanted)} {way}; no other traffic met the cut"
-        return Proof(True, f"{lost}; {silence(trail)}")
+        return Proof(True, f"{lost}; {silence(probe_log)}")
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        del scene
-        return still_silent(trail)
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        del context
+        return still_silent(probe_log)
 
-    def _directions(self, scene: Scene, probed: set[str]) -> set[str]:
+    def _directions(self, context: FaultContext, probed: set[str]) -> set[str]:
         """The ways that a probe packet must have tried: those whose sender could be asked."""
-        flows = self.flows(scene)
+        flows = self.flows(context)
         ways = {flow.way for flow in flows}
         wanted = set()
         for flow in flows:
@@ -180,14 +182,14 @@ class Partition(Traffic):
         # A cut of the answers alone shows in the clients' own handshakes: the broker's SYN-ACK is dropped.
         wanted |= {
             _from(target) if self.direction is Direction.OUT else _to(target)
-            for target in self._off_clients(scene)
+            for target in self._off_clients(context)
             if target.host in probed
         }
         return wanted
 
 
 def _drops(host: Target, flows: Sequence[Flow]) -> list[Rule]:
-    """On a host: what it receives, then what it sends."""
+    """Returns the rules of a host: what it receives, then what it sends."""
     return [
         Rule(f"-s {flow.sender.address}/32{match}", flow.way)
         for flow in flows
@@ -204,7 +206,7 @@ def _drops(host: Target, flows: Sequence[Flow]) -> list[Rule]:
 def _carried_out(
     fault_id: str,
     rules: Mapping[Target, Sequence[Rule]],
-    knocks: Mapping[Target, Sequence[KnockFrom | Knock]],
+    knocks: Mapping[Target, Sequence[TcpProbeFrom | TcpProbe]],
 ) -> Commands:
     probe: list[Step] = []
     control: list[Step] = []

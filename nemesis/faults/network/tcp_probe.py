@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wrackline.nemesis.faults.steps import Done, Knock, KnockFrom
+from wrackline.nemesis.faults.steps import StepResult, TcpProbe, TcpProbeFrom
 
 ANSWERS = ("connected", "refused", "ECONNRESET")
 """Everything else is no answer: ``silence``, ``EHOSTUNREACH``."""
@@ -43,7 +43,7 @@ _RTT_AT = 68
 measured from the SYN to its answer, however slowly the program runs that knocks."""
 
 
-def command(step: KnockFrom, python: str) -> str:
+def command(step: TcpProbeFrom, python: str) -> str:
     """The command that knocks from a host. It prints a line for each way: ``n1>n2:9092 silence 0.3001``."""
     ways = [f"{way.name} {way.address} {way.port}" for way in step.ways]
     program = _PROGRAM.replace("WAIT_S", f"{step.wait_s:g}").replace("WAYS", repr(ways))
@@ -82,17 +82,17 @@ class Knocked:
         return self.answer in ANSWERS
 
 
-def knock_results(dones: Iterable[Done], clients: str) -> list[Knocked]:
-    """What came of every knock of these steps; ``clients``: what those are called who knock from the control
-    node."""
+def probe_results(dones: Iterable[StepResult], clients: str) -> list[Knocked]:
+    """Returns the result of every TCP probe of these steps; ``clients``: the name of those who probe from the
+    control node."""
     found = []
     for done in dones:
         if done.error or done.skipped:
             continue
         match done.step:
-            case Knock(host=host, port=port):
+            case TcpProbe(host=host, port=port):
                 found.append(_knocked(f"{clients}>{host}:{port}", host, done.output.split()))
-            case KnockFrom(host=host):
+            case TcpProbeFrom(host=host):
                 lines = (line.split() for line in done.output.splitlines())
                 found += [_knocked(line[0], host, line[1:]) for line in lines if len(line) >= 2]
             case _:
@@ -100,20 +100,20 @@ def knock_results(dones: Iterable[Done], clients: str) -> list[Knocked]:
     return found
 
 
-def unanswered(dones: Iterable[Done], clients: str) -> list[str]:
+def unanswered(dones: Iterable[StepResult], clients: str) -> list[str]:
     """The ways of these knocks on which nobody answered, or that could not be tried; none from a host without
     power."""
     tried = [done for done in dones if not done.skipped]
     ways: set[str] = set()
     for done in tried:
         match done.step:
-            case Knock(host=host, port=port):
+            case TcpProbe(host=host, port=port):
                 ways.add(f"{clients}>{host}:{port}")
-            case KnockFrom(ways=named):
+            case TcpProbeFrom(ways=named):
                 ways |= {way.name for way in named}
             case _:
                 pass
-    return sorted(ways - {knock.way for knock in knock_results(tried, clients) if knock.answered})
+    return sorted(ways - {knock.way for knock in probe_results(tried, clients) if knock.answered})
 
 
 def _knocked(way: str, host: str, said: Sequence[str]) -> Knocked:

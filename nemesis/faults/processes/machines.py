@@ -10,44 +10,44 @@ from typing import ClassVar, Literal
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults.host_steps import PlugHost, StopHost
 from wrackline.nemesis.faults.network.partition_proof import CLIENTS
-from wrackline.nemesis.faults.network.tcp_probe import knock_results
+from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, Done, Knock, Proof, Scene, Step, Trail
+from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Step, StepResult, TcpProbe
 
 CONTROL_WAIT_S = 5.0
 """A host that has stood still has much to catch up with."""
 SSH = 22
 
 
-def _commands(scene: Scene, do: Sequence[Step], undo: Sequence[Step]) -> Commands:
+def _commands(context: FaultContext, do: Sequence[Step], undo: Sequence[Step]) -> Commands:
     """The kernel of a host answers at the port of SSH whatever its node does."""
-    knocks = tuple(Knock(one.host, one.address, SSH, 1.0) for one in scene.targets)
-    again = tuple(Knock(one.host, one.address, SSH, CONTROL_WAIT_S) for one in scene.targets)
+    knocks = tuple(TcpProbe(one.host, one.address, SSH, 1.0) for one in context.targets)
+    again = tuple(TcpProbe(one.host, one.address, SSH, CONTROL_WAIT_S) for one in context.targets)
     return Commands(tuple(do), tuple(undo), knocks, again, watch=knocks)
 
 
-def _prove(scene: Scene, trail: Trail, what: str) -> Proof:
+def _prove(context: FaultContext, probe_log: ProbeLog, what: str) -> Proof:
     """Proved when no host answered by TCP at the beginning and at the end, and each did after the undo."""
-    names = ", ".join(one.host for one in scene.targets)
-    if errors := trail.errors():
+    names = ", ".join(one.host for one in context.targets)
+    if errors := probe_log.errors():
         return Proof(False, "; ".join(errors))
-    for look in trail.looks:
+    for look in probe_log.looks:
         if answered := _answered(look.done):
             return Proof(False, f"{', '.join(sorted(answered))} answered {look.when}")
-    if not trail.undo:
+    if not probe_log.undo:
         return Proof(False, f"{names} {what}: no TCP knock was answered")
-    if flaw := _residue(scene, trail):
+    if flaw := _residue(context, probe_log):
         return Proof(False, flaw)
     return Proof(True, f"{names} {what}: no TCP knock was answered, each was after the undo")
 
 
-def _residue(scene: Scene, trail: Trail) -> str:
-    dumb = sorted({one.host for one in scene.targets} - _answered(trail.control))
+def _residue(context: FaultContext, probe_log: ProbeLog) -> str:
+    dumb = sorted({one.host for one in context.targets} - _answered(probe_log.control))
     return f"{', '.join(dumb)} did not answer after the undo either" if dumb else ""
 
 
-def _answered(dones: Sequence[Done]) -> set[str]:
-    return {knock.host for knock in knock_results(dones, CLIENTS) if knock.answered}
+def _answered(dones: Sequence[StepResult]) -> set[str]:
+    return {knock.host for knock in probe_results(dones, CLIENTS) if knock.answered}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,18 @@ class FreezeHost:
     name: ClassVar[str] = "freeze-host"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         return _commands(
-            scene,
-            [StopHost(one.host, stopped=True) for one in scene.targets],
-            [StopHost(one.host, stopped=False) for one in scene.targets],
+            context,
+            [StopHost(one.host, stopped=True) for one in context.targets],
+            [StopHost(one.host, stopped=False) for one in context.targets],
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        return _prove(scene, trail, "stood still")
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        return _prove(context, probe_log, "stood still")
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        return _residue(scene, trail)
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        return _residue(context, probe_log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,18 @@ class UnplugHost:
     name: ClassVar[str] = "unplug-host"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         return _commands(
-            scene,
-            [PlugHost(one.host, up=False) for one in scene.targets],
-            [PlugHost(one.host, up=True) for one in scene.targets],
+            context,
+            [PlugHost(one.host, up=False) for one in context.targets],
+            [PlugHost(one.host, up=True) for one in context.targets],
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        return _prove(scene, trail, "had no network")
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        return _prove(context, probe_log, "had no network")
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        return _residue(scene, trail)
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        return _residue(context, probe_log)
 
 
 class FreezeHostSpec(FaultSpec):

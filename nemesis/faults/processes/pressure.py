@@ -17,13 +17,13 @@ from wrackline.nemesis.faults.outputs import last, throughout
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
+    FaultContext,
     FaultError,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     StartNode,
     Target,
-    Trail,
 )
 
 _PROGRAM = Path(__file__).with_name("pressure_program.py")
@@ -53,24 +53,24 @@ class CpuPressure:
     percent: int = 100
     nice: int = 0
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         burn = tuple(
             Shell(
                 one.host,
                 programs.start(
-                    scene.fault_id,
+                    context.fault_id,
                     "burn",
                     f"renice -n {self.nice} -p $$ >/dev/null; {_run(one, 'cpu', self.workers, self.percent)}",
                     ready="^burning",
                 ),
             )
-            for one in scene.targets
+            for one in context.targets
         )
         return Commands(
             do=burn,
-            undo=tuple(Shell(one.host, programs.end(scene.fault_id, "burn")) for one in scene.targets),
-            probe=tuple(self._spent(scene.fault_id, one) for one in scene.targets),
-            control=tuple(self._spent(scene.fault_id, one) for one in scene.targets),
+            undo=tuple(Shell(one.host, programs.end(context.fault_id, "burn")) for one in context.targets),
+            probe=tuple(self._spent(context.fault_id, one) for one in context.targets),
+            control=tuple(self._spent(context.fault_id, one) for one in context.targets),
             lasting=burn,
         )
 
@@ -86,12 +86,12 @@ class CpuPressure:
             "$(awk -v hz=\"$(getconf CLK_TCK)\" '{ print int($1 * hz) }' /proc/uptime) $(getconf CLK_TCK)",
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
-        for one in scene.targets:
-            looks = [_TICKS.match(said) for said in throughout(trail, one)]
+        for one in context.targets:
+            looks = [_TICKS.match(said) for said in throughout(probe_log, one)]
             if not all(looks):
-                return Proof(False, f"{one.host}: no burner works: {' | '.join(throughout(trail, one))}")
+                return Proof(False, f"{one.host}: no burner works: {' | '.join(throughout(probe_log, one))}")
             if len(looks) < 2:
                 return Proof(False, f"{one.host}: the burners began; what they got shows at the end")
             first, final = ([int(number) for number in look.groups()] for look in looks if look)
@@ -100,7 +100,7 @@ class CpuPressure:
             text = f"{one.host}: {self.workers} burners used {got:.1f} s of processors in {seconds:.1f} s"
             if got < LEAST_SHARE * asked:
                 return Proof(False, f"{text}, less than {LEAST_SHARE:.0%} of what they asked for")
-            if trail.undo and last(trail.control, one) != "gone":
+            if probe_log.undo and last(probe_log.control, one) != "gone":
                 return Proof(False, f"{text}, and go on after the undo")
             texts.append(text)
         return Proof(True, "; ".join(texts))
@@ -133,12 +133,12 @@ class MemoryPressure:
 
     size_mb: int = 128
 
-    def commands(self, scene: Scene) -> Commands:
-        hold = tuple(self._hold(scene.fault_id, one) for one in scene.targets)
-        look = tuple(self._held(scene.fault_id, one) for one in scene.targets)
+    def commands(self, context: FaultContext) -> Commands:
+        hold = tuple(self._hold(context.fault_id, one) for one in context.targets)
+        look = tuple(self._held(context.fault_id, one) for one in context.targets)
         return Commands(
             do=hold,
-            undo=tuple(Shell(one.host, programs.end(scene.fault_id, "hold")) for one in scene.targets),
+            undo=tuple(Shell(one.host, programs.end(context.fault_id, "hold")) for one in context.targets),
             probe=look,
             control=look,
             lasting=hold,
@@ -163,13 +163,13 @@ class MemoryPressure:
             "|| echo gone",
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
-        for one in scene.targets:
-            held = [int(said) // 1024 if said.isdigit() else 0 for said in throughout(trail, one)]
+        for one in context.targets:
+            held = [int(said) // 1024 if said.isdigit() else 0 for said in throughout(probe_log, one)]
             if any(size < self.size_mb for size in held):
                 return Proof(False, f"{one.host}: of {self.size_mb} MiB {held} were held")
-            if trail.undo and last(trail.control, one) != "gone":
+            if probe_log.undo and last(probe_log.control, one) != "gone":
                 return Proof(False, f"{one.host}: the memory is still held after the undo")
             texts.append(f"{one.host}: a program had {' and '.join(map(str, held))} MiB in memory")
         return Proof(True, "; ".join(texts))
@@ -201,12 +201,12 @@ class OomKill:
     name: ClassVar[str] = "oom-kill"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         return Commands(
-            do=tuple(self._kill(one) for one in scene.targets),
-            undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
-            probe=looks_at(scene.targets),
-            watch=looks_at(scene.targets),
+            do=tuple(self._kill(one) for one in context.targets),
+            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
+            probe=looks_at(context.targets),
+            watch=looks_at(context.targets),
         )
 
     def _kill(self, target: Target) -> Shell:
@@ -236,17 +236,17 @@ class OomKill:
             timeout_s=30,
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
-        for one in scene.targets:
-            words = last(trail.do, one).split()
+        for one in context.targets:
+            words = last(probe_log.do, one).split()
             kills = int(words[1]) if len(words) == 2 and words[1].isdigit() else 0
             if not kills:
                 return Proof(
                     False, f"{one.host}: the kernel counts no OOM kill: {' '.join(words) or 'no answer'}"
                 )
             texts.append(f"{one.host}: the OOM killer took process {one.pid} ({kills} by the kernel's count)")
-        if flaw := not_down(scene, trail):
+        if flaw := not_down(context, probe_log):
             return Proof(False, f"{'; '.join(texts)}; then {flaw}")
         return Proof(True, "; ".join(texts))
 

@@ -12,15 +12,15 @@ from wrackline.nemesis.faults.node_state import looks_at, not_down, not_stopped
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
-    Done,
+    FaultContext,
     FaultError,
+    ProbeLog,
     Proof,
-    Scene,
     Shell,
     StartNode,
+    StepResult,
     StopNode,
     Target,
-    Trail,
 )
 
 CLEAN_FILE = ".kafka_cleanshutdown"
@@ -33,7 +33,7 @@ def _running(fault: str, target: Target) -> int:
     return target.pid
 
 
-def _outputs(dones: Iterable[Done], kind: type) -> dict[str, str]:
+def _outputs(dones: Iterable[StepResult], kind: type) -> dict[str, str]:
     """Host -> output of its successful step of this kind."""
     return {
         done.step.host: done.output
@@ -51,18 +51,18 @@ class Kill:
     name: ClassVar[str] = "kill"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         return Commands(
-            do=tuple(Shell(one.host, programs.killed(_running(self.name, one))) for one in scene.targets),
-            undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
-            probe=looks_at(scene.targets),
-            watch=looks_at(scene.targets),
+            do=tuple(Shell(one.host, programs.killed(_running(self.name, one))) for one in context.targets),
+            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
+            probe=looks_at(context.targets),
+            watch=looks_at(context.targets),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        if flaw := not_down(scene, trail):
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        if flaw := not_down(context, probe_log):
             return Proof(False, flaw)
-        return Proof(True, f"process {_pids(scene.targets)} is gone{_restarted(trail)}")
+        return Proof(True, f"process {_pids(context.targets)} is gone{_restarted(probe_log)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class Pause:
     name: ClassVar[str] = "pause"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
-        pids = {one.host: _running(self.name, one) for one in scene.targets}
+    def commands(self, context: FaultContext) -> Commands:
+        pids = {one.host: _running(self.name, one) for one in context.targets}
         # Waited for: a process that waits for its disk stops only when the disk has answered.
         stop = (
             "kill -STOP {0}; for i in $(seq 250); do "
@@ -83,14 +83,14 @@ class Pause:
             do=tuple(Shell(host, stop.format(pid)) for host, pid in pids.items()),
             # Gone meanwhile (killed, power cut): nothing to wake up.
             undo=tuple(Shell(host, f"kill -CONT {pid} 2>/dev/null || true") for host, pid in pids.items()),
-            probe=looks_at(scene.targets),
-            watch=looks_at(scene.targets),
+            probe=looks_at(context.targets),
+            watch=looks_at(context.targets),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        if flaw := not_stopped(scene, trail):
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        if flaw := not_stopped(context, probe_log):
             return Proof(False, flaw)
-        return Proof(True, f"process {_pids(scene.targets)} in state T (stopped) from beginning to end")
+        return Proof(True, f"process {_pids(context.targets)} in state T (stopped) from beginning to end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,38 +100,38 @@ class Restart:
     name: ClassVar[str] = "restart"
     holds_node: ClassVar[bool] = True
 
-    def commands(self, scene: Scene) -> Commands:
-        for one in scene.targets:
+    def commands(self, context: FaultContext) -> Commands:
+        for one in context.targets:
             _running(self.name, one)
         return Commands(
-            do=tuple(StopNode(one.host, one.node_id) for one in scene.targets),
-            undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
+            do=tuple(StopNode(one.host, one.node_id) for one in context.targets),
+            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
             probe=tuple(
                 Shell(one.host, f"find {one.data_dir} -maxdepth 2 -name {CLEAN_FILE}")
-                for one in scene.targets
+                for one in context.targets
             )
-            + looks_at(scene.targets),
-            watch=looks_at(scene.targets),
+            + looks_at(context.targets),
+            watch=looks_at(context.targets),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        clean = _outputs(trail.active, Shell)
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        clean = _outputs(probe_log.active, Shell)
         unclean = [
-            one.host for one in scene.targets if CLEAN_FILE not in clean.get(one.host, "") and one.is_broker
+            one.host for one in context.targets if CLEAN_FILE not in clean.get(one.host, "") and one.is_broker
         ]
-        if unclean or any(done.error for done in trail.do):
+        if unclean or any(done.error for done in probe_log.do):
             return Proof(False, f"no clean shutdown of {', '.join(unclean) or 'every target'}")
-        if flaw := not_down(scene, trail):
+        if flaw := not_down(context, probe_log):
             return Proof(False, flaw)
-        return Proof(True, f"process {_pids(scene.targets)} shut down cleanly{_restarted(trail)}")
+        return Proof(True, f"process {_pids(context.targets)} shut down cleanly{_restarted(probe_log)}")
 
 
 def _pids(targets: Iterable[Target]) -> str:
     return ", ".join(f"{one.pid} on {one.host}" for one in targets)
 
 
-def _restarted(trail: Trail) -> str:
-    started = _outputs(trail.undo, StartNode)
+def _restarted(probe_log: ProbeLog) -> str:
+    started = _outputs(probe_log.undo, StartNode)
     return "".join(f"; {host} runs again as {pid}" for host, pid in sorted(started.items()))
 
 

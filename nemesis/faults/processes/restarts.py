@@ -14,16 +14,16 @@ from wrackline.nemesis.faults.node_state import NOBODY, looks_at, nodes_seen, no
 from wrackline.nemesis.faults.spec import FaultSpec, Role
 from wrackline.nemesis.faults.steps import (
     Commands,
+    FaultContext,
     FaultError,
     KillNode,
+    ProbeLog,
     Proof,
     Roll,
-    Scene,
     Shell,
     StartNode,
     Step,
     Target,
-    Trail,
 )
 from wrackline.plugins.fields import SECONDS
 from wrackline.systems.kafka.releases import NEWEST
@@ -49,12 +49,12 @@ class CrashLoop:
     times: int = 3
     up_s: float = 1.0
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         return Commands(
-            do=tuple(step for one in scene.targets for step in self._loop(one)),
-            undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
-            probe=looks_at(scene.targets),
-            watch=looks_at(scene.targets),
+            do=tuple(step for one in context.targets for step in self._loop(one)),
+            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
+            probe=looks_at(context.targets),
+            watch=looks_at(context.targets),
         )
 
     def _loop(self, target: Target) -> list[Step]:
@@ -64,12 +64,12 @@ class CrashLoop:
         up = Shell(target.host, f"sleep {self.up_s:g}", timeout_s=self.up_s + 15)
         return [kill, *(step for _ in range(self.times - 1) for step in (StartNode(*_id(target)), up, kill))]
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
-        for one in scene.targets:
+        for one in context.targets:
             kills = [
                 done.output.split()
-                for done in trail.do
+                for done in probe_log.do
                 if isinstance(done.step, KillNode) and done.step.host == one.host and not done.error
             ]
             killed = [before for before, after in kills if before != NOBODY and after == NOBODY]
@@ -77,7 +77,7 @@ class CrashLoop:
             if len(set(killed)) != self.times:
                 return Proof(False, f"{text}, not {self.times}")
             texts.append(text)
-        if flaw := not_down(scene, trail):
+        if flaw := not_down(context, probe_log):
             return Proof(False, f"{'; '.join(texts)}; then {flaw}")
         return Proof(True, "; ".join(texts))
 
@@ -123,23 +123,25 @@ class Rolling:
     def name(self) -> str:
         return "rolling-restart" if self.to is None else "rolling-upgrade"
 
-    def commands(self, scene: Scene) -> Commands:
-        for one in scene.targets:
+    def commands(self, context: FaultContext) -> Commands:
+        for one in context.targets:
             if one.pid is None:
                 raise FaultError(f"{self.name}: node {one.node_id} on {one.host} does not run")
-        first = scene.targets[0].host
+        first = context.targets[0].host
         return Commands(
-            do=(Roll(first, tuple(one.node_id for one in scene.targets), self.to, ROLL_S, self.settle_s),),
-            undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
-            probe=looks_at(scene.targets),
+            do=(Roll(first, tuple(one.node_id for one in context.targets), self.to, ROLL_S, self.settle_s),),
+            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
+            probe=looks_at(context.targets),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        seen = nodes_seen(trail.active)
-        said = "\n".join(done.output for done in trail.do if isinstance(done.step, Roll) and not done.error)
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        seen = nodes_seen(probe_log.active)
+        said = "\n".join(
+            done.output for done in probe_log.do if isinstance(done.step, Roll) and not done.error
+        )
         lines = {line.split()[0]: line.split()[1:] for line in said.splitlines()}
         texts = []
-        for one in scene.targets:
+        for one in context.targets:
             if one.host not in lines:
                 return Proof(False, f"{one.host} was not restarted")
             _, _, took_s, old, new = lines[one.host]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Order(StrEnum):
+class BrokerCommand(StrEnum):
     """What a command is for, by its name in a specification."""
 
     KILL = "kill"
@@ -33,22 +33,22 @@ class Order(StrEnum):
     """Prints the broker's log; it breaks nothing."""
 
 
-UNDOES: Mapping[Order, Order] = {
-    Order.KILL: Order.START,
-    Order.STOP: Order.START,
-    Order.PAUSE: Order.RESUME,
-    Order.POWER_OFF: Order.POWER_ON,
-    Order.PARTITION: Order.HEAL,
+UNDOES: Mapping[BrokerCommand, BrokerCommand] = {
+    BrokerCommand.KILL: BrokerCommand.START,
+    BrokerCommand.STOP: BrokerCommand.START,
+    BrokerCommand.PAUSE: BrokerCommand.RESUME,
+    BrokerCommand.POWER_OFF: BrokerCommand.POWER_ON,
+    BrokerCommand.PARTITION: BrokerCommand.HEAL,
 }
 """What breaks, and what mends it."""
-REVIVES = (Order.START, Order.RESUME, Order.POWER_ON)
+REVIVES = (BrokerCommand.START, BrokerCommand.RESUME, BrokerCommand.POWER_ON)
 """After these a broker answers again, some seconds later."""
-FAULTS: Mapping[str, Order] = {
-    "kill": Order.KILL,
-    "restart": Order.STOP,
-    "pause": Order.PAUSE,
-    "power-cut": Order.POWER_OFF,
-    "partition": Order.PARTITION,
+FAULTS: Mapping[str, BrokerCommand] = {
+    "kill": BrokerCommand.KILL,
+    "restart": BrokerCommand.STOP,
+    "pause": BrokerCommand.PAUSE,
+    "power-cut": BrokerCommand.POWER_OFF,
+    "partition": BrokerCommand.PARTITION,
 }
 """The order that a fault begins with, by the fault's name."""
 

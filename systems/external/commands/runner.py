@@ -8,8 +8,8 @@ from pathlib import Path
 
 from wrackline.systems.base import DeployError, Node
 from wrackline.systems.external.commands.operations import (
+    BrokerCommand,
     Command,
-    Order,
     Probed,
     Said,
     carry_out,
@@ -35,7 +35,7 @@ class Known:
 class Commander:
     """Every error is a DeployError."""
 
-    commands: Mapping[Order, Command]
+    commands: Mapping[BrokerCommand, Command]
     known: Mapping[int, Known]
     """By the broker's id."""
     test: str
@@ -43,7 +43,7 @@ class Commander:
     hide: Callable[[str], str]
     """Takes secrets out of what is said."""
 
-    def do(self, node: Node, others: tuple[Node, ...], order: Order) -> str:
+    def do(self, node: Node, others: tuple[Node, ...], order: BrokerCommand) -> str:
         """What came of it. Raises DeployError when it failed."""
         command = self._command(node, order)
         text = self._rendered(node, others, command.run)
@@ -53,7 +53,7 @@ class Commander:
             raise DeployError(f"{node.host.name}: {order}: {told}")
         return f"{order}: {told}"
 
-    def probe(self, node: Node, others: tuple[Node, ...], order: Order) -> Probed:
+    def probe(self, node: Node, others: tuple[Node, ...], order: BrokerCommand) -> Probed:
         """Raises DeployError when it did not end in time."""
         command = self._command(node, order)
         if command.probe is None:
@@ -67,9 +67,9 @@ class Commander:
 
     def fetch_log(self, node: Node, others: tuple[Node, ...], into: Path) -> str:
         """What is wrong with it; empty when all is well, or nobody said how to have it."""
-        if Order.LOGS not in self.commands:
+        if BrokerCommand.LOGS not in self.commands:
             return ""
-        command = self.commands[Order.LOGS]
+        command = self.commands[BrokerCommand.LOGS]
         text = self._rendered(node, others, command.run)
         said = carry_out(text, command.timeout_s, whole=True)
         into.write_text(self.hide(said.output))
@@ -81,7 +81,7 @@ class Commander:
         late = f" of {command.timeout_s:g} s" if said.exit_code is None else ""
         return self.hide(f"{shown(text)}: {said}{late}")
 
-    def _command(self, node: Node, order: Order) -> Command:
+    def _command(self, node: Node, order: BrokerCommand) -> Command:
         if order not in self.commands:
             raise DeployError(
                 f"{node.host.name}: there is no command for {order}: give system.commands.{order}"

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, scene
+from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, context
 from tests.systems.kafka.conftest import cluster
 from wrackline.fleets.base import Result
 from wrackline.fleets.netns.spec import NetnsSpec
-from wrackline.nemesis.executor import Hands
+from wrackline.nemesis.executor import StepExecutor
 from wrackline.nemesis.faults.clocks import clock_program, clocks
 from wrackline.nemesis.faults.clocks.clocks import ClockDriftSpec, ClockJumpSpec, ClockStrobeSpec, MovedClock
 from wrackline.nemesis.faults.host_steps import OwnKernel, ReadClock
-from wrackline.nemesis.faults.steps import Done, FaultError, Trail
+from wrackline.nemesis.faults.steps import FaultError, ProbeLog, StepResult
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
@@ -93,19 +93,21 @@ def test_a_process_under_libfaketime_has_the_time_that_the_file_says(tmp_path: P
         started.wait(10)
 
 
-def trail(active: str, final: str, control: str) -> Trail:
+def probe_log(active: str, final: str, control: str) -> ProbeLog:
     """Each: ``AT AHEAD`` of one reading or several."""
 
-    def read(said: str) -> list[Done]:
+    def read(said: str) -> list[StepResult]:
         numbers = said.split()
         lines = [f"{at} {ahead} 0.010" for at, ahead in zip(numbers[::2], numbers[1::2], strict=True)]
-        return [Done(ReadClock("n1", "date"), "\n".join(lines))]
+        return [StepResult(ReadClock("n1", "date"), "\n".join(lines))]
 
-    return Trail(active=read(active), final=read(final), undo=[Done(OwnKernel("n1"))], control=read(control))
+    return ProbeLog(
+        active=read(active), final=read(final), undo=[StepResult(OwnKernel("n1"))], control=read(control)
+    )
 
 
 def proved(fault: MovedClock, active: str, final: str, control: str) -> bool:
-    return fault.prove(scene("n1"), trail(active, final, control)).proved
+    return fault.prove(context("n1"), probe_log(active, final, control)).proved
 
 
 def test_a_jump_is_measured_against_the_clock_as_it_is_otherwise() -> None:
@@ -115,7 +117,7 @@ def test_a_jump_is_measured_against_the_clock_as_it_is_otherwise() -> None:
     assert not proved(jump, "10 60.01", "14 0.02", "15 0.01"), "somebody set it right"
     assert not proved(jump, "10 0.01", "14 60.02", "15 0.01")
     assert not proved(jump, "10 60.01", "14 60.02", "15 60.01"), "it was not undone"
-    assert not jump.prove(scene("n1"), Trail()).proved
+    assert not jump.prove(context("n1"), ProbeLog()).proved
 
 
 def test_a_strobe_is_seen_in_both_places_and_a_drift_by_what_it_gains() -> None:
@@ -135,7 +137,7 @@ def test_the_clock_of_all_is_moved_by_nobody() -> None:
         clocks.own_kernel(fleet.remote(fleet.hosts[0]))
     fleet.answers[clocks.BOOT_ID] = (0, "another\n")
     assert clocks.own_kernel(fleet.remote(fleet.hosts[0])) == "another"
-    steps = MovedClock("jump", False, 60).commands(scene("n1", "n2")).do
+    steps = MovedClock("jump", False, 60).commands(context("n1", "n2")).do
     assert [type(step) for step in steps[::2]] == [OwnKernel, OwnKernel]
 
 
@@ -226,5 +228,5 @@ def test_the_clock_of_a_broker_in_a_jvm_jumps_and_drifts() -> None:
 def test_hands_read_clocks() -> None:
     fleet = FakeFleet()
     fleet.answers["date +%s%N"] = (0, f"{time.time_ns()}\n")
-    done = Hands(fleet, FakeSystem(fleet), ()).carry_out(ReadClock("n1", "date +%s%N"))
+    done = StepExecutor(fleet, FakeSystem(fleet), ()).carry_out(ReadClock("n1", "date +%s%N"))
     assert len(done.output.split()) == 3

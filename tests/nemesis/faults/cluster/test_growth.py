@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.nemesis.doubles import FakeFleet, FakeSystem, cluster, node, partition, scene
+from tests.nemesis.doubles import FakeFleet, FakeSystem, cluster, context, node, partition
 from wrackline.nemesis.faults.cluster.growth import (
     AddBroker,
     Move,
@@ -17,13 +17,13 @@ from wrackline.nemesis.faults.cluster.growth import (
     say_moves,
     say_settled,
 )
-from wrackline.nemesis.faults.cluster.reassignments import Mover
-from wrackline.nemesis.faults.steps import Done, FaultError, Join, MoveOff, Settle, Trail
+from wrackline.nemesis.faults.cluster.reassignments import ReassignmentExecutor
+from wrackline.nemesis.faults.steps import AwaitReassignment, Evacuate, FaultError, Join, ProbeLog, StepResult
 from wrackline.systems.base import ClusterState, DeployError, Place
 
 MOVE = Move("log", 0, (1, 2, 3), (4, 2, 3))
 JOIN = Join("n4", 4, "f1", 5.0, 5.0)
-OFF = MoveOff("n2", 2, "f1", 0.0)
+OFF = Evacuate("n2", 2, "f1", 0.0)
 
 
 def four(*partitions: object, brokers: tuple[int, ...] = (1, 2, 3, 4)) -> ClusterState:
@@ -84,40 +84,42 @@ def test_a_move_is_done_when_metadata_shows_its_replicas_all_in_the_isr(
 
 def test_a_broker_that_runs_cannot_join_and_only_one_joins_at_a_time() -> None:
     with pytest.raises(FaultError, match="node 3 on n3 runs already"):
-        AddBroker().commands(scene("n3"))
+        AddBroker().commands(context("n3"))
     with pytest.raises(FaultError, match="one broker joins at a time, not 2"):
-        AddBroker().commands(scene("n2", "n3", pid=None))
+        AddBroker().commands(context("n2", "n3", pid=None))
     with pytest.raises(FaultError, match="of one host move at a time, not of 2"):
-        Reassign().commands(scene("n2", "n3"))
+        Reassign().commands(context("n2", "n3"))
 
 
 @pytest.mark.parametrize(("fault", "begun_by"), [(AddBroker(), JOIN), (Reassign(), OFF)])
-def test_only_complete_moves_prove_a_fault(fault: AddBroker | Reassign, begun_by: Join | MoveOff) -> None:
-    began = Done(begun_by, say_moves([MOVE]))
-    settle = Settle("n4", "f1", 5.0)
+def test_only_complete_moves_prove_a_fault(fault: AddBroker | Reassign, begun_by: Join | Evacuate) -> None:
+    began = StepResult(begun_by, say_moves([MOVE]))
+    settle = AwaitReassignment("n4", "f1", 5.0)
 
-    def proof(trail: Trail) -> tuple[bool, str]:
-        found = fault.prove(scene("n1"), trail)
+    def proof(probe_log: ProbeLog) -> tuple[bool, str]:
+        found = fault.prove(context("n1"), probe_log)
         return found.proved, found.text
 
-    assert proof(Trail())[0] is False
-    assert "no replica began to move" in proof(Trail(do=[Done(begun_by, error="refused")]))[1]
-    active = proof(Trail(do=[began]))
+    assert proof(ProbeLog())[0] is False
+    assert "no replica began to move" in proof(ProbeLog(do=[StepResult(begun_by, error="refused")]))[1]
+    active = proof(ProbeLog(do=[began]))
     assert active[0] is False
     assert "moving: log-0 1,2,3 to 4,2,3" in active[1]
-    whole = proof(Trail(do=[began], undo=[Done(settle, say_settled([MOVE], [], 2.0, ""))]))
+    whole = proof(ProbeLog(do=[began], undo=[StepResult(settle, say_settled([MOVE], [], 2.0, ""))]))
     assert whole[0] is True
     assert "1 partitions have their new replicas, all in the ISR: log-0 1,2,3 to 4,2,3" in whole[1]
-    late = proof(Trail(do=[began], undo=[Done(settle, say_settled([], [MOVE], 60.0, "ISR [2, 3]"))]))
+    late = proof(ProbeLog(do=[began], undo=[StepResult(settle, say_settled([], [MOVE], 60.0, "ISR [2, 3]"))]))
     assert late[0] is False
     assert "taken back: log-0 1,2,3 to 4,2,3; last seen: ISR [2, 3]" in late[1]
     other = Move("log", 1, (1, 2, 3), (4, 2, 3))
-    assert proof(Trail(do=[began], undo=[Done(settle, say_settled([other], [], 2.0, ""))]))[0] is False
+    assert (
+        proof(ProbeLog(do=[began], undo=[StepResult(settle, say_settled([other], [], 2.0, ""))]))[0] is False
+    )
 
 
-def mover(state: ClusterState) -> tuple[Mover, FakeSystem]:
+def mover(state: ClusterState) -> tuple[ReassignmentExecutor, FakeSystem]:
     system = FakeSystem(FakeFleet(), state)
-    return Mover(system, ("log",)), system
+    return ReassignmentExecutor(system, ("log",)), system
 
 
 def test_a_broker_that_joined_gets_its_share_and_the_fault_waits_until_it_has_it() -> None:
@@ -129,18 +131,20 @@ def test_a_broker_that_joined_gets_its_share_and_the_fault_waits_until_it_has_it
     assert system.moving == {("log", 0): (4, 2, 3)}
     complete = threading.Timer(0.2, system.complete_moves)
     complete.start()
-    said = made.settle(Settle("n4", "f1", 5.0))
+    said = made.settle(AwaitReassignment("n4", "f1", 5.0))
     assert '"undone": []' in said
     assert '"after": [4, 2, 3]' in said
     assert system.cancelled == []
-    assert made.settle(Settle("n4", "f1", 5.0)).startswith('{"done": [], "undone": []'), "undo is idempotent"
+    assert made.settle(AwaitReassignment("n4", "f1", 5.0)).startswith('{"done": [], "undone": []'), (
+        "undo is idempotent"
+    )
 
 
 def test_a_move_that_does_not_complete_in_time_is_taken_back() -> None:
     made, system = mover(four(partition(0)))
     made.move_off(OFF)
     assert system.moving == {("log", 0): (1, 4, 3)}
-    said = made.settle(Settle("n2", "f1", 0.3))
+    said = made.settle(AwaitReassignment("n2", "f1", 0.3))
     assert "log-0 replicas [1, 2, 3] ISR [1, 2, 3]" in said
     assert system.cancelled == [("log", 0)]
     assert system.moving == {}
@@ -157,23 +161,23 @@ def test_a_broker_that_never_joins_and_a_cluster_that_cannot_move_are_told() -> 
 def test_a_partition_moves_again_only_when_its_last_move_was_seen_complete() -> None:
     """Or the first fault could never be proved, though its moves were complete for a while."""
     made, system = mover(four(partition(0), partition(1, 2, (2, 3, 1))))
-    made.move_off(MoveOff("n1", 1, "f1", 0.0))
+    made.move_off(Evacuate("n1", 1, "f1", 0.0))
     with pytest.raises(DeployError, match="moving already 2 partitions"):
-        made.move_off(MoveOff("n4", 4, "f2", 0.0))
+        made.move_off(Evacuate("n4", 4, "f2", 0.0))
     system.complete_moves()
     short = partition(1, 2, (2, 3, 4), isr=(2, 3))
     system.state = four(system.state.partitions[0], short)
-    assert made.move_off(MoveOff("n4", 4, "f2", 0.0)) == say_moves([Move("log", 0, (4, 2, 3), (1, 2, 3))])
+    assert made.move_off(Evacuate("n4", 4, "f2", 0.0)) == say_moves([Move("log", 0, (4, 2, 3), (1, 2, 3))])
     system.complete_moves()
-    first, second = (made.settle(Settle("n1", fault, 0.3)) for fault in ("f1", "f2"))
+    first, second = (made.settle(AwaitReassignment("n1", fault, 0.3)) for fault in ("f1", "f2"))
     assert '"undone": []' in first
     assert first.count('"after"') == 2
     assert '"undone": []' in second
 
 
 def test_moves_off_another_node_prove_nothing() -> None:
-    began = [Done(OFF, say_moves([MOVE]))]
-    ended = [Done(Settle("n4", "f1", 5.0), say_settled([MOVE], [], 2.0, ""))]
-    assert Reassign().prove(scene("n1"), Trail(do=began, undo=ended)).proved
-    other = Reassign().prove(scene("n2"), Trail(do=began, undo=ended))
+    began = [StepResult(OFF, say_moves([MOVE]))]
+    ended = [StepResult(AwaitReassignment("n4", "f1", 5.0), say_settled([MOVE], [], 2.0, ""))]
+    assert Reassign().prove(context("n1"), ProbeLog(do=began, undo=ended)).proved
+    other = Reassign().prove(context("n2"), ProbeLog(do=began, undo=ended))
     assert (other.proved, other.text) == (False, "not off the target: log-0 1,2,3 to 4,2,3")

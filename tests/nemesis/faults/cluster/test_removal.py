@@ -11,10 +11,18 @@ from confluent_kafka.admin import AdminClient
 
 from tests.nemesis.doubles import Recorded
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.nemesis.faults.admin_steps import LookForBroker, Unregister
+from wrackline.nemesis.faults.admin_steps import DescribeBroker, Unregister
 from wrackline.nemesis.faults.cluster.growth import Move, say_moves
 from wrackline.nemesis.faults.cluster.removal import RemoveBroker, ReplaceBroker
-from wrackline.nemesis.faults.steps import Done, FaultError, MoveOff, Scene, Settle, Target, Trail
+from wrackline.nemesis.faults.steps import (
+    AwaitReassignment,
+    Evacuate,
+    FaultContext,
+    FaultError,
+    ProbeLog,
+    StepResult,
+    Target,
+)
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
@@ -83,19 +91,19 @@ SPARE = Target("n4", "198.18.0.14", 4, 9092, "/data", spare=True)
 
 def test_without_a_spare_nobody_is_replaced() -> None:
     with pytest.raises(FaultError, match="no spare broker is left"):
-        ReplaceBroker().commands(Scene("f1", (ONE,), ()))
-    assert ReplaceBroker().commands(Scene("f1", (ONE,), (SPARE,))).do[0].by_node == 4  # type: ignore[union-attr]
+        ReplaceBroker().commands(FaultContext("f1", (ONE,), ()))
+    assert ReplaceBroker().commands(FaultContext("f1", (ONE,), (SPARE,))).do[0].by_node == 4  # type: ignore[union-attr]
 
 
 def test_a_broker_that_the_cluster_still_knows_is_not_removed() -> None:
-    scene = Scene("f1", (ONE,), (SPARE,))
-    done = RemoveBroker().commands(scene).do
-    said = {MoveOff: say_moves([Move("log", 0, (1, 2), (3, 2))]), Settle: "{}"}
-    trail = Trail(
-        do=[Done(step, said.get(type(step), "")) for step in done],
-        active=[Done(LookForBroker("n1", 1), "not there")],
-        final=[Done(LookForBroker("n1", 1), "there")],
+    context = FaultContext("f1", (ONE,), (SPARE,))
+    done = RemoveBroker().commands(context).do
+    said = {Evacuate: say_moves([Move("log", 0, (1, 2), (3, 2))]), AwaitReassignment: "{}"}
+    probe_log = ProbeLog(
+        do=[StepResult(step, said.get(type(step), "")) for step in done],
+        active=[StepResult(DescribeBroker("n1", 1), "not there")],
+        final=[StepResult(DescribeBroker("n1", 1), "there")],
     )
-    assert RemoveBroker().prove(scene, trail).text == "at the end the cluster said of node 1: there"
-    kept = [one for one in trail.do if not isinstance(one.step, Unregister)]
-    assert RemoveBroker().prove(scene, Trail(do=kept)).text == "node 1 was not forgotten"
+    assert RemoveBroker().prove(context, probe_log).text == "at the end the cluster said of node 1: there"
+    kept = [one for one in probe_log.do if not isinstance(one.step, Unregister)]
+    assert RemoveBroker().prove(context, ProbeLog(do=kept)).text == "node 1 was not forgotten"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.nemesis.doubles import scene
+from tests.nemesis.doubles import context
 from tests.nemesis.faults.test_on_hosts import canaries, fleet, running, system
 from tests.nemesis.listeners import Listeners
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults.disks.lazyfs import GONE, Lazy, LazyfsSpec
-from wrackline.nemesis.faults.steps import Done, Shell, Trail
+from wrackline.nemesis.faults.steps import ProbeLog, Shell, StepResult
 
 __all__ = ["canaries", "fleet", "system"]
 PROGRAM = Path(os.environ.get("WRACKLINE_LAZYFS", "/none"))
@@ -54,19 +54,19 @@ class StandIn:
 def test_what_was_not_synced_is_forgotten_by_order(tmp_path: Path, forgets: bool) -> None:
     stand_in = StandIn(tmp_path, forgets=forgets)
     fault = stand_in.fault()
-    [step] = fault.commands(scene("n1", pid=None)).do
+    [step] = fault.commands(context("n1", pid=None)).do
     assert isinstance(step, Shell)
     done = subprocess.run(["sh", "-c", step.command], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr
     assert stand_in.heard == ["lazyfs::clear-cache"]
-    proof = fault.prove(scene("n1"), Trail(do=[Done(step, done.stdout)]))
+    proof = fault.prove(context("n1"), ProbeLog(do=[StepResult(step, done.stdout)]))
     assert proof.proved is forgets, proof
     assert proof.lost == ({"n1": {"log": 300}} if forgets else {})
     assert not list(stand_in.data.glob(".wrack-*"))
 
 
 def test_hosts_without_lazyfs_say_so(tmp_path: Path) -> None:
-    [step] = Lazy("clear-cache", f"{tmp_path}/fifo", str(tmp_path)).commands(scene("n1")).do
+    [step] = Lazy("clear-cache", f"{tmp_path}/fifo", str(tmp_path)).commands(context("n1")).do
     assert isinstance(step, Shell)
     done = subprocess.run(["sh", "-c", step.command], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1
@@ -85,9 +85,9 @@ def test_torn_writes_are_ordered_in_lazyfs_own_words_and_its_crash_is_the_proof(
         LazyfsSpec(fault="lazyfs", kind="torn-op")
 
     def proof(final: str, control: str) -> bool:
-        final_, after, undo = ([Done(Shell("n1", ""), text)] for text in (final, control, ""))
-        trail = Trail(active=after, final=final_, undo=undo, control=after)
-        return sequence.prove(scene("n1"), trail).proved
+        final_, after, undo = ([StepResult(Shell("n1", ""), text)] for text in (final, control, ""))
+        probe_log = ProbeLog(active=after, final=final_, undo=undo, control=after)
+        return sequence.prove(context("n1"), probe_log).proved
 
     crashed, there = f"ls: cannot access '/data/broker/.': {GONE}\n", "/data/broker/.\n"
     assert proof(crashed, there)

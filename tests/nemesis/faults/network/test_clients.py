@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, combined_scene, scene
+from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, combined_scene, context
 from tests.nemesis.test_proofs import knocks, look
 from wrackline.fleets.libvirt.spec import LibvirtSpec
 from wrackline.fleets.netns.spec import NetnsSpec
@@ -23,7 +23,7 @@ from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.network.shaping import Shaping
 from wrackline.nemesis.faults.shapes import Direction
 from wrackline.nemesis.faults.spec import TrafficSpec
-from wrackline.nemesis.faults.steps import Done, FaultError, KnockFrom, Proof, Shell, Trail
+from wrackline.nemesis.faults.steps import FaultError, ProbeLog, Proof, Shell, StepResult, TcpProbeFrom
 from wrackline.nemesis.inject import injected, settings_of
 from wrackline.nemesis.replay import Stage as Elsewhere
 from wrackline.nemesis.replay import carried_over
@@ -92,7 +92,7 @@ def test_clients_of_controllers_are_nobody_where_these_have_hosts_of_their_own()
         assert refusal(NetnsSpec(combined=True, controllers=3), target) == ""
     assert refusal(NetnsSpec(), "clients of c1,n1") == ""
     with pytest.raises(FaultError, match="clients ask brokers, and c1 is none"):
-        CLIENTS.commands(scene("c1"))
+        CLIENTS.commands(context("c1"))
 
 
 def test_a_specification_is_refused_in_a_line_that_says_where() -> None:
@@ -130,8 +130,8 @@ def test_where_a_fleet_has_no_such_machine_the_fault_is_not_in_force_and_says_so
 
 
 def test_nothing_is_done_to_hosts_and_to_no_port_but_the_brokers() -> None:
-    for aimed in (scene("n1", "n2"), combined_scene("n1")):
-        steps = CLIENTS.commands(scene(*(one.host for one in aimed.targets)))
+    for aimed in (context("n1", "n2"), combined_scene("n1")):
+        steps = CLIENTS.commands(context(*(one.host for one in aimed.targets)))
         assert {step.host for step in (*steps.do, *steps.undo, *steps.probe, *steps.control)} == {"clients"}
         [do] = steps.do
         assert isinstance(do, Shell)
@@ -139,10 +139,10 @@ def test_nothing_is_done_to_hosts_and_to_no_port_but_the_brokers() -> None:
         assert rules
         assert all("port 9092 " in rule for rule in rules)
     packets = Packets(Shaping(loss=0.5), at_clients=True)
-    assert {step.host for step in packets.commands(scene("n1")).do} == {"clients", "n1"}
+    assert {step.host for step in packets.commands(context("n1")).do} == {"clients", "n1"}
 
 
-def probe(packets: int, said: str = "silence", *, ahead: str = "") -> list[Done]:
+def probe(packets: int, said: str = "silence", *, ahead: str = "") -> list[StepResult]:
     """Packets dropped until it, then a knock."""
     return [
         look("clients", (packets, "clients>n1")),
@@ -152,10 +152,10 @@ def probe(packets: int, said: str = "silence", *, ahead: str = "") -> list[Done]
 
 
 def test_clients_that_are_cut_off_are_proved_by_their_own_knocks() -> None:
-    aimed, control = scene("n1"), [knocks("clients", n1="connected")]
+    aimed, control = context("n1"), [knocks("clients", n1="connected")]
 
-    def proved(active: list[Done], final: list[Done], fault: Partition = CLIENTS) -> Proof:
-        return fault.prove(aimed, Trail(active=active, final=final, control=control))
+    def proved(active: list[StepResult], final: list[StepResult], fault: Partition = CLIENTS) -> Proof:
+        return fault.prove(aimed, ProbeLog(active=active, final=final, control=control))
 
     assert proved(probe(0), probe(7)) == Proof(
         True,
@@ -198,5 +198,5 @@ def test_the_clients_of_hosts_that_were_hit_are_hit_again_and_the_world_has_none
 
 
 def test_knocks_of_clients_go_where_the_cut_is() -> None:
-    found = [step for step in CLIENTS.commands(scene("n1", "n3")).probe if isinstance(step, KnockFrom)]
+    found = [step for step in CLIENTS.commands(context("n1", "n3")).probe if isinstance(step, TcpProbeFrom)]
     assert [[way.name for way in step.ways] for step in found] == [["clients>n1:9092", "clients>n3:9092"]]

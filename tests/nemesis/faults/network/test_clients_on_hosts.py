@@ -24,7 +24,7 @@ from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.local.clean import clean
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.executor import clients_of
-from wrackline.nemesis.faults.steps import Scene, Shell, Target
+from wrackline.nemesis.faults.steps import FaultContext, Shell, Target
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import FAULT, load
@@ -177,8 +177,8 @@ def put_on(fleet: NetnsFleet, fault_id: str, settings: dict[str, object]) -> Non
     first, *others = (
         Target(one.name, one.address, at, PORT, "/data") for at, one in enumerate(fleet.hosts, 1)
     )
-    scene = Scene(fault_id, (first,), tuple(others), clients_of(fleet))
-    for step in FAULT.validate_python({**settings, "target": "clients of n1"}).build().commands(scene).do:
+    context = FaultContext(fault_id, (first,), tuple(others), clients_of(fleet))
+    for step in FAULT.validate_python({**settings, "target": "clients of n1"}).build().commands(context).do:
         assert isinstance(step, Shell)
         assert step.host == "clients"
         fleet.clients.run(step.command)

@@ -7,11 +7,11 @@ import json
 import pytest
 from kio.schema.index import api_key_map
 
-from tests.nemesis.doubles import combined_scene, scene
+from tests.nemesis.doubles import combined_scene, context
 from wrackline.fleets.netns.spec import NetnsSpec
 from wrackline.nemesis.faults.network.kafka_apis import Api
 from wrackline.nemesis.faults.network.messages import Act, Messages, What, share_peers
-from wrackline.nemesis.faults.steps import Done, FaultError, Proof, Scene, Shell, Trail
+from wrackline.nemesis.faults.steps import FaultContext, FaultError, ProbeLog, Proof, Shell, StepResult
 from wrackline.nemesis.spec import FAULT
 from wrackline.systems.wrackline.spec import WracklineSpec
 
@@ -25,7 +25,7 @@ def test_every_request_has_the_key_that_kafka_gave_it() -> None:
     assert Api("AlterPartition").key == 56
 
 
-def redirected(fault: Messages, aimed: Scene) -> list[str]:
+def redirected(fault: Messages, aimed: FaultContext) -> list[str]:
     """The rules that send to the proxy, without its port and their comments."""
     [step] = [one for one in fault.commands(aimed).do if isinstance(one, Shell)]
     nat = step.command.partition("*nat\n")[2].partition("COMMIT")[0]
@@ -36,17 +36,17 @@ def redirected(fault: Messages, aimed: Scene) -> list[str]:
 def test_those_who_ask_are_known_by_their_addresses() -> None:
     fetch = (Api.FETCH,)
     to = "-d 198.18.0.11/32 -p tcp --dport 9092"
-    assert redirected(Messages(fetch), scene("n1")) == [to]
-    assert redirected(Messages(fetch, peers=("n2",)), scene("n1")) == [f"-s 198.18.0.12/32 {to}"]
-    assert redirected(Messages(fetch, peers=("broker",)), scene("n1")) == [
+    assert redirected(Messages(fetch), context("n1")) == [to]
+    assert redirected(Messages(fetch, peers=("n2",)), context("n1")) == [f"-s 198.18.0.12/32 {to}"]
+    assert redirected(Messages(fetch, peers=("broker",)), context("n1")) == [
         f"-s 198.18.0.1{number}/32 {to}" for number in (1, 2, 3)
     ]
-    clients = redirected(Messages(fetch, peers=("client",)), scene("n1"))
+    clients = redirected(Messages(fetch, peers=("client",)), context("n1"))
     assert clients == [*(f"-s 198.18.0.{last}/32" for last in (11, 12, 13, 21)), to]
     both = redirected(Messages(fetch, peers=("n2",)), combined_scene("n1"))
     assert both == [f"-s 198.18.0.12/32 {to}", f"-s 198.18.0.12/32 {to.replace('9092', '9093')}"]
     with pytest.raises(FaultError, match="none of n9 could ask n1"):
-        Messages(fetch, peers=("n9",)).commands(scene("n1"))
+        Messages(fetch, peers=("n9",)).commands(context("n1"))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_host_that_there_is_not_is_refused_before_there_are_hosts() -> None:
     assert why == "messages: there is no host n7; there are n1, n2, n3, c1"
 
 
-def look(running: bool = True, nat: str = "-A {} -j WRACK-f1", **counts: object) -> Done:
+def look(running: bool = True, nat: str = "-A {} -j WRACK-f1", **counts: object) -> StepResult:
     told = {
         "connections": 3,
         "passed": 40,
@@ -98,12 +98,12 @@ def look(running: bool = True, nat: str = "-A {} -j WRACK-f1", **counts: object)
     state = "-- running" if running else "-- ended"
     boot = "-- boot b1 17"
     output = f"{boot}\n{arriving}\n-- guard\n{boot}\n{guard}\n\n{state}\nready\ncounts {json.dumps(told)}\n"
-    return Done(Shell("n1", "look"), output)
+    return StepResult(Shell("n1", "look"), output)
 
 
-def prove(fault: Messages, final: Done, ended: Done | None = None) -> Proof:
-    undo = [ended or Done(Shell("n1", "undo"))]
-    return fault.prove(scene("n1"), Trail(active=[look()], final=[final], undo=undo))
+def prove(fault: Messages, final: StepResult, ended: StepResult | None = None) -> Proof:
+    undo = [ended or StepResult(Shell("n1", "undo"))]
+    return fault.prove(context("n1"), ProbeLog(active=[look()], final=[final], undo=undo))
 
 
 HELD = Messages((Api.END_TXN,))

@@ -20,7 +20,7 @@ from tests.nemesis.listeners import NODE, PORT, Listeners
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults.network.messages import MessagesSpec
-from wrackline.nemesis.faults.steps import PowerOn, Scene, Shell, Target
+from wrackline.nemesis.faults.steps import FaultContext, PowerOn, Shell, Target
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import FAULT, load
@@ -264,10 +264,10 @@ def test_what_a_killed_harness_left_is_found_and_removed(fleet: NetnsFleet, syst
     assert isinstance(spec, MessagesSpec)
     n1 = fleet.hosts[0]
     aimed = Target(n1.name, n1.address, 1, PORT, "/data")
-    [do] = spec.build().commands(Scene("f9", (aimed,), ())).do
+    [do] = spec.build().commands(FaultContext("f9", (aimed,), ())).do
     assert isinstance(do, Shell)
     fleet.remote(n1).run(do.command)
-    second = spec.build().commands(Scene("f8", (aimed,), ())).do[0]
+    second = spec.build().commands(FaultContext("f8", (aimed,), ())).do[0]
     assert isinstance(second, Shell)
     refused = fleet.remote(n1).run(second.command, check=False)
     assert "another fault has messages of the same peers here" in refused.stderr

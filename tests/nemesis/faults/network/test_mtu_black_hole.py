@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from tests.nemesis.doubles import scene
+from tests.nemesis.doubles import context
 from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.network.mtu_black_hole import LARGE, SMALL, BlackHole
 from wrackline.nemesis.faults.network.ping_program import __file__ as PROGRAM
 from wrackline.nemesis.faults.shapes import Direction, Shape
-from wrackline.nemesis.faults.steps import Done, FaultError, Proof, Scene, Shell, Trail
+from wrackline.nemesis.faults.steps import FaultContext, FaultError, ProbeLog, Proof, Shell, StepResult
 from wrackline.nemesis.spec import FAULT
 
 RULES = f"""-- boot a 1
@@ -31,25 +31,25 @@ def listing(packets: int) -> str:
     return RULES + f"{packets} 9000 DROP all -- * * 198.18.0.11 0.0.0.0/0 length 600:65535 /* n1>n3 */\n"
 
 
-def told(aimed: Scene, echo: str, packets: int) -> list[Done]:
+def told(aimed: FaultContext, echo: str, packets: int) -> list[StepResult]:
     """What the probe's steps printed."""
     steps = [step for step in LINK.commands(aimed).probe if isinstance(step, Shell)]
     said = []
     for step in steps:
         if "Asks hosts" in step.command:
-            said.append(Done(step, f"n1>n3 {echo}\n"))
+            said.append(StepResult(step, f"n1>n3 {echo}\n"))
         else:
             head = "--- after knocking\n" if "after knocking" in step.command else ""
-            said.append(Done(step, head + listing(packets)))
+            said.append(StepResult(step, head + listing(packets)))
     return said
 
 
 def proved(echo: str, *, after: str = "echo echo", packets: int = 4) -> Proof:
-    aimed = scene("n3", "n1")
-    control = [Done(step, f"n1>n3 {after}\n") for step in LINK.commands(aimed).control]
+    aimed = context("n3", "n1")
+    control = [StepResult(step, f"n1>n3 {after}\n") for step in LINK.commands(aimed).control]
     probe = told(aimed, echo, packets)
-    undone = [Done(step) for step in LINK.commands(aimed).undo]
-    return LINK.prove(aimed, Trail(active=probe, final=probe, undo=undone, control=control))
+    undone = [StepResult(step) for step in LINK.commands(aimed).undo]
+    return LINK.prove(aimed, ProbeLog(active=probe, final=probe, undo=undone, control=control))
 
 
 def test_small_packets_are_answered_and_large_ones_are_not() -> None:
@@ -60,8 +60,8 @@ def test_small_packets_are_answered_and_large_ones_are_not() -> None:
 
 
 def test_its_beginning_is_proved_before_its_end_was_seen() -> None:
-    aimed = scene("n3", "n1")
-    proof = LINK.prove(aimed, Trail(active=told(aimed, "echo silence", 4)))
+    aimed = context("n3", "n1")
+    proof = LINK.prove(aimed, ProbeLog(active=told(aimed, "echo silence", 4)))
     assert proof.proved, proof.text
 
 
@@ -82,7 +82,7 @@ def test_what_is_no_black_hole(echo: str, after: str, packets: int, why: str) ->
 
 def test_nobody_on_the_other_side_and_odd_shapes_are_refused() -> None:
     with pytest.raises(FaultError, match="nobody is left"):
-        BlackHole().commands(scene("n1", "n2", "n3", "c1"))
+        BlackHole().commands(context("n1", "n2", "n3", "c1"))
     with pytest.raises(ValueError, match="has the shapes isolate, halves, link, not bridge"):
         FAULT.validate_python({"fault": "mtu-black-hole", "target": "n1", "shape": "bridge"})
 

@@ -7,11 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.nemesis.doubles import combined_scene, scene
+from tests.nemesis.doubles import combined_scene, context
 from wrackline.nemesis.faults.network.packets import Packets
 from wrackline.nemesis.faults.network.shaping import Shaping, counted, tcp_counter
 from wrackline.nemesis.faults.shapes import Direction, Link
-from wrackline.nemesis.faults.steps import Done, FaultError, KnockFrom, Proof, Scene, Shell, Trail, Way
+from wrackline.nemesis.faults.steps import (
+    FaultContext,
+    FaultError,
+    ProbeLog,
+    Proof,
+    Shell,
+    StepResult,
+    TcpProbeFrom,
+    Way,
+)
 from wrackline.nemesis.spec import FAULT
 
 NETEM = """qdisc prio 57ac: root refcnt 2 bands 4 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1
@@ -40,20 +49,20 @@ def test_netem_is_told_in_its_own_words() -> None:
 
 
 def test_who_is_hit() -> None:
-    def senders(fault: Packets, aimed: Scene) -> list[str]:
+    def senders(fault: Packets, aimed: FaultContext) -> list[str]:
         return [one.host.host for one in fault.leaving(aimed)]
 
     slow = Shaping(delay_s=0.1)
-    assert senders(Packets(slow), scene("n1")) == ["n1", "n2", "n3", "c1"]
-    assert senders(Packets(slow, direction=Direction.OUT), scene("n1")) == ["n1"]
-    assert senders(Packets(slow, direction=Direction.IN), scene("n1")) == ["n2", "n3", "c1"]
-    every = Packets(slow, direction=Direction.OUT).flows(scene("n1", "n2", "n3", "c1"))
+    assert senders(Packets(slow), context("n1")) == ["n1", "n2", "n3", "c1"]
+    assert senders(Packets(slow, direction=Direction.OUT), context("n1")) == ["n1"]
+    assert senders(Packets(slow, direction=Direction.IN), context("n1")) == ["n2", "n3", "c1"]
+    every = Packets(slow, direction=Direction.OUT).flows(context("n1", "n2", "n3", "c1"))
     assert len({one.way for one in every}) == 12, "also from target to target"
     controllers = Packets(slow, links=(Link.BROKER_CONTROLLER,))
-    assert {one.way for one in controllers.flows(scene("n1"))} == {"n1>c1", "c1>n1"}
+    assert {one.way for one in controllers.flows(context("n1"))} == {"n1>c1", "c1>n1"}
     assert {one.asked for one in controllers.flows(combined_scene("n1"))} == {(9093,)}
     with pytest.raises(FaultError, match="nothing of client-broker is sent here"):
-        Packets(slow, links=(Link.CLIENT_BROKER,)).leaving(scene("c1"))
+        Packets(slow, links=(Link.CLIENT_BROKER,)).leaving(context("c1"))
 
 
 @pytest.mark.parametrize(
@@ -82,29 +91,37 @@ def test_what_netem_and_the_kernel_count_is_read() -> None:
     assert tcp_counter("", "TCPOFOQueue") is None
 
 
-def program(seen: int, running: bool = True, jump: str = JUMP, bad: int = 0, **counts: float) -> Done:
+def program(seen: int, running: bool = True, jump: str = JUMP, bad: int = 0, **counts: float) -> StepResult:
     said = dict.fromkeys(
         ("delayed", "delay_s", "lost", "corrupted", "duplicated", "overtook", "overflowed"), 0.0
     )
     line = json.dumps({**said, "seen": seen, "bytes": seen * 100, **counts})
     state = "-- running" if running else "-- ended"
     output = f"-- boot b1 17\n{jump}\n{state}\nready\ncounts {line}\n{SNMP.format(bad=bad)}"
-    return Done(Shell("n1", "look"), output)
+    return StepResult(Shell("n1", "look"), output)
 
 
-def knock(took_s: float, answer: str = "connected") -> Done:
-    return Done(KnockFrom("n1", (Way("n1>n2:9092", "", 9092),)), f"n1>n2:9092 {answer} {took_s:.4f}\n")
+def knock(took_s: float, answer: str = "connected") -> StepResult:
+    return StepResult(
+        TcpProbeFrom("n1", (Way("n1>n2:9092", "", 9092),)), f"n1>n2:9092 {answer} {took_s:.4f}\n"
+    )
 
 
 def prove(
-    shaping: Shaping, final: Done, during_s: float = 0.1, after_s: float = 0.001, answer: str = "connected"
+    shaping: Shaping,
+    final: StepResult,
+    during_s: float = 0.1,
+    after_s: float = 0.001,
+    answer: str = "connected",
 ) -> Proof:
     active = [
         knock(during_s, answer),
         replace(final, output=final.output.partition("counts")[0] + SNMP.format(bad=0)),
     ]
-    trail = Trail(active=active, final=[final], undo=[Done(Shell("n1", "undo"))], control=[knock(after_s)])
-    return Packets(shaping, direction=Direction.OUT).prove(scene("n1"), trail)
+    probe_log = ProbeLog(
+        active=active, final=[final], undo=[StepResult(Shell("n1", "undo"))], control=[knock(after_s)]
+    )
+    return Packets(shaping, direction=Direction.OUT).prove(context("n1"), probe_log)
 
 
 SLOW = Shaping(delay_s=0.1)
@@ -130,7 +147,7 @@ def test_a_delay_that_no_knock_got_through_is_proved_by_the_program_alone() -> N
     assert cut_off.proved
     assert cut_off.text.endswith("no knock was answered while it lasted")
     output = f"-- boot b1 17\n\n-- ended\nready netem eth0\n{NETEM.format(passed=50, lost=9)}"
-    assert not prove(SLOW, Done(Shell("n1", "look"), output), answer="silence").proved
+    assert not prove(SLOW, StepResult(Shell("n1", "look"), output), answer="silence").proved
 
 
 def test_a_program_that_ended_or_that_packets_pass_by_proves_nothing() -> None:
@@ -162,6 +179,6 @@ def test_damage_must_have_been_found_by_a_receiver() -> None:
 
 def test_netem_is_proof_enough_without_our_rules() -> None:
     output = f"-- boot b1 17\n\n-- ended\nready netem eth0\n{NETEM.format(passed=50, lost=9)}"
-    proof = prove(Shaping(delay_s=0.08, loss=0.1), Done(Shell("n1", "look"), output))
+    proof = prove(Shaping(delay_s=0.08, loss=0.1), StepResult(Shell("n1", "look"), output))
     assert proof.proved, proof
     assert proof.text.startswith("netem on n1: 59 packets, 9 lost; a knock")

@@ -21,7 +21,7 @@ from tests.nemesis.faults.running import Running, running
 from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults.network.packets import PacketsSpec
-from wrackline.nemesis.faults.steps import PowerOn, Scene, Shell, Target
+from wrackline.nemesis.faults.steps import FaultContext, PowerOn, Shell, Target
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import FAULT, load
@@ -171,7 +171,7 @@ def test_what_a_killed_harness_left_is_found_and_removed(fleet: NetnsFleet, syst
     aimed, other = (
         Target(host.name, host.address, number, PORT, "/data") for number, host in enumerate(fleet.hosts, 1)
     )
-    [do] = spec.build().commands(Scene("f9", (aimed,), (other,))).do
+    [do] = spec.build().commands(FaultContext("f9", (aimed,), (other,))).do
     assert isinstance(do, Shell)
     fleet.remote(n1).run(do.command)
     assert min(watch(fleet, n1, n2, count=5).round_trips_s) > 0.19

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.nemesis.doubles import scene
+from tests.nemesis.doubles import context
 from wrackline.nemesis.faults.processes.machines import FreezeHost, UnplugHost
-from wrackline.nemesis.faults.steps import Done, Trail
+from wrackline.nemesis.faults.steps import ProbeLog, StepResult
 
 SILENT, ANSWERED = "silence", "connected"
 
@@ -25,15 +25,15 @@ SILENT, ANSWERED = "silence", "connected"
 def test_silence_must_begin_and_end_with_the_fault(
     fault: FreezeHost | UnplugHost, first: str, last: str, after: str, why: str | None
 ) -> None:
-    there = scene("n2")
+    there = context("n2")
     steps = fault.commands(there)
-    trail = Trail(
-        do=[Done(step) for step in steps.do],
-        active=[Done(step, first) for step in steps.probe],
-        final=[Done(step, last) for step in steps.probe],
-        undo=[Done(step) for step in steps.undo],
-        control=[Done(step, after) for step in steps.control],
+    probe_log = ProbeLog(
+        do=[StepResult(step) for step in steps.do],
+        active=[StepResult(step, first) for step in steps.probe],
+        final=[StepResult(step, last) for step in steps.probe],
+        undo=[StepResult(step) for step in steps.undo],
+        control=[StepResult(step, after) for step in steps.control],
     )
-    proof = fault.prove(there, trail)
+    proof = fault.prove(there, probe_log)
     assert proof.proved is (why is None)
     assert proof.text.startswith(why or "n2 ")

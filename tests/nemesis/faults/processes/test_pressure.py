@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.nemesis.doubles import node_look, scene
+from tests.nemesis.doubles import context, node_look
 from tests.nemesis.faults.test_on_hosts import canaries, fleet, running, system
 from tests.nemesis.listeners import Listeners
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults.processes.pressure import CpuPressure, MemoryPressure, OomKill
-from wrackline.nemesis.faults.steps import Done, FaultError, Shell, Trail
+from wrackline.nemesis.faults.steps import FaultError, ProbeLog, Shell, StepResult
 
 __all__ = ["canaries", "fleet", "system"]
 pytestmark = pytest.mark.fleet
@@ -87,26 +87,26 @@ def test_the_kernel_kills_the_node_and_nobody_else(fleet: NetnsFleet, system: Li
     assert "wrackline-memory" not in fleet.remote(fleet.hosts[2]).run("cat /proc/mounts; ls /run").stdout
 
 
-def said(*texts: str) -> list[Done]:
-    return [Done(Shell("n1", ""), text) for text in texts]
+def said(*texts: str) -> list[StepResult]:
+    return [StepResult(Shell("n1", ""), text) for text in texts]
 
 
 def test_what_the_burners_got_is_what_proves_it() -> None:
     def proof(active: str, final: str, control: str) -> bool:
-        trail = Trail(active=said(active), final=said(final), undo=said(""), control=said(control))
-        return CpuPressure(2, 50).prove(scene("n1"), trail).proved
+        probe_log = ProbeLog(active=said(active), final=said(final), undo=said(""), control=said(control))
+        return CpuPressure(2, 50).prove(context("n1"), probe_log).proved
 
     assert proof("10 1000 100", "390 1400 100", "gone")
     assert not proof("10 1000 100", "30 1400 100", "gone"), "others had the processors"
     assert not proof("10 1000 100", "gone", "gone")
     assert not proof("10 1000 100", "390 1400 100", "395 1500 100")
-    assert not CpuPressure().prove(scene("n1"), Trail(active=said("10 1000 100"))).proved
+    assert not CpuPressure().prove(context("n1"), ProbeLog(active=said("10 1000 100"))).proved
 
 
 def test_memory_must_have_been_held_throughout() -> None:
     def proof(active: str, final: str, control: str) -> bool:
-        trail = Trail(active=said(active), final=said(final), undo=said(""), control=said(control))
-        return MemoryPressure(64).prove(scene("n1"), trail).proved
+        probe_log = ProbeLog(active=said(active), final=said(final), undo=said(""), control=said(control))
+        return MemoryPressure(64).prove(context("n1"), probe_log).proved
 
     assert proof("70000", "70000", "gone")
     assert not proof("70000", "60000", "gone")
@@ -116,13 +116,13 @@ def test_memory_must_have_been_held_throughout() -> None:
 
 def test_an_oom_kill_is_counted_by_the_kernel() -> None:
     def proof(counted: str, node: str) -> bool:
-        trail = Trail(do=said(counted), active=[node_look("n1", node)])
-        return OomKill().prove(scene("n1"), trail).proved
+        probe_log = ProbeLog(do=said(counted), active=[node_look("n1", node)])
+        return OomKill().prove(context("n1"), probe_log).proved
 
     assert proof("oom_kill 1", "None")
     assert not proof("oom_kill 0", "None")
     assert not proof("oom_kill 1", "41 S")
     assert not proof("oom_kill 1", "52 S"), "somebody has started it again"
-    assert not OomKill().prove(scene("n1"), Trail()).proved
+    assert not OomKill().prove(context("n1"), ProbeLog()).proved
     with pytest.raises(FaultError, match="does not run"):
-        OomKill().commands(scene("n1", pid=None))
+        OomKill().commands(context("n1", pid=None))

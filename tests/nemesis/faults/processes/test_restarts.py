@@ -14,16 +14,16 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.nemesis.canaries import watched
-from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, node_look, partition, scene
+from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, context, node_look, partition
 from tests.nemesis.load import Load, missing
 from tests.systems.kafka.conftest import READY_S, installed
 from tests.systems.kafka.conftest import cluster as kafka_cluster
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.netns.spec import NetnsSpec
-from wrackline.nemesis.executor import Hands
+from wrackline.nemesis.executor import StepExecutor
 from wrackline.nemesis.faults.processes import rolling
 from wrackline.nemesis.faults.processes.restarts import CrashLoop, Rolling, RollingUpgradeSpec
-from wrackline.nemesis.faults.steps import Done, FaultError, KillNode, LookAtNode, Roll, Trail
+from wrackline.nemesis.faults.steps import DescribeNode, FaultError, KillNode, ProbeLog, Roll, StepResult
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
@@ -149,12 +149,14 @@ def test_brokers_of_kafka_become_another_version_one_by_one_and_one_gets_an_empt
 
 def test_a_crash_loop_is_as_many_processes_killed_as_were_asked_for() -> None:
     fault = CrashLoop(3)
-    steps = fault.commands(scene("n1")).do
+    steps = fault.commands(context("n1")).do
     assert sum(isinstance(step, KillNode) for step in steps) == 3
 
     def proof(*kills: str, node: str = "None") -> bool:
-        trail = Trail(do=[Done(KillNode("n1", 1), kill) for kill in kills], active=[node_look("n1", node)])
-        return fault.prove(scene("n1"), trail).proved
+        probe_log = ProbeLog(
+            do=[StepResult(KillNode("n1", 1), kill) for kill in kills], active=[node_look("n1", node)]
+        )
+        return fault.prove(context("n1"), probe_log).proved
 
     assert proof("41 None", "52 None", "63 None")
     assert not proof("41 None", "52 None")
@@ -163,7 +165,7 @@ def test_a_crash_loop_is_as_many_processes_killed_as_were_asked_for() -> None:
     assert not proof("41 None", "52 None", "63 63")
     assert not proof("41 None", "52 None", "63 None", node="74 S"), "somebody has started it again"
     with pytest.raises(FaultError, match="does not run"):
-        fault.commands(scene("n1", pid=None))
+        fault.commands(context("n1", pid=None))
 
 
 def test_nodes_are_restarted_in_turn_and_the_isr_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,16 +183,16 @@ def test_nodes_are_restarted_in_turn_and_the_isr_is_waited_for(monkeypatch: pyte
     monkeypatch.setattr(system, "start", start)
     monkeypatch.setattr(system, "stop", lambda node, **_: began.append(("stop", node.node_id)))
     monkeypatch.setattr(rolling, "POLL_S", 0.02)
-    hands = Hands(fleet, system, ("log",))
+    hands = StepExecutor(fleet, system, ("log",))
     done = hands.carry_out(Roll("n1", (1, 2), None, 5.0))
-    active = [hands.carry_out(LookAtNode(f"n{number}", number)) for number in (1, 2)]
+    active = [hands.carry_out(DescribeNode(f"n{number}", number)) for number in (1, 2)]
     assert began == [("stop", 1), ("start", 1), ("stop", 2), ("start", 2)]
     lines = [line.split() for line in done.output.splitlines()]
     assert [line[0] for line in lines] == ["n1", "n2"]
     assert all(float(line[3]) >= 0.25 for line in lines)
-    assert Rolling().prove(scene("n1", "n2"), Trail(do=[done], active=active)).proved
+    assert Rolling().prove(context("n1", "n2"), ProbeLog(do=[done], active=active)).proved
     with pytest.raises(FaultError, match="has one version only"):
-        Hands(fleet, system, ("log",)).carry_out(Roll("n1", (1,), "4.4.0", 5.0))
+        StepExecutor(fleet, system, ("log",)).carry_out(Roll("n1", (1,), "4.4.0", 5.0))
 
 
 def test_a_node_after_which_the_isr_stays_short_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,15 +200,15 @@ def test_a_node_after_which_the_isr_stays_short_is_the_last(monkeypatch: pytest.
     system = FakeSystem(fleet, cluster(partition(isr=[2, 3])))
     monkeypatch.setattr(rolling, "POLL_S", 0.02)
     with pytest.raises(DeployError, match=r"after the restart of n1 .* log-0 leader 1 ISR \[2, 3\]"):
-        Hands(fleet, system, ("log",)).carry_out(Roll("n1", (1, 2), None, 0.2))
+        StepExecutor(fleet, system, ("log",)).carry_out(Roll("n1", (1, 2), None, 0.2))
     assert ("stop", 2) not in system.calls
 
 
 def test_an_upgrade_is_proved_by_the_version_that_runs() -> None:
     def proof(*lines: str) -> bool:
         now = [node_look(line.split()[0], f"{line.split()[2]} S") for line in lines]
-        trail = Trail(do=[Done(Roll("n1", (1, 2), "4.4.0", 60), "\n".join(lines))], active=now)
-        return Rolling("4.4.0").prove(scene("n1", "n2"), trail).proved
+        probe_log = ProbeLog(do=[StepResult(Roll("n1", (1, 2), "4.4.0", 60), "\n".join(lines))], active=now)
+        return Rolling("4.4.0").prove(context("n1", "n2"), probe_log).proved
 
     assert proof("n1 41 77 2.10 4.1.1 4.4.0", "n2 41 78 2.10 4.1.1 4.4.0")
     assert not proof("n1 41 77 2.10 4.1.1 4.4.0")
