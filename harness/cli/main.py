@@ -20,7 +20,7 @@ from wrackline.harness.cli.commands import FORMER, HEADINGS, MEANT
 from wrackline.harness.cli.crash import EXIT_HOSTS, crash_line
 from wrackline.harness.cli.lazy import LazyGroup
 from wrackline.harness.cli.numbers import in_our_words
-from wrackline.harness.cli.stopped import STOPPED, interrupting
+from wrackline.harness.cli.signals import STOPPED, interrupting
 from wrackline.harness.cli.verbosity import Terminal, restored, with_verbosity
 from wrackline.release import revision, version
 from wrackline.systems.base import DeployError

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.options import set_option
-from wrackline.harness.cli.runs import run_command
+from wrackline.harness.cli.runs.run import run_command
 from wrackline.harness.run.replay import replay_of
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import SpecError

@@ -14,7 +14,7 @@ from wrackline.checkers.jvm.classpath import available
 from wrackline.harness.check.answers import Judged, Verdict
 from wrackline.harness.check.files import Judge
 from wrackline.harness.check.reasons import of_log, of_object
-from wrackline.harness.cli.check import check_command
+from wrackline.harness.cli.verdicts.check import check_command
 
 STALE = """
 {:process 0 :type :invoke :f :write :value 1}

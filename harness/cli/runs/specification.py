@@ -71,7 +71,7 @@ def init_command(file: Path) -> int:
 
     Exit code: 0, or 2 when FILE exists or cannot be written.
     """
-    text = files("wrackline.harness.cli").joinpath("init.yaml").read_text()
+    text = files("wrackline.harness.cli.runs").joinpath("init.yaml").read_text()
     _write_new(file, text.replace("name: NAME", f"name: {_name_from(file)}"))
     click.echo(f"{file}: written; `wrackline plan {file}` shows what it would do")
     return 0

@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.crash import EXIT_HOSTS
-from wrackline.harness.cli.nights import watched
 from wrackline.harness.cli.options import (
     WrongInput,
     master_option,
@@ -20,7 +19,8 @@ from wrackline.harness.cli.options import (
     results_option,
     set_option,
 )
-from wrackline.harness.cli.stopped import STOPPED
+from wrackline.harness.cli.runs.suite import watched
+from wrackline.harness.cli.signals import STOPPED
 from wrackline.harness.nights.bisecting import Bisector, Candidate
 from wrackline.harness.nights.driver import DiskFull, Stopped
 from wrackline.harness.nights.journal import Did, Journal
@@ -31,7 +31,7 @@ from wrackline.plugins.fields import SECONDS
 from wrackline.progress import progress
 
 FOLDER = "bisects"
-SOURCES = Path(__file__).resolve().parents[2]
+SOURCES = Path(__file__).resolve().parents[3]
 
 
 @click.command("bisect")

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from tests.harness.report import synthetic_run
 from tests.harness.report.synthetic_incidents import ALLOWED, INCIDENT, LOSS, add_incidents
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE
-from wrackline.harness.cli.explain import explain_command
 from wrackline.harness.cli.options import WrongInput
+from wrackline.harness.cli.verdicts.explain import explain_command
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_a_bug_report_is_markdown_with_all_that_a_maintainer_asks_for(with_incid
 
 
 def test_the_sample_makes_a_bug_report_and_stays_as_it_is() -> None:
-    sample = Path(__file__).parents[3] / "results" / "sample"
+    sample = Path(__file__).parents[4] / "results" / "sample"
     before = sorted(sample.iterdir())
     text = said(sample, "--bug-report")
     assert "- wrackline kip966\n" in text

@@ -13,7 +13,7 @@ import orjson
 
 from wrackline.cache import cache_folder
 from wrackline.fleets.local import relay
-from wrackline.harness.cli.fleets_seen import Seen, see
+from wrackline.harness.cli.machine.fleet_list import Seen, see
 from wrackline.harness.cli.options import WrongInput, state_dir_option
 
 ROLES = {"n": "brokers", "c": "controllers", "z": "zookeeper"}

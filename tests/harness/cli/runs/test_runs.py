@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from tests.harness.sample import SAMPLE, copy_sample
-from wrackline.harness.cli import analyze
-from wrackline.harness.cli import runs as commands
+from wrackline.harness.cli.runs import run as commands
+from wrackline.harness.cli.verdicts import analyze
 from wrackline.harness.run import judge as judging
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec
 
-LAPTOP = Path(__file__).parents[3] / "suites" / "laptop.yaml"
+LAPTOP = Path(__file__).parents[4] / "suites" / "laptop.yaml"
 
 
 def sample(run: Path) -> Path:

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from tests.checkers.jepsen.cases import CASES, UNDECIDED, Case
 from tests.checkers.jepsen.events import done
-from wrackline.harness.cli.check import check_command
 from wrackline.harness.cli.main import main
+from wrackline.harness.cli.verdicts.check import check_command
 
 LOST = [
     (0, "invoke", "add", 1),

@@ -19,7 +19,7 @@ from wrackline.harness.check.files import Judge, Question, histories, models
 from wrackline.harness.check.listing import lines
 from wrackline.harness.check.words import answer, details, headline, summary
 from wrackline.harness.cli.options import memory_size, output_option
-from wrackline.harness.cli.stopped import STOPPED
+from wrackline.harness.cli.signals import STOPPED
 from wrackline.progress import PROGRESS
 
 _MANY = 20

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from wrackline.harness.cli.analyze import show_verdicts
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.options import (
     engine_option,
@@ -19,6 +18,7 @@ from wrackline.harness.cli.options import (
     set_option,
     with_fleet,
 )
+from wrackline.harness.cli.verdicts.analyze import show_verdicts
 from wrackline.harness.exits import codehost
 from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.records import record

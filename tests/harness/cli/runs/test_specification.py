@@ -18,7 +18,7 @@ from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.schema import schema
 from wrackline.harness.specification.spec import load, parse
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SUITES = ROOT / "suites"
 TEMPLATE = ROOT / "harness" / "cli" / "init.yaml"
 

@@ -10,7 +10,7 @@ from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.recipe import PACKAGES, recipe
 from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.services import Init, packages_for
-from wrackline.harness.cli.fleet import fleet_errors
+from wrackline.harness.cli.machine.fleet import fleet_errors
 from wrackline.harness.cli.options import need_root
 from wrackline.needs import require
 from wrackline.progress import progress

@@ -22,7 +22,7 @@ from wrackline.harness.cli.options import (
     need_writable,
     results_option,
 )
-from wrackline.harness.cli.stopped import STOPPED
+from wrackline.harness.cli.signals import STOPPED
 from wrackline.harness.exits import codehost
 from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.nights import summary

@@ -18,7 +18,7 @@ from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.specification.spec import load, parse
 from wrackline.history import read_info
 
-SUITES = Path(__file__).parents[3] / "suites"
+SUITES = Path(__file__).parents[4] / "suites"
 SETTINGS = (
     "workload.duration_s=1500ms",
     "workload.acks=1",
