@@ -24,7 +24,7 @@ from wrackline.fleets.qemu.fleet import QemuFleet
 from wrackline.fleets.qemu.services import Init
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.fleets.qemu.virtual_fleet import VirtualFleet
-from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.errors import EXIT_HOSTS
 from wrackline.harness.cli.machine.fleet_inventory import inventory_command
 from wrackline.harness.cli.machine.fleet_list import Seen, clean, see
 from wrackline.harness.cli.options import WrongInput, need_root, output_option, state_dir_option

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.errors import EXIT_HOSTS
 from wrackline.harness.cli.options import (
     WrongInput,
     master_option,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.errors import EXIT_HOSTS
 from wrackline.harness.cli.options import (
     engine_option,
     fleet_option,

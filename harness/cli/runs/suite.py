@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.errors import EXIT_HOSTS
 from wrackline.harness.cli.options import (
     WrongInput,
     master_option,
