@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-import orjson
 
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.become import COMMANDS, sudo_rule
@@ -27,7 +26,7 @@ from wrackline.fleets.qemu.virtual_fleet import VirtualFleet
 from wrackline.harness.cli.errors import EXIT_HOSTS
 from wrackline.harness.cli.machine.fleet_inventory import inventory_command
 from wrackline.harness.cli.machine.fleet_list import Seen, clean, see
-from wrackline.harness.cli.options import WrongInput, need_root, output_option, state_dir_option
+from wrackline.harness.cli.options import WrongInput, need_root, output_option, print_json, state_dir_option
 from wrackline.needs import require
 from wrackline.progress import progress
 
@@ -227,7 +226,7 @@ def list_(state_dir: Path, output: str) -> None:
     with fleet_errors():
         fleets = see(state_dir)
     if output == "json":
-        click.echo(orjson.dumps([seen.as_json() for seen in fleets], option=orjson.OPT_INDENT_2).decode())
+        print_json([seen.as_json() for seen in fleets])
         return
     for seen in fleets:
         hosts = " ".join(f"{host}={address}" for host, address in seen.addresses.items())

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from wrackline.cache import cache_folder
 from wrackline.fleets.local import relay
 from wrackline.harness.cli.machine.fleet_list import Seen, see
-from wrackline.harness.cli.options import WrongInput, state_dir_option
+from wrackline.harness.cli.options import WrongInput, print_json, state_dir_option
 
 ROLES = {"n": "brokers", "c": "controllers", "z": "zookeeper"}
 """What the first letter of a host's name says it carries."""
@@ -39,7 +38,7 @@ def inventory_command(as_list: bool, host: str | None, state_dir: Path) -> None:
         click.echo("{}")
     elif as_list:
         alive = [seen for seen in see(state_dir) if seen.life != "dead"]
-        click.echo(orjson.dumps(inventory(alive), option=orjson.OPT_INDENT_2).decode())
+        print_json(inventory(alive))
     else:
         click.echo(_program(state_dir))
 

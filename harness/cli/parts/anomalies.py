@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import click
-import orjson
 
 from wrackline.checkers.anomalies.registry import checks
-from wrackline.harness.cli.options import output_option
+from wrackline.harness.cli.options import output_option, print_json
 from wrackline.harness.report.glossary import METRICS
 
 COUNTED = "counted, never a violation"
@@ -43,7 +42,7 @@ def anomalies_command(output: str) -> int:
     """
     listed = rows()
     if output == "json":
-        click.echo(orjson.dumps([asdict(one) for one in listed], option=orjson.OPT_INDENT_2).decode())
+        print_json(listed)
         return 0
     family = ""
     for one in listed:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 import click
 import orjson
 
-from wrackline.harness.cli.options import output_option
+from wrackline.harness.cli.options import output_option, print_json
 from wrackline.harness.extend.faults import Known, fleets_with_hosts, known_faults
 from wrackline.nemesis.presets import PRESETS
 from wrackline.nemesis.targets.words import HELP, HELP_CLIENTS
@@ -39,8 +38,7 @@ def faults_command(names: tuple[str, ...], output: str) -> int:
             raise click.UsageError(f"there is no fault {name!r}{near} `wrackline list faults` lists them")
     chosen = [known[name] for name in names] or list(known.values())
     if output == "json":
-        said = [asdict(one) for one in chosen]
-        click.echo(orjson.dumps(said, option=orjson.OPT_INDENT_2, default=str).decode())
+        print_json(chosen, default=str)
     elif names:
         click.echo("\n\n".join("\n".join(_whole(one)) for one in chosen))
     else:

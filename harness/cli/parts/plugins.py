@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
-import orjson
 
-from wrackline.harness.cli.options import output_option
+from wrackline.harness.cli.options import output_option, print_json
 from wrackline.harness.extend.listing import listed
 from wrackline.harness.extend.skeletons import KINDS, SkeletonError, write
 
@@ -28,7 +26,7 @@ def plugins_command(output: str) -> int:
     """
     rows = listed()
     if output == "json":
-        click.echo(orjson.dumps([asdict(row) for row in rows], option=orjson.OPT_INDENT_2).decode())
+        print_json(rows)
         return 0
     widths = [
         max(len(cell) for cell in column)

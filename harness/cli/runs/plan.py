@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import orjson
 
-from wrackline.harness.cli.options import fleet_option, output_option, seed_option, set_option, with_fleet
+from wrackline.harness.cli.options import (
+    fleet_option,
+    output_option,
+    print_json,
+    seed_option,
+    set_option,
+    with_fleet,
+)
 from wrackline.harness.run.dry_run import FaultAhead, Forecast, GuidedAhead, LoadAhead, Phase, forecast
 from wrackline.harness.specification.check import load_checked
 
@@ -40,7 +46,7 @@ def plan_command(
     """
     ahead = forecast(load_checked(spec, settings=with_fleet(settings, fleet), seed=seed))
     if output == "json":
-        click.echo(orjson.dumps(ahead, option=orjson.OPT_INDENT_2).decode())
+        print_json(ahead)
     else:
         click.echo("\n".join(_lines(ahead)))
     return 0

@@ -8,10 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import click
-import orjson
 import yaml
 
-from wrackline.harness.cli.options import fleet_option, seed_option, set_option, with_fleet
+from wrackline.harness.cli.options import fleet_option, print_json, seed_option, set_option, with_fleet
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.schema import schema
 from wrackline.harness.specification.spec import SpecError
@@ -111,7 +110,7 @@ def specs_command(name: str | None, out: Path | None, schema_only: bool) -> int:
     if schema_only:
         if name is not None or out is not None:
             raise click.UsageError("--schema takes neither NAME nor --out")
-        click.echo(orjson.dumps(schema(), option=orjson.OPT_INDENT_2).decode())
+        print_json(schema())
         return 0
     there = _examples()
     if name is None:

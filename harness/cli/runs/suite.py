@@ -11,8 +11,6 @@ from pathlib import Path
 from types import FrameType
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from wrackline.harness.cli.errors import EXIT_HOSTS
 from wrackline.harness.cli.options import (
@@ -34,6 +32,7 @@ from wrackline.harness.nights.post_actions import carry_out, check_after, known_
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
 from wrackline.harness.run.judge import exit_code
 from wrackline.harness.run.live.progress import Progress
+from wrackline.harness.screen import put, table
 from wrackline.progress import progress
 
 FOLDER = "nights"
@@ -185,12 +184,7 @@ def _told(here: Path, driver: NightDriver, end: Stopped | None) -> int:
 
 
 def _show(summaries: Sequence[RunSummary]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("run", "verdict", "what followed"):
-        table.add_column(heading, no_wrap=heading != "what followed")
+    made = table("run", "verdict", "what followed")
     for each in summaries:
-        table.add_row(each.name, each.word, each.beside)
-    console = Console(highlight=False, width=160)
-    with console.capture() as text:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
+        made.add_row(each.name, each.word, each.beside)
+    put(made, width=160)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
+from rich.table import Column
 
 from wrackline.harness.cli.options import (
     WrongInput,
@@ -24,6 +23,7 @@ from wrackline.harness.records import in_json, records
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import Judged, exit_code, judge_with_progress
 from wrackline.harness.run.live.progress import on_stderr
+from wrackline.harness.screen import put, table
 from wrackline.history.addresses import is_elsewhere
 
 
@@ -60,17 +60,16 @@ def runs_command(results: Path, output: str) -> int:
     if not rows:
         click.echo(f"no runs in {results}; `wrackline run suites/demo-acks-all.yaml` makes one")
         return 0
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for heading, style in (("run", "nowrap"), ("verdict", ""), ("acked", ""), ("faults", ""), ("", "")):
-        shown.add_column(
-            heading, no_wrap=style == "nowrap", justify="right" if heading in ("acked", "faults") else "left"
-        )
+    shown = table(
+        Column("run", no_wrap=True),
+        Column("verdict"),
+        Column("acked", justify="right"),
+        Column("faults", justify="right"),
+        Column(""),
+    )
     for row in rows:
         shown.add_row(row.run_id, row.verdict, row.acked, row.faults, row.headline)
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 240)
-    with console.capture() as text:
-        console.print(shown)
-    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
+    put(shown, width=None if sys.stdout.isatty() else 240)
     return 0
 
 

@@ -18,7 +18,7 @@ from wrackline.harness.check.answers import Judged, Verdict, exit_code, plain
 from wrackline.harness.check.files import Judge, Question, histories, models
 from wrackline.harness.check.listing import lines
 from wrackline.harness.check.words import answer, details, headline, summary
-from wrackline.harness.cli.options import memory_size, output_option
+from wrackline.harness.cli.options import memory_size, output_option, print_json
 from wrackline.harness.cli.signals import STOPPED
 from wrackline.progress import PROGRESS
 
@@ -201,7 +201,7 @@ def check_command(
         status.clear()
         jvms = judge.jvms
     if output == "json":
-        click.echo(_json(files, jvms, stopped))
+        _print_json(files, jvms, stopped)
     else:
         for line in summary(files, jvms):
             click.echo(line)
@@ -259,7 +259,6 @@ class _Lines:
             click.echo(f"{self._prefix}{unlisted:,} more objects: {answer(self._in_order[-1])}")
 
 
-def _json(files: Sequence[Judged], jvms: int, stopped: bool) -> str:
+def _print_json(files: Sequence[Judged], jvms: int, stopped: bool) -> None:
     said = {"exit_code": STOPPED if stopped else exit_code(files), "jvms": jvms, "files": plain(files)}
-    options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
-    return orjson.dumps(said, option=options).decode()
+    print_json(said, options=orjson.OPT_NON_STR_KEYS)

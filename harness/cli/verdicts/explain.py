@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.console import Console
-from rich.table import Table
+from rich.table import Column
 
 from wrackline.checkers.explain.form import list_to_json
 from wrackline.checkers.explain.model import Explanation, Explanations
@@ -17,6 +16,7 @@ from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.cli.options import WrongInput, need_verdict, output_option, results_option
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import read_verdict
+from wrackline.harness.screen import lines, table
 from wrackline.history import HistoryError, read_info
 from wrackline.history.json_values import rows
 from wrackline.history.wording import labels_of, number, partition_label, seconds, value_label
@@ -178,9 +178,8 @@ def text_of(one: Explanation, aside: str = "") -> Iterator[str]:
 
 
 def _table(one: Explanation) -> Sequence[str]:
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("", "index", "process", "operation", "invoked", "completed", "outcome"):
-        shown.add_column(heading, overflow="fold")
+    headings = ("", "index", "process", "operation", "invoked", "completed", "outcome")
+    shown = table(*(Column(heading, overflow="fold") for heading in headings))
     for at, op in enumerate(one.operations, 1):
         outcome = f"{op.outcome} {op.error}" if op.error else op.outcome
         shown.add_row(
@@ -192,7 +191,4 @@ def _table(one: Explanation) -> Sequence[str]:
             seconds(op.end_ns),
             outcome,
         )
-    console = Console(highlight=False, markup=False, width=_WIDTH)
-    with console.capture() as text:
-        console.print(shown)
-    return [f"    {line.rstrip()}" for line in text.get().splitlines()]
+    return [f"    {line}" for line in lines(shown, width=_WIDTH, markup=False)]

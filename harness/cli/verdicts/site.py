@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
+from rich.table import Column
 
 from wrackline.harness.cli.options import WrongInput
 from wrackline.harness.index import gather as gathering
@@ -23,6 +22,7 @@ from wrackline.harness.index.site import Reader
 from wrackline.harness.index.words import change, figure
 from wrackline.harness.records import NotKnown, State, known_incidents
 from wrackline.harness.run.results import ENVIRONMENT, default_dir
+from wrackline.harness.screen import put, table
 from wrackline.history.folder import whole_file
 from wrackline.progress import progress
 
@@ -133,16 +133,20 @@ def compare_command(before: str, after: str, results: str, html: Path | None, ac
 
 
 def _print(said: Comparison) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("", "before", "after", "change", "expected after"):
-        table.add_column(heading, justify="left" if heading in ("", "change") else "right", overflow="fold")
-    table.add_row("", said.before.name, said.after.name)
-    table.add_row("verdict", said.before.verdicts, said.after.verdicts)
+    made = table(
+        Column("", overflow="fold"),
+        Column("before", justify="right", overflow="fold"),
+        Column("after", justify="right", overflow="fold"),
+        Column("change", overflow="fold"),
+        Column("expected after", justify="right", overflow="fold"),
+    )
+    made.add_row("", said.before.name, said.after.name)
+    made.add_row("verdict", said.before.verdicts, said.after.verdicts)
     for what, was, is_ in said.apart:
-        table.add_row(what, was, is_)
+        made.add_row(what, was, is_)
     for each in said.anomalies:
         of = (f"{each.before} of {len(said.before.runs)}", f"{each.after} of {len(said.after.runs)}")
-        table.add_row(each.name, *of, "new" if each.new else "gone" if not each.after else "")
+        made.add_row(each.name, *of, "new" if each.new else "gone" if not each.after else "")
     for moved in (*said.moved, *said.by_suite):
         told = change(moved.before, moved.after)
         word = " worse" if moved.worse else " better" if moved.outside else ""
@@ -152,11 +156,8 @@ def _print(said: Comparison) -> None:
             expected = f"{low} to {high}"
         was, is_ = (figure(moved.metric, value) for value in (moved.before, moved.after))
         suite = f"{moved.suite}: " if moved in said.by_suite else ""
-        table.add_row(suite + moved.label, was, is_, told + word, expected)
-    console = Console(highlight=False, width=150)
-    with console.capture() as text:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
+        made.add_row(suite + moved.label, was, is_, told + word, expected)
+    put(made, width=150)
     click.echo(said.sentence)
 
 
