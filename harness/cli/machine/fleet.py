@@ -24,8 +24,7 @@ from wrackline.fleets.qemu.services import Init
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.fleets.qemu.virtual_fleet import VirtualFleet
 from wrackline.harness.cli.errors import EXIT_HOSTS
-from wrackline.harness.cli.machine.fleet_inventory import inventory_command
-from wrackline.harness.cli.machine.fleet_list import Seen, clean, see
+from wrackline.harness.cli.machine.fleet_list import Seen, clean, inventory_command, see
 from wrackline.harness.cli.options import WrongInput, need_root, output_option, print_json, state_dir_option
 from wrackline.needs import require
 from wrackline.progress import progress
