@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.disks.power import PowerCut
 from wrackline.nemesis.guided import eras, transactions, zookeeper_era
 from wrackline.nemesis.guided.scene import needs, on_hosts
 from wrackline.nemesis.guided.steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep

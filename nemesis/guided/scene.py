@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from wrackline.fleets.base import Disk
-from wrackline.nemesis.faults.admin import ChangeConfig, TransferLeadership
 from wrackline.nemesis.faults.admin_steps import Entity
-from wrackline.nemesis.faults.black_hole import BlackHole
-from wrackline.nemesis.faults.disk_errors import Intercepted
-from wrackline.nemesis.faults.growth import Reassign
-from wrackline.nemesis.faults.kafka_apis import Api
-from wrackline.nemesis.faults.messages import Act, Messages, What
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.packets import Packets
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.cluster.admin import ChangeConfig, TransferLeadership
+from wrackline.nemesis.faults.cluster.growth import Reassign
+from wrackline.nemesis.faults.disks.disk_errors import Intercepted
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.kafka_apis import Api
+from wrackline.nemesis.faults.network.messages import Act, Messages, What
+from wrackline.nemesis.faults.network.mtu_black_hole import BlackHole
+from wrackline.nemesis.faults.network.packets import Packets
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.network.shaping import Shaping
+from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Direction, Link, Shape
-from wrackline.nemesis.faults.shaping import Shaping
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.guided import steps
 from wrackline.nemesis.guided.steps import Aim, GuidedError, GuidedStep, Needs

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
-from wrackline.broker.model.admin_messages import ElectionType
+from wrackline.broker.model.messages.admin import ElectionType
 from wrackline.broker.model.types import NodeId
 from wrackline.scenarios import language
 from wrackline.scenarios.language import CONTROLLER, F1, F2, FOURTH, NOBODY, Cast, Fault, Hold, Kept, L, Scene

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model import batch
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.messages.admin import (
     AlteredResource,
     AlterOp,
     AlterPartitionReassignmentsRequest,
@@ -26,7 +26,7 @@ from wrackline.broker.model.admin_messages import (
     Reassignment,
     Resource,
 )
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
