@@ -167,12 +167,11 @@ class AdminClient:
             _raise_for(f"change settings of {resource.name or 'the cluster'}", done.error, done.message)
 
     def config(self, resource: a.Resource) -> list[a.Setting]:
-        item = request_schema(32, 4).make(
-            "DescribeConfigsResource",
-            resource_type=resource.kind,
-            resource_name=resource.name,
-            configuration_keys=None,
-        )
+        item = {
+            "resource_type": resource.kind,
+            "resource_name": resource.name,
+            "configuration_keys": None,
+        }
         entity = self._raw(
             32,
             4,
@@ -233,11 +232,11 @@ class AdminClient:
         """A request of clients only, as kio's entities."""
         schema = request_schema(key, version)
         if kind == "DescribeTopicPartitionsRequest":
-            values = _describe_values(schema, values)
+            values = _describe_values(values)
         self._correlation += 1
         head = _HEADER.pack(key, version, self._correlation, len(_NAME)) + _NAME
         head += b"\x00" if schema.flexible else b""
-        body = schema.write(schema.make(kind, **values))
+        body = schema.filled(**values)
         answer = self._exchange(kind, _INT.pack(len(head) + len(body)) + head + body)
         reader = response_schema(key, version)
         tags = 1 if reader.flexible and key != API_VERSIONS else 0  # its header never has any (KIP-511)
@@ -294,12 +293,12 @@ def _read(connection: socket.socket, count: int, deadline: float) -> bytes:
     return b"".join(parts)
 
 
-def _describe_values(schema: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_values(values: Mapping[str, Any]) -> dict[str, Any]:
     cursor = values["cursor"]
     return {
         **values,
-        "topics": tuple(schema.make("TopicRequest", name=name) for name in values["topics"]),
-        "cursor": cursor and schema.make("Cursor", topic_name=cursor[0], partition_index=cursor[1]),
+        "topics": tuple({"name": name} for name in values["topics"]),
+        "cursor": cursor and {"topic_name": cursor[0], "partition_index": cursor[1]},
     }
 
 

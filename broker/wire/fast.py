@@ -21,7 +21,7 @@ from wrackline.broker.model.messages import (
     ProduceResponse,
 )
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID
-from wrackline.broker.wire.common import by_topic
+from wrackline.broker.wire.translate import by_topic
 
 _FETCH_HEAD = struct.Struct(">iiibii")
 _FETCH_PARTITION = struct.Struct(">iiqiqiB")

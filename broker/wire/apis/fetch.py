@@ -1,0 +1,112 @@
+"""Fetch: versions 4 to 12 from clients, 17 between nodes (topic ids, and the replica's broker epoch, without
+which KIP-903 cannot tell a restarted follower from the one that was caught up)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.model import messages as m
+from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, SnapshotId
+from wrackline.broker.wire.api import CLIENT, CONTROLLER, REPLICATION, Api
+from wrackline.broker.wire.declarations import Grouped, One, TopicNames, at, message
+from wrackline.broker.wire.translate import uuid_or_none
+
+_BY_TOPIC_ID = 13
+
+
+def _metadata_too(names: TopicNames) -> TopicNames:
+    def name_of(topic_id: UUID) -> str | None:
+        if topic_id == METADATA_TOPIC_ID:
+            return METADATA.topic
+        return None if topic_id is None else names(topic_id)
+
+    return name_of
+
+
+def _names_in(request: m.FetchRequest) -> TopicNames:
+    """An answer names topics by id alone, and may speak of all in the session."""
+    names: dict[UUID | None, str] = dict(request.session_topics)
+    names |= {_id_of(part): part.tp.topic for part in request.partitions}
+    return names.get
+
+
+def _id_of(part: m.FetchPartition) -> UUID | None:
+    if part.topic_id is None and part.tp == METADATA:
+        return METADATA_TOPIC_ID
+    return uuid_or_none(part.topic_id)
+
+
+def _with_ids(request: m.FetchRequest, *_: object) -> m.FetchRequest:
+    return request.with_partitions(tuple(replace(part, topic_id=_id_of(part)) for part in request.partitions))
+
+
+def _with_asked_ids(response: m.FetchResponse, request: m.FetchRequest, version: int) -> m.FetchResponse:
+    if version < _BY_TOPIC_ID or all(part.topic_id is not None for part in response.partitions):
+        return response
+    ids = {part.tp: part.topic_id for part in request.partitions}
+    results = (replace(part, topic_id=part.topic_id or ids.get(part.tp)) for part in response.partitions)
+    return replace(response, partitions=tuple(results))
+
+
+def _refused(request: m.FetchRequest, error: ErrorCode, _: str | None) -> m.FetchResponse:
+    results = (m.FetchResult(part.tp, error, topic_id=part.topic_id) for part in request.partitions)
+    return m.FetchResponse(tuple(results), error)
+
+
+APIS = (
+    Api(
+        1,
+        "Fetch",
+        clients=(4, 12),
+        peers=(13, 17),
+        sent=17,
+        open_on=(CLIENT,),
+        nodes_on=(REPLICATION, CONTROLLER),
+        speaks_for=attrgetter("replica_id"),
+        request=message(
+            m.FetchRequest,
+            names=_metadata_too,
+            prepare=_with_ids,
+            lacking=("session_topics",),
+            partitions=Grouped(
+                "topics",
+                message(
+                    m.FetchPartition, max_bytes="partition_max_bytes", directory_id="replica_directory_id"
+                ),
+            ),
+            replica_id=at("replica_state.replica_id", "replica_id"),
+            broker_epoch="replica_state.replica_epoch",
+            forgotten=Grouped("forgotten_topics_data", message(m.ForgottenPartition)),
+        ),
+        response=message(
+            m.FetchResponse,
+            names=_names_in,
+            prepare=_with_asked_ids,
+            partitions=Grouped(
+                "responses",
+                message(
+                    m.FetchResult,
+                    fixed={"aborted_transactions": (), "preferred_read_replica": -1},
+                    diverging=One(
+                        "diverging_epoch",
+                        message(m.EpochEndOffset),
+                        is_none=lambda found: found.epoch < 0 and found.end_offset < 0,
+                    ),
+                    current_leader=One(
+                        "current_leader",
+                        message(m.LeaderIdAndEpoch),
+                        is_none=lambda found: found.leader_epoch < 0,
+                    ),
+                    snapshot=One(
+                        "snapshot_id", message(SnapshotId), is_none=lambda found: found.end_offset < 0
+                    ),
+                ),
+            ),
+        ),
+        refuse=_refused,
+    ),
+)

@@ -1,0 +1,191 @@
+"""Controllers among themselves: Vote, BeginQuorumEpoch, EndQuorumEpoch and FetchSnapshot (KIP-595, KIP-630,
+KIP-996). Each speaks of one partition, the metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.model import quorum_messages as q
+from wrackline.broker.model import snapshot_messages as s
+from wrackline.broker.model.types import METADATA, SnapshotId
+from wrackline.broker.wire.api import CONTROLLER, Api
+from wrackline.broker.wire.declarations import At, One, at, message
+from wrackline.broker.wire.schema import Entity, WireError
+from wrackline.broker.wire.translate import uuid_or_none
+
+_HIGHEST_EPOCH = 2**31 - 1 - 2**24
+"""From here on there are sixteen million elections to go."""
+_PARTITION = {
+    "topics.topic_name": METADATA.topic,
+    "topics.partitions.partition_index": METADATA.partition,
+}
+_ANSWERED = {"error_code": ErrorCode.none, **_PARTITION}
+"""The errors are those of the partition."""
+
+
+def _of_metadata(entity: Entity, name: str = "topic_name", index: str = "partition_index") -> Entity:
+    """What is said of the metadata log. Raises WireError when that is not exactly one thing."""
+    parts = [part for topic in entity.topics for part in topic.partitions]
+    names = {getattr(topic, name) for topic in entity.topics}
+    if len(parts) != 1 or names != {METADATA.topic} or getattr(parts[0], index) != METADATA.partition:
+        raise WireError(f"{type(entity).__name__} is not of {METADATA} alone")
+    return parts[0]
+
+
+def _with_room_for_epochs(entity: Entity) -> None:
+    """Raises WireError also when the epoch leaves no room: whoever took it over, and then stood for election
+    in the one behind it, would have none to write down."""
+    part = _of_metadata(entity)
+    epoch = part.replica_epoch if hasattr(part, "replica_epoch") else part.leader_epoch
+    if epoch > _HIGHEST_EPOCH:
+        raise WireError(
+            f"{type(entity).__name__} of epoch {epoch}; the highest taken over is {_HIGHEST_EPOCH}"
+        )
+
+
+def _error_alone(model: Callable[[ErrorCode], object]) -> Callable[[Entity], object | None]:
+    """An answer with an error for the whole request says nothing of the metadata log."""
+
+    def first(entity: Entity) -> object | None:
+        if entity.error_code is not ErrorCode.none:
+            return model(entity.error_code)
+        _with_room_for_epochs(entity)
+        return None
+
+    return first
+
+
+def _part(name: str) -> At:
+    return at(f"topics.partitions.{name}")
+
+
+_EPOCH_ANSWER = message(
+    q.QuorumEpochResponse,
+    fixed=_ANSWERED,
+    first=_error_alone(q.QuorumEpochResponse),
+    error=_part("error_code"),
+    epoch=_part("leader_epoch"),
+    leader_id=_part("leader_id"),
+)
+
+
+# --- FetchSnapshot ------------------------------------------------------------------------------------------
+
+
+def _snapshot_asked(entity: Entity) -> None:
+    _of_metadata(entity, "name", "partition")
+
+
+def _snapshot_answer(entity: Entity) -> s.FetchSnapshotResponse | None:
+    if entity.error_code is not ErrorCode.none:
+        return s.FetchSnapshotResponse(entity.error_code)
+    _of_metadata(entity, "name", "index")
+    return None
+
+
+def _refused_snapshot(
+    request: s.FetchSnapshotRequest, error: ErrorCode, _: str | None
+) -> s.FetchSnapshotResponse:
+    return s.FetchSnapshotResponse(error, request.snapshot)
+
+
+APIS = (
+    Api(
+        52,
+        "Vote",
+        peers=(2, 2),
+        sent=2,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("candidate_id"),
+        request=message(
+            q.VoteRequest,
+            first=_with_room_for_epochs,
+            fixed={**_PARTITION, "topics.partitions.voter_directory_id": None},
+            epoch=_part("replica_epoch"),
+            candidate_id=_part("replica_id"),
+            candidate_directory=_part("replica_directory_id"),
+            last_epoch=_part("last_offset_epoch"),
+            last_offset=_part("last_offset"),
+            pre_vote=_part("pre_vote"),
+        ),
+        response=message(
+            q.VoteResponse,
+            fixed=_ANSWERED,
+            first=_error_alone(q.VoteResponse),
+            error=_part("error_code"),
+            epoch=_part("leader_epoch"),
+            leader_id=_part("leader_id"),
+            granted=_part("vote_granted"),
+        ),
+    ),
+    Api(
+        53,
+        "BeginQuorumEpoch",
+        peers=(0, 0),
+        sent=0,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("leader_id"),
+        request=message(
+            q.BeginQuorumEpochRequest,
+            first=_with_room_for_epochs,
+            fixed=_PARTITION,
+            leader_id=_part("leader_id"),
+            epoch=_part("leader_epoch"),
+        ),
+        response=_EPOCH_ANSWER,
+    ),
+    Api(
+        54,
+        "EndQuorumEpoch",
+        peers=(0, 0),
+        sent=0,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("leader_id"),
+        request=message(
+            q.EndQuorumEpochRequest,
+            first=_with_room_for_epochs,
+            fixed=_PARTITION,
+            leader_id=_part("leader_id"),
+            epoch=_part("leader_epoch"),
+            successors=_part("preferred_successors"),
+        ),
+        response=_EPOCH_ANSWER,
+    ),
+    Api(
+        59,
+        "FetchSnapshot",
+        peers=(1, 1),
+        sent=1,
+        nodes_on=(CONTROLLER,),
+        speaks_for=attrgetter("replica_id"),
+        request=message(
+            s.FetchSnapshotRequest,
+            first=_snapshot_asked,
+            fixed={"topics.name": METADATA.topic, "topics.partitions.partition": METADATA.partition},
+            snapshot=One("topics.partitions.snapshot_id", message(SnapshotId)),
+            position=_part("position"),
+            current_leader_epoch=_part("current_leader_epoch"),
+            directory_id=at("topics.partitions.replica_directory_id", read=uuid_or_none, write=uuid_or_none),
+        ),
+        response=message(
+            s.FetchSnapshotResponse,
+            first=_snapshot_answer,
+            fixed={
+                "error_code": ErrorCode.none,
+                "topics.name": METADATA.topic,
+                "topics.partitions.index": METADATA.partition,
+            },
+            error=_part("error_code"),
+            snapshot=One("topics.partitions.snapshot_id", message(SnapshotId)),
+            size=_part("size"),
+            position=_part("position"),
+            records=_part("unaligned_records"),
+            leader_id=_part("current_leader.leader_id"),
+            leader_epoch=_part("current_leader.leader_epoch"),
+        ),
+        refuse=_refused_snapshot,
+    ),
+)

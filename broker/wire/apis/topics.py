@@ -1,0 +1,116 @@
+"""CreateTopics, DeleteTopics and CreatePartitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model import metadata_messages as m
+from wrackline.broker.wire.api import CLIENT, CONTROLLER, Api
+from wrackline.broker.wire.declarations import Each, Pairs, message
+from wrackline.broker.wire.schema import NO_UUID
+
+
+class _Topic(NamedTuple):
+    name: str | None
+    topic_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class _DeleteTopicsRequest:
+    timeout_ms: int
+    topics: tuple[_Topic, ...] = ()
+    topic_names: tuple[str, ...] = ()
+    """Before version 6."""
+
+
+def _by_name_or_id(form: _DeleteTopicsRequest) -> m.DeleteTopicsRequest:
+    return m.DeleteTopicsRequest(
+        form.topic_names + tuple(topic.name for topic in form.topics if topic.name is not None),
+        form.timeout_ms,
+        tuple(topic.topic_id or NO_UUID for topic in form.topics if topic.name is None),
+    )
+
+
+def _deleted(request: m.DeleteTopicsRequest, *_: object) -> _DeleteTopicsRequest:
+    names = (_Topic(name, None) for name in request.topics)
+    return _DeleteTopicsRequest(
+        request.timeout_ms, (*names, *(_Topic(None, topic_id) for topic_id in request.topic_ids))
+    )
+
+
+def _refused_deletion(
+    request: m.DeleteTopicsRequest, error: ErrorCode, why: str | None
+) -> m.DeleteTopicsResponse:
+    return m.DeleteTopicsResponse(
+        (
+            *(m.DeletedTopic(name, error, message=why) for name in request.topics),
+            *(m.DeletedTopic(None, error, topic_id, why) for topic_id in request.topic_ids),
+        )
+    )
+
+
+APIS = (
+    Api(
+        19,
+        "CreateTopics",
+        clients=(2, 7),
+        sent=7,
+        open_on=(CLIENT, CONTROLLER),
+        request=message(
+            m.CreateTopicsRequest,
+            topics=Each(
+                "topics",
+                message(
+                    m.NewTopic,
+                    partitions="num_partitions",
+                    assignments=Pairs("assignments", "partition_index", "broker_ids"),
+                    configs=Pairs("configs", "name", "value"),
+                ),
+            ),
+        ),
+        response=message(
+            m.CreateTopicsResponse,
+            topics=Each(
+                "topics", message(m.CreatedTopic, partitions="num_partitions", fixed={"configs": ()})
+            ),
+        ),
+    ),
+    Api(
+        20,
+        "DeleteTopics",
+        clients=(1, 6),
+        sent=6,
+        open_on=(CLIENT, CONTROLLER),
+        request=message(
+            m.DeleteTopicsRequest,
+            form=_DeleteTopicsRequest,
+            finish=_by_name_or_id,
+            prepare=_deleted,
+            lacking=("topic_names",),
+        ),
+        response=message(m.DeleteTopicsResponse, topics="responses"),
+        refuse=_refused_deletion,
+    ),
+    Api(
+        37,
+        "CreatePartitions",
+        clients=(0, 3),
+        sent=3,
+        open_on=(CLIENT, CONTROLLER),
+        request=message(
+            a.CreatePartitionsRequest,
+            topics=Each(
+                "topics",
+                message(a.NewPartitions, topic="name", assignments=Each("assignments", "broker_ids")),
+            ),
+        ),
+        response=message(
+            a.CreatePartitionsResponse, topics=Each("results", message(a.TopicOutcome, topic="name"))
+        ),
+    ),
+)

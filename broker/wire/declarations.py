@@ -1,0 +1,162 @@
+"""The words in which a message is declared: where the fields of a class of ours lie in kio's entities.
+
+A field goes where kio has the same name (or the one that ``KAFKA_NAMES`` gives it), and is converted by the
+two types; a declaration only says what is different. `wrackline.broker.wire.translate` makes functions of it,
+and refuses one that does not fit kio's classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass
+from enum import Enum, auto
+from uuid import UUID
+
+KAFKA_NAMES: Mapping[str, str] = {
+    "error": "error_code",
+    "message": "error_message",
+    "log_start": "log_start_offset",
+    "leo": "log_end_offset",
+}
+"""Our name of a field -> Kafka's. Beside these, ``timeout_ms`` is a duration of theirs without the unit."""
+
+TopicNames = Callable[[UUID], str | None]
+"""The name of a topic kept here, by its id: requests of newer versions name topics by id alone."""
+
+# --- where a field is ---------------------------------------------------------------------------------------
+
+
+class Row(tuple[object, ...]):
+    """The places of a plain tuple's items, in their order."""
+
+    __slots__ = ()
+
+    def __new__(cls, *places: Place) -> Row:
+        return super().__new__(cls, places)
+
+
+class Location(Enum):
+    """What a row of ``Grouped`` is about."""
+
+    TP = auto()
+    """(topic, partition)"""
+    INDEX = auto()
+    """The partition's number alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class At:
+    """A field by its path in the entity (``current_leader.leader_id``). A path through an array is of its
+    only element. Of several paths the first that the version has; without any, by name."""
+
+    paths: tuple[str, ...]
+    absent: object = MISSING
+    """The value where a version has no such field; without one, the message's own default."""
+    read: Callable[..., object] | None = None
+    write: Callable[..., object] | None = None
+
+
+def at(
+    *paths: str,
+    absent: object = MISSING,
+    read: Callable[..., object] | None = None,
+    write: Callable[..., object] | None = None,
+) -> At:
+    return At(paths, absent, read, write)
+
+
+@dataclass(frozen=True, eq=False)
+class Since:
+    """True from this version on; not sent."""
+
+    version: int
+
+
+@dataclass(frozen=True, eq=False)
+class Each:
+    """A tuple as an array of structures. ``shape``: of one element; a name: its only field."""
+
+    path: str
+    shape: Shape
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """A mapping as an array of (key, value); one without a value is left out."""
+
+    path: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, eq=False)
+class One:
+    """A structure. ``is_none`` says of an entity that it stands for None, which is written as its default."""
+
+    path: str
+    shape: Shape
+    is_none: Callable[..., bool] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Inline:
+    """A structure of ours whose fields lie side by side with the others in kio's entity."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """Rows, one for each partition, as an array of topics that have arrays of partitions. Only neighbours of
+    one topic are put together, as order can matter (KIP-74)."""
+
+    path: str
+    shape: Shape
+    by_id: bool = False
+    """Put together by the topic's id, not by its name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """A class of ours and where its fields are: made by ``message``."""
+
+    model: type
+    """As the core has it."""
+    form: type
+    """What the fields are those of: the model, or a class that is nearer to the wire."""
+    places: Mapping[str, Place]
+    fixed: Mapping[str, object]
+    lacking: frozenset[str]
+    first: Callable[..., object] | None
+    finish: Callable[..., object] | None
+    prepare: Callable[..., object] | None
+    names: Callable[..., TopicNames] | None
+
+
+Shape = Message | Row | str
+Place = str | At | Since | Each | Pairs | One | Inline | Grouped | Location
+
+
+def message(
+    model: type,
+    /,
+    *,
+    form: type | None = None,
+    fixed: Mapping[str, object] | None = None,
+    lacking: tuple[str, ...] = (),
+    first: Callable[..., object] | None = None,
+    finish: Callable[..., object] | None = None,
+    prepare: Callable[..., object] | None = None,
+    names: Callable[..., TopicNames] | None = None,
+    **places: Place,
+) -> Message:
+    """``fixed``: what stands in a field of kio's that nothing of ours goes to, by path.
+    ``lacking``: fields that the newest version has no place for.
+    ``first`` looks at the entity before all else, and may give the whole message (else None) or raise WireError.
+    ``finish`` makes the model of the form.
+    ``prepare`` makes the form of the model, of (message, the request, version).
+    ``names`` makes what names topics by id: of the node's own names in a request, of the request in a
+    response."""
+    return Message(
+        model, form or model, places, fixed or {}, frozenset(lacking), first, finish, prepare, names
+    )
