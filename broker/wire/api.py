@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import cast
 
 from wrackline.broker.model.messages import Request, Response
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.wire.declarations import Message, TopicNames
-from wrackline.broker.wire.schema import Entity, Schema, request_schema, response_schema
-from wrackline.broker.wire.translate import DeclarationError, reader, writer
+from wrackline.broker.wire.declarations import Message, TopicNames, carried, message
+from wrackline.broker.wire.schema import Entity, Schema, entity_class
+from wrackline.broker.wire.translate import DeclarationError, check_reader, check_writer, reader, writer
 
 Range = tuple[int, int]
 """The lowest and the highest version."""
@@ -34,13 +35,9 @@ CLIENT, REPLICATION, CONTROLLER = Listener
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Api:
-    """A row of the table in `wrackline.broker.wire.apis`."""
+class Access:
+    """Who may ask an API, and in which versions."""
 
-    key: int = field(kw_only=False)
-    name: str = field(kw_only=False)
-    request: Message
-    response: Message
     clients: Range | None = None
     """The versions that ApiVersions advertises: those every client library was seen to work with."""
     peers: Range | None = None
@@ -53,7 +50,17 @@ class Api:
     """Where the nodes of the cluster may ask it. On all other listeners it is unknown."""
     speaks_for: Callable[..., NodeId] = lambda _: CLIENT_ID
     """By which id a request claims to be of a node; negative: it does not."""
-    refuse: Callable[..., Response] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Api(Access):
+    """A row of the table in `wrackline.broker.wire.apis`: made by ``api``."""
+
+    key: int
+    name: str
+    request: Message
+    response: Message
+    refuse: Callable[..., Response] | None
     """(request, error, message) -> the response that refuses it; None: `wrackline.broker.wire.refusals` makes
     it."""
 
@@ -67,16 +74,11 @@ class Api:
         """Whether the declaration fits kio's classes of the newest version. Raises DeclarationError."""
         newest = max(span[1] for span in (self.clients, self.peers) if span is not None)
         try:
-            asked, answer = request_schema(self.key, newest).root, response_schema(self.key, newest).root
-            reader(self.request, asked, newest=True)
-            writer(self.response, answer, newest=True)
+            check_reader(self.request, entity_class(self.key, newest, response=False))
+            check_writer(self.response, entity_class(self.key, newest, response=True))
             if self.sent is not None:
-                asked, answer = (
-                    request_schema(self.key, self.sent).root,
-                    response_schema(self.key, self.sent).root,
-                )
-                writer(self.request, asked, newest=True)
-                reader(self.response, answer, newest=True)
+                check_writer(self.request, entity_class(self.key, self.sent, response=False))
+                check_reader(self.response, entity_class(self.key, self.sent, response=True))
         except DeclarationError as wrong:
             raise DeclarationError(f"{self.name} (API key {self.key}): {wrong}") from None
 
@@ -93,6 +95,36 @@ class Api:
 
     def decode_response(self, entity: Entity, request: Request) -> Response:
         return cast(Response, reader(self.response, entity.__class__)(entity, request))
+
+
+def api(
+    key: int,
+    name: str,
+    access: Access,
+    request: Message | type,
+    response: Message | type,
+    refuse: Callable[..., Response] | None = None,
+) -> Api:
+    """A class of ours alone is a message whose fields all have Kafka's names."""
+    asked, answer = (message(of) if isinstance(of, type) else of for of in (request, response))
+    return carried(access, Api, key=key, name=name, request=asked, response=answer, refuse=refuse)
+
+
+def of_clients(low: int, high: int) -> Access:
+    """What clients ask a broker, and nodes never."""
+    return Access(clients=(low, high), open_on=(CLIENT,))
+
+
+def passed_on(low: int, high: int) -> Access:
+    """What clients ask a broker, which passes it on to the active controller, in the newest version."""
+    return Access(clients=(low, high), sent=high, open_on=(CLIENT, CONTROLLER))
+
+
+def of_nodes(version: int, speaks_for: str) -> Access:
+    """What nodes ask a controller, each in its own name, which is a field of the request."""
+    return Access(
+        peers=(version, version), sent=version, nodes_on=(CONTROLLER,), speaks_for=attrgetter(speaks_for)
+    )
 
 
 def within(spoken: Range | None, version: int) -> bool:

@@ -8,8 +8,9 @@ and refuses one that does not fit kio's classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum, auto
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 KAFKA_NAMES: Mapping[str, str] = {
@@ -23,16 +24,29 @@ KAFKA_NAMES: Mapping[str, str] = {
 TopicNames = Callable[[UUID], str | None]
 """The name of a topic kept here, by its id: requests of newer versions name topics by id alone."""
 
+
 # --- where a field is ---------------------------------------------------------------------------------------
 
 
-class Row(tuple[object, ...]):
-    """The places of a plain tuple's items, in their order."""
+class At:
+    """A field by its path in the entity (``current_leader.leader_id``). A path through an array is of its
+    only element. Of several paths the first that the version has; without any, by name.
 
-    __slots__ = ()
+    ``absent``: the value where a version has no such field, if not the message's own default. ``read`` and
+    ``write`` convert what is there.
+    """
 
-    def __new__(cls, *places: Place) -> Row:
-        return super().__new__(cls, places)
+    def __init__(
+        self,
+        *paths: str,
+        absent: object = MISSING,
+        read: Callable[..., object] | None = None,
+        write: Callable[..., object] | None = None,
+    ) -> None:
+        self.paths = paths
+        self.absent = absent
+        self.read = read
+        self.write = write
 
 
 class Location(Enum):
@@ -44,44 +58,36 @@ class Location(Enum):
     """The partition's number alone."""
 
 
-@dataclass(frozen=True, eq=False)
-class At:
-    """A field by its path in the entity (``current_leader.leader_id``). A path through an array is of its
-    only element. Of several paths the first that the version has; without any, by name."""
+class Grouping(Enum):
+    """Which rows are put into one topic."""
 
-    paths: tuple[str, ...]
-    absent: object = MISSING
-    """The value where a version has no such field; without one, the message's own default."""
-    read: Callable[..., object] | None = None
-    write: Callable[..., object] | None = None
-
-
-def at(
-    *paths: str,
-    absent: object = MISSING,
-    read: Callable[..., object] | None = None,
-    write: Callable[..., object] | None = None,
-) -> At:
-    return At(paths, absent, read, write)
+    NEIGHBOURS = auto()
+    """Those of one topic beside each other, as order can matter (KIP-74)."""
+    NEIGHBOURS_BY_ID = auto()
+    """The same by the topic's id."""
+    TOGETHER = auto()
+    """All of one topic, wherever they are."""
+    APART = auto()
+    """Each is a topic of its own."""
 
 
-@dataclass(frozen=True, eq=False)
-class Since:
+class Since(NamedTuple):
     """True from this version on; not sent."""
 
     version: int
 
 
-@dataclass(frozen=True, eq=False)
-class Each:
-    """A tuple as an array of structures. ``shape``: of one element; a name: its only field."""
+class Each(NamedTuple):
+    """A tuple as an array of structures. ``shape``: of one element. ``read`` makes our value of the tuple,
+    ``write`` the tuple of it."""
 
     path: str
     shape: Shape
+    read: Callable[..., object] | None = None
+    write: Callable[..., object] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(NamedTuple):
     """A mapping as an array of (key, value); one without a value is left out."""
 
     path: str
@@ -89,8 +95,7 @@ class Pairs:
     value: str
 
 
-@dataclass(frozen=True, eq=False)
-class One:
+class One(NamedTuple):
     """A structure. ``is_none`` says of an entity that it stands for None, which is written as its default."""
 
     path: str
@@ -98,22 +103,28 @@ class One:
     is_none: Callable[..., bool] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Inline:
+class Inline(NamedTuple):
     """A structure of ours whose fields lie side by side with the others in kio's entity."""
 
     shape: Shape
 
 
-@dataclass(frozen=True, eq=False)
-class Grouped:
-    """Rows, one for each partition, as an array of topics that have arrays of partitions. Only neighbours of
-    one topic are put together, as order can matter (KIP-74)."""
+class Grouped(NamedTuple):
+    """Rows, one for each partition, as an array of topics that have arrays of partitions."""
 
     path: str
     shape: Shape
-    by_id: bool = False
-    """Put together by the topic's id, not by its name."""
+    grouping: Grouping = Grouping.NEIGHBOURS
+
+
+# --- messages -----------------------------------------------------------------------------------------------
+
+
+class Row:
+    """The places of a plain tuple's items, in their order."""
+
+    def __init__(self, *places: Place) -> None:
+        self.places = places
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +144,11 @@ class Message:
     names: Callable[..., TopicNames] | None
 
 
-Shape = Message | Row | str
-Place = str | At | Since | Each | Pairs | One | Inline | Grouped | Location
+Shape = Message | type | Row | Location | str
+"""Of a value: a class by the names of its fields, a tuple, what a row is about, or its only field."""
+Located = At | Since | Each | Pairs | One | Inline | Grouped | Location
+Place = Located | str
+"""Of a field; a name or path alone is that of an ``At``."""
 
 
 def message(
@@ -152,7 +166,8 @@ def message(
 ) -> Message:
     """``fixed``: what stands in a field of kio's that nothing of ours goes to, by path.
     ``lacking``: fields that the newest version has no place for.
-    ``first`` looks at the entity before all else, and may give the whole message (else None) or raise WireError.
+    ``first`` looks at the entity before all else, and may give the whole message (else None) or raise
+    WireError.
     ``finish`` makes the model of the form.
     ``prepare`` makes the form of the model, of (message, the request, version).
     ``names`` makes what names topics by id: of the node's own names in a request, of the request in a
@@ -160,3 +175,12 @@ def message(
     return Message(
         model, form or model, places, fixed or {}, frozenset(lacking), first, finish, prepare, names
     )
+
+
+T = TypeVar("T")
+
+
+def carried(source: object, kind: type[T], **others: object) -> T:
+    """A value of a dataclass, with the fields of another value that have the same names."""
+    same = {field.name for field in fields(kind)} - others.keys()  # type: ignore[arg-type]
+    return kind(**{name: getattr(source, name) for name in same}, **others)

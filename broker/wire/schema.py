@@ -25,15 +25,18 @@ Entity: TypeAlias = Any
 """A message, or a structure in one, as kio has it. Which fields it has depends on its version."""
 
 
+def entity_class(key: int, version: int, *, response: bool) -> Entity:
+    if (own := OWN.get((key, version))) is not None:
+        return own[response]
+    return (load_response_schema if response else load_request_schema)(key, version)
+
+
 class Schema:
     """One message: one API, one version, request or response."""
 
     def __init__(self, key: int, version: int, *, response: bool) -> None:
         self.version = version
-        if (own := OWN.get((key, version))) is not None:
-            self.root: Entity = own[response]
-        else:
-            self.root = (load_response_schema if response else load_request_schema)(key, version)
+        self.root = entity_class(key, version, response=response)
         self.flexible: bool = self.root.__flexible__
         self._guard = Guard(self.root)
         self._read: Entity = entity_reader(self.root)

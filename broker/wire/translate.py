@@ -23,16 +23,16 @@ from wrackline.broker.wire.declarations import (
     At,
     Each,
     Grouped,
+    Grouping,
     Inline,
+    Located,
     Location,
     Message,
     One,
     Pairs,
-    Place,
     Row,
     Shape,
     Since,
-    at,
     message,
 )
 from wrackline.broker.wire.schema import NO_THROTTLE, NO_UUID, Entity
@@ -53,10 +53,20 @@ class DeclarationError(TypeError):
     """A declaration that does not fit kio's classes, or ours."""
 
 
+def check_reader(of: Message, kind: type) -> None:
+    """Whether ``kind``, of the newest version, has what is to be read. Raises DeclarationError."""
+    _Source(kind, newest=True).read(of, of.form, _Scope(kind, "e"))
+
+
+def check_writer(of: Message, kind: type) -> None:
+    """Whether ``kind``, of the newest version, takes what is to be written. Raises DeclarationError."""
+    _Source(kind, newest=True).write(of, of.form, kind, "m")
+
+
 @cache
-def reader(of: Message, kind: type, *, newest: bool = False) -> Reader:
-    """From entities of ``kind``. ``newest``: it must have all fields. Raises DeclarationError."""
-    source = _Source(kind, newest=newest)
+def reader(of: Message, kind: type) -> Reader:
+    """From entities of ``kind``."""
+    source = _Source(kind)
     made = cast(Reader, source.compiled("e, n", source.read(of, of.form, _Scope(kind, "e"))))
     first, finish, names = of.first, of.finish, of.names
     if first is None and finish is None and names is None:
@@ -72,9 +82,9 @@ def reader(of: Message, kind: type, *, newest: bool = False) -> Reader:
 
 
 @cache
-def writer(of: Message, kind: type, *, newest: bool = False) -> Writer:
-    """To entities of ``kind``. ``newest``: it must have all fields. Raises DeclarationError."""
-    source = _Source(kind, newest=newest)
+def writer(of: Message, kind: type) -> Writer:
+    """To entities of ``kind``."""
+    source = _Source(kind)
     write = cast(Writer, source.compiled("m, r", source.write(of, of.form, kind, "m")))
     if (prepare := of.prepare) is None:
         return write
@@ -107,20 +117,29 @@ class _HasTp(Protocol):
     def tp(self) -> TopicPartition: ...
 
 
-T = TypeVar("T", bound=_HasTp)
+T = TypeVar("T")
+WithTp = TypeVar("WithTp", bound=_HasTp)
 
 
-def by_topic(items: Iterable[T]) -> list[tuple[str, list[T]]]:
+def by_topic(items: Iterable[WithTp]) -> list[tuple[str, list[WithTp]]]:
     """Neighbours of one topic together, in the order given (order can matter: KIP-74)."""
     return [(topic, list(group)) for topic, group in groupby(items, key=lambda item: item.tp.topic)]
 
 
-def _by_id(items: Iterable[object]) -> list[tuple[UUID, list[object]]]:
-    return [(topic_id, list(group)) for topic_id, group in groupby(items, key=attrgetter("topic_id"))]
+def together(items: Iterable[T], key: Callable[[T], str]) -> list[tuple[str, list[T]]]:
+    """All of one topic together."""
+    topics: dict[str, list[T]] = {}
+    for item in items:
+        topics.setdefault(key(item), []).append(item)
+    return list(topics.items())
 
 
-def _by_first(items: Iterable[tuple[UUID, int]]) -> list[tuple[UUID, list[tuple[UUID, int]]]]:
-    return [(topic_id, list(group)) for topic_id, group in groupby(items, key=itemgetter(0))]
+def _apart(items: Iterable[T], key: Callable[[T], str]) -> list[tuple[str, list[T]]]:
+    return [(key(item), [item]) for item in items]
+
+
+def _neighbours(items: Iterable[T], key: Callable[[T], str]) -> list[tuple[str, list[T]]]:
+    return [(topic, list(group)) for topic, group in groupby(items, key=key)]
 
 
 _EMPTY: Mapping[type, object] = {str: "", bytes: b"", tuple: (), UUID: NO_UUID}
@@ -159,6 +178,13 @@ def _kinds(hint: object) -> tuple[tuple[object, ...], bool]:
 def _element(kind: object) -> object:
     """The type of a tuple's elements; the type itself where it is no tuple."""
     return get_args(kind)[0] if get_origin(kind) is tuple and get_args(kind)[1:] == (...,) else kind
+
+
+def _message(shape: Shape) -> Message | None:
+    """A class alone has only fields of Kafka's names. None: the shape is of another kind."""
+    if isinstance(shape, type):
+        return message(shape)
+    return shape if isinstance(shape, Message) else None
 
 
 @cache
@@ -234,7 +260,7 @@ _Tree = dict[str, "str | _Tree"]
 class _Source:
     """One function under construction: its expression, and the objects that are named in it."""
 
-    def __init__(self, kind: type, *, newest: bool) -> None:
+    def __init__(self, kind: type, *, newest: bool = False) -> None:
         self._root = kind
         self._newest = newest
         self._objects: dict[str, object] = {}
@@ -262,43 +288,41 @@ class _Source:
         self._variables += 1
         return f"v{self._variables}"
 
-    def _places(self, shape: Shape, hint: object) -> list[tuple[str, Place, object, object]]:
+    def _places(self, shape: Shape, hint: object) -> list[tuple[str, Located, object, object]]:
         """(as an attribute or item, place, type, default) of each part of a value."""
+        if (of := _message(shape)) is not None:
+            members = _members(of.form)
+            if strangers := of.places.keys() - {member.name for member in members}:
+                raise self._fail(f"{of.form.__name__} has no field {', '.join(sorted(strangers))}")
+            return [
+                (f".{name}", self._place(of, name, kind), kind, default) for name, kind, default in members
+            ]
         match shape:
-            case Message():
-                members = _members(shape.form)
-                if strangers := shape.places.keys() - {member.name for member in members}:
-                    raise self._fail(f"{shape.form.__name__} has no field {', '.join(sorted(strangers))}")
-                return [
-                    (f".{name}", self._place(shape, name, kind), kind, default)
-                    for name, kind, default in members
-                ]
             case Row():
-                kinds = get_args(hint) or (object,) * len(shape)
+                kinds = get_args(hint) or (object,) * len(shape.places)
                 return [
-                    (f"[{number}]", cast(Place, place), kind, MISSING)
-                    for number, (place, kind) in enumerate(zip(shape, kinds, strict=True))
+                    (f"[{number}]", At(place) if isinstance(place, str) else place, kind, MISSING)
+                    for number, (place, kind) in enumerate(zip(shape.places, kinds, strict=True))
                 ]
-            case str():
-                return [("", at(shape), hint, MISSING)]
+            case Location():
+                return [("", shape, hint, MISSING)]
+            case _:
+                return [("", At(str(shape)), hint, MISSING)]
 
-    def _place(self, of: Message, name: str, hint: object) -> Place:
-        place = of.places.get(name)
-        if place is None:
-            if hint is TopicPartition:
-                return Location.TP
-            place = at()
+    def _place(self, of: Message, name: str, hint: object) -> Located:
+        place = of.places.get(name, Location.TP if hint is TopicPartition else At())
         if isinstance(place, str):
-            place = at(place)
+            return At(place)
         if isinstance(place, At) and not place.paths:
             paths = (name, KAFKA_NAMES.get(name, name), name.removesuffix("_ms"))
-            return At(paths, place.absent, place.read, place.write)
+            return At(*paths, absent=place.absent, read=place.read, write=place.write)
         return place
 
     def _lacks(self, shape: Shape, part: str) -> None:
         """Called for a part that has no field in this version."""
-        if self._newest and isinstance(shape, Message) and part[1:] not in shape.lacking:
-            raise self._fail(f"there is no field for {shape.form.__name__}{part}")
+        of = _message(shape)
+        if self._newest and of is not None and part[1:] not in of.lacking:
+            raise self._fail(f"there is no field for {of.form.__name__}{part}")
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -313,15 +337,11 @@ class _Source:
                     raise self._fail(f"there is no field for {part[1:]}, which has no default")
                 read = self._name(value)
             parts.append(read)
-        match shape:
-            case Message():
-                return f"{self._name(shape.form)}({', '.join(parts)})"
-            case Row():
-                return f"({', '.join(parts)},)"
-            case str():
-                return parts[0]
+        if (of := _message(shape)) is not None:
+            return f"{self._name(of.form)}({', '.join(parts)})"
+        return f"({', '.join(parts)},)" if isinstance(shape, Row) else parts[0]
 
-    def _read_at(self, place: Place, hint: object, scope: _Scope) -> str | None:
+    def _read_at(self, place: Located, hint: object, scope: _Scope) -> str | None:
         """None: this version has no such field."""
         match place:
             case Location():
@@ -334,15 +354,13 @@ class _Source:
             case At():
                 found = scope.find(*place.paths)
                 return None if found is None else self._read_value(found, place, hint)
-            case str():
-                return self._read_at(at(place), hint, scope)
         if (found := scope.find(place.path)) is None:
             return None
         match place:
             case One():
                 return self._read_one(found, place, hint)
             case Each():
-                return self._read_each(found, place.shape, hint)
+                return self._read_each(found, place, hint)
             case Pairs():
                 return self._read_pairs(found, place)
             case Grouped():
@@ -354,9 +372,9 @@ class _Source:
         if place.read is not None:
             return f"{self._name(place.read)}({read})"
         if found.element is not None:
-            shape = message(cast(type, _element(kinds[0])))
+            shape = cast(type, _element(kinds[0]))
             if found.is_array:
-                return self._read_each(found, shape, hint)
+                return self._read_each(found, Each("", shape), hint)
             return self._read_one(found, One("", shape), hint)
         if found.is_duration:
             return f"{self._name(milliseconds)}({read})"
@@ -378,16 +396,20 @@ class _Source:
             return f"(None if {self._name(place.is_none)}({value}) else {read})"
         return f"(None if {value} is None else {read})" if found.nullable else read
 
-    def _read_each(self, found: _Found, shape: Shape, hint: object) -> str:
+    def _read_each(self, found: _Found, place: Each, hint: object) -> str:
         assert found.element is not None
-        (kind, *_), nullable = _kinds(hint)
-        variable, array = self._variable(), found.expression
-        each = self.read(shape, _element(kind), _Scope(found.element, variable))
+        variable = self._variable()
+        element = object if place.read is not None else _element(_kinds(hint)[0][0])
+        each = self.read(place.shape, element, _Scope(found.element, variable))
+        read = self._array(found, each, f"for {variable} in {found.expression}", hint)
+        return read if place.read is None else f"{self._name(place.read)}({read})"
+
+    def _array(self, found: _Found, each: str, loops: str, hint: object) -> str:
+        array = f"tuple([{each} {loops}])"
         if not found.nullable:
-            return f"tuple([{each} for {variable} in {array}])"
-        if nullable:
-            return f"(None if {array} is None else tuple([{each} for {variable} in {array}]))"
-        return f"tuple([{each} for {variable} in {array} or ()])"
+            return array
+        empty = None if _kinds(hint)[1] else ()
+        return f"({empty} if {found.expression} is None else {array})"
 
     def _read_pairs(self, found: _Found, place: Pairs) -> str:
         assert found.element is not None
@@ -404,9 +426,8 @@ class _Source:
         outer = _Scope(topic, self._variable())
         inner = _Scope(row, self._variable(), outer)
         each = self.read(shape, _element(_kinds(hint)[0][0]), inner)
-        topics = f"{found.expression} or ()" if found.nullable else found.expression
-        loops = f"for {outer.variable} in {topics} for {inner.variable} in {outer.variable}.{rows}"
-        return f"tuple([{each} {loops}])"
+        topics = f"for {outer.variable} in {found.expression}"
+        return self._array(found, each, f"{topics} for {inner.variable} in {outer.variable}.{rows}", hint)
 
     def _topic(self, found: _Found) -> tuple[type, str, type | None]:
         """(class of a topic, its field with the rows, class of a row or None where that is a plain value)"""
@@ -426,7 +447,8 @@ class _Source:
         return found.expression
 
     def _read_tp(self, index: str, scope: _Scope) -> str:
-        assert scope.outer is not None
+        if scope.outer is None:
+            raise self._fail("a row of no topic has the number of a partition")
         if (found := scope.outer.find(*_TOPIC_NAMES)) is not None:
             name = f"{found.expression} or ''" if found.nullable else found.expression
         else:
@@ -443,7 +465,8 @@ class _Source:
 
     def _fixed(self, shape: Shape, kind: type) -> _Tree:
         tree: _Tree = {}
-        for path, value in shape.fixed.items() if isinstance(shape, Message) else ():
+        of = _message(shape)
+        for path, value in of.fixed.items() if of is not None else ():
             if _walk(kind, path) is not None:
                 _put(tree, path, self._name(value))
             elif self._newest:
@@ -476,7 +499,7 @@ class _Source:
                 lacking.append(part)
         return lacking
 
-    def _assign_at(self, place: Place, hint: object, kind: type, value: str, tree: _Tree) -> bool:
+    def _assign_at(self, place: Located, hint: object, kind: type, value: str, tree: _Tree) -> bool:
         """False: the entity has no such field."""
         match place:
             case Since():
@@ -489,8 +512,6 @@ class _Source:
             case At():
                 found = _Scope(kind, "").find(*place.paths)
                 written = "" if found is None else self._written_value(found, place, hint, value)
-            case str():
-                return self._assign_at(at(place), hint, kind, value, tree)
             case _:
                 found = _walk(kind, place.path)
                 written = "" if found is None else self._written(found, place, hint, value)
@@ -504,6 +525,8 @@ class _Source:
             case One():
                 return self._written_one(found, place.shape, hint, value)
             case Each():
+                if place.write is not None:
+                    hint, value = object, f"{self._name(place.write)}({value})"
                 return self._written_each(found, place.shape, hint, value)
             case Pairs():
                 return self._written_each(found, Row(place.key, place.value), None, f"{value}.items()")
@@ -515,7 +538,7 @@ class _Source:
         if place.write is not None:
             return f"{self._name(place.write)}({value})"
         if found.element is not None:
-            shape = message(cast(type, _element(kinds[0])))
+            shape = cast(type, _element(kinds[0]))
             if found.is_array:
                 return self._written_each(found, shape, hint, value)
             return self._written_one(found, shape, hint, value)
@@ -548,28 +571,50 @@ class _Source:
 
     def _written_topics(self, found: _Found, place: Grouped, hint: object, value: str) -> str:
         kind, rows, row = self._topic(found)
-        element = _element(_kinds(hint)[0][0])
+        (array, *_), nullable = _kinds(hint)
+        element = _element(array)
         topic, group, item = self._variable(), self._variable(), self._variable()
-        group_by: object = by_topic
-        if place.by_id:
-            group_by = _by_first if isinstance(place.shape, Row) else _by_id
         outer: _Tree = {}
         lacking = self._assign(place.shape, element, kind, f"{group}[0]", outer)
         if (name := _Scope(kind, "").find(*_TOPIC_NAMES)) is not None:
             outer[name.field.name] = topic
         if row is None:
-            written = f"{item}.tp.partition" if group_by is by_topic else f"{item}[1]"
+            written = self._row(place.shape, item)
         else:
             inner = self._fixed(place.shape, row)
             lacking = [
                 part for part in self._assign(place.shape, element, row, item, inner) if part in lacking
             ]
-            written = self._entity(row, inner)
             for part in lacking:
                 self._lacks(place.shape, part)
+            written = self._entity(row, inner)
         outer[rows] = f"tuple([{written} for {item} in {group}])"
-        groups = f"{self._name(group_by)}({value})"
-        return f"tuple([{self._entity(kind, outer)} for {topic}, {group} in {groups}])"
+        groups = self._groups(place, value)
+        written = f"tuple([{self._entity(kind, outer)} for {topic}, {group} in {groups}])"
+        return f"(None if {value} is None else {written})" if nullable else written
+
+    def _row(self, shape: Shape, item: str) -> str:
+        """The number of a partition where a row is nothing else."""
+        if shape is Location.TP:
+            return f"{item}.partition"
+        return f"{item}[1]" if isinstance(shape, Row) else f"{item}.tp.partition"
+
+    def _groups(self, place: Grouped, value: str) -> str:
+        of_tp = "topic" if place.shape is Location.TP else "tp.topic"
+        key: object = attrgetter(of_tp)
+        match place.grouping:
+            case Grouping.NEIGHBOURS:
+                if of_tp == "tp.topic":
+                    return f"{self._name(by_topic)}({value})"
+                group_by: object = _neighbours
+            case Grouping.NEIGHBOURS_BY_ID:
+                key = itemgetter(0) if isinstance(place.shape, Row) else attrgetter("topic_id")
+                group_by = _neighbours
+            case Grouping.TOGETHER:
+                group_by = together
+            case Grouping.APART:
+                group_by = _apart
+        return f"{self._name(group_by)}({value}, {self._name(key)})"
 
 
 def _put(tree: _Tree, path: str, written: str) -> None:

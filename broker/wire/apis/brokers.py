@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -13,18 +12,11 @@ from wrackline.broker.model import admin_messages as a
 from wrackline.broker.model import controller_messages as c
 from wrackline.broker.model.features import METADATA_VERSION, NOT_SAID, Levels
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.wire.api import CLIENT, CONTROLLER, Api, Listener
-from wrackline.broker.wire.declarations import Each, Grouped, Row, TopicNames, message
-from wrackline.broker.wire.schema import NO_UUID, WireError
+from wrackline.broker.wire.api import Listener, api, of_nodes, passed_on
+from wrackline.broker.wire.declarations import Each, Grouped, Grouping, Row, TopicNames, carried, message
+from wrackline.broker.wire.schema import NO_UUID, Entity, WireError
 
 _PLAINTEXT, _SASL_PLAINTEXT = 0, 2
-
-
-class _Listener(NamedTuple):
-    name: str
-    host: str
-    port: int
-    security_protocol: int
 
 
 class _Feature(NamedTuple):
@@ -43,74 +35,55 @@ def _features(levels: Levels) -> tuple[_Feature, ...]:
     return (_Feature(METADATA_VERSION, *levels),)
 
 
+_LEVELS = Each("features", _Feature, read=_levels_in, write=_features)
+
+
+class _Listener(NamedTuple):
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
 @dataclass(frozen=True, slots=True)
 class _BrokerRegistration:
     broker_id: NodeId
     cluster_id: str
     incarnation_id: UUID
     listeners: tuple[_Listener, ...]
-    features: tuple[_Feature, ...]
+    levels: Levels
     rack: str | None
     previous_broker_epoch: int
 
 
-def _registered_broker(form: _BrokerRegistration) -> c.BrokerRegistrationRequest:
+def _registered(form: _BrokerRegistration) -> c.BrokerRegistrationRequest:
     """Raises WireError when the broker lacks a listener: nobody could reach it."""
     listeners = {listener.name: listener for listener in form.listeners}
     for needed in (Listener.CLIENT, Listener.REPLICATION):
         if needed.value not in listeners:
             raise WireError(f"broker {form.broker_id} registers without a listener {needed.value}")
-    return c.BrokerRegistrationRequest(
-        form.broker_id,
-        form.cluster_id,
-        form.incarnation_id,
-        listeners[Listener.CLIENT.value].host,
-        listeners[Listener.CLIENT.value].port,
-        form.rack,
-        form.previous_broker_epoch,
-        _levels_in(form.features),
-        listeners[Listener.REPLICATION.value].port,
+    clients, nodes = listeners[Listener.CLIENT.value], listeners[Listener.REPLICATION.value]
+    return carried(
+        form,
+        c.BrokerRegistrationRequest,
+        host=clients.host,
+        port=clients.port,
+        replication_port=nodes.port,
     )
 
 
-def _registering_broker(request: c.BrokerRegistrationRequest, *_: object) -> _BrokerRegistration:
-    return _BrokerRegistration(
-        request.broker_id,
-        request.cluster_id,
-        request.incarnation_id,
-        (
-            _Listener(Listener.CLIENT.value, request.host, request.port, _PLAINTEXT),
-            _Listener(Listener.REPLICATION.value, request.host, request.replication_port, _SASL_PLAINTEXT),
-        ),
-        _features(request.levels),
-        request.rack,
-        request.previous_broker_epoch,
+def _registering(request: c.BrokerRegistrationRequest, *_: object) -> _BrokerRegistration:
+    listeners = (
+        _Listener(Listener.CLIENT.value, request.host, request.port, _PLAINTEXT),
+        _Listener(Listener.REPLICATION.value, request.host, request.replication_port, _SASL_PLAINTEXT),
     )
+    return carried(request, _BrokerRegistration, listeners=listeners)
 
 
-@dataclass(frozen=True, slots=True)
-class _ControllerRegistration:
-    controller_id: NodeId
-    incarnation_id: UUID
-    listeners: tuple[_Listener, ...]
-    features: tuple[_Feature, ...]
-
-
-def _registered_controller(form: _ControllerRegistration) -> c.ControllerRegistrationRequest:
+def _with_listener(entity: Entity) -> None:
     """Raises WireError when the controller names no listener."""
-    if not form.listeners:
-        raise WireError(f"controller {form.controller_id} registers without a listener")
-    listener = form.listeners[0]
-    return c.ControllerRegistrationRequest(
-        form.controller_id, form.incarnation_id, listener.host, listener.port, _levels_in(form.features)
-    )
-
-
-def _registering_controller(request: c.ControllerRegistrationRequest, *_: object) -> _ControllerRegistration:
-    listener = _Listener(Listener.CONTROLLER.value, request.host, request.port, _PLAINTEXT)
-    return _ControllerRegistration(
-        request.controller_id, request.incarnation_id, (listener,), _features(request.levels)
-    )
+    if not entity.listeners:
+        raise WireError(f"controller {entity.controller_id} registers without a listener")
 
 
 def _kept_topics(names: TopicNames) -> TopicNames:
@@ -122,79 +95,61 @@ def _asked_topics(request: c.AlterPartitionRequest) -> TopicNames:
     return lambda topic_id: asked.get(topic_id or NO_UUID)
 
 
+_ALTERED = message(c.AlterPartitionItem, isr=Each("new_isr_with_epochs", Row("broker_id", "broker_epoch")))
+
 APIS = (
-    Api(
+    api(
         56,
         "AlterPartition",
-        peers=(3, 3),
-        sent=3,
-        nodes_on=(CONTROLLER,),
-        speaks_for=attrgetter("broker_id"),
+        of_nodes(3, "broker_id"),
         request=message(
             c.AlterPartitionRequest,
             names=_kept_topics,
-            partitions=Grouped(
-                "topics",
-                message(
-                    c.AlterPartitionItem, isr=Each("new_isr_with_epochs", Row("broker_id", "broker_epoch"))
-                ),
-                by_id=True,
-            ),
+            partitions=Grouped("topics", _ALTERED, Grouping.NEIGHBOURS_BY_ID),
         ),
         response=message(
             c.AlterPartitionResponse,
             names=_asked_topics,
-            partitions=Grouped("topics", message(c.AlterPartitionResult), by_id=True),
+            partitions=Grouped("topics", c.AlterPartitionResult, Grouping.NEIGHBOURS_BY_ID),
         ),
     ),
-    Api(
+    api(
         62,
         "BrokerRegistration",
-        peers=(4, 4),
-        sent=4,
-        nodes_on=(CONTROLLER,),
-        speaks_for=attrgetter("broker_id"),
+        of_nodes(4, "broker_id"),
         request=message(
             c.BrokerRegistrationRequest,
             form=_BrokerRegistration,
-            finish=_registered_broker,
-            prepare=_registering_broker,
+            finish=_registered,
+            prepare=_registering,
+            levels=_LEVELS,
         ),
-        response=message(c.BrokerRegistrationResponse),
+        response=c.BrokerRegistrationResponse,
     ),
-    Api(
+    api(
         63,
         "BrokerHeartbeat",
-        peers=(1, 1),
-        sent=1,
-        nodes_on=(CONTROLLER,),
-        speaks_for=attrgetter("broker_id"),
-        request=message(c.BrokerHeartbeatRequest),
-        response=message(c.BrokerHeartbeatResponse),
+        of_nodes(1, "broker_id"),
+        request=c.BrokerHeartbeatRequest,
+        response=c.BrokerHeartbeatResponse,
     ),
-    Api(
-        64,
-        "UnregisterBroker",
-        clients=(0, 0),
-        sent=0,
-        open_on=(CLIENT, CONTROLLER),
-        request=message(a.UnregisterBrokerRequest),
-        response=message(a.UnregisterBrokerResponse),
-    ),
-    Api(
+    api(64, "UnregisterBroker", passed_on(0, 0), a.UnregisterBrokerRequest, a.UnregisterBrokerResponse),
+    api(
         70,
         "ControllerRegistration",
-        peers=(0, 0),
-        sent=0,
-        nodes_on=(CONTROLLER,),
-        speaks_for=attrgetter("controller_id"),
+        of_nodes(0, "controller_id"),
         request=message(
             c.ControllerRegistrationRequest,
-            form=_ControllerRegistration,
-            finish=_registered_controller,
-            prepare=_registering_controller,
-            fixed={"zk_migration_ready": False},
+            first=_with_listener,
+            fixed={
+                "zk_migration_ready": False,
+                "listeners.name": Listener.CONTROLLER.value,
+                "listeners.security_protocol": _PLAINTEXT,
+            },
+            host="listeners.host",
+            port="listeners.port",
+            levels=_LEVELS,
         ),
-        response=message(c.ControllerRegistrationResponse),
+        response=c.ControllerRegistrationResponse,
     ),
 )

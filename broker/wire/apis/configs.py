@@ -8,8 +8,8 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import admin_messages as a
-from wrackline.broker.wire.api import CLIENT, CONTROLLER, Api
-from wrackline.broker.wire.declarations import Each, Inline, Message, Row, at, message
+from wrackline.broker.wire.api import api, of_clients, passed_on
+from wrackline.broker.wire.declarations import At, Each, Inline, Message, Row, message
 
 _STRING = 2
 """Kafka's number for the type of a setting's value."""
@@ -64,7 +64,7 @@ def _described(
     )
 
 
-def _refused_description(
+def _refused(
     request: a.DescribeConfigsRequest, error: ErrorCode, why: str | None
 ) -> a.DescribeConfigsResponse:
     refused = (a.DescribedResource(resource, error=error, message=why) for resource, _ in request.resources)
@@ -72,8 +72,8 @@ def _refused_description(
 
 
 _RESOURCE = Inline(message(a.Resource, kind="resource_type", name="resource_name"))
-_CHANGE = message(a.ConfigChange, op=at("config_operation", absent=a.AlterOp.SET))
-_REPLACEMENT = message(a.ConfigChange, op=at(absent=a.AlterOp.SET), lacking=("op",))
+_CHANGE = message(a.ConfigChange, op=At("config_operation", absent=a.AlterOp.SET))
+_REPLACEMENT = message(a.ConfigChange, op=At(absent=a.AlterOp.SET), lacking=("op",))
 
 
 def _altering(model: type, change: Message) -> Message:
@@ -87,11 +87,10 @@ _ALTERED = message(
 )
 
 APIS = (
-    Api(
+    api(
         32,
         "DescribeConfigs",
-        clients=(1, 4),
-        open_on=(CLIENT,),
+        of_clients(1, 4),
         request=message(
             a.DescribeConfigsRequest, resources=Each("resources", Row(_RESOURCE, "configuration_keys"))
         ),
@@ -114,23 +113,19 @@ APIS = (
                 ),
             ),
         ),
-        refuse=_refused_description,
+        refuse=_refused,
     ),
-    Api(
+    api(
         33,
         "AlterConfigs",
-        clients=(0, 2),
-        sent=2,
-        open_on=(CLIENT, CONTROLLER),
+        passed_on(0, 2),
         request=_altering(a.AlterConfigsRequest, _REPLACEMENT),
         response=_ALTERED,
     ),
-    Api(
+    api(
         44,
         "IncrementalAlterConfigs",
-        clients=(0, 1),
-        sent=1,
-        open_on=(CLIENT, CONTROLLER),
+        passed_on(0, 1),
         request=_altering(a.IncrementalAlterConfigsRequest, _CHANGE),
         response=_ALTERED,
     ),

@@ -10,8 +10,8 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import admin_messages as a
 from wrackline.broker.model.features import METADATA_VERSION, Levels
-from wrackline.broker.wire.api import CLIENT, CONTROLLER, Api
-from wrackline.broker.wire.declarations import Each, at, message
+from wrackline.broker.wire.api import api, passed_on
+from wrackline.broker.wire.declarations import At, Each, message
 
 _LAST_WITH_RESULTS = 1
 
@@ -86,12 +86,10 @@ def _answered(form: _Response) -> a.UpdateFeaturesResponse:
 
 
 APIS = (
-    Api(
+    api(
         57,
         "UpdateFeatures",
-        clients=(0, 2),
-        sent=2,
-        open_on=(CLIENT, CONTROLLER),
+        passed_on(0, 2),
         request=message(
             a.UpdateFeaturesRequest,
             updates=Each(
@@ -100,7 +98,7 @@ APIS = (
                     a.FeatureUpdate,
                     name="feature",
                     level="max_version_level",
-                    upgrade_type=at("upgrade_type", "allow_downgrade", read=_upgrade_type),
+                    upgrade_type=At("upgrade_type", "allow_downgrade", read=_upgrade_type),
                 ),
             ),
         ),

@@ -11,8 +11,8 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import messages as m
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, SnapshotId
-from wrackline.broker.wire.api import CLIENT, CONTROLLER, REPLICATION, Api
-from wrackline.broker.wire.declarations import Grouped, One, TopicNames, at, message
+from wrackline.broker.wire.api import CLIENT, CONTROLLER, REPLICATION, Access, api
+from wrackline.broker.wire.declarations import At, Grouped, One, TopicNames, message
 from wrackline.broker.wire.translate import uuid_or_none
 
 _BY_TOPIC_ID = 13
@@ -58,15 +58,17 @@ def _refused(request: m.FetchRequest, error: ErrorCode, _: str | None) -> m.Fetc
 
 
 APIS = (
-    Api(
+    api(
         1,
         "Fetch",
-        clients=(4, 12),
-        peers=(13, 17),
-        sent=17,
-        open_on=(CLIENT,),
-        nodes_on=(REPLICATION, CONTROLLER),
-        speaks_for=attrgetter("replica_id"),
+        Access(
+            clients=(4, 12),
+            peers=(13, 17),
+            sent=17,
+            open_on=(CLIENT,),
+            nodes_on=(REPLICATION, CONTROLLER),
+            speaks_for=attrgetter("replica_id"),
+        ),
         request=message(
             m.FetchRequest,
             names=_metadata_too,
@@ -78,9 +80,9 @@ APIS = (
                     m.FetchPartition, max_bytes="partition_max_bytes", directory_id="replica_directory_id"
                 ),
             ),
-            replica_id=at("replica_state.replica_id", "replica_id"),
+            replica_id=At("replica_state.replica_id", "replica_id"),
             broker_epoch="replica_state.replica_epoch",
-            forgotten=Grouped("forgotten_topics_data", message(m.ForgottenPartition)),
+            forgotten=Grouped("forgotten_topics_data", m.ForgottenPartition),
         ),
         response=message(
             m.FetchResponse,
@@ -93,17 +95,15 @@ APIS = (
                     fixed={"aborted_transactions": (), "preferred_read_replica": -1},
                     diverging=One(
                         "diverging_epoch",
-                        message(m.EpochEndOffset),
+                        m.EpochEndOffset,
                         is_none=lambda found: found.epoch < 0 and found.end_offset < 0,
                     ),
                     current_leader=One(
                         "current_leader",
-                        message(m.LeaderIdAndEpoch),
+                        m.LeaderIdAndEpoch,
                         is_none=lambda found: found.leader_epoch < 0,
                     ),
-                    snapshot=One(
-                        "snapshot_id", message(SnapshotId), is_none=lambda found: found.end_offset < 0
-                    ),
+                    snapshot=One("snapshot_id", SnapshotId, is_none=lambda found: found.end_offset < 0),
                 ),
             ),
         ),

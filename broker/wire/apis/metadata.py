@@ -10,9 +10,14 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import metadata_messages as m
 from wrackline.broker.model.types import Endpoint
-from wrackline.broker.wire.api import CLIENT, CONTROLLER, Api
-from wrackline.broker.wire.declarations import Each, One, Row, at, message
+from wrackline.broker.wire.api import CLIENT, CONTROLLER, Access, api
+from wrackline.broker.wire.declarations import At, Each, One, Row, message
 from wrackline.broker.wire.schema import NO_UUID, Entity
+
+
+def _open(low: int, high: int) -> Access:
+    """Answered by brokers and controllers, each of itself."""
+    return Access(clients=(low, high), open_on=(CLIENT, CONTROLLER))
 
 
 class _Topic(NamedTuple):
@@ -92,26 +97,24 @@ def _refused_description(_: m.DescribeClusterRequest, error: ErrorCode, __: str 
 
 
 APIS = (
-    Api(
+    api(
         3,
         "Metadata",
-        clients=(0, 12),
-        open_on=(CLIENT, CONTROLLER),
+        _open(0, 12),
         request=message(
             m.MetadataRequest,
             form=_MetadataRequest,
             first=_all_topics,
             finish=_metadata_request,
-            allow_auto_topic_creation=at(absent=True),
+            allow_auto_topic_creation=At(absent=True),
         ),
         response=message(m.MetadataResponse, topics=Each("topics", _TOPIC), lacking=("fenced", "error")),
         refuse=_refused,
     ),
-    Api(
+    api(
         60,
         "DescribeCluster",
-        clients=(0, 1),
-        open_on=(CLIENT, CONTROLLER),
+        _open(0, 1),
         request=message(m.DescribeClusterRequest, lacking=("include_fenced",)),
         response=message(
             m.MetadataResponse,
@@ -120,11 +123,10 @@ APIS = (
         ),
         refuse=_refused_description,
     ),
-    Api(
+    api(
         75,
         "DescribeTopicPartitions",
-        clients=(0, 0),
-        open_on=(CLIENT, CONTROLLER),
+        _open(0, 0),
         request=message(
             m.DescribeTopicPartitionsRequest,
             topics=Each("topics", "name"),

@@ -10,8 +10,19 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model import controller_messages as c
 from wrackline.broker.model import messages as m
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.wire.api import CLIENT, REPLICATION, Api
-from wrackline.broker.wire.declarations import Grouped, Location, Row, Since, at, message
+from wrackline.broker.wire.api import CLIENT, REPLICATION, Access, Range, api
+from wrackline.broker.wire.declarations import At, Grouped, Grouping, Location, Row, Since, message
+
+
+def _of_replicas_too(clients: Range) -> Access:
+    """What clients and followers ask a leader, these in the newest version."""
+    return Access(
+        clients=clients,
+        sent=clients[1],
+        open_on=(CLIENT,),
+        nodes_on=(REPLICATION,),
+        speaks_for=attrgetter("replica_id"),
+    )
 
 
 def _replica_id(sent: NodeId) -> NodeId:
@@ -19,7 +30,7 @@ def _replica_id(sent: NodeId) -> NodeId:
     return max(sent, -1)
 
 
-def _refused_log_info(
+def _refused(
     request: c.GetReplicaLogInfoRequest, error: ErrorCode, _: str | None
 ) -> c.GetReplicaLogInfoResponse:
     entries = tuple(c.ReplicaLogInfo(*which, error=error) for which in request.partitions)
@@ -27,17 +38,13 @@ def _refused_log_info(
 
 
 APIS = (
-    Api(
+    api(
         2,
         "ListOffsets",
-        clients=(1, 7),
-        sent=7,
-        open_on=(CLIENT,),
-        nodes_on=(REPLICATION,),
-        speaks_for=attrgetter("replica_id"),
+        _of_replicas_too((1, 7)),
         request=message(
             m.ListOffsetsRequest,
-            partitions=Grouped("topics", message(m.ListOffsetsPartition)),
+            partitions=Grouped("topics", m.ListOffsetsPartition),
             knows_offset_not_available=Since(5),
         ),
         response=message(
@@ -45,39 +52,34 @@ APIS = (
             partitions=Grouped("topics", message(m.ListOffsetsResult, lacking=("lookup",))),
         ),
     ),
-    Api(
+    api(
         23,
         "OffsetForLeaderEpoch",
-        clients=(2, 4),
-        sent=4,
-        open_on=(CLIENT,),
-        nodes_on=(REPLICATION,),
-        speaks_for=attrgetter("replica_id"),
+        _of_replicas_too((2, 4)),
         request=message(
             m.OffsetForLeaderEpochRequest,
-            partitions=Grouped("topics", message(m.OffsetForLeaderEpochPartition)),
+            partitions=Grouped("topics", m.OffsetForLeaderEpochPartition),
             # Version 2 has no replica id: only consumers still speak it.
-            replica_id=at("replica_id", read=_replica_id),
+            replica_id=At("replica_id", read=_replica_id),
         ),
         response=message(
-            m.OffsetForLeaderEpochResponse,
-            partitions=Grouped("topics", message(m.OffsetForLeaderEpochResult)),
+            m.OffsetForLeaderEpochResponse, partitions=Grouped("topics", m.OffsetForLeaderEpochResult)
         ),
     ),
-    Api(
+    api(
         93,
         "GetReplicaLogInfo",
-        peers=(0, 0),
-        sent=0,
-        nodes_on=(REPLICATION,),
+        Access(peers=(0, 0), sent=0, nodes_on=(REPLICATION,)),
         request=message(
             c.GetReplicaLogInfoRequest,
-            partitions=Grouped("topic_partitions", Row("topic_id", Location.INDEX), by_id=True),
+            partitions=Grouped(
+                "topic_partitions", Row("topic_id", Location.INDEX), Grouping.NEIGHBOURS_BY_ID
+            ),
         ),
         response=message(
             c.GetReplicaLogInfoResponse,
-            entries=Grouped("topic_partition_log_info_list", message(c.ReplicaLogInfo), by_id=True),
+            entries=Grouped("topic_partition_log_info_list", c.ReplicaLogInfo, Grouping.NEIGHBOURS_BY_ID),
         ),
-        refuse=_refused_log_info,
+        refuse=_refused,
     ),
 )

@@ -4,17 +4,15 @@ KIP-996). Each speaks of one partition, the metadata log."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
 
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import quorum_messages as q
 from wrackline.broker.model import snapshot_messages as s
 from wrackline.broker.model.types import METADATA, SnapshotId
-from wrackline.broker.wire.api import CONTROLLER, Api
-from wrackline.broker.wire.declarations import At, One, at, message
+from wrackline.broker.wire.api import api, of_nodes
+from wrackline.broker.wire.declarations import One, message
 from wrackline.broker.wire.schema import Entity, WireError
-from wrackline.broker.wire.translate import uuid_or_none
 
 _HIGHEST_EPOCH = 2**31 - 1 - 2**24
 """From here on there are sixteen million elections to go."""
@@ -58,8 +56,8 @@ def _error_alone(model: Callable[[ErrorCode], object]) -> Callable[[Entity], obj
     return first
 
 
-def _part(name: str) -> At:
-    return at(f"topics.partitions.{name}")
+def _part(name: str) -> str:
+    return f"topics.partitions.{name}"
 
 
 _EPOCH_ANSWER = message(
@@ -93,13 +91,10 @@ def _refused_snapshot(
 
 
 APIS = (
-    Api(
+    api(
         52,
         "Vote",
-        peers=(2, 2),
-        sent=2,
-        nodes_on=(CONTROLLER,),
-        speaks_for=attrgetter("candidate_id"),
+        of_nodes(2, "candidate_id"),
         request=message(
             q.VoteRequest,
             first=_with_room_for_epochs,
@@ -121,13 +116,10 @@ APIS = (
             granted=_part("vote_granted"),
         ),
     ),
-    Api(
+    api(
         53,
         "BeginQuorumEpoch",
-        peers=(0, 0),
-        sent=0,
-        nodes_on=(CONTROLLER,),
-        speaks_for=attrgetter("leader_id"),
+        of_nodes(0, "leader_id"),
         request=message(
             q.BeginQuorumEpochRequest,
             first=_with_room_for_epochs,
@@ -137,13 +129,10 @@ APIS = (
         ),
         response=_EPOCH_ANSWER,
     ),
-    Api(
+    api(
         54,
         "EndQuorumEpoch",
-        peers=(0, 0),
-        sent=0,
-        nodes_on=(CONTROLLER,),
-        speaks_for=attrgetter("leader_id"),
+        of_nodes(0, "leader_id"),
         request=message(
             q.EndQuorumEpochRequest,
             first=_with_room_for_epochs,
@@ -154,21 +143,18 @@ APIS = (
         ),
         response=_EPOCH_ANSWER,
     ),
-    Api(
+    api(
         59,
         "FetchSnapshot",
-        peers=(1, 1),
-        sent=1,
-        nodes_on=(CONTROLLER,),
-        speaks_for=attrgetter("replica_id"),
+        of_nodes(1, "replica_id"),
         request=message(
             s.FetchSnapshotRequest,
             first=_snapshot_asked,
             fixed={"topics.name": METADATA.topic, "topics.partitions.partition": METADATA.partition},
-            snapshot=One("topics.partitions.snapshot_id", message(SnapshotId)),
+            snapshot=One(_part("snapshot_id"), SnapshotId),
             position=_part("position"),
             current_leader_epoch=_part("current_leader_epoch"),
-            directory_id=at("topics.partitions.replica_directory_id", read=uuid_or_none, write=uuid_or_none),
+            directory_id=_part("replica_directory_id"),
         ),
         response=message(
             s.FetchSnapshotResponse,
@@ -179,7 +165,7 @@ APIS = (
                 "topics.partitions.index": METADATA.partition,
             },
             error=_part("error_code"),
-            snapshot=One("topics.partitions.snapshot_id", message(SnapshotId)),
+            snapshot=One(_part("snapshot_id"), SnapshotId),
             size=_part("size"),
             position=_part("position"),
             records=_part("unaligned_records"),

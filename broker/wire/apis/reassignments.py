@@ -2,150 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import admin_messages as a
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.broker.wire.api import CLIENT, CONTROLLER, Api
-from wrackline.broker.wire.declarations import Each, Grouped, at, message
+from wrackline.broker.wire.api import CLIENT, CONTROLLER, Access, api, passed_on
+from wrackline.broker.wire.declarations import At, Grouped, Grouping, Location, carried, message
 from wrackline.broker.wire.schema import WireError
+from wrackline.broker.wire.translate import together
 
 
-class _Partitions(NamedTuple):
+class _Topic(NamedTuple):
     topic: str
-    numbers: tuple[int, ...]
-    desired: tuple[NodeId, ...] = ()
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
-    topics: dict[str, list[int]] = {}
-    for tp in partitions:
-        topics.setdefault(tp.topic, []).append(tp.partition)
-    return {topic: tuple(numbers) for topic, numbers in topics.items()}
-
-
-def _one_by_one(topics: Iterable[_Partitions]) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(each.topic, number) for each in topics for number in each.numbers)
-
-
-@dataclass(frozen=True, slots=True)
-class _ListRequest:
-    topics: tuple[_Partitions, ...] | None
-    timeout_ms: int
-
-
-def _listing(form: _ListRequest) -> a.ListPartitionReassignmentsRequest:
-    asked = None if form.topics is None else _one_by_one(form.topics)
-    return a.ListPartitionReassignmentsRequest(asked, form.timeout_ms)
-
-
-def _list_form(request: a.ListPartitionReassignmentsRequest, *_: object) -> _ListRequest:
-    if request.partitions is None:
-        return _ListRequest(None, request.timeout_ms)
-    topics = tuple(_Partitions(*item) for item in _by_topic(request.partitions).items())
-    return _ListRequest(topics, request.timeout_ms)
+    partitions: tuple[int, ...]
+    desired_leaders: tuple[NodeId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _ElectRequest:
     election: int
-    topics: tuple[_Partitions, ...] | None
+    topic_partitions: tuple[_Topic, ...] | None
     timeout_ms: int
 
 
 def _election(form: _ElectRequest) -> a.ElectLeadersRequest:
     """Raises WireError when not each partition of a topic has a leader named for it, or none."""
-    if form.topics is None:
+    topics = form.topic_partitions
+    if topics is None:
         return a.ElectLeadersRequest(form.election, None, form.timeout_ms)
-    for topic in form.topics:
-        if topic.desired and len(topic.desired) != len(topic.numbers):
-            raise WireError(f"{len(topic.desired)} desired leaders of {len(topic.numbers)} partitions")
-    desired = tuple(leader for topic in form.topics for leader in topic.desired)
-    return a.ElectLeadersRequest(form.election, _one_by_one(form.topics), form.timeout_ms, desired)
+    for topic in topics:
+        if topic.desired_leaders and len(topic.desired_leaders) != len(topic.partitions):
+            raise WireError(
+                f"{len(topic.desired_leaders)} desired leaders of {len(topic.partitions)} partitions"
+            )
+    tps = tuple(TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions)
+    desired = tuple(leader for topic in topics for leader in topic.desired_leaders)
+    return a.ElectLeadersRequest(form.election, tps, form.timeout_ms, desired)
 
 
 def _elect_form(request: a.ElectLeadersRequest, *_: object) -> _ElectRequest:
     if request.partitions is None:
-        return _ElectRequest(request.election, None, request.timeout_ms)
+        return carried(request, _ElectRequest, topic_partitions=None)
     leader = dict(zip(request.partitions, request.desired, strict=False))
-    topics = tuple(
-        _Partitions(
-            topic,
-            numbers,
-            tuple(leader[tp] for number in numbers if (tp := TopicPartition(topic, number)) in leader),
-        )
-        for topic, numbers in _by_topic(request.partitions).items()
+    topics = (
+        _Topic(topic, tuple(tp.partition for tp in tps), tuple(leader[tp] for tp in tps if tp in leader))
+        for topic, tps in together(request.partitions, attrgetter("topic"))
     )
-    return _ElectRequest(request.election, topics, request.timeout_ms)
+    return carried(request, _ElectRequest, topic_partitions=tuple(topics))
 
 
-def _refused_election(
-    request: a.ElectLeadersRequest, error: ErrorCode, why: str | None
-) -> a.ElectLeadersResponse:
+def _refused(request: a.ElectLeadersRequest, error: ErrorCode, why: str | None) -> a.ElectLeadersResponse:
     """Version 0 has no error of its own, so every partition gets it too."""
     outcomes = tuple(a.PartitionOutcome(tp, error, why) for tp in request.partitions or ())
     return a.ElectLeadersResponse(outcomes, error)
 
 
 APIS = (
-    Api(
+    api(
         43,
         "ElectLeaders",
-        clients=(0, 2),
-        peers=(3, 3),
-        sent=3,
-        open_on=(CLIENT, CONTROLLER),
+        Access(clients=(0, 2), peers=(3, 3), sent=3, open_on=(CLIENT, CONTROLLER)),
         request=message(
             a.ElectLeadersRequest,
             form=_ElectRequest,
             finish=_election,
             prepare=_elect_form,
             # Version 0 knows the preferred election only; before version 3 nobody can name a leader.
-            election=at("election_type", absent=a.ElectionType.PREFERRED),
-            topics=Each(
-                "topic_partitions", message(_Partitions, numbers="partitions", desired="desired_leaders")
-            ),
+            election=At("election_type", absent=a.ElectionType.PREFERRED),
         ),
         response=message(
-            a.ElectLeadersResponse,
-            partitions=Grouped("replica_election_results", message(a.PartitionOutcome)),
+            a.ElectLeadersResponse, partitions=Grouped("replica_election_results", a.PartitionOutcome)
         ),
-        refuse=_refused_election,
+        refuse=_refused,
     ),
-    Api(
+    api(
         45,
         "AlterPartitionReassignments",
-        clients=(0, 0),
-        sent=0,
-        open_on=(CLIENT, CONTROLLER),
+        passed_on(0, 0),
         request=message(
             a.AlterPartitionReassignmentsRequest,
             partitions=Grouped("topics", message(a.Reassignment, target="replicas")),
         ),
         response=message(
-            a.AlterPartitionReassignmentsResponse,
-            partitions=Grouped("responses", message(a.PartitionOutcome)),
+            a.AlterPartitionReassignmentsResponse, partitions=Grouped("responses", a.PartitionOutcome)
         ),
     ),
-    Api(
+    api(
         46,
         "ListPartitionReassignments",
-        clients=(0, 0),
-        sent=0,
-        open_on=(CLIENT, CONTROLLER),
+        passed_on(0, 0),
         request=message(
             a.ListPartitionReassignmentsRequest,
-            form=_ListRequest,
-            finish=_listing,
-            prepare=_list_form,
-            topics=Each(
-                "topics",
-                message(_Partitions, topic="name", numbers="partition_indexes", lacking=("desired",)),
-            ),
+            partitions=Grouped("topics", Location.TP, Grouping.TOGETHER),
         ),
         response=message(
             a.ListPartitionReassignmentsResponse,

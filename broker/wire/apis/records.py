@@ -2,74 +2,51 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import controller_messages as c
 from wrackline.broker.model import messages as m
-from wrackline.broker.wire.api import CLIENT, CONTROLLER, Api
+from wrackline.broker.wire.api import api, of_clients, of_nodes
 from wrackline.broker.wire.declarations import Grouped, Location, Row, Since, message
 
 
-def _refused_deletion(
-    request: m.DeleteRecordsRequest, error: ErrorCode, _: str | None
-) -> m.DeleteRecordsResponse:
-    return m.DeleteRecordsResponse(
-        tuple(m.DeleteRecordsResult(tp, error=error) for tp, _ in request.partitions)
-    )
+def _refused(request: m.DeleteRecordsRequest, error: ErrorCode, _: str | None) -> m.DeleteRecordsResponse:
+    results = (m.DeleteRecordsResult(tp, error=error) for tp, _ in request.partitions)
+    return m.DeleteRecordsResponse(tuple(results))
 
+
+_PRODUCED = message(
+    m.ProduceResult,
+    lacking=("current_leader", "topic_id"),
+    fixed={"log_append_time": None, "record_errors": ()},
+)
 
 APIS = (
-    Api(
+    api(
         0,
         "Produce",
-        clients=(3, 9),
-        open_on=(CLIENT,),
+        of_clients(3, 9),
         request=message(
             m.ProduceRequest,
             partitions=Grouped("topic_data", message(m.ProducePartition, lacking=("topic_id",))),
             zstd=Since(7),
         ),
-        response=message(
-            m.ProduceResponse,
-            partitions=Grouped(
-                "responses",
-                message(
-                    m.ProduceResult,
-                    lacking=("current_leader", "topic_id"),
-                    fixed={"log_append_time": None, "record_errors": ()},
-                ),
-            ),
-        ),
+        response=message(m.ProduceResponse, partitions=Grouped("responses", _PRODUCED)),
     ),
-    Api(
+    api(
         21,
         "DeleteRecords",
-        clients=(0, 2),
-        open_on=(CLIENT,),
+        of_clients(0, 2),
         request=message(m.DeleteRecordsRequest, partitions=Grouped("topics", Row(Location.TP, "offset"))),
-        response=message(
-            m.DeleteRecordsResponse, partitions=Grouped("topics", message(m.DeleteRecordsResult))
-        ),
-        refuse=_refused_deletion,
+        response=message(m.DeleteRecordsResponse, partitions=Grouped("topics", m.DeleteRecordsResult)),
+        refuse=_refused,
     ),
-    Api(
-        22,
-        "InitProducerId",
-        clients=(0, 4),
-        open_on=(CLIENT,),
-        request=message(m.InitProducerIdRequest),
-        response=message(m.InitProducerIdResponse),
-    ),
-    Api(
+    api(22, "InitProducerId", of_clients(0, 4), m.InitProducerIdRequest, m.InitProducerIdResponse),
+    api(
         67,
         "AllocateProducerIds",
-        peers=(0, 0),
-        sent=0,
-        nodes_on=(CONTROLLER,),
-        speaks_for=attrgetter("broker_id"),
-        request=message(c.AllocateProducerIdsRequest),
-        response=message(c.AllocateProducerIdsResponse),
+        of_nodes(0, "broker_id"),
+        request=c.AllocateProducerIdsRequest,
+        response=c.AllocateProducerIdsResponse,
     ),
 )

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import admin_messages as a
 from wrackline.broker.model import metadata_messages as m
-from wrackline.broker.wire.api import CLIENT, CONTROLLER, Api
+from wrackline.broker.wire.api import api, passed_on
 from wrackline.broker.wire.declarations import Each, Pairs, message
 from wrackline.broker.wire.schema import NO_UUID
 
@@ -43,9 +43,7 @@ def _deleted(request: m.DeleteTopicsRequest, *_: object) -> _DeleteTopicsRequest
     )
 
 
-def _refused_deletion(
-    request: m.DeleteTopicsRequest, error: ErrorCode, why: str | None
-) -> m.DeleteTopicsResponse:
+def _refused(request: m.DeleteTopicsRequest, error: ErrorCode, why: str | None) -> m.DeleteTopicsResponse:
     return m.DeleteTopicsResponse(
         (
             *(m.DeletedTopic(name, error, message=why) for name in request.topics),
@@ -55,12 +53,10 @@ def _refused_deletion(
 
 
 APIS = (
-    Api(
+    api(
         19,
         "CreateTopics",
-        clients=(2, 7),
-        sent=7,
-        open_on=(CLIENT, CONTROLLER),
+        passed_on(2, 7),
         request=message(
             m.CreateTopicsRequest,
             topics=Each(
@@ -80,12 +76,10 @@ APIS = (
             ),
         ),
     ),
-    Api(
+    api(
         20,
         "DeleteTopics",
-        clients=(1, 6),
-        sent=6,
-        open_on=(CLIENT, CONTROLLER),
+        passed_on(1, 6),
         request=message(
             m.DeleteTopicsRequest,
             form=_DeleteTopicsRequest,
@@ -94,14 +88,12 @@ APIS = (
             lacking=("topic_names",),
         ),
         response=message(m.DeleteTopicsResponse, topics="responses"),
-        refuse=_refused_deletion,
+        refuse=_refused,
     ),
-    Api(
+    api(
         37,
         "CreatePartitions",
-        clients=(0, 3),
-        sent=3,
-        open_on=(CLIENT, CONTROLLER),
+        passed_on(0, 3),
         request=message(
             a.CreatePartitionsRequest,
             topics=Each(
