@@ -62,9 +62,7 @@ class Grouping(Enum):
     """Which rows are put into one topic."""
 
     NEIGHBOURS = auto()
-    """Those of one topic beside each other, as order can matter (KIP-74)."""
-    NEIGHBOURS_BY_ID = auto()
-    """The same by the topic's id."""
+    """Those of one topic (by its id, where it has no name) beside each other: order can matter (KIP-74)."""
     TOGETHER = auto()
     """All of one topic, wherever they are."""
     APART = auto()
@@ -110,7 +108,8 @@ class Inline(NamedTuple):
 
 
 class Grouped(NamedTuple):
-    """Rows, one for each partition, as an array of topics that have arrays of partitions."""
+    """Rows, one for each partition, as an array of topics that have arrays of partitions. A tuple of a class
+    that has a ``tp`` is one by itself."""
 
     path: str
     shape: Shape
@@ -138,6 +137,7 @@ class Message:
     places: Mapping[str, Place]
     fixed: Mapping[str, object]
     lacking: frozenset[str]
+    within: str
     first: Callable[..., object] | None
     finish: Callable[..., object] | None
     prepare: Callable[..., object] | None
@@ -158,6 +158,7 @@ def message(
     form: type | None = None,
     fixed: Mapping[str, object] | None = None,
     lacking: tuple[str, ...] = (),
+    within: str = "",
     first: Callable[..., object] | None = None,
     finish: Callable[..., object] | None = None,
     prepare: Callable[..., object] | None = None,
@@ -166,6 +167,7 @@ def message(
 ) -> Message:
     """``fixed``: what stands in a field of kio's that nothing of ours goes to, by path.
     ``lacking``: fields that the newest version has no place for.
+    ``within``: the path of a structure in which paths are looked up first.
     ``first`` looks at the entity before all else, and may give the whole message (else None) or raise
     WireError.
     ``finish`` makes the model of the form.
@@ -173,7 +175,7 @@ def message(
     ``names`` makes what names topics by id: of the node's own names in a request, of the request in a
     response."""
     return Message(
-        model, form or model, places, fixed or {}, frozenset(lacking), first, finish, prepare, names
+        model, form or model, places, fixed or {}, frozenset(lacking), within, first, finish, prepare, names
     )
 
 

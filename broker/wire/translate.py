@@ -142,6 +142,11 @@ def _neighbours(items: Iterable[T], key: Callable[[T], str]) -> list[tuple[str, 
     return [(topic, list(group)) for topic, group in groupby(items, key=key)]
 
 
+_GROUPINGS: Mapping[Grouping, Callable[..., object]] = {
+    Grouping.NEIGHBOURS: _neighbours,
+    Grouping.TOGETHER: together,
+    Grouping.APART: _apart,
+}
 _EMPTY: Mapping[type, object] = {str: "", bytes: b"", tuple: (), UUID: NO_UUID}
 """What null becomes where only one side knows it."""
 
@@ -185,6 +190,13 @@ def _message(shape: Shape) -> Message | None:
     if isinstance(shape, type):
         return message(shape)
     return shape if isinstance(shape, Message) else None
+
+
+def _row(kind: type) -> Shape | None:
+    """What a row of ``Grouped`` is; None: the class is not one of rows."""
+    if kind is TopicPartition:
+        return Location.TP
+    return kind if any(member.hint is TopicPartition for member in _members(kind)) else None
 
 
 @cache
@@ -312,11 +324,13 @@ class _Source:
     def _place(self, of: Message, name: str, hint: object) -> Located:
         place = of.places.get(name, Location.TP if hint is TopicPartition else At())
         if isinstance(place, str):
-            return At(place)
-        if isinstance(place, At) and not place.paths:
-            paths = (name, KAFKA_NAMES.get(name, name), name.removesuffix("_ms"))
-            return At(*paths, absent=place.absent, read=place.read, write=place.write)
-        return place
+            place = At(place)
+        if not isinstance(place, At):
+            return place
+        paths = place.paths or (name, KAFKA_NAMES.get(name, name), name.removesuffix("_ms"))
+        if of.within:
+            paths = (*(f"{of.within}.{path}" for path in paths), *paths)
+        return At(*paths, absent=place.absent, read=place.read, write=place.write)
 
     def _lacks(self, shape: Shape, part: str) -> None:
         """Called for a part that has no field in this version."""
@@ -373,9 +387,11 @@ class _Source:
             return f"{self._name(place.read)}({read})"
         if found.element is not None:
             shape = cast(type, _element(kinds[0]))
-            if found.is_array:
-                return self._read_each(found, Each("", shape), hint)
-            return self._read_one(found, One("", shape), hint)
+            if not found.is_array:
+                return self._read_one(found, One("", shape), hint)
+            if (row := _row(shape)) is not None:
+                return self._read_rows(found, row, hint)
+            return self._read_each(found, Each("", shape), hint)
         if found.is_duration:
             return f"{self._name(milliseconds)}({read})"
         known = not nullable and hint is not object
@@ -539,9 +555,11 @@ class _Source:
             return f"{self._name(place.write)}({value})"
         if found.element is not None:
             shape = cast(type, _element(kinds[0]))
-            if found.is_array:
-                return self._written_each(found, shape, hint, value)
-            return self._written_one(found, shape, hint, value)
+            if not found.is_array:
+                return self._written_one(found, shape, hint, value)
+            if (row := _row(shape)) is not None:
+                return self._written_topics(found, Grouped("", row), hint, value)
+            return self._written_each(found, shape, hint, value)
         if found.kind is UUID:
             return f"{self._name(uuid_or_none)}({value})"
         if found.field.name == "error_message":
@@ -589,7 +607,7 @@ class _Source:
                 self._lacks(place.shape, part)
             written = self._entity(row, inner)
         outer[rows] = f"tuple([{written} for {item} in {group}])"
-        groups = self._groups(place, value)
+        groups = self._groups(place, value, by_id=name is None)
         written = f"tuple([{self._entity(kind, outer)} for {topic}, {group} in {groups}])"
         return f"(None if {value} is None else {written})" if nullable else written
 
@@ -599,21 +617,14 @@ class _Source:
             return f"{item}.partition"
         return f"{item}[1]" if isinstance(shape, Row) else f"{item}.tp.partition"
 
-    def _groups(self, place: Grouped, value: str) -> str:
-        of_tp = "topic" if place.shape is Location.TP else "tp.topic"
-        key: object = attrgetter(of_tp)
-        match place.grouping:
-            case Grouping.NEIGHBOURS:
-                if of_tp == "tp.topic":
-                    return f"{self._name(by_topic)}({value})"
-                group_by: object = _neighbours
-            case Grouping.NEIGHBOURS_BY_ID:
-                key = itemgetter(0) if isinstance(place.shape, Row) else attrgetter("topic_id")
-                group_by = _neighbours
-            case Grouping.TOGETHER:
-                group_by = together
-            case Grouping.APART:
-                group_by = _apart
+    def _groups(self, place: Grouped, value: str, *, by_id: bool) -> str:
+        of_row = place.shape is not Location.TP
+        if of_row and not by_id and place.grouping is Grouping.NEIGHBOURS:
+            return f"{self._name(by_topic)}({value})"
+        key: object = attrgetter("tp.topic" if of_row else "topic")
+        if by_id:
+            key = itemgetter(0) if isinstance(place.shape, Row) else attrgetter("topic_id")
+        group_by = _GROUPINGS[place.grouping]
         return f"{self._name(group_by)}({value}, {self._name(key)})"
 
 

@@ -13,7 +13,7 @@ from wrackline.broker.model import controller_messages as c
 from wrackline.broker.model.features import METADATA_VERSION, NOT_SAID, Levels
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.wire.api import Listener, api, of_nodes, passed_on
-from wrackline.broker.wire.declarations import Each, Grouped, Grouping, Row, TopicNames, carried, message
+from wrackline.broker.wire.declarations import Each, Grouped, Row, TopicNames, carried, message
 from wrackline.broker.wire.schema import NO_UUID, Entity, WireError
 
 _PLAINTEXT, _SASL_PLAINTEXT = 0, 2
@@ -105,12 +105,12 @@ APIS = (
         request=message(
             c.AlterPartitionRequest,
             names=_kept_topics,
-            partitions=Grouped("topics", _ALTERED, Grouping.NEIGHBOURS_BY_ID),
+            partitions=Grouped("topics", _ALTERED),
         ),
         response=message(
             c.AlterPartitionResponse,
             names=_asked_topics,
-            partitions=Grouped("topics", c.AlterPartitionResult, Grouping.NEIGHBOURS_BY_ID),
+            partitions="topics",
         ),
     ),
     api(

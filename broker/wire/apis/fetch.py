@@ -82,7 +82,7 @@ APIS = (
             ),
             replica_id=At("replica_state.replica_id", "replica_id"),
             broker_epoch="replica_state.replica_epoch",
-            forgotten=Grouped("forgotten_topics_data", m.ForgottenPartition),
+            forgotten="forgotten_topics_data",
         ),
         response=message(
             m.FetchResponse,

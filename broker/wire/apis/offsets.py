@@ -11,7 +11,7 @@ from wrackline.broker.model import controller_messages as c
 from wrackline.broker.model import messages as m
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.wire.api import CLIENT, REPLICATION, Access, Range, api
-from wrackline.broker.wire.declarations import At, Grouped, Grouping, Location, Row, Since, message
+from wrackline.broker.wire.declarations import At, Grouped, Location, Row, Since, message
 
 
 def _of_replicas_too(clients: Range) -> Access:
@@ -44,7 +44,7 @@ APIS = (
         _of_replicas_too((1, 7)),
         request=message(
             m.ListOffsetsRequest,
-            partitions=Grouped("topics", m.ListOffsetsPartition),
+            partitions="topics",
             knows_offset_not_available=Since(5),
         ),
         response=message(
@@ -58,13 +58,11 @@ APIS = (
         _of_replicas_too((2, 4)),
         request=message(
             m.OffsetForLeaderEpochRequest,
-            partitions=Grouped("topics", m.OffsetForLeaderEpochPartition),
+            partitions="topics",
             # Version 2 has no replica id: only consumers still speak it.
             replica_id=At("replica_id", read=_replica_id),
         ),
-        response=message(
-            m.OffsetForLeaderEpochResponse, partitions=Grouped("topics", m.OffsetForLeaderEpochResult)
-        ),
+        response=message(m.OffsetForLeaderEpochResponse, partitions="topics"),
     ),
     api(
         93,
@@ -72,13 +70,11 @@ APIS = (
         Access(peers=(0, 0), sent=0, nodes_on=(REPLICATION,)),
         request=message(
             c.GetReplicaLogInfoRequest,
-            partitions=Grouped(
-                "topic_partitions", Row("topic_id", Location.INDEX), Grouping.NEIGHBOURS_BY_ID
-            ),
+            partitions=Grouped("topic_partitions", Row("topic_id", Location.INDEX)),
         ),
         response=message(
             c.GetReplicaLogInfoResponse,
-            entries=Grouped("topic_partition_log_info_list", c.ReplicaLogInfo, Grouping.NEIGHBOURS_BY_ID),
+            entries=Grouped("topic_partition_log_info_list", c.ReplicaLogInfo),
         ),
         refuse=_refused,
     ),

@@ -9,13 +9,14 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import quorum_messages as q
 from wrackline.broker.model import snapshot_messages as s
-from wrackline.broker.model.types import METADATA, SnapshotId
+from wrackline.broker.model.types import METADATA
 from wrackline.broker.wire.api import api, of_nodes
-from wrackline.broker.wire.declarations import One, message
+from wrackline.broker.wire.declarations import message
 from wrackline.broker.wire.schema import Entity, WireError
 
 _HIGHEST_EPOCH = 2**31 - 1 - 2**24
 """From here on there are sixteen million elections to go."""
+_PART = "topics.partitions"
 _PARTITION = {
     "topics.topic_name": METADATA.topic,
     "topics.partitions.partition_index": METADATA.partition,
@@ -56,17 +57,12 @@ def _error_alone(model: Callable[[ErrorCode], object]) -> Callable[[Entity], obj
     return first
 
 
-def _part(name: str) -> str:
-    return f"topics.partitions.{name}"
-
-
 _EPOCH_ANSWER = message(
     q.QuorumEpochResponse,
+    within=_PART,
     fixed=_ANSWERED,
     first=_error_alone(q.QuorumEpochResponse),
-    error=_part("error_code"),
-    epoch=_part("leader_epoch"),
-    leader_id=_part("leader_id"),
+    epoch="leader_epoch",
 )
 
 
@@ -98,22 +94,20 @@ APIS = (
         request=message(
             q.VoteRequest,
             first=_with_room_for_epochs,
+            within=_PART,
             fixed={**_PARTITION, "topics.partitions.voter_directory_id": None},
-            epoch=_part("replica_epoch"),
-            candidate_id=_part("replica_id"),
-            candidate_directory=_part("replica_directory_id"),
-            last_epoch=_part("last_offset_epoch"),
-            last_offset=_part("last_offset"),
-            pre_vote=_part("pre_vote"),
+            epoch="replica_epoch",
+            candidate_id="replica_id",
+            candidate_directory="replica_directory_id",
+            last_epoch="last_offset_epoch",
         ),
         response=message(
             q.VoteResponse,
+            within=_PART,
             fixed=_ANSWERED,
             first=_error_alone(q.VoteResponse),
-            error=_part("error_code"),
-            epoch=_part("leader_epoch"),
-            leader_id=_part("leader_id"),
-            granted=_part("vote_granted"),
+            epoch="leader_epoch",
+            granted="vote_granted",
         ),
     ),
     api(
@@ -123,9 +117,9 @@ APIS = (
         request=message(
             q.BeginQuorumEpochRequest,
             first=_with_room_for_epochs,
+            within=_PART,
             fixed=_PARTITION,
-            leader_id=_part("leader_id"),
-            epoch=_part("leader_epoch"),
+            epoch="leader_epoch",
         ),
         response=_EPOCH_ANSWER,
     ),
@@ -136,10 +130,10 @@ APIS = (
         request=message(
             q.EndQuorumEpochRequest,
             first=_with_room_for_epochs,
+            within=_PART,
             fixed=_PARTITION,
-            leader_id=_part("leader_id"),
-            epoch=_part("leader_epoch"),
-            successors=_part("preferred_successors"),
+            epoch="leader_epoch",
+            successors="preferred_successors",
         ),
         response=_EPOCH_ANSWER,
     ),
@@ -149,28 +143,25 @@ APIS = (
         of_nodes(1, "replica_id"),
         request=message(
             s.FetchSnapshotRequest,
+            within=_PART,
             first=_snapshot_asked,
             fixed={"topics.name": METADATA.topic, "topics.partitions.partition": METADATA.partition},
-            snapshot=One(_part("snapshot_id"), SnapshotId),
-            position=_part("position"),
-            current_leader_epoch=_part("current_leader_epoch"),
-            directory_id=_part("replica_directory_id"),
+            snapshot="snapshot_id",
+            directory_id="replica_directory_id",
         ),
         response=message(
             s.FetchSnapshotResponse,
+            within=_PART,
             first=_snapshot_answer,
             fixed={
                 "error_code": ErrorCode.none,
                 "topics.name": METADATA.topic,
                 "topics.partitions.index": METADATA.partition,
             },
-            error=_part("error_code"),
-            snapshot=One(_part("snapshot_id"), SnapshotId),
-            size=_part("size"),
-            position=_part("position"),
-            records=_part("unaligned_records"),
-            leader_id=_part("current_leader.leader_id"),
-            leader_epoch=_part("current_leader.leader_epoch"),
+            snapshot="snapshot_id",
+            records="unaligned_records",
+            leader_id="current_leader.leader_id",
+            leader_epoch="current_leader.leader_epoch",
         ),
         refuse=_refused_snapshot,
     ),

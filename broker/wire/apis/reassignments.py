@@ -74,9 +74,7 @@ APIS = (
             # Version 0 knows the preferred election only; before version 3 nobody can name a leader.
             election=At("election_type", absent=a.ElectionType.PREFERRED),
         ),
-        response=message(
-            a.ElectLeadersResponse, partitions=Grouped("replica_election_results", a.PartitionOutcome)
-        ),
+        response=message(a.ElectLeadersResponse, partitions="replica_election_results"),
         refuse=_refused,
     ),
     api(
@@ -87,9 +85,7 @@ APIS = (
             a.AlterPartitionReassignmentsRequest,
             partitions=Grouped("topics", message(a.Reassignment, target="replicas")),
         ),
-        response=message(
-            a.AlterPartitionReassignmentsResponse, partitions=Grouped("responses", a.PartitionOutcome)
-        ),
+        response=message(a.AlterPartitionReassignmentsResponse, partitions="responses"),
     ),
     api(
         46,

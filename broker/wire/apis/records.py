@@ -38,7 +38,7 @@ APIS = (
         "DeleteRecords",
         of_clients(0, 2),
         request=message(m.DeleteRecordsRequest, partitions=Grouped("topics", Row(Location.TP, "offset"))),
-        response=message(m.DeleteRecordsResponse, partitions=Grouped("topics", m.DeleteRecordsResult)),
+        response=message(m.DeleteRecordsResponse, partitions="topics"),
         refuse=_refused,
     ),
     api(22, "InitProducerId", of_clients(0, 4), m.InitProducerIdRequest, m.InitProducerIdResponse),
