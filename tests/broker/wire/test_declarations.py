@@ -21,7 +21,7 @@ from wrackline.broker.model import messages as m
 from wrackline.broker.model.types import LogSlice, SnapshotSlice, TopicPartition
 from wrackline.broker.wire.api import api, of_clients
 from wrackline.broker.wire.apis import BY_KEY, describe_quorum
-from wrackline.broker.wire.declarations import Grouped, Message, message
+from wrackline.broker.wire.declarations import Each, Grouped, Message, message
 from wrackline.broker.wire.schema import request_schema, response_schema
 from wrackline.broker.wire.translate import DeclarationError
 
@@ -100,7 +100,10 @@ def test_what_nodes_send_is_read_and_written_again_as_it_was(
 @pytest.mark.parametrize(
     ("request_of", "says"),
     [
-        (message(m.ListOffsetsRequest, partitions="topics"), "ListOffsetsTopic has no number of a partition"),
+        (
+            message(m.ListOffsetsRequest, partitions=Each("topics", m.ListOffsetsPartition)),
+            "ListOffsetsTopic has no number of a partition",
+        ),
         (
             message(m.ListOffsetsRequest, partitions=Grouped("topics", m.ListOffsetsPartition)),
             "there is no field for ListOffsetsRequest.knows_offset_not_available",
