@@ -8,7 +8,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import cast
 
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.wire.declarations import Message, TopicNames, carried, message
 from wrackline.broker.wire.schema import Entity, Schema, entity_class

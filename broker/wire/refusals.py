@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import cast, get_args, get_type_hints
 
-from wrackline.broker.model.messages import Refused, Request, Response
+from wrackline.broker.model.messages.requests import Refused, Request, Response
 from wrackline.broker.wire.apis import BY_REQUEST
 
 

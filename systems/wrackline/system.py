@@ -17,16 +17,15 @@ from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.history import packed
 from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
-from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.deployed import Deployed
-from wrackline.systems.common.levels import KafkaLevels
 from wrackline.systems.common.node_log import last_line
 from wrackline.systems.common.nodes import REPLICATION_PORT, nodes_on
 from wrackline.systems.common.on_hosts import deploy_error, on_each
+from wrackline.systems.metadata_changes import Chronicle
 from wrackline.systems.wrackline import bundle as bundles
 from wrackline.systems.wrackline import settings
-from wrackline.systems.wrackline.chronicle import SOURCE, chronicle
 from wrackline.systems.wrackline.config_text import planned_replicas, toml
+from wrackline.systems.wrackline.metadata_changes import SOURCE, chronicle
 
 TRACE = "trace.jsonl"
 """Below a host's folder of logs."""
@@ -83,7 +82,6 @@ class WracklineSystem(Deployed):
         """Host -> where its modules are, where that is not in its own folder."""
         self._upgraded: dict[int, str] = {}
         """Nodes that are started with another profile than the first, by id."""
-        self._levels = KafkaLevels(self.brokers, self._client.connect)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """What the broker's own program would refuse. Raises DeployError when it does not answer."""
@@ -224,10 +222,10 @@ class WracklineSystem(Deployed):
         return str(tomllib.loads(self.effective_config(node)).get("profile", ""))
 
     def levels(self, *, timeout_s: float) -> Mapping[str, int]:
-        return self._levels.levels(timeout_s=timeout_s)
+        return self._administrator.levels(timeout_s=timeout_s)
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        return self._levels.raise_level(feature, level, timeout_s=timeout_s)
+        return self._administrator.raise_level(feature, level, timeout_s=timeout_s)
 
     # --- asking the cluster -------------------------------------------------------------------------------
 

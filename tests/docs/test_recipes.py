@@ -25,13 +25,15 @@ PACKAGES = (
     "nemesis",
     "workloads",
     "checkers",
+    "proving",
     "history",
+    "kafka_client",
     "plugins",
     "fleets",
     "systems",
     "docs",
 )
-TESTS = ("checkers", "docs", "nemesis", "systems", "workloads")
+TESTS = ("checkers", "docs", "nemesis", "proving", "systems", "workloads")
 PATIENCE_S = 240
 JUDGED_PATIENCE_S = 1_200
 _BLOCK = re.compile(
@@ -45,11 +47,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.nemesis.doubles import scene
+from tests.nemesis.doubles import context
 
 from wrackline.harness.specification.spec import parse
 from wrackline.nemesis.schedule import plan
-from wrackline.nemesis.faults.steps import Done, Shell, Trail
+from wrackline.nemesis.faults.steps import StepResult, Shell, ProbeLog
 
 FAULT = "{at_s: 1, duration_s: 2, fault: low-priority, target: leader(log-0)}"
 TEXT = "{name: x, nemesis: {schedule: [" + FAULT + "]}}"
@@ -60,7 +62,7 @@ def run(steps):
         assert isinstance(step, Shell)
         shell = ["sh", "-c", step.command]
         said = subprocess.run(shell, capture_output=True, text=True, check=True, timeout=60).stdout
-        return Done(step, said)
+        return StepResult(step, said)
 
     return [one(step) for step in steps]
 
@@ -89,12 +91,12 @@ def test_its_commands_do_undo_and_prove_it_on_a_process_of_ours():
             for task in tasks.iterdir():
                 os.setpriority(os.PRIO_PROCESS, int(task.name), 0)
             fault = parse(TEXT, "x.yaml").nemesis.schedule[0].inject.build()
-            aimed = scene("n2", pid=process.pid)
+            aimed = context("n2", pid=process.pid)
             commands = fault.commands(aimed)
-            before = Trail(active=run(commands.probe))
+            before = ProbeLog(active=run(commands.probe))
             assert not fault.prove(aimed, before).proved, "nothing was done yet"
             run(commands.do)
-            trail = Trail(active=run(commands.probe), final=run(commands.probe))
+            trail = ProbeLog(active=run(commands.probe), final=run(commands.probe))
             assert fault.prove(aimed, trail).proved
             run(commands.undo)
             run(commands.undo)
@@ -107,12 +109,12 @@ def test_its_commands_do_undo_and_prove_it_on_a_process_of_ours():
 
 ANOMALY = """
 import pytest
-from wrackline.checkers.proving.cases.pairs import PAIRS
+from wrackline.proving.pairs import PAIRS
 from tests.checkers.local_plan import candidates
 
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.model.made import write_events
-from wrackline.checkers.anomalies.registry import marks, names
+from wrackline.checkers.cases.language import parse
+from wrackline.proving.model.made import write_events
+from wrackline.checkers.checks.registry import marks, names
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.anomalies.late_ack import LATE_ACK
 
@@ -174,14 +176,14 @@ def here(tmp_path):
 OF_EVERY_ANOMALY = (
     "tests/checkers/anomalies/test_anomalies_command.py",
     "tests/checkers/verdict/test_contracts.py",
-    "tests/checkers/proving/test_proving.py::test_every_check_has_a_pair_of_cases",
+    "tests/proving/test_proving.py::test_every_check_has_a_pair_of_cases",
     "tests/docs/test_references.py::test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is",
 )
 """Tests that go through all anomalies: the recipe leaves nothing out."""
-JUDGED = ("tests/checkers/proving/test_proving.py", "tests/checkers/anomalies/test_anomalies.py")
+JUDGED = ("tests/proving/test_proving.py", "tests/checkers/anomalies/test_anomalies.py")
 
 RECIPES = {
-    "A fault": ("tests/nemesis/faults", "test_priority.py", FAULT_TEST, 3),
+    "A fault": ("tests/nemesis/faults/processes", "test_priority.py", FAULT_TEST, 3),
     "An anomaly": ("tests/checkers", "", ANOMALY, 3),
     "A workload": ("tests/workloads", "test_edge.py", WORKLOAD, 2),
     "A system": ("tests/systems", "test_other.py", SYSTEM, 3),
@@ -248,7 +250,7 @@ def test_an_anomaly_is_one_file_one_pair_of_cases_and_one_row(tree: Path) -> Non
     touched = apply(tree, section("An anomaly"))
     assert touched == [
         "checkers/anomalies/late_ack.py",
-        "checkers/proving/cases/pairs.py",
+        "proving/pairs.py",
         "docs/anomalies.md",
     ]
     passes(tree, *OF_EVERY_ANOMALY)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model import controller_messages as c
-from wrackline.broker.model.features import METADATA_VERSION, NOT_SAID, Levels
+from wrackline.broker.model.messages import admin as a
+from wrackline.broker.model.messages import controller as c
+from wrackline.broker.model.metadata.features import METADATA_VERSION, NOT_SAID, Levels
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.wire.api import Listener, api, of_nodes, passed_on
 from wrackline.broker.wire.declarations import Each, Grouped, Row, TopicNames, carried, message

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.messages import admin as a
 from wrackline.broker.wire.api import api, of_clients, passed_on
 from wrackline.broker.wire.declarations import At, Each, Inline, Message, Row, message
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model.features import METADATA_VERSION, Levels
+from wrackline.broker.model.messages import admin as a
+from wrackline.broker.model.metadata.features import METADATA_VERSION, Levels
 from wrackline.broker.wire.api import api, passed_on
 from wrackline.broker.wire.declarations import At, Each, message
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import messages as m
+from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, SnapshotId
 from wrackline.broker.wire.api import CLIENT, CONTROLLER, REPLICATION, Access, api
 from wrackline.broker.wire.declarations import At, Grouped, One, TopicNames, message

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import metadata_messages as m
+from wrackline.broker.model.messages import metadata as m
 from wrackline.broker.model.types import Endpoint
 from wrackline.broker.wire.api import CLIENT, CONTROLLER, Access, api
 from wrackline.broker.wire.declarations import At, Each, One, Row, message

@@ -7,8 +7,8 @@ from operator import attrgetter
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import controller_messages as c
-from wrackline.broker.model import messages as m
+from wrackline.broker.model.messages import controller as c
+from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.wire.api import CLIENT, REPLICATION, Access, Range, api
 from wrackline.broker.wire.declarations import At, Grouped, Location, Row, Since, message

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import quorum_messages as q
-from wrackline.broker.model import snapshot_messages as s
+from wrackline.broker.model.messages import quorum as q
+from wrackline.broker.model.messages import snapshots as s
 from wrackline.broker.model.types import METADATA
 from wrackline.broker.wire.api import api, of_nodes
 from wrackline.broker.wire.declarations import message

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.wire.api import CLIENT, CONTROLLER, Access, api, passed_on
 from wrackline.broker.wire.declarations import At, Grouped, Grouping, Location, carried, message

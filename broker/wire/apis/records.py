@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import controller_messages as c
-from wrackline.broker.model import messages as m
+from wrackline.broker.model.messages import controller as c
+from wrackline.broker.model.messages import requests as m
 from wrackline.broker.wire.api import api, of_clients, of_nodes
 from wrackline.broker.wire.declarations import Grouped, Location, Row, Since, message
 

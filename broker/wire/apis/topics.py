@@ -8,8 +8,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model import metadata_messages as m
+from wrackline.broker.model.messages import admin as a
+from wrackline.broker.model.messages import metadata as m
 from wrackline.broker.wire.api import api, passed_on
 from wrackline.broker.wire.declarations import Each, Pairs, message
 from wrackline.broker.wire.schema import NO_UUID

@@ -16,8 +16,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.wire.samples import every_version
-from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model import messages as m
+from wrackline.broker.model.messages import admin as a
+from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.types import LogSlice, SnapshotSlice, TopicPartition
 from wrackline.broker.wire.api import api, of_clients
 from wrackline.broker.wire.apis import BY_KEY, describe_quorum
