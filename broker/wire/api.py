@@ -10,9 +10,11 @@ from typing import cast
 
 from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.wire.declarations import Message, TopicNames, carried, message
 from wrackline.broker.wire.schema import Entity, Schema, entity_class
-from wrackline.broker.wire.translate import DeclarationError, check_reader, check_writer, reader, writer
+from wrackline.broker.wire.translation.declarations import Message, TopicNames, copy_fields, message
+from wrackline.broker.wire.translation.reading import check_reader, reader
+from wrackline.broker.wire.translation.source import DeclarationError
+from wrackline.broker.wire.translation.writing import check_writer, writer
 
 Range = tuple[int, int]
 """The lowest and the highest version."""
@@ -107,20 +109,20 @@ def api(
 ) -> Api:
     """A class of ours alone is a message whose fields all have Kafka's names."""
     asked, answer = (message(of) if isinstance(of, type) else of for of in (request, response))
-    return carried(access, Api, key=key, name=name, request=asked, response=answer, refuse=refuse)
+    return copy_fields(access, Api, key=key, name=name, request=asked, response=answer, refuse=refuse)
 
 
-def of_clients(low: int, high: int) -> Access:
+def client_access(low: int, high: int) -> Access:
     """What clients ask a broker, and nodes never."""
     return Access(clients=(low, high), open_on=(CLIENT,))
 
 
-def passed_on(low: int, high: int) -> Access:
+def forwarded_access(low: int, high: int) -> Access:
     """What clients ask a broker, which passes it on to the active controller, in the newest version."""
     return Access(clients=(low, high), sent=high, open_on=(CLIENT, CONTROLLER))
 
 
-def of_nodes(version: int, speaks_for: str) -> Access:
+def node_access(version: int, speaks_for: str) -> Access:
     """What nodes ask a controller, each in its own name, which is a field of the request."""
     return Access(
         peers=(version, version), sent=version, nodes_on=(CONTROLLER,), speaks_for=attrgetter(speaks_for)

@@ -27,11 +27,11 @@ from wrackline.broker.wire.apis import (
     advertised,
 )
 from wrackline.broker.wire.apis.features import AskFeatures, in_api_versions
-from wrackline.broker.wire.declarations import TopicNames
 from wrackline.broker.wire.fast import REQUESTS, RESPONSES
 from wrackline.broker.wire.guard import skip_tags
 from wrackline.broker.wire.refusals import expand
 from wrackline.broker.wire.schema import Schema, WireError, request_schema, response_schema
+from wrackline.broker.wire.translation.declarations import TopicNames
 from wrackline.broker.wire.unserved import UNSERVED
 
 _HEADER = struct.Struct(">hhih")

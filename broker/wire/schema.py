@@ -32,7 +32,7 @@ def entity_class(key: int, version: int, *, response: bool) -> Entity:
 
 
 class Schema:
-    """One message: one API, one version, request or response."""
+    """Struct message: one API, one version, request or response."""
 
     def __init__(self, key: int, version: int, *, response: bool) -> None:
         self.version = version

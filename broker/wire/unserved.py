@@ -88,11 +88,7 @@ def _fetch_offsets(request: Entity, _: Endpoint) -> Values:
         )
 
     groups = (
-        {
-            "group_id": group.group_id,
-            "topics": none_committed(group.topics),
-            "error_code": ErrorCode.none,
-        }
+        {"group_id": group.group_id, "topics": none_committed(group.topics), "error_code": ErrorCode.none}
         for group in getattr(request, "groups", ())
     )
     return {

@@ -12,9 +12,16 @@ from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.messages import controller as c
 from wrackline.broker.model.metadata.features import METADATA_VERSION, NOT_SAID, Levels
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.wire.api import Listener, api, of_nodes, passed_on
-from wrackline.broker.wire.declarations import Each, Grouped, Row, TopicNames, carried, message
+from wrackline.broker.wire.api import Listener, api, forwarded_access, node_access
 from wrackline.broker.wire.schema import NO_UUID, Entity, WireError
+from wrackline.broker.wire.translation.declarations import (
+    Array,
+    Items,
+    Rows,
+    TopicNames,
+    copy_fields,
+    message,
+)
 
 _PLAINTEXT, _SASL_PLAINTEXT = 0, 2
 
@@ -35,7 +42,7 @@ def _features(levels: Levels) -> tuple[_Feature, ...]:
     return (_Feature(METADATA_VERSION, *levels),)
 
 
-_LEVELS = Each("features", _Feature, read=_levels_in, write=_features)
+_LEVELS = Array("features", _Feature, read=_levels_in, write=_features)
 
 
 class _Listener(NamedTuple):
@@ -56,72 +63,64 @@ class _BrokerRegistration:
     previous_broker_epoch: int
 
 
-def _registered(form: _BrokerRegistration) -> c.BrokerRegistrationRequest:
+def _registration_of_form(form: _BrokerRegistration) -> c.BrokerRegistrationRequest:
     """Raises WireError when the broker lacks a listener: nobody could reach it."""
     listeners = {listener.name: listener for listener in form.listeners}
     for needed in (Listener.CLIENT, Listener.REPLICATION):
         if needed.value not in listeners:
             raise WireError(f"broker {form.broker_id} registers without a listener {needed.value}")
     clients, nodes = listeners[Listener.CLIENT.value], listeners[Listener.REPLICATION.value]
-    return carried(
-        form,
-        c.BrokerRegistrationRequest,
-        host=clients.host,
-        port=clients.port,
-        replication_port=nodes.port,
+    return copy_fields(
+        form, c.BrokerRegistrationRequest, host=clients.host, port=clients.port, replication_port=nodes.port
     )
 
 
-def _registering(request: c.BrokerRegistrationRequest, *_: object) -> _BrokerRegistration:
+def _form_of_registration(request: c.BrokerRegistrationRequest, *_: object) -> _BrokerRegistration:
     listeners = (
         _Listener(Listener.CLIENT.value, request.host, request.port, _PLAINTEXT),
         _Listener(Listener.REPLICATION.value, request.host, request.replication_port, _SASL_PLAINTEXT),
     )
-    return carried(request, _BrokerRegistration, listeners=listeners)
+    return copy_fields(request, _BrokerRegistration, listeners=listeners)
 
 
-def _with_listener(entity: Entity) -> None:
+def _check_listener(entity: Entity) -> None:
     """Raises WireError when the controller names no listener."""
     if not entity.listeners:
         raise WireError(f"controller {entity.controller_id} registers without a listener")
 
 
-def _kept_topics(names: TopicNames) -> TopicNames:
+def _names_of_node(names: TopicNames) -> TopicNames:
     return lambda topic_id: names(topic_id or NO_UUID)
 
 
-def _asked_topics(request: c.AlterPartitionRequest) -> TopicNames:
+def _names_in_request(request: c.AlterPartitionRequest) -> TopicNames:
     asked = {item.topic_id: item.tp.topic for item in request.partitions}
     return lambda topic_id: asked.get(topic_id or NO_UUID)
 
 
-_ALTERED = message(c.AlterPartitionItem, isr=Each("new_isr_with_epochs", Row("broker_id", "broker_epoch")))
+_ALTERATION = message(
+    c.AlterPartitionItem, isr=Array("new_isr_with_epochs", Items("broker_id", "broker_epoch"))
+)
 
 APIS = (
     api(
         56,
         "AlterPartition",
-        of_nodes(3, "broker_id"),
+        node_access(3, "broker_id"),
         request=message(
-            c.AlterPartitionRequest,
-            names=_kept_topics,
-            partitions=Grouped("topics", _ALTERED),
+            c.AlterPartitionRequest, topic_names=_names_of_node, partitions=Rows("topics", _ALTERATION)
         ),
-        response=message(
-            c.AlterPartitionResponse,
-            names=_asked_topics,
-            partitions="topics",
-        ),
+        response=message(c.AlterPartitionResponse, topic_names=_names_in_request, partitions="topics"),
     ),
     api(
         62,
         "BrokerRegistration",
-        of_nodes(4, "broker_id"),
+        node_access(4, "broker_id"),
         request=message(
             c.BrokerRegistrationRequest,
             form=_BrokerRegistration,
-            finish=_registered,
-            prepare=_registering,
+            from_form=_registration_of_form,
+            to_form=_form_of_registration,
             levels=_LEVELS,
         ),
         response=c.BrokerRegistrationResponse,
@@ -129,19 +128,21 @@ APIS = (
     api(
         63,
         "BrokerHeartbeat",
-        of_nodes(1, "broker_id"),
+        node_access(1, "broker_id"),
         request=c.BrokerHeartbeatRequest,
         response=c.BrokerHeartbeatResponse,
     ),
-    api(64, "UnregisterBroker", passed_on(0, 0), a.UnregisterBrokerRequest, a.UnregisterBrokerResponse),
+    api(
+        64, "UnregisterBroker", forwarded_access(0, 0), a.UnregisterBrokerRequest, a.UnregisterBrokerResponse
+    ),
     api(
         70,
         "ControllerRegistration",
-        of_nodes(0, "controller_id"),
+        node_access(0, "controller_id"),
         request=message(
             c.ControllerRegistrationRequest,
-            first=_with_listener,
-            fixed={
+            check=_check_listener,
+            constants={
                 "zk_migration_ready": False,
                 "listeners.name": Listener.CONTROLLER.value,
                 "listeners.security_protocol": _PLAINTEXT,

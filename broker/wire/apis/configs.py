@@ -8,8 +8,8 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages import admin as a
-from wrackline.broker.wire.api import api, of_clients, passed_on
-from wrackline.broker.wire.declarations import At, Each, Inline, Message, Row, message
+from wrackline.broker.wire.api import api, client_access, forwarded_access
+from wrackline.broker.wire.translation.declarations import Array, FieldPath, Inline, Items, Message, message
 
 _STRING = 2
 """Kafka's number for the type of a setting's value."""
@@ -42,7 +42,7 @@ class _DescribeConfigsResponse:
     results: tuple[_DescribedResource, ...]
 
 
-def _described(
+def _form_of_response(
     response: a.DescribeConfigsResponse, request: a.DescribeConfigsRequest, _: int
 ) -> _DescribeConfigsResponse:
     def setting(values: tuple[a.Setting, ...]) -> _Setting:
@@ -64,7 +64,7 @@ def _described(
     )
 
 
-def _refused(
+def _refusal(
     request: a.DescribeConfigsRequest, error: ErrorCode, why: str | None
 ) -> a.DescribeConfigsResponse:
     refused = (a.DescribedResource(resource, error=error, message=why) for resource, _ in request.resources)
@@ -72,61 +72,61 @@ def _refused(
 
 
 _RESOURCE = Inline(message(a.Resource, kind="resource_type", name="resource_name"))
-_CHANGE = message(a.ConfigChange, op=At("config_operation", absent=a.AlterOp.SET))
-_REPLACEMENT = message(a.ConfigChange, op=At(absent=a.AlterOp.SET), lacking=("op",))
+_CHANGE = message(a.ConfigChange, op=FieldPath("config_operation", absent=a.AlterOp.SET))
+_REPLACEMENT = message(a.ConfigChange, op=FieldPath(absent=a.AlterOp.SET), missing=("op",))
 
 
-def _altering(model: type, change: Message) -> Message:
-    resource = message(a.AlteredResource, resource=_RESOURCE, changes=Each("configs", change))
-    return message(model, resources=Each("resources", resource))
+def _alteration(model: type, change: Message) -> Message:
+    resource = message(a.AlteredResource, resource=_RESOURCE, changes=Array("configs", change))
+    return message(model, resources=Array("resources", resource))
 
 
-_ALTERED = message(
+_OUTCOMES = message(
     a.IncrementalAlterConfigsResponse,
-    resources=Each("responses", message(a.ResourceOutcome, resource=_RESOURCE)),
+    resources=Array("responses", message(a.ResourceOutcome, resource=_RESOURCE)),
 )
 
 APIS = (
     api(
         32,
         "DescribeConfigs",
-        of_clients(1, 4),
+        client_access(1, 4),
         request=message(
-            a.DescribeConfigsRequest, resources=Each("resources", Row(_RESOURCE, "configuration_keys"))
+            a.DescribeConfigsRequest, resources=Array("resources", Items(_RESOURCE, "configuration_keys"))
         ),
         response=message(
             a.DescribeConfigsResponse,
             form=_DescribeConfigsResponse,
-            prepare=_described,
-            results=Each(
+            to_form=_form_of_response,
+            results=Array(
                 "results",
                 message(
                     _DescribedResource,
                     resource=_RESOURCE,
-                    configs=Each(
+                    configs=Array(
                         "configs",
                         message(
                             _Setting,
-                            fixed={"is_sensitive": False, "config_type": _STRING, "documentation": None},
+                            constants={"is_sensitive": False, "config_type": _STRING, "documentation": None},
                         ),
                     ),
                 ),
             ),
         ),
-        refuse=_refused,
+        refuse=_refusal,
     ),
     api(
         33,
         "AlterConfigs",
-        passed_on(0, 2),
-        request=_altering(a.AlterConfigsRequest, _REPLACEMENT),
-        response=_ALTERED,
+        forwarded_access(0, 2),
+        request=_alteration(a.AlterConfigsRequest, _REPLACEMENT),
+        response=_OUTCOMES,
     ),
     api(
         44,
         "IncrementalAlterConfigs",
-        passed_on(0, 1),
-        request=_altering(a.IncrementalAlterConfigsRequest, _CHANGE),
-        response=_ALTERED,
+        forwarded_access(0, 1),
+        request=_alteration(a.IncrementalAlterConfigsRequest, _CHANGE),
+        response=_OUTCOMES,
     ),
 )

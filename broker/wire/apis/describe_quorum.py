@@ -13,9 +13,17 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.types import METADATA, Endpoint, NodeId, TopicPartition
-from wrackline.broker.wire.api import api, passed_on
-from wrackline.broker.wire.declarations import At, Each, Grouped, Grouping, Location, carried, message
+from wrackline.broker.wire.api import api, forwarded_access
 from wrackline.broker.wire.schema import Entity
+from wrackline.broker.wire.translation.declarations import (
+    Array,
+    FieldPath,
+    Grouping,
+    RowKey,
+    Rows,
+    copy_fields,
+    message,
+)
 
 
 class _Partition(NamedTuple):
@@ -37,7 +45,9 @@ class _Response:
     nodes: tuple[Endpoint, ...] = ()
 
 
-def _of_each(response: a.DescribeQuorumResponse, request: a.DescribeQuorumRequest, _: int) -> _Response:
+def _form_of_response(
+    response: a.DescribeQuorumResponse, request: a.DescribeQuorumRequest, _: int
+) -> _Response:
     r = response
     quorum = r.leader_id, r.leader_epoch, r.high_watermark
     stranger = ErrorCode.unknown_topic_or_partition, f"only {METADATA} has a quorum", *quorum, (), ()
@@ -47,10 +57,10 @@ def _of_each(response: a.DescribeQuorumResponse, request: a.DescribeQuorumReques
         else _Partition(tp, *stranger)
         for tp in request.partitions
     )
-    return carried(response, _Response, partitions=tuple(parts))
+    return copy_fields(response, _Response, partitions=tuple(parts))
 
 
-def _error_alone(entity: Entity) -> a.DescribeQuorumResponse | None:
+def _check_error(entity: Entity) -> a.DescribeQuorumResponse | None:
     """Also an answer that says nothing of the metadata log."""
     tps = ((topic.topic_name, part.partition_index) for topic in entity.topics for part in topic.partitions)
     if entity.error_code is ErrorCode.none and METADATA in tps:
@@ -58,9 +68,9 @@ def _error_alone(entity: Entity) -> a.DescribeQuorumResponse | None:
     return a.DescribeQuorumResponse(entity.error_code, entity.error_message)
 
 
-def _of_metadata(form: _Response) -> a.DescribeQuorumResponse:
+def _response_of_form(form: _Response) -> a.DescribeQuorumResponse:
     part = next(part for part in form.partitions if part.tp == METADATA)
-    return carried(part, a.DescribeQuorumResponse, nodes=form.nodes)
+    return copy_fields(part, a.DescribeQuorumResponse, nodes=form.nodes)
 
 
 def _timestamp_ms(ago_ms: float | None) -> int:
@@ -75,34 +85,34 @@ _REPLICA = message(
     a.QuorumReplica,
     node_id="replica_id",
     directory_id="replica_directory_id",
-    fetched_ago_ms=At("last_fetch_timestamp", read=_ago_ms, write=_timestamp_ms),
-    caught_up_ago_ms=At("last_caught_up_timestamp", read=_ago_ms, write=_timestamp_ms),
+    fetched_ago_ms=FieldPath("last_fetch_timestamp", read=_ago_ms, write=_timestamp_ms),
+    caught_up_ago_ms=FieldPath("last_caught_up_timestamp", read=_ago_ms, write=_timestamp_ms),
 )
 _PARTITION = message(
-    _Partition, voters=Each("current_voters", _REPLICA), observers=Each("observers", _REPLICA)
+    _Partition, voters=Array("current_voters", _REPLICA), observers=Array("observers", _REPLICA)
 )
 _NODE = message(
     Endpoint,
     host="listeners.host",
     port="listeners.port",
-    fixed={"listeners.name": "CONTROLLER"},
-    lacking=("rack",),
+    constants={"listeners.name": "CONTROLLER"},
+    missing=("rack",),
 )
 
 APIS = (
     api(
         55,
         "DescribeQuorum",
-        passed_on(0, 2),
-        request=message(a.DescribeQuorumRequest, partitions=Grouped("topics", Location.TP, Grouping.APART)),
+        forwarded_access(0, 2),
+        request=message(a.DescribeQuorumRequest, partitions=Rows("topics", RowKey.TP, Grouping.SEPARATE)),
         response=message(
             a.DescribeQuorumResponse,
             form=_Response,
-            first=_error_alone,
-            finish=_of_metadata,
-            prepare=_of_each,
-            partitions=Grouped("topics", _PARTITION, Grouping.APART),
-            nodes=Each("nodes", _NODE),
+            check=_check_error,
+            from_form=_response_of_form,
+            to_form=_form_of_response,
+            partitions=Rows("topics", _PARTITION, Grouping.SEPARATE),
+            nodes=Array("nodes", _NODE),
         ),
     ),
 )

@@ -10,8 +10,8 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.metadata.features import METADATA_VERSION, Levels
-from wrackline.broker.wire.api import api, passed_on
-from wrackline.broker.wire.declarations import At, Each, message
+from wrackline.broker.wire.api import api, forwarded_access
+from wrackline.broker.wire.translation.declarations import Array, FieldPath, message
 
 _LAST_WITH_RESULTS = 1
 
@@ -70,7 +70,7 @@ class _Response:
     results: tuple[_Result, ...] = ()
 
 
-def _answering(
+def _form_of_response(
     response: a.UpdateFeaturesResponse, request: a.UpdateFeaturesRequest, version: int
 ) -> _Response:
     """Up to version 1 each feature has an outcome of its own; here all have the same."""
@@ -81,7 +81,7 @@ def _answering(
     return _Response(error, why if error is not ErrorCode.none else None)
 
 
-def _answered(form: _Response) -> a.UpdateFeaturesResponse:
+def _response_of_form(form: _Response) -> a.UpdateFeaturesResponse:
     return a.UpdateFeaturesResponse(form.error, form.message)
 
 
@@ -89,25 +89,25 @@ APIS = (
     api(
         57,
         "UpdateFeatures",
-        passed_on(0, 2),
+        forwarded_access(0, 2),
         request=message(
             a.UpdateFeaturesRequest,
-            updates=Each(
+            updates=Array(
                 "feature_updates",
                 message(
                     a.FeatureUpdate,
                     name="feature",
                     level="max_version_level",
-                    upgrade_type=At("upgrade_type", "allow_downgrade", read=_upgrade_type),
+                    upgrade_type=FieldPath("upgrade_type", "allow_downgrade", read=_upgrade_type),
                 ),
             ),
         ),
         response=message(
             a.UpdateFeaturesResponse,
             form=_Response,
-            finish=_answered,
-            prepare=_answering,
-            lacking=("results",),
+            from_form=_response_of_form,
+            to_form=_form_of_response,
+            missing=("results",),
         ),
     ),
 )

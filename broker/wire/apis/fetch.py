@@ -12,13 +12,13 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, SnapshotId
 from wrackline.broker.wire.api import CLIENT, CONTROLLER, REPLICATION, Access, api
-from wrackline.broker.wire.declarations import At, Grouped, One, TopicNames, message
-from wrackline.broker.wire.translate import uuid_or_none
+from wrackline.broker.wire.translation.declarations import FieldPath, Rows, Struct, TopicNames, message
+from wrackline.broker.wire.translation.values import uuid_or_none
 
 _BY_TOPIC_ID = 13
 
 
-def _metadata_too(names: TopicNames) -> TopicNames:
+def _names_with_metadata(names: TopicNames) -> TopicNames:
     def name_of(topic_id: UUID) -> str | None:
         if topic_id == METADATA_TOPIC_ID:
             return METADATA.topic
@@ -27,7 +27,7 @@ def _metadata_too(names: TopicNames) -> TopicNames:
     return name_of
 
 
-def _names_in(request: m.FetchRequest) -> TopicNames:
+def _names_in_request(request: m.FetchRequest) -> TopicNames:
     """An answer names topics by id alone, and may speak of all in the session."""
     names: dict[UUID | None, str] = dict(request.session_topics)
     names |= {_id_of(part): part.tp.topic for part in request.partitions}
@@ -40,11 +40,11 @@ def _id_of(part: m.FetchPartition) -> UUID | None:
     return uuid_or_none(part.topic_id)
 
 
-def _with_ids(request: m.FetchRequest, *_: object) -> m.FetchRequest:
+def _form_of_request(request: m.FetchRequest, *_: object) -> m.FetchRequest:
     return request.with_partitions(tuple(replace(part, topic_id=_id_of(part)) for part in request.partitions))
 
 
-def _with_asked_ids(response: m.FetchResponse, request: m.FetchRequest, version: int) -> m.FetchResponse:
+def _form_of_response(response: m.FetchResponse, request: m.FetchRequest, version: int) -> m.FetchResponse:
     if version < _BY_TOPIC_ID or all(part.topic_id is not None for part in response.partitions):
         return response
     ids = {part.tp: part.topic_id for part in request.partitions}
@@ -52,7 +52,7 @@ def _with_asked_ids(response: m.FetchResponse, request: m.FetchRequest, version:
     return replace(response, partitions=tuple(results))
 
 
-def _refused(request: m.FetchRequest, error: ErrorCode, _: str | None) -> m.FetchResponse:
+def _refusal(request: m.FetchRequest, error: ErrorCode, _: str | None) -> m.FetchResponse:
     results = (m.FetchResult(part.tp, error, topic_id=part.topic_id) for part in request.partitions)
     return m.FetchResponse(tuple(results), error)
 
@@ -71,42 +71,40 @@ APIS = (
         ),
         request=message(
             m.FetchRequest,
-            names=_metadata_too,
-            prepare=_with_ids,
-            lacking=("session_topics",),
-            partitions=Grouped(
+            topic_names=_names_with_metadata,
+            to_form=_form_of_request,
+            missing=("session_topics",),
+            partitions=Rows(
                 "topics",
                 message(
                     m.FetchPartition, max_bytes="partition_max_bytes", directory_id="replica_directory_id"
                 ),
             ),
-            replica_id=At("replica_state.replica_id", "replica_id"),
+            replica_id=FieldPath("replica_state.replica_id", "replica_id"),
             broker_epoch="replica_state.replica_epoch",
             forgotten="forgotten_topics_data",
         ),
         response=message(
             m.FetchResponse,
-            names=_names_in,
-            prepare=_with_asked_ids,
-            partitions=Grouped(
+            topic_names=_names_in_request,
+            to_form=_form_of_response,
+            partitions=Rows(
                 "responses",
                 message(
                     m.FetchResult,
-                    fixed={"aborted_transactions": (), "preferred_read_replica": -1},
-                    diverging=One(
+                    constants={"aborted_transactions": (), "preferred_read_replica": -1},
+                    diverging=Struct(
                         "diverging_epoch",
                         m.EpochEndOffset,
                         is_none=lambda found: found.epoch < 0 and found.end_offset < 0,
                     ),
-                    current_leader=One(
-                        "current_leader",
-                        m.LeaderIdAndEpoch,
-                        is_none=lambda found: found.leader_epoch < 0,
+                    current_leader=Struct(
+                        "current_leader", m.LeaderIdAndEpoch, is_none=lambda found: found.leader_epoch < 0
                     ),
-                    snapshot=One("snapshot_id", SnapshotId, is_none=lambda found: found.end_offset < 0),
+                    snapshot=Struct("snapshot_id", SnapshotId, is_none=lambda found: found.end_offset < 0),
                 ),
             ),
         ),
-        refuse=_refused,
+        refuse=_refusal,
     ),
 )

@@ -11,11 +11,11 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.messages import metadata as m
 from wrackline.broker.model.types import Endpoint
 from wrackline.broker.wire.api import CLIENT, CONTROLLER, Access, api
-from wrackline.broker.wire.declarations import At, Each, One, Row, message
 from wrackline.broker.wire.schema import NO_UUID, Entity
+from wrackline.broker.wire.translation.declarations import Array, FieldPath, Items, Struct, message
 
 
-def _open(low: int, high: int) -> Access:
+def _self_access(low: int, high: int) -> Access:
     """Answered by brokers and controllers, each of itself."""
     return Access(clients=(low, high), open_on=(CLIENT, CONTROLLER))
 
@@ -31,13 +31,13 @@ class _MetadataRequest:
     allow_auto_topic_creation: bool
 
 
-def _all_topics(entity: Entity) -> m.MetadataRequest | None:
+def _check_all_topics(entity: Entity) -> m.MetadataRequest | None:
     """Version 0 cannot say null: its empty list means all topics."""
     all_of_them = entity.__version__ == 0 and not entity.topics
     return m.MetadataRequest(None, allow_auto_topic_creation=True) if all_of_them else None
 
 
-def _metadata_request(form: _MetadataRequest) -> m.MetadataRequest:
+def _request_of_form(form: _MetadataRequest) -> m.MetadataRequest:
     topics = form.topics
     return m.MetadataRequest(
         None if topics is None else tuple(topic.name for topic in topics if topic.name is not None),
@@ -80,19 +80,19 @@ _PARTITION = message(
     isr="isr_nodes",
     offline="offline_replicas",
     elr="eligible_leader_replicas",
-    lacking=("partition_epoch", "elr", "last_known_elr"),
+    missing=("partition_epoch", "elr", "last_known_elr"),
 )
-_TOPIC = message(m.TopicMetadata, partitions=Each("partitions", _PARTITION))
+_TOPIC = message(m.TopicMetadata, partitions=Array("partitions", _PARTITION))
 
 
-def _refused(
+def _refusal(
     request: m.MetadataRequest | m.DescribeTopicPartitionsRequest, error: ErrorCode, _: str | None
 ) -> m.MetadataResponse:
     topics = tuple(m.TopicMetadata(name, NO_UUID, error=error) for name in request.topics or ())
     return m.MetadataResponse((), "", -1, topics)
 
 
-def _refused_description(_: m.DescribeClusterRequest, error: ErrorCode, __: str | None) -> m.MetadataResponse:
+def _cluster_refusal(_: m.DescribeClusterRequest, error: ErrorCode, __: str | None) -> m.MetadataResponse:
     return m.MetadataResponse((), "", -1, error=error)
 
 
@@ -100,46 +100,46 @@ APIS = (
     api(
         3,
         "Metadata",
-        _open(0, 12),
+        _self_access(0, 12),
         request=message(
             m.MetadataRequest,
             form=_MetadataRequest,
-            first=_all_topics,
-            finish=_metadata_request,
-            allow_auto_topic_creation=At(absent=True),
+            check=_check_all_topics,
+            from_form=_request_of_form,
+            allow_auto_topic_creation=FieldPath(absent=True),
         ),
-        response=message(m.MetadataResponse, topics=Each("topics", _TOPIC), lacking=("fenced", "error")),
-        refuse=_refused,
+        response=message(m.MetadataResponse, topics=Array("topics", _TOPIC), missing=("fenced", "error")),
+        refuse=_refusal,
     ),
     api(
         60,
         "DescribeCluster",
-        _open(0, 1),
-        request=message(m.DescribeClusterRequest, lacking=("include_fenced",)),
+        _self_access(0, 1),
+        request=message(m.DescribeClusterRequest, missing=("include_fenced",)),
         response=message(
             m.MetadataResponse,
-            brokers=Each("brokers", message(Endpoint, node_id="broker_id")),
-            lacking=("topics", "fenced"),
+            brokers=Array("brokers", message(Endpoint, node_id="broker_id")),
+            missing=("topics", "fenced"),
         ),
-        refuse=_refused_description,
+        refuse=_cluster_refusal,
     ),
     api(
         75,
         "DescribeTopicPartitions",
-        _open(0, 0),
+        _self_access(0, 0),
         request=message(
             m.DescribeTopicPartitionsRequest,
-            topics=Each("topics", "name"),
+            topics=Array("topics", "name"),
             partition_limit="response_partition_limit",
-            cursor=One("cursor", Row("topic_name", "partition_index")),
+            cursor=Struct("cursor", Items("topic_name", "partition_index")),
         ),
         response=message(
             m.MetadataResponse,
             form=_Page,
-            prepare=_page,
-            topics=Each("topics", _TOPIC),
-            next_cursor=One("next_cursor", Row("topic_name", "partition_index")),
+            to_form=_page,
+            topics=Array("topics", _TOPIC),
+            next_cursor=Struct("next_cursor", Items("topic_name", "partition_index")),
         ),
-        refuse=_refused,
+        refuse=_refusal,
     ),
 )

@@ -11,10 +11,17 @@ from wrackline.broker.model.messages import controller as c
 from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.wire.api import CLIENT, REPLICATION, Access, Range, api
-from wrackline.broker.wire.declarations import At, Grouped, Location, Row, Since, message
+from wrackline.broker.wire.translation.declarations import (
+    FieldPath,
+    Items,
+    RowKey,
+    Rows,
+    SinceVersion,
+    message,
+)
 
 
-def _of_replicas_too(clients: Range) -> Access:
+def _leader_access(clients: Range) -> Access:
     """What clients and followers ask a leader, these in the newest version."""
     return Access(
         clients=clients,
@@ -30,7 +37,7 @@ def _replica_id(sent: NodeId) -> NodeId:
     return max(sent, -1)
 
 
-def _refused(
+def _refusal(
     request: c.GetReplicaLogInfoRequest, error: ErrorCode, _: str | None
 ) -> c.GetReplicaLogInfoResponse:
     entries = tuple(c.ReplicaLogInfo(*which, error=error) for which in request.partitions)
@@ -41,26 +48,24 @@ APIS = (
     api(
         2,
         "ListOffsets",
-        _of_replicas_too((1, 7)),
+        _leader_access((1, 7)),
         request=message(
-            m.ListOffsetsRequest,
-            partitions="topics",
-            knows_offset_not_available=Since(5),
+            m.ListOffsetsRequest, partitions="topics", knows_offset_not_available=SinceVersion(5)
         ),
         response=message(
             m.ListOffsetsResponse,
-            partitions=Grouped("topics", message(m.ListOffsetsResult, lacking=("lookup",))),
+            partitions=Rows("topics", message(m.ListOffsetsResult, missing=("lookup",))),
         ),
     ),
     api(
         23,
         "OffsetForLeaderEpoch",
-        _of_replicas_too((2, 4)),
+        _leader_access((2, 4)),
         request=message(
             m.OffsetForLeaderEpochRequest,
             partitions="topics",
             # Version 2 has no replica id: only consumers still speak it.
-            replica_id=At("replica_id", read=_replica_id),
+            replica_id=FieldPath("replica_id", read=_replica_id),
         ),
         response=message(m.OffsetForLeaderEpochResponse, partitions="topics"),
     ),
@@ -69,13 +74,11 @@ APIS = (
         "GetReplicaLogInfo",
         Access(peers=(0, 0), sent=0, nodes_on=(REPLICATION,)),
         request=message(
-            c.GetReplicaLogInfoRequest,
-            partitions=Grouped("topic_partitions", Row("topic_id", Location.INDEX)),
+            c.GetReplicaLogInfoRequest, partitions=Rows("topic_partitions", Items("topic_id", RowKey.INDEX))
         ),
         response=message(
-            c.GetReplicaLogInfoResponse,
-            entries=Grouped("topic_partition_log_info_list", c.ReplicaLogInfo),
+            c.GetReplicaLogInfoResponse, entries=Rows("topic_partition_log_info_list", c.ReplicaLogInfo)
         ),
-        refuse=_refused,
+        refuse=_refusal,
     ),
 )

@@ -10,18 +10,15 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.messages import quorum as q
 from wrackline.broker.model.messages import snapshots as s
 from wrackline.broker.model.types import METADATA
-from wrackline.broker.wire.api import api, of_nodes
-from wrackline.broker.wire.declarations import message
+from wrackline.broker.wire.api import api, node_access
 from wrackline.broker.wire.schema import Entity, WireError
+from wrackline.broker.wire.translation.declarations import message
 
 _HIGHEST_EPOCH = 2**31 - 1 - 2**24
 """From here on there are sixteen million elections to go."""
 _PART = "topics.partitions"
-_PARTITION = {
-    "topics.topic_name": METADATA.topic,
-    "topics.partitions.partition_index": METADATA.partition,
-}
-_ANSWERED = {"error_code": ErrorCode.none, **_PARTITION}
+_PARTITION = {"topics.topic_name": METADATA.topic, "topics.partitions.partition_index": METADATA.partition}
+_RESPONSE = {"error_code": ErrorCode.none, **_PARTITION}
 """The errors are those of the partition."""
 
 
@@ -34,7 +31,7 @@ def _of_metadata(entity: Entity, name: str = "topic_name", index: str = "partiti
     return parts[0]
 
 
-def _with_room_for_epochs(entity: Entity) -> None:
+def _check_epoch(entity: Entity) -> None:
     """Raises WireError also when the epoch leaves no room: whoever took it over, and then stood for election
     in the one behind it, would have none to write down."""
     part = _of_metadata(entity)
@@ -45,23 +42,23 @@ def _with_room_for_epochs(entity: Entity) -> None:
         )
 
 
-def _error_alone(model: Callable[[ErrorCode], object]) -> Callable[[Entity], object | None]:
+def _check_error(model: Callable[[ErrorCode], object]) -> Callable[[Entity], object | None]:
     """An answer with an error for the whole request says nothing of the metadata log."""
 
     def first(entity: Entity) -> object | None:
         if entity.error_code is not ErrorCode.none:
             return model(entity.error_code)
-        _with_room_for_epochs(entity)
+        _check_epoch(entity)
         return None
 
     return first
 
 
-_EPOCH_ANSWER = message(
+_EPOCH_RESPONSE = message(
     q.QuorumEpochResponse,
-    within=_PART,
-    fixed=_ANSWERED,
-    first=_error_alone(q.QuorumEpochResponse),
+    prefix=_PART,
+    constants=_RESPONSE,
+    check=_check_error(q.QuorumEpochResponse),
     epoch="leader_epoch",
 )
 
@@ -69,18 +66,18 @@ _EPOCH_ANSWER = message(
 # --- FetchSnapshot ------------------------------------------------------------------------------------------
 
 
-def _snapshot_asked(entity: Entity) -> None:
+def _check_snapshot_request(entity: Entity) -> None:
     _of_metadata(entity, "name", "partition")
 
 
-def _snapshot_answer(entity: Entity) -> s.FetchSnapshotResponse | None:
+def _check_snapshot_response(entity: Entity) -> s.FetchSnapshotResponse | None:
     if entity.error_code is not ErrorCode.none:
         return s.FetchSnapshotResponse(entity.error_code)
     _of_metadata(entity, "name", "index")
     return None
 
 
-def _refused_snapshot(
+def _snapshot_refusal(
     request: s.FetchSnapshotRequest, error: ErrorCode, _: str | None
 ) -> s.FetchSnapshotResponse:
     return s.FetchSnapshotResponse(error, request.snapshot)
@@ -90,12 +87,12 @@ APIS = (
     api(
         52,
         "Vote",
-        of_nodes(2, "candidate_id"),
+        node_access(2, "candidate_id"),
         request=message(
             q.VoteRequest,
-            first=_with_room_for_epochs,
-            within=_PART,
-            fixed={**_PARTITION, "topics.partitions.voter_directory_id": None},
+            check=_check_epoch,
+            prefix=_PART,
+            constants={**_PARTITION, "topics.partitions.voter_directory_id": None},
             epoch="replica_epoch",
             candidate_id="replica_id",
             candidate_directory="replica_directory_id",
@@ -103,9 +100,9 @@ APIS = (
         ),
         response=message(
             q.VoteResponse,
-            within=_PART,
-            fixed=_ANSWERED,
-            first=_error_alone(q.VoteResponse),
+            prefix=_PART,
+            constants=_RESPONSE,
+            check=_check_error(q.VoteResponse),
             epoch="leader_epoch",
             granted="vote_granted",
         ),
@@ -113,47 +110,47 @@ APIS = (
     api(
         53,
         "BeginQuorumEpoch",
-        of_nodes(0, "leader_id"),
+        node_access(0, "leader_id"),
         request=message(
             q.BeginQuorumEpochRequest,
-            first=_with_room_for_epochs,
-            within=_PART,
-            fixed=_PARTITION,
+            check=_check_epoch,
+            prefix=_PART,
+            constants=_PARTITION,
             epoch="leader_epoch",
         ),
-        response=_EPOCH_ANSWER,
+        response=_EPOCH_RESPONSE,
     ),
     api(
         54,
         "EndQuorumEpoch",
-        of_nodes(0, "leader_id"),
+        node_access(0, "leader_id"),
         request=message(
             q.EndQuorumEpochRequest,
-            first=_with_room_for_epochs,
-            within=_PART,
-            fixed=_PARTITION,
+            check=_check_epoch,
+            prefix=_PART,
+            constants=_PARTITION,
             epoch="leader_epoch",
             successors="preferred_successors",
         ),
-        response=_EPOCH_ANSWER,
+        response=_EPOCH_RESPONSE,
     ),
     api(
         59,
         "FetchSnapshot",
-        of_nodes(1, "replica_id"),
+        node_access(1, "replica_id"),
         request=message(
             s.FetchSnapshotRequest,
-            within=_PART,
-            first=_snapshot_asked,
-            fixed={"topics.name": METADATA.topic, "topics.partitions.partition": METADATA.partition},
+            prefix=_PART,
+            check=_check_snapshot_request,
+            constants={"topics.name": METADATA.topic, "topics.partitions.partition": METADATA.partition},
             snapshot="snapshot_id",
             directory_id="replica_directory_id",
         ),
         response=message(
             s.FetchSnapshotResponse,
-            within=_PART,
-            first=_snapshot_answer,
-            fixed={
+            prefix=_PART,
+            check=_check_snapshot_response,
+            constants={
                 "error_code": ErrorCode.none,
                 "topics.name": METADATA.topic,
                 "topics.partitions.index": METADATA.partition,
@@ -163,6 +160,6 @@ APIS = (
             leader_id="current_leader.leader_id",
             leader_epoch="current_leader.leader_epoch",
         ),
-        refuse=_refused_snapshot,
+        refuse=_snapshot_refusal,
     ),
 )

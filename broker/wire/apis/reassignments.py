@@ -10,10 +10,17 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.broker.wire.api import CLIENT, CONTROLLER, Access, api, passed_on
-from wrackline.broker.wire.declarations import At, Grouped, Grouping, Location, carried, message
+from wrackline.broker.wire.api import CLIENT, CONTROLLER, Access, api, forwarded_access
 from wrackline.broker.wire.schema import WireError
-from wrackline.broker.wire.translate import together
+from wrackline.broker.wire.translation.declarations import (
+    FieldPath,
+    Grouping,
+    RowKey,
+    Rows,
+    copy_fields,
+    message,
+)
+from wrackline.broker.wire.translation.values import group_by_topic
 
 
 class _Topic(NamedTuple):
@@ -29,7 +36,7 @@ class _ElectRequest:
     timeout_ms: int
 
 
-def _election(form: _ElectRequest) -> a.ElectLeadersRequest:
+def _election_of_form(form: _ElectRequest) -> a.ElectLeadersRequest:
     """Raises WireError when not each partition of a topic has a leader named for it, or none."""
     topics = form.topic_partitions
     if topics is None:
@@ -44,18 +51,20 @@ def _election(form: _ElectRequest) -> a.ElectLeadersRequest:
     return a.ElectLeadersRequest(form.election, tps, form.timeout_ms, desired)
 
 
-def _elect_form(request: a.ElectLeadersRequest, *_: object) -> _ElectRequest:
+def _form_of_election(request: a.ElectLeadersRequest, *_: object) -> _ElectRequest:
     if request.partitions is None:
-        return carried(request, _ElectRequest, topic_partitions=None)
+        return copy_fields(request, _ElectRequest, topic_partitions=None)
     leader = dict(zip(request.partitions, request.desired, strict=False))
     topics = (
         _Topic(topic, tuple(tp.partition for tp in tps), tuple(leader[tp] for tp in tps if tp in leader))
-        for topic, tps in together(request.partitions, attrgetter("topic"))
+        for topic, tps in group_by_topic(request.partitions, attrgetter("topic"))
     )
-    return carried(request, _ElectRequest, topic_partitions=tuple(topics))
+    return copy_fields(request, _ElectRequest, topic_partitions=tuple(topics))
 
 
-def _refused(request: a.ElectLeadersRequest, error: ErrorCode, why: str | None) -> a.ElectLeadersResponse:
+def _election_refusal(
+    request: a.ElectLeadersRequest, error: ErrorCode, why: str | None
+) -> a.ElectLeadersResponse:
     """Version 0 has no error of its own, so every partition gets it too."""
     outcomes = tuple(a.PartitionOutcome(tp, error, why) for tp in request.partitions or ())
     return a.ElectLeadersResponse(outcomes, error)
@@ -69,35 +78,34 @@ APIS = (
         request=message(
             a.ElectLeadersRequest,
             form=_ElectRequest,
-            finish=_election,
-            prepare=_elect_form,
+            from_form=_election_of_form,
+            to_form=_form_of_election,
             # Version 0 knows the preferred election only; before version 3 nobody can name a leader.
-            election=At("election_type", absent=a.ElectionType.PREFERRED),
+            election=FieldPath("election_type", absent=a.ElectionType.PREFERRED),
         ),
         response=message(a.ElectLeadersResponse, partitions="replica_election_results"),
-        refuse=_refused,
+        refuse=_election_refusal,
     ),
     api(
         45,
         "AlterPartitionReassignments",
-        passed_on(0, 0),
+        forwarded_access(0, 0),
         request=message(
             a.AlterPartitionReassignmentsRequest,
-            partitions=Grouped("topics", message(a.Reassignment, target="replicas")),
+            partitions=Rows("topics", message(a.Reassignment, target="replicas")),
         ),
         response=message(a.AlterPartitionReassignmentsResponse, partitions="responses"),
     ),
     api(
         46,
         "ListPartitionReassignments",
-        passed_on(0, 0),
+        forwarded_access(0, 0),
         request=message(
-            a.ListPartitionReassignmentsRequest,
-            partitions=Grouped("topics", Location.TP, Grouping.TOGETHER),
+            a.ListPartitionReassignmentsRequest, partitions=Rows("topics", RowKey.TP, Grouping.BY_TOPIC)
         ),
         response=message(
             a.ListPartitionReassignmentsResponse,
-            partitions=Grouped(
+            partitions=Rows(
                 "topics",
                 message(a.OngoingReassignment, adding="adding_replicas", removing="removing_replicas"),
             ),

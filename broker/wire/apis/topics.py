@@ -10,9 +10,9 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.messages import metadata as m
-from wrackline.broker.wire.api import api, passed_on
-from wrackline.broker.wire.declarations import Each, Pairs, message
+from wrackline.broker.wire.api import api, forwarded_access
 from wrackline.broker.wire.schema import NO_UUID
+from wrackline.broker.wire.translation.declarations import Array, Pairs, message
 
 
 class _Topic(NamedTuple):
@@ -28,7 +28,7 @@ class _DeleteTopicsRequest:
     """Before version 6."""
 
 
-def _by_name_or_id(form: _DeleteTopicsRequest) -> m.DeleteTopicsRequest:
+def _request_of_form(form: _DeleteTopicsRequest) -> m.DeleteTopicsRequest:
     return m.DeleteTopicsRequest(
         form.topic_names + tuple(topic.name for topic in form.topics if topic.name is not None),
         form.timeout_ms,
@@ -36,14 +36,14 @@ def _by_name_or_id(form: _DeleteTopicsRequest) -> m.DeleteTopicsRequest:
     )
 
 
-def _deleted(request: m.DeleteTopicsRequest, *_: object) -> _DeleteTopicsRequest:
+def _form_of_request(request: m.DeleteTopicsRequest, *_: object) -> _DeleteTopicsRequest:
     names = (_Topic(name, None) for name in request.topics)
     return _DeleteTopicsRequest(
         request.timeout_ms, (*names, *(_Topic(None, topic_id) for topic_id in request.topic_ids))
     )
 
 
-def _refused(request: m.DeleteTopicsRequest, error: ErrorCode, why: str | None) -> m.DeleteTopicsResponse:
+def _refusal(request: m.DeleteTopicsRequest, error: ErrorCode, why: str | None) -> m.DeleteTopicsResponse:
     return m.DeleteTopicsResponse(
         (
             *(m.DeletedTopic(name, error, message=why) for name in request.topics),
@@ -56,10 +56,10 @@ APIS = (
     api(
         19,
         "CreateTopics",
-        passed_on(2, 7),
+        forwarded_access(2, 7),
         request=message(
             m.CreateTopicsRequest,
-            topics=Each(
+            topics=Array(
                 "topics",
                 message(
                     m.NewTopic,
@@ -71,38 +71,38 @@ APIS = (
         ),
         response=message(
             m.CreateTopicsResponse,
-            topics=Each(
-                "topics", message(m.CreatedTopic, partitions="num_partitions", fixed={"configs": ()})
+            topics=Array(
+                "topics", message(m.CreatedTopic, partitions="num_partitions", constants={"configs": ()})
             ),
         ),
     ),
     api(
         20,
         "DeleteTopics",
-        passed_on(1, 6),
+        forwarded_access(1, 6),
         request=message(
             m.DeleteTopicsRequest,
             form=_DeleteTopicsRequest,
-            finish=_by_name_or_id,
-            prepare=_deleted,
-            lacking=("topic_names",),
+            from_form=_request_of_form,
+            to_form=_form_of_request,
+            missing=("topic_names",),
         ),
         response=message(m.DeleteTopicsResponse, topics="responses"),
-        refuse=_refused,
+        refuse=_refusal,
     ),
     api(
         37,
         "CreatePartitions",
-        passed_on(0, 3),
+        forwarded_access(0, 3),
         request=message(
             a.CreatePartitionsRequest,
-            topics=Each(
+            topics=Array(
                 "topics",
-                message(a.NewPartitions, topic="name", assignments=Each("assignments", "broker_ids")),
+                message(a.NewPartitions, topic="name", assignments=Array("assignments", "broker_ids")),
             ),
         ),
         response=message(
-            a.CreatePartitionsResponse, topics=Each("results", message(a.TopicOutcome, topic="name"))
+            a.CreatePartitionsResponse, topics=Array("results", message(a.TopicOutcome, topic="name"))
         ),
     ),
 )

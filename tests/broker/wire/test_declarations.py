@@ -19,11 +19,11 @@ from tests.broker.wire.samples import every_version
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.types import LogSlice, SnapshotSlice, TopicPartition
-from wrackline.broker.wire.api import api, of_clients
+from wrackline.broker.wire.api import api, client_access
 from wrackline.broker.wire.apis import BY_KEY, describe_quorum
-from wrackline.broker.wire.declarations import Each, Grouped, Message, message
 from wrackline.broker.wire.schema import request_schema, response_schema
-from wrackline.broker.wire.translate import DeclarationError
+from wrackline.broker.wire.translation.declarations import Array, Message, Rows, message
+from wrackline.broker.wire.translation.source import DeclarationError
 
 SENT = [each.key for each in BY_KEY.values() if each.sent is not None]
 PLAIN: Mapping[type, Any] = {int: range(4), str: "abc", float: (1.5,), bytes: (b"some",), bool: (True, False)}
@@ -101,29 +101,29 @@ def test_what_nodes_send_is_read_and_written_again_as_it_was(
     ("request_of", "says"),
     [
         (
-            message(m.ListOffsetsRequest, partitions=Each("topics", m.ListOffsetsPartition)),
+            message(m.ListOffsetsRequest, partitions=Array("topics", m.ListOffsetsPartition)),
             "ListOffsetsTopic has no number of a partition",
         ),
         (
-            message(m.ListOffsetsRequest, partitions=Grouped("topics", m.ListOffsetsPartition)),
+            message(m.ListOffsetsRequest, partitions=Rows("topics", m.ListOffsetsPartition)),
             "there is no field for ListOffsetsRequest.knows_offset_not_available",
         ),
         (
-            message(m.ListOffsetsRequest, partition=Grouped("topics", m.ListOffsetsPartition)),
+            message(m.ListOffsetsRequest, partition=Rows("topics", m.ListOffsetsPartition)),
             "ListOffsetsRequest has no field partition",
         ),
         (
-            message(m.ListOffsetsRequest, partitions=Grouped("topic", m.ListOffsetsPartition)),
+            message(m.ListOffsetsRequest, partitions=Rows("topic", m.ListOffsetsPartition)),
             "there is no field for ListOffsetsRequest.partitions",
         ),
         (
-            message(m.ListOffsetsRequest, partitions=Grouped("topics", m.ListOffsetsResult)),
+            message(m.ListOffsetsRequest, partitions=Rows("topics", m.ListOffsetsResult)),
             "there is no field for ListOffsetsResult.error",
         ),
     ],
 )
 def test_a_declaration_that_does_not_fit_is_refused_in_one_line(request_of: Message, says: str) -> None:
-    declared = api(2, "ListOffsets", of_clients(1, 7), request_of, BY_KEY[2].response)
+    declared = api(2, "ListOffsets", client_access(1, 7), request_of, BY_KEY[2].response)
     with pytest.raises(DeclarationError, match=says) as refused:
         declared.check()
     assert str(refused.value).startswith("ListOffsets (API key 2): ListOffsetsRequest v7: ")
@@ -131,21 +131,21 @@ def test_a_declaration_that_does_not_fit_is_refused_in_one_line(request_of: Mess
 
 
 def test_what_a_version_requires_must_be_written() -> None:
-    results = message(m.ProduceResult, lacking=("current_leader", "topic_id"))
-    response = message(m.ProduceResponse, partitions=Grouped("responses", results))
-    declared = api(0, "Produce", of_clients(3, 9), BY_KEY[0].request, response)
+    results = message(m.ProduceResult, missing=("current_leader", "topic_id"))
+    response = message(m.ProduceResponse, partitions=Rows("responses", results))
+    declared = api(0, "Produce", client_access(3, 9), BY_KEY[0].request, response)
     with pytest.raises(DeclarationError, match=r"nothing is written to .*record_errors"):
         declared.check()
-    results = message(m.ProduceResult, fixed={"log_append_tme": None})
-    response = message(m.ProduceResponse, partitions=Grouped("responses", results))
-    declared = api(0, "Produce", of_clients(3, 9), BY_KEY[0].request, response)
+    results = message(m.ProduceResult, constants={"log_append_tme": None})
+    response = message(m.ProduceResponse, partitions=Rows("responses", results))
+    declared = api(0, "Produce", client_access(3, 9), BY_KEY[0].request, response)
     with pytest.raises(DeclarationError, match="PartitionProduceResponse has no field log_append_tme"):
         declared.check()
 
 
 def test_the_import_fails_when_one_does_not_fit() -> None:
     broken = (
-        "from wrackline.broker.wire import declarations as d;"
+        "from wrackline.broker.wire.translation import declarations as d;"
         "d.KAFKA_NAMES = {**d.KAFKA_NAMES, 'error': 'eror_code'};"
         "import wrackline.broker.wire.apis"
     )

@@ -1,8 +1,8 @@
 """The words in which a message is declared: where the fields of a class of ours lie in kio's entities.
 
 A field goes where kio has the same name (or the one that ``KAFKA_NAMES`` gives it), and is converted by the
-two types; a declaration only says what is different. `wrackline.broker.wire.translate` makes functions of it,
-and refuses one that does not fit kio's classes.
+two types; a declaration only says what is different. The modules beside this one make functions of it, and
+refuse one that does not fit kio's classes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TopicNames = Callable[[UUID], str | None]
 # --- where a field is ---------------------------------------------------------------------------------------
 
 
-class At:
+class FieldPath:
     """A field by its path in the entity (``current_leader.leader_id``). A path through an array is of its
     only element. Of several paths the first that the version has; without any, by name.
 
@@ -49,8 +49,8 @@ class At:
         self.write = write
 
 
-class Location(Enum):
-    """What a row of ``Grouped`` is about."""
+class RowKey(Enum):
+    """What a row of ``Rows`` is about."""
 
     TP = auto()
     """(topic, partition)"""
@@ -61,21 +61,21 @@ class Location(Enum):
 class Grouping(Enum):
     """Which rows are put into one topic."""
 
-    NEIGHBOURS = auto()
+    ADJACENT = auto()
     """Those of one topic (by its id, where it has no name) beside each other: order can matter (KIP-74)."""
-    TOGETHER = auto()
+    BY_TOPIC = auto()
     """All of one topic, wherever they are."""
-    APART = auto()
+    SEPARATE = auto()
     """Each is a topic of its own."""
 
 
-class Since(NamedTuple):
+class SinceVersion(NamedTuple):
     """True from this version on; not sent."""
 
     version: int
 
 
-class Each(NamedTuple):
+class Array(NamedTuple):
     """A tuple as an array of structures. ``shape``: of one element. ``read`` makes our value of the tuple,
     ``write`` the tuple of it."""
 
@@ -93,7 +93,7 @@ class Pairs(NamedTuple):
     value: str
 
 
-class One(NamedTuple):
+class Struct(NamedTuple):
     """A structure. ``is_none`` says of an entity that it stands for None, which is written as its default."""
 
     path: str
@@ -107,22 +107,22 @@ class Inline(NamedTuple):
     shape: Shape
 
 
-class Grouped(NamedTuple):
+class Rows(NamedTuple):
     """Rows, one for each partition, as an array of topics that have arrays of partitions. A tuple of a class
     that has a ``tp`` is one by itself."""
 
     path: str
     shape: Shape
-    grouping: Grouping = Grouping.NEIGHBOURS
+    grouping: Grouping = Grouping.ADJACENT
 
 
 # --- messages -----------------------------------------------------------------------------------------------
 
 
-class Row:
+class Items:
     """The places of a plain tuple's items, in their order."""
 
-    def __init__(self, *places: Place) -> None:
+    def __init__(self, *places: PlaceOrPath) -> None:
         self.places = places
 
 
@@ -134,20 +134,20 @@ class Message:
     """As the core has it."""
     form: type
     """What the fields are those of: the model, or a class that is nearer to the wire."""
-    places: Mapping[str, Place]
-    fixed: Mapping[str, object]
-    lacking: frozenset[str]
-    within: str
-    first: Callable[..., object] | None
-    finish: Callable[..., object] | None
-    prepare: Callable[..., object] | None
-    names: Callable[..., TopicNames] | None
+    places: Mapping[str, PlaceOrPath]
+    constants: Mapping[str, object]
+    missing: frozenset[str]
+    prefix: str
+    check: Callable[..., object] | None
+    from_form: Callable[..., object] | None
+    to_form: Callable[..., object] | None
+    topic_names: Callable[..., TopicNames] | None
 
 
-Shape = Message | type | Row | Location | str
+Shape = Message | type | Items | RowKey | str
 """Of a value: a class by the names of its fields, a tuple, what a row is about, or its only field."""
-Located = At | Since | Each | Pairs | One | Inline | Grouped | Location
-Place = Located | str
+Place = FieldPath | SinceVersion | Array | Pairs | Struct | Inline | Rows | RowKey
+PlaceOrPath = Place | str
 """Of a field; a name or path alone is that of an ``At``."""
 
 
@@ -156,33 +156,44 @@ def message(
     /,
     *,
     form: type | None = None,
-    fixed: Mapping[str, object] | None = None,
-    lacking: tuple[str, ...] = (),
-    within: str = "",
-    first: Callable[..., object] | None = None,
-    finish: Callable[..., object] | None = None,
-    prepare: Callable[..., object] | None = None,
-    names: Callable[..., TopicNames] | None = None,
-    **places: Place,
+    constants: Mapping[str, object] | None = None,
+    missing: tuple[str, ...] = (),
+    prefix: str = "",
+    check: Callable[..., object] | None = None,
+    from_form: Callable[..., object] | None = None,
+    to_form: Callable[..., object] | None = None,
+    topic_names: Callable[..., TopicNames] | None = None,
+    **places: PlaceOrPath,
 ) -> Message:
-    """``fixed``: what stands in a field of kio's that nothing of ours goes to, by path.
-    ``lacking``: fields that the newest version has no place for.
-    ``within``: the path of a structure in which paths are looked up first.
-    ``first`` looks at the entity before all else, and may give the whole message (else None) or raise
+    """Declares a message, by the places of those fields whose names are not Kafka's.
+
+    ``constants``: what is written to fields of kio's that have nothing to do with ours, by path.
+    ``missing``: fields that the newest version has no place for.
+    ``prefix``: the path of a structure in which paths are looked up first.
+    ``check`` looks at the entity before all else; it may give the whole message (else None), or raise
     WireError.
-    ``finish`` makes the model of the form.
-    ``prepare`` makes the form of the model, of (message, the request, version).
-    ``names`` makes what names topics by id: of the node's own names in a request, of the request in a
-    response."""
+    ``from_form`` makes the model of the form, ``to_form`` the form of (message, the request, version).
+    ``topic_names`` makes what names topics by id: of the node's own names in a request, of the request in a
+    response.
+    """
     return Message(
-        model, form or model, places, fixed or {}, frozenset(lacking), within, first, finish, prepare, names
+        model,
+        form or model,
+        places,
+        constants or {},
+        frozenset(missing),
+        prefix,
+        check,
+        from_form,
+        to_form,
+        topic_names,
     )
 
 
 T = TypeVar("T")
 
 
-def carried(source: object, kind: type[T], **others: object) -> T:
-    """A value of a dataclass, with the fields of another value that have the same names."""
+def copy_fields(source: object, kind: type[T], **others: object) -> T:
+    """Makes a value of a dataclass with the fields of another value that have the same names."""
     same = {field.name for field in fields(kind)} - others.keys()  # type: ignore[arg-type]
     return kind(**{name: getattr(source, name) for name in same}, **others)
