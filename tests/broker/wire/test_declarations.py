@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import IntEnum
+from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -15,7 +17,7 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.broker.wire.samples import every_version
+from tests.broker.wire.samples import EXPECTED, codec, every_version, incoming
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.types import LogSlice, SnapshotSlice, TopicPartition
@@ -25,6 +27,8 @@ from wrackline.broker.wire.schema import request_schema, response_schema
 from wrackline.broker.wire.translation.declarations import Array, Message, Rows, message
 from wrackline.broker.wire.translation.source import DeclarationError
 
+_LINES = (Path(__file__).parent / "golden" / "frames.jsonl").read_text().splitlines()
+GOLDEN = {line.pop("api"): line for line in map(json.loads, _LINES)}
 SENT = [each.key for each in BY_KEY.values() if each.sent is not None]
 PLAIN: Mapping[type, Any] = {int: range(4), str: "abc", float: (1.5,), bytes: (b"some",), bool: (True, False)}
 
@@ -92,6 +96,23 @@ def test_what_nodes_send_is_read_and_written_again_as_it_was(
         heard = spoken.decode_response(answer, request)
         again = spoken.encode_response(answered, request, heard)
         assert again == answer or getattr(answer, "error_code", ErrorCode.none) is not ErrorCode.none
+
+
+@pytest.mark.parametrize(("key", "version"), every_version())
+def test_frames_are_the_bytes_that_were_written_by_hand(
+    key: int, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recorded from the translations by hand, before there were declarations."""
+    monkeypatch.setattr(describe_quorum.time, "time", lambda: 1_790_000_000.0)
+    spoken, (request, response) = BY_KEY[key], EXPECTED[key]
+    side, asked = codec(), incoming(key, version)
+    frames = {
+        "answer": side.encode_response(asked, response),
+        "refusal": side.encode_response(asked, m.Refused(ErrorCode.not_controller, "ask another")),
+    }
+    if spoken.sent == version:
+        frames["request"] = side.encode_request(5, "node-1", request)
+    assert {kind: frame.hex() for kind, frame in frames.items()} == GOLDEN[f"{spoken.name} {version}"]
 
 
 # --- declarations that do not fit ---------------------------------------------------------------------------
