@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import IntEnum
@@ -22,7 +23,7 @@ from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.types import LogSlice, SnapshotSlice, TopicPartition
 from wrackline.broker.wire.api import api, client_access
-from wrackline.broker.wire.apis import BY_KEY, describe_quorum
+from wrackline.broker.wire.apis import BY_KEY
 from wrackline.broker.wire.schema import request_schema, response_schema
 from wrackline.broker.wire.translation.declarations import Array, Message, Rows, message
 from wrackline.broker.wire.translation.source import DeclarationError
@@ -82,7 +83,7 @@ def test_a_response_of_every_version_is_a_message_of_kio_s(key: int, version: in
 def test_what_nodes_send_is_read_and_written_again_as_it_was(
     key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(describe_quorum.time, "time", lambda: 1_790_000_000.0)
+    monkeypatch.setattr(time, "time", lambda: 1_790_000_000.0)
     spoken, draw = BY_KEY[key], random.Random(key)
     assert spoken.sent is not None
     asked, answered = request_schema(key, spoken.sent), response_schema(key, spoken.sent)
@@ -103,7 +104,7 @@ def test_frames_are_the_bytes_that_were_written_by_hand(
     key: int, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Recorded from the translations by hand, before there were declarations."""
-    monkeypatch.setattr(describe_quorum.time, "time", lambda: 1_790_000_000.0)
+    monkeypatch.setattr(time, "time", lambda: 1_790_000_000.0)
     spoken, (request, response) = BY_KEY[key], EXPECTED[key]
     side, asked = codec(), incoming(key, version)
     frames = {
