@@ -16,7 +16,7 @@ from kio.static.primitive import i8, i32
 
 from wrackline.broker.model.messages.admin import ElectionType
 from wrackline.broker.model.types import METADATA
-from wrackline.broker.wire.elect_leaders_schema import ElectLeadersRequest, TopicPartitions
+from wrackline.broker.wire.own_schemas import ElectedTopic, ElectLeadersRequest
 from wrackline.kafka_client.connection import Connection, by_topic, duration
 from wrackline.kafka_client.model import Broker, Outcome, PartitionState, Place, Reassignment, ResourceType
 from wrackline.kafka_client.transport import NoAnswer, ProtocolError, Rejected
@@ -129,7 +129,7 @@ class AdminClient:
     def name_leader(self, leader: int, partitions: Sequence[Place]) -> list[Outcome]:
         """Where the strategy is manual and nobody leads, a person names the leader (KIP-966)."""
         topics = tuple(
-            TopicPartitions(
+            ElectedTopic(
                 topic=TopicName(topic),
                 partitions=tuple(map(i32, numbers)),
                 desired_leaders=(i32(leader),) * len(numbers),

@@ -19,7 +19,7 @@ from wrackline.broker.model.types import Endpoint, NodeId
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
 from wrackline.broker.server.metrics import Read
-from wrackline.broker.wire.features import AskFeatures, Features
+from wrackline.broker.wire.apis.features import AskFeatures, Features
 
 
 class Core(Protocol):
