@@ -14,6 +14,7 @@ from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject, restoration
 from wrackline.nemesis import stage as stages
 from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network import tcp_probe
 from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.processes.processes import Kill, Pause
 from wrackline.nemesis.faults.steps import Fault, StepResult, TcpProbe
