@@ -35,8 +35,8 @@ def has_quorum(connection: Connection) -> bool:
 
 
 def quorum_leader(connection: Connection) -> ClusterState:
-    """The active controller, and nothing else. A broker asks the controllers for it, so it may be silent when
-    they are. Raises ProtocolError."""
+    """Returns the active controller, and nothing else. A broker asks the controllers for it, so it may be
+    silent when they are. Raises ProtocolError."""
     log = TopicData(
         topic_name=TopicName("__cluster_metadata"), partitions=(PartitionData(partition_index=i32(0)),)
     )
@@ -48,7 +48,7 @@ def quorum_leader(connection: Connection) -> ClusterState:
 
 
 def delete_topic(connection: Connection, topic: str, timeout_s: float) -> None:
-    """One that is not there is as good as deleted. Raises ProtocolError."""
+    """Deletes a topic; one that is not there is as good as deleted. Raises ProtocolError."""
     try:
         connection.delete_topic(topic, timeout_s=timeout_s)
     except Rejected as rejected:
