@@ -19,6 +19,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+from wrackline.errors import InputError
 from wrackline.release import NAME, checkout, version
 
 OURS = NAME
@@ -42,7 +43,7 @@ class Group(StrEnum):
         return self.value.removeprefix("wrackline.").removesuffix("s")
 
 
-class PluginError(Exception):
+class PluginError(InputError):
     """A part cannot be found or used. One line: which, where it comes from, what is wrong, how to mend."""
 
 

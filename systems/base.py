@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from wrackline.errors import InfrastructureError
 from wrackline.fleets.base import Host
 from wrackline.kafka_client.model import ClusterState as ClusterState
 from wrackline.kafka_client.model import PartitionState as PartitionState
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # a command that needs no history does not wait for what read
     from wrackline.history.offsets import Offsets
 
 
-class DeployError(Exception):
+class DeployError(InfrastructureError):
     """Deployment or control of a system failed. The message names host, node, command and the way out."""
 
 

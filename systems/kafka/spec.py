@@ -166,8 +166,8 @@ class KafkaSpec(SystemSpec):
         )
 
     def configured(self) -> Configured:
-        """Returns the facts on the settings for the judge. The cluster's features say how a leader is found when
-        no clean one is left: a version with eligible leader replicas (KIP-966) then takes the last known
+        """Returns the facts on the settings for the judge. The cluster's features say how a leader is found
+        when no clean one is left: a version with eligible leader replicas (KIP-966) then takes the last known
         leader, one without takes nobody."""
         every_write = str(self.config.get("log.flush.interval.messages", "")) == "1"
         return Configured(
