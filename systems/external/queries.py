@@ -45,12 +45,3 @@ def quorum_leader(connection: Connection) -> ClusterState:
         raise Rejected(f"DescribeQuorum to {connection.address}", answer.error_code)
     leader = next((int(one.leader_id) for topic in answer.topics for one in topic.partitions), -1)
     return ClusterState(leader, (), ())
-
-
-def delete_topic(connection: Connection, topic: str, timeout_s: float) -> None:
-    """Deletes a topic; one that is not there is as good as deleted. Raises ProtocolError."""
-    try:
-        connection.delete_topic(topic, timeout_s=timeout_s)
-    except Rejected as rejected:
-        if rejected.error is not ErrorCode.unknown_topic_or_partition:
-            raise

@@ -7,7 +7,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, Host
@@ -368,9 +367,7 @@ class ExternalSystem:
         deadline = time.monotonic() + REMOVE_S
         while self._made:
             try:
-                self._admin().ask(
-                    partial(queries.delete_topic, topic=self._made[0], timeout_s=LOOK_S), LOOK_S
-                )
+                self._admin().delete_topic(self._made[0], timeout_s=LOOK_S)
                 self._made.pop(0)
             except DeployError as wrong:
                 if time.monotonic() > deadline:
