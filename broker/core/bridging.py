@@ -102,7 +102,7 @@ class BridgingBroker:
         self._unanswered.clear()
         self._former_image = former.image
         self.now = later = Broker(self._config, self._rules)
-        later.succeed(former.continuations)
+        later.succeed(former)
         again = replace(boot, logs=logs, previous_broker_epoch=former.previous_epoch)
         effects += later.handle(again, now_ms)
 

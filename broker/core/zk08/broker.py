@@ -1,18 +1,18 @@
-"""The broker of profile zk08: one object, no I/O. It puts its parts together, hands events to them and
-collects effects, as ``broker/core/broker.py`` does for the profiles with a controller.
+"""The broker of profile zk08: one object, no I/O. It extends the dispatcher that it shares with the broker
+under a controller (``broker/core/dispatcher.py``) by what ZooKeeper says.
 
 ``ZookeeperBroker(config, rules).handle(event, now_ms) -> list[Effect]``
 """
 
 from __future__ import annotations
 
-from wrackline.broker.core.continuations import Continuations
+from typing import ClassVar
+
 from wrackline.broker.core.coordination import Coordination
+from wrackline.broker.core.dispatcher import Dispatcher
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
-from wrackline.broker.core.replication.metrics import replica_metrics
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.zk08.assigned import Assigned
 from wrackline.broker.core.zk08.checkpoints import Checkpoints
@@ -21,7 +21,6 @@ from wrackline.broker.core.zk08.elections import Elections
 from wrackline.broker.core.zk08.leading import Leading
 from wrackline.broker.core.zk08.level import ClusterLevel
 from wrackline.broker.core.zk08.local import Local
-from wrackline.broker.core.zk08.requests import Requests
 from wrackline.broker.core.zk08.state_changes import StateChanges
 from wrackline.broker.core.zk08.succession import Succession
 from wrackline.broker.core.zk08.topics import Topics
@@ -38,38 +37,27 @@ from wrackline.broker.model.coordination import (
     SessionChanged,
     WatchFired,
 )
-from wrackline.broker.model.effects import CloseLogs, Effect, Exit
-from wrackline.broker.model.events import (
-    Boot,
-    DiskFailed,
-    Event,
-    Flushed,
-    LogCut,
-    LogsClosed,
-    LogStartMoved,
-    RequestCancelled,
-    RequestReceived,
-    ResponseReceived,
-    SendFailed,
-    StopRequested,
-    TimerFired,
-)
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.metric import Metric
+from wrackline.broker.model.effects import CloseLogs, Exit
+from wrackline.broker.model.events import Boot, Event, Flushed, LogsClosed
+from wrackline.broker.model.messages import OffsetForLeaderEpochRequest
+from wrackline.broker.model.metadata_messages import CreateTopicsRequest
 from wrackline.broker.model.types import NO_EPOCH, NodeId, RecoveredLog, TopicPartition
 from wrackline.broker.model.znodes import StateRequest
 from wrackline.broker.rules.profile import Rules
 
-DISK_FAILURE = 3
-"""Exit code."""
 _REGISTER_AGAIN_MS = 200.0
 
 
-class ZookeeperBroker:
+class ZookeeperBroker(Dispatcher):
+    server: ClassVar = "profile zk08"
+
     def __init__(self, config: BrokerConfig, rules: Rules, later: Rules | None = None) -> None:
         """``later``: what holds when a controller has taken over (``broker/core/bridging.py``); None: this
         broker knows of none."""
-        self._ctx = ctx = Context(config, rules)
+        ctx = Context(config, rules)
+        fetchers = Fetchers(ctx)
+        self._assigned = assigned = Assigned(ctx, fetchers)
+        super().__init__(ctx, assigned, fetchers)
         self.coordination = Coordination(
             ctx,
             config.zookeeper_session_timeout_ms,
@@ -84,9 +72,6 @@ class ZookeeperBroker:
             on_deleted=self._deleted,
             on_brokers=self._brokers,
         )
-        self._fetchers = Fetchers(ctx)
-        self._assigned = assigned = Assigned(ctx, self._fetchers)
-        self._changes = assigned.changes
         self._leading = Leading(ctx, self.coordination, self.view, assigned)
         self._level = ClusterLevel(
             ctx,
@@ -98,7 +83,7 @@ class ZookeeperBroker:
         self._leading.confirm = self._level.confirm
         self._succession = None if later is None else Succession(ctx, self.coordination, self._level, later)
         self._elections = Elections(
-            ctx, self.coordination, self.view, assigned, self._fetchers, self._leading, self._level
+            ctx, self.coordination, self.view, assigned, fetchers, self._leading, self._level
         )
         self._duties = Duties(ctx, self.coordination, self.view, self._leading)
         self._leading.on_ruled_out = self._elections.resign
@@ -108,27 +93,15 @@ class ZookeeperBroker:
         self._duties.resign = self._elections.resign
         self._state_changes = StateChanges(ctx, self.coordination, self._state_request)
         self._checkpoints = Checkpoints(ctx, assigned)
-        self._requests = Requests(ctx, assigned, Topics(ctx, self.coordination, self.view))
+        self._serve[OffsetForLeaderEpochRequest] = self._for_leader_epoch
+        self._serve[CreateTopicsRequest] = Topics(ctx, self.coordination, self.view).create
         self._members: tuple[NodeId, ...] = ()
         """Of the cluster, as an administrator has created it."""
         self._state = State.STARTING
-        self._exited = False
-
-    # --- for tests, invariants and introspection -----------------------------------------------------------
-
-    @property
-    def image(self) -> ClusterImage:
-        return self._ctx.image
 
     @property
     def state(self) -> State:
         return self._state
-
-    @property
-    def broker_epoch(self) -> int:
-        """The creation of this broker's node in ZooKeeper: one for each of its sessions; -1: there is
-        none."""
-        return self._ctx.broker_epoch
 
     @property
     def handed_over(self) -> bool:
@@ -136,95 +109,43 @@ class ZookeeperBroker:
         return self._level.handed_over
 
     @property
-    def continuations(self) -> Continuations:
-        return self._ctx
-
-    @property
     def previous_epoch(self) -> int:
         """What the core that comes after this one registers with."""
         return NO_EPOCH if self._succession is None else self._succession.previous_epoch
 
-    def metrics(self) -> tuple[Metric, ...]:
-        return replica_metrics(self._assigned)
-
-    def replica(self, tp: TopicPartition) -> Replica | None:
-        return self._assigned.get(tp)
-
     def local(self, tp: TopicPartition) -> Local | None:
         return self._assigned.locals.get(tp)
 
-    def fetching(self, tp: TopicPartition) -> tuple[NodeId, ...]:
-        return self._fetchers.of(tp)
-
     # --- events --------------------------------------------------------------------------------------------
 
-    def handle(self, event: Event, now_ms: float) -> list[Effect]:
-        """Effects in the order in which they must be carried out."""
-        ctx = self._ctx
-        ctx.begin(now_ms)
-        if self._exited or (self._state is State.CLOSED and not isinstance(event, LogsClosed)):
-            return []
-        match event:
-            case RequestReceived():
-                self._requests.handle(event)
-            case ResponseReceived():
-                ctx.answered(event.correlation, event.response)
-            case SendFailed():
-                ctx.answered(event.correlation, None)
-            case TimerFired():
-                ctx.fired(event.key)
-            case Flushed():
-                self._flushed(event)
-            case SessionChanged() | Coordinated() | WatchFired():
-                self.coordination.handle(event)
-            case RequestCancelled():
-                self._requests.cancelled(event.request_id)
-            case Boot():
-                self._boot(event)
-            case StopRequested():
-                self._stop()
-            case LogsClosed():
-                ctx.out += [CloseSession(), Exit(0, "clean shutdown")]
-            case LogStartMoved() | LogCut():
-                self._log_changed(event)
-            case DiskFailed():
-                self._disk_failed(event)
-            case _:
-                raise TypeError(f"profile zk08 knows no {type(event).__name__}")
-        self._settle()
-        self._exited = Exit in map(type, ctx.out)
-        return ctx.out
+    def _comes_too_late(self, event: Event) -> bool:
+        return not isinstance(event, LogsClosed)
 
-    def _settle(self) -> None:
-        """What follows from the event: waiters of changed replicas, the committer, then what is to be
-        sent."""
-        changes, changed = self._changes, False
-        while changes.touched:
-            touched = list(changes.touched.values())
-            changes.touched.clear()
-            for replica in touched:
-                local = self._assigned.locals.get(replica.tp)
-                if local is not None and local.replica is replica and local.leads:
-                    self._leading.look(local)
-                if replica.produces:
-                    self._requests.produces.look_at(replica)
-                if replica.fetches:
-                    self._requests.fetch.purgatory.look_at(replica)
-                changed = True
-        if changed:
-            self._requests.deletes.look()
-        if self._state is State.CLOSED:
-            return
-        self._fetchers.pump()
-        for deadlines in self._requests.deadlines:
-            if deadlines.heap:
-                deadlines.arm()
+    def _other(self, event: Event) -> None:
+        if not isinstance(event, SessionChanged | Coordinated | WatchFired):
+            raise TypeError(f"profile zk08 knows no {type(event).__name__}")
+        self.coordination.handle(event)
+
+    def _look_at(self, replica: Replica) -> None:
+        local = self._assigned.locals.get(replica.tp)
+        if local is not None and local.replica is replica and local.leads:
+            self._leading.look(local)
+        super()._look_at(replica)
+
+    def _flushed(self, event: Flushed) -> None:
+        super()._flushed(event)
+        if (replica := self._assigned.get(event.tp)) is not None:
+            self._checkpoints.flushed(replica)
+
+    def _for_leader_epoch(self, request_id: int, request: OffsetForLeaderEpochRequest) -> None:
+        """From the level on that has epochs."""
+        asks = self._ctx.rules.switches.asks_epoch_first
+        (self._offsets.for_leader_epoch if asks else self._refuse)(request_id, request)
 
     # --- start and session ---------------------------------------------------------------------------------
 
     def _boot(self, boot: Boot) -> None:
-        self._assigned.recovered(boot.logs, boot.offline)
-        self._ctx.started(boot)
+        super()._boot(boot)
         self.coordination.keep(znodes.BROKERS, self._cluster)
         self._level.start()
         self.view.start()
@@ -358,27 +279,13 @@ class ZookeeperBroker:
 
     # --- disk and the end ----------------------------------------------------------------------------------
 
-    def _flushed(self, event: Flushed) -> None:
-        replica = self._assigned.get(event.tp)
-        if replica is not None:
-            roles.flushed(replica, event.upto)
-            self._fetchers.flushed(event.tp)
-            self._checkpoints.flushed(replica)
+    def _fail(self, replica: Replica) -> None:
+        self._elections.fence(self._assigned.locals[replica.tp], "disk")
+        replica.failed = True
+        replica.touch()
 
-    def _log_changed(self, event: LogStartMoved | LogCut) -> None:
-        if (replica := self._assigned.get(event.tp)) is not None:
-            replica.log_changed(event)
-
-    def _disk_failed(self, event: DiskFailed) -> None:
-        """There is one log directory: without it the broker is of no use."""
-        for local in list(self._assigned.locals.values()):
-            self._elections.fence(local, "disk")
-            local.replica.failed = True
-            local.replica.touch()
-        self._settle()
-        reason = f"the disk of {event.tp} failed: {event.reason}; its log directory is offline"
-        self._ctx.trace("stop", how="disk", reason=reason)
-        self._ctx.out.append(Exit(DISK_FAILURE, reason))
+    def _logs_closed(self) -> None:
+        self._ctx.out += [CloseSession(), Exit(0, "clean shutdown")]
 
     def _stop(self) -> None:
         """There is no controlled shutdown: leaders go with the session, when all logs are on the disk."""
