@@ -8,7 +8,7 @@ from collections.abc import Callable
 from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.zk08.leading import Leading
-from wrackline.broker.core.zk08.local import Local, Phase
+from wrackline.broker.core.zk08.local import Local, Phase, Terms
 from wrackline.broker.core.zk08.view import View
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Delete, Outcome, Set
@@ -27,6 +27,7 @@ class Duties:
     def __init__(self, ctx: Context, coordination: Coordination, view: View, leading: Leading) -> None:
         self._ctx = ctx
         self._coordination = coordination
+        self._terms = Terms(ctx, coordination)
         self._view = view
         self._leading = leading
         self.resign: Resign = _nothing
@@ -111,11 +112,8 @@ class Duties:
     def _in_turn(self, local: Local, operations: list[Set]) -> None:
         """One after the other, then the leader's node and the reassignment go. A write whose outcome nobody
         knows is done again: of the ISR by version, so that this ends the term if it had been done."""
-        term = local.term
 
         def answered(answer: Answer) -> None:
-            if local.term != term:
-                return
             if answer.ok and operations[1:]:
                 self._in_turn(local, operations[1:])
             elif answer.ok:
@@ -123,10 +121,6 @@ class Duties:
             elif answer.outcome in (Outcome.BAD_VERSION, Outcome.NO_NODE):
                 self.resign(local, f"{operations[0].path}: {answer.outcome.value}", None)
             else:
-                self._ctx.set_timer(f"duty:{local.replica.tp}", self._ctx.now_ms + _AGAIN_MS, again)
+                self._terms.later(local, "duty", _AGAIN_MS, lambda: self._in_turn(local, operations))
 
-        def again() -> None:
-            if local.term == term:
-                self._in_turn(local, operations)
-
-        self._coordination.ask(operations[0], answered)
+        self._terms.ask(local, operations[0], answered)

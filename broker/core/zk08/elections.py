@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
@@ -12,7 +10,7 @@ from wrackline.broker.core.zk08.assigned import Assigned
 from wrackline.broker.core.zk08.epochs import Epochs
 from wrackline.broker.core.zk08.leading import Leading
 from wrackline.broker.core.zk08.level import ClusterLevel
-from wrackline.broker.core.zk08.local import NOT_READ, Local, Phase
+from wrackline.broker.core.zk08.local import NOT_READ, Local, Phase, Terms
 from wrackline.broker.core.zk08.view import Registered, View
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Create, Delete, Get, Outcome
@@ -35,6 +33,7 @@ class Elections:
     ) -> None:
         self._ctx = ctx
         self._coordination = coordination
+        self._terms = Terms(ctx, coordination)
         self._view = view
         self._assigned = assigned
         self._fetchers = fetchers
@@ -124,10 +123,7 @@ class Elections:
                 self._coordination.ask(then, lambda _: None)
 
         def again() -> None:
-            at_ms = self._ctx.now_ms + _RETRY_MS
-            self._ctx.set_timer(
-                f"resign:{local.replica.tp}", at_ms, lambda: self._delete_node(local, created, then)
-            )
+            self._terms.wait(local, "resign", _RETRY_MS, lambda: self._delete_node(local, created, then))
 
         self._coordination.ask(Get(path), seen)
 
@@ -137,7 +133,7 @@ class Elections:
         if local.leads:
             self._leading.stop(local)
         self._fetchers.remove(replica.tp)
-        self._ctx.cancel_timer(f"run:{replica.tp}")
+        self._terms.cancel(local, "run")
         local.phase, local.followed, local.term = Phase.IDLE, -1, local.term + 1
         replica.leader, replica.leader_id = None, NO_LEADER
         self._ctx.trace("role", tp=str(replica.tp), role="none", why=why)
@@ -174,7 +170,10 @@ class Elections:
         tp = local.replica.tp
         local.phase = Phase.RUNNING
         local.term += 1
-        term = local.term
+        term, once_more = local.term, self._terms.within(local, lambda: self._run(local))
+
+        def again() -> None:
+            self._terms.wait(local, "run", _RETRY_MS, once_more)
 
         def assigned(replicas: Answer) -> None:
             if replicas.ok:
@@ -182,19 +181,19 @@ class Elections:
                     Get(znodes.isr(tp)), lambda isr: self._read(local, term, replicas, isr)
                 )
             else:
-                self._again(local, term)
+                again()
 
         # Whoever is elected after the level has risen knows of it.
         self._level.read(
             lambda: self._coordination.ask(Get(znodes.replicas(tp)), assigned),
-            otherwise=lambda: self._again(local, term),
+            otherwise=again,
         )
 
     def _read(self, local: Local, term: int, replicas: Answer, isr: Answer) -> None:
         if local.term != term:
             return
         if isr.outcome not in (Outcome.OK, Outcome.NO_NODE):
-            self._again(local, term)
+            self._again(local)
             return
         tp = local.replica.tp
         unclean = self._ctx.image.setting(tp.topic, "unclean.leader.election.enable") == "true"
@@ -203,39 +202,29 @@ class Elections:
         rules = self._ctx.rules.race
         if not rules.may_run(facts):
             # Some other replica will lead; who lives may change that where unclean elections are allowed.
-            self._later(local, term, _RETRY_MS, lambda: self._run(local))
+            self._again(local)
             return
         wait_ms = rules.head_start_ms(facts, config.preferred_replica_ms)
         if wait_ms > 0:
-            self._later(local, term, wait_ms, lambda: self._race(local, term))
+            self._terms.later(local, "run", wait_ms, lambda: self._race(local))
         else:
-            self._race(local, term)
+            self._race(local)
 
-    def _race(self, local: Local, term: int) -> None:
+    def _race(self, local: Local) -> None:
         me = str(self._ctx.config.node_id).encode()
         create = Create(znodes.leader(local.replica.tp), me, ephemeral=True)
-        self._coordination.ask(create, lambda answer: self._raced(local, term, answer))
+        self._terms.ask(local, create, lambda answer: self._raced(local, answer))
 
-    def _raced(self, local: Local, term: int, answer: Answer) -> None:
+    def _raced(self, local: Local, answer: Answer) -> None:
         """Whatever the answer, the watch on the node tells who leads; only when nobody does run again."""
-        if local.term != term:
-            return
         if answer.ok and answer.stat is not None and answer.stat.owner == self._coordination.session:
             self._won(local, answer.stat.created)
         else:
-            self._again(local, term)
+            self._again(local)
 
-    def _again(self, local: Local, term: int) -> None:
-        self._later(local, term, _RETRY_MS, lambda: self._run(local))
-
-    def _later(self, local: Local, term: int, ms: float, then: Callable[[], None]) -> None:
+    def _again(self, local: Local) -> None:
         """Unless the role has changed meanwhile: a watch may have told of a leader."""
-
-        def due() -> None:
-            if local.term == term and local.phase is Phase.RUNNING:
-                then()
-
-        self._ctx.set_timer(f"run:{local.replica.tp}", self._ctx.now_ms + ms, due)
+        self._terms.later(local, "run", _RETRY_MS, lambda: self._run(local))
 
     def _won(self, local: Local, created: int) -> None:
         image = self._ctx.image.partition(local.replica.tp)

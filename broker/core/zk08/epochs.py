@@ -12,20 +12,19 @@ from collections.abc import Callable
 from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.zk08.level import ClusterLevel
-from wrackline.broker.core.zk08.local import Local
+from wrackline.broker.core.zk08.local import Local, Terms
 from wrackline.broker.core.zk08.view import View
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Create, Get, Outcome, Set
 from wrackline.broker.model.znodes import LeaderEpoch
 
 _AGAIN_MS = 100.0
-_UNKNOWN = (Outcome.CONNECTION_LOSS, Outcome.SESSION_EXPIRED)
 
 
 class Epochs:
     def __init__(self, ctx: Context, coordination: Coordination, view: View, level: ClusterLevel) -> None:
         self._ctx = ctx
-        self._coordination = coordination
+        self._terms = Terms(ctx, coordination)
         self._view = view
         self._level = level
 
@@ -33,38 +32,27 @@ class Epochs:
         """``taken`` is called when this leader has its epoch, and the log knows it. A write whose outcome
         nobody knows is looked for first. Where another leader has written meanwhile this one has none, and
         its node in ZooKeeper is gone, or going."""
-        tp, term, created = local.replica.tp, local.term, local.followed
+        tp, created = local.replica.tp, local.followed
         path = znodes.epoch(tp)
 
         def found(answer: Answer) -> None:
-            if local.term != term:
-                return
             if answer.outcome not in (Outcome.OK, Outcome.NO_NODE):
                 later()
                 return
             known = znodes.to_epoch(answer.data) if answer.ok else znodes.NO_LEADER_EPOCH
             if known.created == created:
-                self._level.confirm(lambda: has(known), later)
+                confirm(known)
                 return
             mine = LeaderEpoch(known.number + 1, self._ctx.config.node_id, created)
             data = znodes.of_epoch(mine)
-            if answer.stat is None:
-                self._coordination.ask(Create(path, data), lambda done: wrote(mine, done))
-            else:
-                version = answer.stat.version
-                self._coordination.ask(Set(path, data, version), lambda done: wrote(mine, done))
+            write = Create(path, data) if answer.stat is None else Set(path, data, answer.stat.version)
+            self._terms.ask(local, write, lambda done: confirm(mine) if done.ok else later())
 
-        def wrote(mine: LeaderEpoch, answer: Answer) -> None:
-            if local.term != term:
-                return
-            if answer.ok:
-                self._level.confirm(lambda: has(mine), later)
-            else:
-                later()
+        def confirm(known: LeaderEpoch) -> None:
+            """Another term may begin meanwhile."""
+            self._level.confirm(self._terms.within(local, lambda: has(known)), later)
 
         def has(mine: LeaderEpoch) -> None:
-            if local.term != term:
-                return
             self._view.learnt(tp, mine)
             image = self._ctx.image.partition(tp)
             if image is None:
@@ -73,11 +61,9 @@ class Epochs:
             local.replica.log.assign_epoch(mine.number, self._ctx.out)
             taken()
 
+        again = self._terms.within(local, lambda: self.take(local, taken))
+
         def later() -> None:
-            def again() -> None:
-                if local.term == term:
-                    self.take(local, taken)
+            self._terms.wait(local, "epoch", _AGAIN_MS, again)
 
-            self._ctx.set_timer(f"epoch:{tp}", self._ctx.now_ms + _AGAIN_MS, again)
-
-        self._coordination.ask(Get(path), found)
+        self._terms.ask(local, Get(path), found)

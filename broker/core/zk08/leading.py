@@ -15,7 +15,7 @@ from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.replica import LeaderState
 from wrackline.broker.core.zk08.assigned import Assigned
-from wrackline.broker.core.zk08.local import NOT_READ, Commits, Local, Phase
+from wrackline.broker.core.zk08.local import NOT_READ, UNKNOWN, Commits, Local, Phase, Terms
 from wrackline.broker.core.zk08.view import View
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import ANY_VERSION, Answer, Create, Get, Outcome, Set
@@ -23,7 +23,6 @@ from wrackline.broker.model.types import NodeId
 from wrackline.broker.model.znodes import StateRequest
 
 _AGAIN_MS = 100.0
-_UNKNOWN = (Outcome.CONNECTION_LOSS, Outcome.SESSION_EXPIRED)
 Confirm = Callable[[Callable[[], None], Callable[[], None]], None]
 """``ClusterLevel.confirm``"""
 
@@ -36,6 +35,7 @@ class Leading:
     def __init__(self, ctx: Context, coordination: Coordination, view: View, assigned: Assigned) -> None:
         self._ctx = ctx
         self._coordination = coordination
+        self._terms = Terms(ctx, coordination)
         self._view = view
         self._assigned = assigned
         self.on_ruled_out: Callable[[Local, str], None] = lambda local, why: None  # noqa: ARG005
@@ -56,35 +56,34 @@ class Leading:
         replica.set_high_watermark(replica.log.leo)
         replica.leader = LeaderState(frozenset(), frozenset(), replica.log.leo, open=False)
         leader.assigned(replica, replica.leader)
-        self._read_sets(local, local.term)
+        self._read_sets(local)
 
-    def _read_sets(self, local: Local, term: int) -> None:
+    def _read_sets(self, local: Local) -> None:
         tp = local.replica.tp
 
         def isr_read(answer: Answer) -> None:
-            if local.term != term:
-                return
-            if answer.outcome in _UNKNOWN:
-                self._later(local, term, "open", _AGAIN_MS, lambda: self._read_sets(local, term))
+            if answer.outcome in UNKNOWN:
+                self._read_sets_later(local)
                 return
             local.isr_version = -1 if answer.stat is None else answer.stat.version
             isr = frozenset(znodes.to_ids(answer.data))
             state = local.replica.leading
             state.isr = state.maximal = isr
-            self._coordination.ask(Get(znodes.reassigned(tp)), target_read)
+            self._terms.ask(local, Get(znodes.reassigned(tp)), target_read)
 
         def target_read(answer: Answer) -> None:
-            if local.term != term:
-                return
-            if answer.outcome in _UNKNOWN:
-                self._later(local, term, "open", _AGAIN_MS, lambda: self._read_sets(local, term))
+            if answer.outcome in UNKNOWN:
+                self._read_sets_later(local)
                 return
             self.retarget(local, znodes.to_ids(answer.data))
             wait_ms = self._ctx.config.leader_election_wait_ms
-            self._later(local, term, "open", wait_ms, lambda: self._open(local, term))
+            self._terms.later(local, "open", wait_ms, lambda: self._open(local))
             self.look(local)
 
-        self._coordination.ask(Get(znodes.isr(tp)), isr_read)
+        self._terms.ask(local, Get(znodes.isr(tp)), isr_read)
+
+    def _read_sets_later(self, local: Local) -> None:
+        self._terms.later(local, "open", _AGAIN_MS, lambda: self._read_sets(local))
 
     def retarget(self, local: Local, target: tuple[NodeId, ...]) -> None:
         """RAR as ZooKeeper has it: its replicas fetch, as those of AR do (Z38, Z39)."""
@@ -98,10 +97,10 @@ class Leading:
     def ends(self, local: Local) -> dict[NodeId, int]:
         return {node: follower.leo for node, follower in local.replica.leading.followers.items()}
 
-    def _open(self, local: Local, term: int) -> None:
+    def _open(self, local: Local) -> None:
         """Everybody who lives is in sync, or the wait is over: write ISR and CUR, and open when that is
         written."""
-        if local.term != term or local.phase is not Phase.OPENING or local.writing:
+        if local.phase is not Phase.OPENING or local.writing:
             return
         replica = local.replica
         sets = self._ctx.rules.race.at_opening(
@@ -109,24 +108,19 @@ class Leading:
         )
 
         def written(answer: Answer) -> None:
-            if local.term != term:
-                return
             if not answer.ok:
                 read_again()
                 return
             local.writing = True
-            self.confirm(opened, read_again)
+            self.confirm(self._terms.within(local, opened), self._terms.within(local, read_again))
 
         def read_again() -> None:
-            if local.term == term:
-                local.writing = False
-                self._later(local, term, "open", _AGAIN_MS, lambda: self._read_sets(local, term))
+            local.writing = False
+            self._read_sets_later(local)
 
         def opened() -> None:
-            if local.term != term:
-                return
             local.writing = False
-            self._cancel(local, "open")
+            self._terms.cancel(local, "open")
             local.phase, replica.leading.open = Phase.LEADING, True
             leader.isr_committed(replica, sets.isr)
             self._write_cur(local)
@@ -135,7 +129,7 @@ class Leading:
             self.on_open(local)
             self.look(local)
 
-        self._write_isr(local, term, sets.isr, written)
+        self._write_isr(local, sets.isr, written)
 
     def _ask_to_follow(self, local: Local) -> None:
         """Z48's last step: those of the CUR may not have heard of this leader."""
@@ -148,34 +142,32 @@ class Leading:
         """On the replica's state path (Z37), which is made where there is none: so a broker learns that it
         has a replica. What a lost connection may have swallowed is asked again; a request that comes twice
         does no harm."""
-        path, term = znodes.state(local.replica.tp, node), local.term
+        path, term, what = znodes.state(local.replica.tp, node), local.term, f"request-{node}-{request.value}"
+        once_more = self._terms.within(local, lambda: self.request(local, node, request))
 
         def answered(answer: Answer) -> None:
-            if local.term != term:
-                return
             if answer.outcome is Outcome.NO_NODE and request is not StateRequest.REPLICA_UNASSIGNED:
                 self._coordination.ask(Create(znodes.states(local.replica.tp)), lambda _: None)
                 self._coordination.ask(Create(path), made)
-            elif answer.outcome in _UNKNOWN:
-                again(answer)
+            elif answer.outcome in UNKNOWN:
+                again()
 
         def made(answer: Answer) -> None:
             if answer.outcome in (Outcome.OK, Outcome.NODE_EXISTS) and local.term == term:
                 self.request(local, node, request)
             else:
-                again(answer)
+                again()
 
-        def again(_: Answer) -> None:
-            what = f"request-{node}-{request.value}"
-            self._later(local, term, what, _AGAIN_MS, lambda: self.request(local, node, request))
+        def again() -> None:
+            self._terms.wait(local, what, _AGAIN_MS, once_more)
 
-        self._coordination.ask(Create(f"{path}/request-", request.encode(), sequential=True), answered)
+        self._terms.ask(local, Create(f"{path}/request-", request.encode(), sequential=True), answered)
 
     def stop(self, local: Local) -> None:
         """It leads no more: its timers and writes are nobody's."""
         self.on_stop(local)
         for what in ("open", "commit", "isr"):
-            self._cancel(local, what)
+            self._terms.cancel(local, what)
         local.writing = False
         local.replica.replicas = local.assigned
 
@@ -189,7 +181,7 @@ class Leading:
             # At the first start the ISR is empty, and there is nobody to wait for (Z32).
             state, end = local.replica.leading, local.replica.log.leo
             if self._ctx.rules.race.may_open(end, state.isr, self.ends(local), self._view.live):
-                self._open(local, local.term)
+                self._open(local)
             return
         if local.phase is not Phase.LEADING:
             return
@@ -204,11 +196,11 @@ class Leading:
             commits.head_since_ms = self._ctx.now_ms
         if commits.ends:
             wait_ms = self._ctx.config.replica_lag_time_max_ms
-            self._later_at(
-                local, local.term, "commit", commits.head_since_ms + wait_ms, lambda: self._demote(local)
-            )
+            due_ms = commits.head_since_ms + wait_ms
+            demote = self._terms.within(local, lambda: self._demote(local))
+            self._ctx.set_timer(f"commit:{replica.tp}", due_ms, demote)
         else:
-            self._cancel(local, "commit")
+            self._terms.cancel(local, "commit")
         self.write_proposal(local)
         self.on_progress(local)
 
@@ -224,14 +216,13 @@ class Leading:
         if late and state.proposal is None:
             leader.propose(replica, state.isr - late, {})
             self.write_proposal(local)
-        self._later(local, local.term, "commit", _AGAIN_MS, lambda: self._demote(local))
+        self._terms.later(local, "commit", _AGAIN_MS, lambda: self._demote(local))
 
     # --- writing the sets ----------------------------------------------------------------------------------
 
     def write_proposal(self, local: Local) -> None:
         """What promotion or demotion ask for, one write at a time."""
-        replica, term = local.replica, local.term
-        state = replica.leading
+        replica, state = local.replica, local.replica.leading
         item = state.proposal
         replica.changes.proposed.pop(replica.tp, None)
         if item is None or local.writing:
@@ -244,20 +235,16 @@ class Leading:
             return
 
         def written(answer: Answer) -> None:
-            if local.term != term:
-                return
             if answer.ok:
                 leader.isr_committed(replica, isr)
                 self._write_cur(local)
                 self.look(local)
             else:
-                self._later(local, term, "isr", _AGAIN_MS, lambda: self.write_proposal(local))
+                self._terms.later(local, "isr", _AGAIN_MS, lambda: self.write_proposal(local))
 
-        self._write_isr(local, term, isr, written)
+        self._write_isr(local, isr, written)
 
-    def _write_isr(
-        self, local: Local, term: int, isr: tuple[NodeId, ...], on_written: Callable[[Answer], None]
-    ) -> None:
+    def _write_isr(self, local: Local, isr: tuple[NodeId, ...], on_written: Callable[[Answer], None]) -> None:
         """By version. Where nobody knows whether it was written, the node is read again first; a version that
         is not ours says that somebody else leads (docs/protocol.md 2.15)."""
         path, data = znodes.isr(local.replica.tp), znodes.of_ids(isr)
@@ -265,41 +252,35 @@ class Leading:
         local.writing = True
 
         def wrote(answer: Answer) -> None:
-            if local.term != term:
-                return
             local.writing = False
             if answer.ok and answer.stat is not None:
                 local.isr_version = answer.stat.version
                 on_written(answer)
-            elif answer.outcome in _UNKNOWN:
-                self._later(local, term, "isr", _AGAIN_MS, look_again)
+            elif answer.outcome in UNKNOWN:
+                self._terms.later(local, "isr", _AGAIN_MS, look_again)
             else:
                 self.on_ruled_out(local, f"the ISR is not at version {version}: {answer.outcome.value}")
 
         def look_again() -> None:
             local.writing = True
-            self._coordination.ask(Get(path), found)
+            self._terms.ask(local, Get(path), found)
 
         def found(answer: Answer) -> None:
-            if local.term != term:
-                return
             local.writing = False
-            if answer.outcome in _UNKNOWN:
-                self._later(local, term, "isr", _AGAIN_MS, look_again)
+            if answer.outcome in UNKNOWN:
+                self._terms.later(local, "isr", _AGAIN_MS, look_again)
                 return
             now = -1 if answer.stat is None else answer.stat.version
             if now == version + 1 and answer.data == data:
                 local.isr_version = now
                 on_written(answer)
             elif now == version:
-                self._write_isr(local, term, isr, on_written)
+                self._write_isr(local, isr, on_written)
             else:
                 self.on_ruled_out(local, f"the ISR is at version {now}, not {version}")
 
-        if version == -1:
-            self._coordination.ask(Create(path, data), wrote)
-        else:
-            self._coordination.ask(Set(path, data, version), wrote)
+        write = Create(path, data) if version == -1 else Set(path, data, version)
+        self._terms.ask(local, write, wrote)
 
     def _write_cur(self, local: Local) -> None:
         """For those who look: nobody reads it back, since AR = ISR + CUR."""
@@ -311,18 +292,3 @@ class Leading:
                 self._coordination.ask(Create(znodes.cur(tp), data), lambda _: None)
 
         self._coordination.ask(Set(znodes.cur(tp), data, ANY_VERSION), written)
-
-    # --- timers --------------------------------------------------------------------------------------------
-
-    def _later(self, local: Local, term: int, what: str, ms: float, then: Callable[[], None]) -> None:
-        self._later_at(local, term, what, self._ctx.now_ms + ms, then)
-
-    def _later_at(self, local: Local, term: int, what: str, at_ms: float, then: Callable[[], None]) -> None:
-        def due() -> None:
-            if local.term == term:
-                then()
-
-        self._ctx.set_timer(f"{what}:{local.replica.tp}", at_ms, due)
-
-    def _cancel(self, local: Local, what: str) -> None:
-        self._ctx.cancel_timer(f"{what}:{local.replica.tp}")

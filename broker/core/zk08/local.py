@@ -1,15 +1,22 @@
-"""One replica on this broker in profile zk08: its role, and what a leader keeps beside ``LeaderState``."""
+"""One replica on this broker in profile zk08: its role, what a leader keeps beside ``LeaderState``, and the
+questions and timers of a role, which end with it."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from wrackline.broker.core.coordination import Coordination, OnAnswer
+from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model.coordination import Operation, Outcome
 from wrackline.broker.model.types import NodeId
 
 NOT_READ = -2
+UNKNOWN = (Outcome.CONNECTION_LOSS, Outcome.SESSION_EXPIRED)
+"""Nobody knows whether the operation was carried out."""
 
 
 class Phase(Enum):
@@ -62,3 +69,32 @@ class Local:
     @property
     def leads(self) -> bool:
         return self.phase in (Phase.OPENING, Phase.LEADING)
+
+
+class Terms:
+    """Questions and timers of a replica's role: an answer that comes, or a timer that fires, in another term
+    is ignored."""
+
+    def __init__(self, ctx: Context, coordination: Coordination) -> None:
+        self._ctx = ctx
+        self._coordination = coordination
+
+    def ask(self, local: Local, operation: Operation, on_answer: OnAnswer) -> None:
+        term = local.term
+        self._coordination.ask(operation, lambda answer: on_answer(answer) if local.term == term else None)
+
+    def within(self, local: Local, then: Callable[[], None]) -> Callable[[], None]:
+        """``then``, unless the term of now is over when it is called."""
+        term = local.term
+        return lambda: then() if local.term == term else None
+
+    def later(self, local: Local, what: str, ms: float, then: Callable[[], None]) -> None:
+        """``what`` names the timer; each partition has its own."""
+        self.wait(local, what, ms, self.within(local, then))
+
+    def wait(self, local: Local, what: str, ms: float, then: Callable[[], None]) -> None:
+        """As ``later``, in whatever term."""
+        self._ctx.set_timer(f"{what}:{local.replica.tp}", self._ctx.now_ms + ms, then)
+
+    def cancel(self, local: Local, what: str) -> None:
+        self._ctx.cancel_timer(f"{what}:{local.replica.tp}")
