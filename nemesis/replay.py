@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.history.faults import Happened
-from wrackline.nemesis.faults.messages import share_peers
+from wrackline.nemesis.faults.network.messages import share_peers
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.spec import FAULTS
 

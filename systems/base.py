@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from wrackline.fleets.base import Host
-from wrackline.systems.chronicle import Chronicle
+from wrackline.systems.metadata_changes import Chronicle
 
 if TYPE_CHECKING:  # a command that needs no history does not wait for what reads one
     from wrackline.history.offsets import Offsets

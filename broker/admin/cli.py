@@ -17,11 +17,11 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.admin.client import Address, AdminClient, AdminError, Partition
 from wrackline.broker.admin.execute import execute, throttled
 from wrackline.broker.admin.features import add_features, features
-from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model.metadata_messages import NewTopic
+from wrackline.broker.model.messages import admin as a
+from wrackline.broker.model.messages.metadata import NewTopic
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.broker.rules.growth import Move, plan_growth
-from wrackline.broker.rules.placement import PlacementRules
+from wrackline.broker.rules.placement.growth import Move, plan_growth
+from wrackline.broker.rules.placement.placement import PlacementRules
 
 EXIT_REFUSED = 1
 

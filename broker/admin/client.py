@@ -16,9 +16,9 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model.features import Levels
-from wrackline.broker.model.metadata_messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from wrackline.broker.model.messages import admin as a
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from wrackline.broker.model.metadata.features import Levels
 from wrackline.broker.model.types import METADATA, Endpoint, NodeId, TopicPartition
 from wrackline.broker.wire.apis import API_VERSIONS, BY_REQUEST
 from wrackline.broker.wire.codec import Codec

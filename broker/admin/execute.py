@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from wrackline.broker.admin.client import AdminClient, AdminError
-from wrackline.broker.model.admin_messages import BROKER, Resource
-from wrackline.broker.rules.growth import Move
-from wrackline.broker.rules.topics import REPLICATION_RATE
+from wrackline.broker.model.messages.admin import BROKER, Resource
+from wrackline.broker.rules.placement.growth import Move
+from wrackline.broker.rules.placement.topics import REPLICATION_RATE
 
 Say = Callable[[str], None]
 _POLL_S = 0.2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from wrackline.broker.admin.client import AdminClient
-from wrackline.broker.model.admin_messages import FeatureUpdate, UpgradeType
-from wrackline.broker.model.features import NAMES
+from wrackline.broker.model.messages.admin import FeatureUpdate, UpgradeType
+from wrackline.broker.model.metadata.features import NAMES
 
 
 def add_features(parser: argparse.ArgumentParser) -> None:

@@ -25,19 +25,19 @@ from wrackline.broker.core.requests.describe import DescribeRequest, describe
 from wrackline.broker.core.requests.describe_configs import describe_configs
 from wrackline.broker.core.requests.forwarding import Forwarder, ProducerIds
 from wrackline.broker.core.requests.replica_log_info import LogInfoHandler
-from wrackline.broker.model.admin_messages import DescribeConfigsRequest, ForwardedRequest
 from wrackline.broker.model.config import BrokerConfig
-from wrackline.broker.model.controller_messages import GetReplicaLogInfoRequest
 from wrackline.broker.model.effects import CloseLogs, Exit
 from wrackline.broker.model.events import Boot, DiskFailed, Event, Flushed, SnapshotWritten, TimerFired
-from wrackline.broker.model.image import ImageDelta
-from wrackline.broker.model.messages import InitProducerIdRequest
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.admin import DescribeConfigsRequest, ForwardedRequest
+from wrackline.broker.model.messages.controller import GetReplicaLogInfoRequest
+from wrackline.broker.model.messages.metadata import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     MetadataRequest,
     MetadataResponse,
 )
+from wrackline.broker.model.messages.requests import InitProducerIdRequest
+from wrackline.broker.model.metadata.image import ImageDelta
 from wrackline.broker.model.types import METADATA, NO_EPOCH
 from wrackline.broker.rules.profile import Rules
 

@@ -44,8 +44,12 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+)
+from wrackline.broker.model.messages.requests import (
     DeleteRecordsRequest,
     FetchRequest,
     ListOffsetsRequest,
@@ -54,11 +58,7 @@ from wrackline.broker.model.messages import (
     Refused,
     Request,
 )
-from wrackline.broker.model.metadata_messages import (
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    MetadataRequest,
-)
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import NodeId, TopicPartition
 

@@ -12,15 +12,15 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.uplink import Uplink
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.effects import Exit
+from wrackline.broker.model.messages.controller import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from wrackline.broker.model.effects import Exit
-from wrackline.broker.model.features import Levels
-from wrackline.broker.model.messages import Response
+from wrackline.broker.model.messages.requests import Response
+from wrackline.broker.model.metadata.features import Levels
 from wrackline.broker.model.types import NO_EPOCH
 from wrackline.broker.model.values import NO_ERROR
 

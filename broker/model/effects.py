@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from wrackline.broker.model.coordination import CloseSession, Coordinate, OpenSession
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import (
     EpochEntry,
     LogOverrides,

@@ -7,7 +7,7 @@ from dataclasses import field
 from uuid import UUID
 
 from wrackline.broker.model.coordination import Coordinated, SessionChanged, WatchFired
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import (
     NodeId,
     QuorumState,

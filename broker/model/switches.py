@@ -104,7 +104,7 @@ class Switches:
     registration_leaves_isr: bool = True
     """A new registration takes the broker out of every ISR in the same batch of records. False is the bug B34
     (``register_no_isr_change``, KAFKA-18106)."""
-    fences_from_view_of_event: bool = False
+    fences_from_stale_image: bool = False
     """Brokers whose sessions end together are all fenced from the partitions as the event found them, so the
     second fencing undoes what the first did to an ISR (R36). True is the bug B24 (``batch_fence``,
     KAFKA-13173)."""

@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wrackline.broker.model.types import NO_LEADER
-from wrackline.broker.rules.election import Elected, ElectionRules
-from wrackline.broker.rules.eligible import ChangeInput
-from wrackline.broker.rules.topics import RECOVERY_STRATEGY, TopicRules
+from wrackline.broker.rules.leadership.election import Elected, ElectionRules
+from wrackline.broker.rules.leadership.eligible import ChangeInput
+from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY, TopicRules
 
 
 class LastReplicaStanding(ElectionRules):

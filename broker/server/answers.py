@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     FetchRequest,
     FetchResponse,
     FetchResult,
@@ -15,7 +15,7 @@ from wrackline.broker.model.messages import (
     Request,
     Response,
 )
-from wrackline.broker.model.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.model.messages.snapshots import FetchSnapshotResponse
 from wrackline.broker.model.types import METADATA, LogSlice, SnapshotSlice, TopicPartition
 from wrackline.broker.storage.logdir import LogDir
 

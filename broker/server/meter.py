@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import FetchRequest, FetchResponse, ProduceResponse, Request, Response
+from wrackline.broker.model.messages.requests import (
+    FetchRequest,
+    FetchResponse,
+    ProduceResponse,
+    Request,
+    Response,
+)
 from wrackline.broker.model.metric import Metric
 
 SILENT_MS = 200

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from wrackline.broker.model.messages import LookupByTime
+from wrackline.broker.model.messages.requests import LookupByTime
 from wrackline.broker.model.types import EpochEntry, LogOverrides, LogSlice, TopicPartition
 from wrackline.broker.storage import checkpoint
 from wrackline.broker.storage.backlog import DirectoryQueue

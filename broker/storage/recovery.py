@@ -26,9 +26,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from wrackline.broker.model.batch import HEADER_BYTES, BatchHeader, CorruptBatch, crc_is_right, parse_header
+from wrackline.broker.model.batches.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptBatch,
+    crc_is_right,
+    parse_header,
+)
+from wrackline.broker.model.batches.producers import ProducerTable
 from wrackline.broker.model.epochs import EpochCache
-from wrackline.broker.model.producers import ProducerTable
 from wrackline.broker.model.types import (
     METADATA,
     METADATA_TOPIC_ID,

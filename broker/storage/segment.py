@@ -17,7 +17,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from wrackline.broker.model.batch import HEADER_BYTES, LENGTH_OFFSET
+from wrackline.broker.model.batches.batch import HEADER_BYTES, LENGTH_OFFSET
 from wrackline.broker.storage.descriptors import OPEN, open_file
 from wrackline.broker.storage.files import read_whole, write_whole
 from wrackline.broker.storage.index import OffsetIndex

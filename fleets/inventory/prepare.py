@@ -12,7 +12,7 @@ from wrackline.fleets.folders import data_dir, folders_of
 
 DataDisk = Literal["own", "make", "shared"]
 CHAINS = "WRACK-"
-"""How the iptables chains of faults begin (`wrackline.nemesis.faults.chains`)."""
+"""How the iptables chains of faults begin (`wrackline.nemesis.faults.network.iptables`)."""
 PROGRAMS = "/run/wrackline/faults"
 """Where faults keep the programs they have started (`wrackline.nemesis.faults.programs`)."""
 TOOLS = ("setsid", "timeout", "awk", "tar", "gzip", "find")

@@ -24,7 +24,7 @@ from wrackline.harness.cli.options import (
 from wrackline.harness.records import in_json, records
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import Judged, exit_code, judge
-from wrackline.harness.run.progress import on_stderr
+from wrackline.harness.run.live.progress import on_stderr
 from wrackline.history.addresses import is_elsewhere
 
 
@@ -131,7 +131,7 @@ def analyze_command(
     if far and engine == "local":
         raise WrongInput(f"{far[0]} is not on this machine, and Spark judges it; leave --engine local out")
     if far:
-        from wrackline.harness.run.elsewhere import find_runs, judge_elsewhere  # late: few lie elsewhere
+        from wrackline.harness.run.remote_judging import find_runs, judge_elsewhere  # late: few lie elsewhere
 
         with on_stderr() as progress:
             judged = judge_elsewhere(

@@ -21,10 +21,10 @@ from wrackline.harness.cli.options import (
     set_option,
 )
 from wrackline.harness.cli.stopped import STOPPED
-from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.bisecting import Bisector, Candidate
 from wrackline.harness.nights.driver import DiskFull, Stopped
 from wrackline.harness.nights.journal import Did, Journal
+from wrackline.harness.nights.queue import Task
 from wrackline.harness.nights.spec import word
 from wrackline.harness.specification.check import load_checked
 from wrackline.plugins.fields import SECONDS

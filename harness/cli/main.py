@@ -112,7 +112,7 @@ def _explained(wrong: Exception) -> int:
     """Its line on standard error, and its exit code. What else can be raised is imported now: a command that
     goes well need not wait for it."""
     from wrackline.checkers.inputs.broken import JudgeBroken
-    from wrackline.harness.run.outcome import Interrupted
+    from wrackline.harness.run.live.outcome import Interrupted
     from wrackline.workloads.clients.base import Unavailable
 
     if isinstance(wrong, _wrong_input()):
@@ -135,7 +135,7 @@ def _wrong_input() -> tuple[type[Exception], ...]:
     from wrackline.checkers.models.protocol import ModelError
     from wrackline.checkers.verdict.contracts import UnknownContract
     from wrackline.harness.report.read.files import ReportError
-    from wrackline.harness.run.outcome import CannotRecord
+    from wrackline.harness.run.live.outcome import CannotRecord
     from wrackline.harness.run.results import NoSuchRun
     from wrackline.harness.specification.spec import SpecError
     from wrackline.history.addresses import Unreachable

@@ -25,15 +25,15 @@ from wrackline.harness.cli.options import (
 from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.exits import codehost
 from wrackline.harness.exits.run_summary import RunSummary
-from wrackline.harness.nights import accounts
-from wrackline.harness.nights.after import carry_out, check_after, known_before
+from wrackline.harness.nights import summary
 from wrackline.harness.nights.driver import DiskFull, Driver, Stopped
 from wrackline.harness.nights.journal import Did, Journal, read
 from wrackline.harness.nights.night import NIGHT_JSON, NightDriver, begin
 from wrackline.harness.nights.order import before, nights, ordered
+from wrackline.harness.nights.post_actions import carry_out, check_after, known_before
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
 from wrackline.harness.run.judge import exit_code
-from wrackline.harness.run.progress import Progress
+from wrackline.harness.run.live.progress import Progress
 from wrackline.progress import progress
 
 FOLDER = "nights"
@@ -164,10 +164,10 @@ def watched(driver: Driver) -> Iterator[None]:
 
 
 def _told(here: Path, driver: NightDriver, end: Stopped | None) -> int:
-    told = list(accounts.accounts(driver.night, driver.cases, driver.state, driver.replayed))
+    told = list(summary.accounts(driver.night, driver.cases, driver.state, driver.replayed))
     known = known_before(here, driver.night)
-    summaries = accounts.summarized(here, told, known)
-    written = accounts.write(here, driver.night, told, summaries)
+    summaries = summary.summarized(here, told, known)
+    written = summary.write(here, driver.night, told, summaries)
     _show(summaries)
     for path in written:
         click.echo(f"  {path}")

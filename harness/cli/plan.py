@@ -10,7 +10,7 @@ import click
 import orjson
 
 from wrackline.harness.cli.options import fleet_option, output_option, seed_option, set_option, with_fleet
-from wrackline.harness.run.forecast import FaultAhead, Forecast, GuidedAhead, LoadAhead, Phase, forecast
+from wrackline.harness.run.dry_run import FaultAhead, Forecast, GuidedAhead, LoadAhead, Phase, forecast
 from wrackline.harness.specification.check import load_checked
 
 _LABEL = 10

@@ -24,7 +24,7 @@ from wrackline.harness.exits import codehost
 from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.records import record
 from wrackline.harness.run.judge import Judged, broken_down, prepare
-from wrackline.harness.run.outcome import Options, Outcome
+from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 

@@ -162,7 +162,7 @@ def _refusing(make: Callable[[], T]) -> T:
     from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.fleets.base import FleetError
     from wrackline.harness.extend.scenario import ScenarioFailed
-    from wrackline.harness.run.outcome import CannotRecord
+    from wrackline.harness.run.live.outcome import CannotRecord
     from wrackline.harness.specification.spec import SpecError
     from wrackline.plugins.registry import PluginError
     from wrackline.systems.base import DeployError

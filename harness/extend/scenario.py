@@ -16,15 +16,15 @@ from pydantic import ValidationError
 
 from wrackline.fleets.base import Fleet
 from wrackline.harness.run.judge import Judged, broken_down, judge
-from wrackline.harness.run.live import GUIDED_S, LiveRun
-from wrackline.harness.run.outcome import Options
-from wrackline.harness.run.progress import Progress
+from wrackline.harness.run.live.live import GUIDED_S, LiveRun
+from wrackline.harness.run.live.outcome import Options
+from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.run.runner import finish, opened
 from wrackline.harness.specification.build import aimed
 from wrackline.harness.specification.check import ask_clients, ask_system
 from wrackline.harness.specification.spec import Spec, SpecError
-from wrackline.nemesis.by_hand import NemesisByHand
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.interactive import NemesisByHand
 from wrackline.nemesis.spec import FAULT
 from wrackline.systems.base import ClusterState, DeployError, Node
 from wrackline.workloads.log.tally import Counts

@@ -23,7 +23,7 @@ from wrackline.checkers.engine.spark.session import JavaMissing, java_version
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.known_answers.driving import judge_telling
 from wrackline.harness.run.judge import Judged, broken_down, judge, prepare
-from wrackline.harness.run.outcome import Options, Outcome
+from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.suites import suites_dir

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from wrackline.harness.run.forecast import forecast
+from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.run.judge import Judged, broken_down, prepare
-from wrackline.harness.run.outcome import Options, Outcome
-from wrackline.harness.run.progress import on_stderr
+from wrackline.harness.run.live.outcome import Options, Outcome
+from wrackline.harness.run.live.progress import on_stderr
 from wrackline.harness.specification.spec import Spec
 
 Make = Callable[[Spec, Options], Outcome]

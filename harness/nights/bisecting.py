@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.driver import Driver, Limits, Say
 from wrackline.harness.nights.journal import Journal, State
+from wrackline.harness.nights.queue import Task
 
 
 @dataclass(frozen=True, slots=True)

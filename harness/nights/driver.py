@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Protocol
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.nights.agenda import Task
-from wrackline.harness.nights.children import Child
 from wrackline.harness.nights.journal import Did, Journal, State
+from wrackline.harness.nights.queue import Task
+from wrackline.harness.nights.subprocesses import Child
 from wrackline.harness.records import Record, record
 from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.run.judge import read_verdict

@@ -13,9 +13,9 @@ from pathlib import Path
 import orjson
 import yaml
 
-from wrackline.harness.nights.agenda import Saved, Task, agenda
 from wrackline.harness.nights.driver import Driver, Limits, Say
 from wrackline.harness.nights.journal import Journal
+from wrackline.harness.nights.queue import Saved, Task, agenda
 from wrackline.harness.nights.shrinking import Raw
 from wrackline.harness.nights.spec import Case, Night
 from wrackline.harness.run.replay import replay_of

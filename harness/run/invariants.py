@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wrackline.harness.run.account import MISSING
 from wrackline.harness.run.clocks import Clocks
+from wrackline.harness.run.runner_events import MISSING
 from wrackline.history import HistoryError, history_files, packed
 from wrackline.history.model import CHRONICLE, RunInfo
 from wrackline.history.tally import tally_in
@@ -88,7 +88,7 @@ def _of_history(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     try:
         if not _has_chronicle(run_dir):
             return None
-        from wrackline.harness.run.written import judged_of_history
+        from wrackline.harness.run.stored_state import judged_of_history
 
         found = judged_of_history(run_dir, info)
     except HistoryError:

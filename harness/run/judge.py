@@ -15,7 +15,7 @@ from wrackline.checkers.findings import EXIT_CODES, Verdict
 from wrackline.checkers.inputs.broken import part_of_the_judge
 from wrackline.checkers.inputs.runs import AnalysisError
 from wrackline.checkers.verdict.seal import sealed, why_broken
-from wrackline.harness.run.incident_lines import add_lines
+from wrackline.harness.run.incidents.incident_logs import add_lines
 from wrackline.history import read_info
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from wrackline.fleets.abilities import Ability
 from wrackline.harness.specification.errors import Misfits
 from wrackline.harness.specification.sections import Sections
-from wrackline.nemesis.faults.admin import ElectPreferred
+from wrackline.nemesis.faults.cluster.admin import ElectPreferred
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan

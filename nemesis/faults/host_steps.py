@@ -1,5 +1,5 @@
 """What faults ask of the machine under a node, and of its disk and clock: values that
-`wrackline.nemesis.hands` carries out."""
+`wrackline.nemesis.executor` carries out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SwapDisk:
 
 
 @dataclass(frozen=True, slots=True)
-class Furnish:
+class InstallTools:
     """Lay a node's data folder out as its installation did, where it is empty."""
 
     host: str

@@ -1,4 +1,4 @@
-"""Who is cut off from whom, and from what of it: pure functions of the scene.
+"""Who is cut off from whom, and from what of it: pure functions of the context.
 
 A partition has a *shape* (pairs of hosts that are on different sides), a *direction*, and may be limited to
 some *links* (the traffic between brokers, say) or *ports*. What comes out are flows: what one host sends to
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, zip_longest
 
-from wrackline.nemesis.faults.steps import FaultError, Scene, Target
+from wrackline.nemesis.faults.steps import FaultContext, FaultError, Target
 
 Pair = tuple[Target, Target]
 
@@ -68,7 +68,7 @@ class Traffic:
     """Which packets a fault of the network means, of those that come to the targets or leave them."""
 
     at_clients: bool = False
-    """The clients' machine is the target: what goes between it and the port of the brokers that the scene
+    """The clients' machine is the target: what goes between it and the port of the brokers that the context
     names as targets."""
 
     direction: Direction = Direction.BOTH
@@ -86,18 +86,18 @@ class Traffic:
         ways = [(mine, other)] if self.direction is not Direction.IN else []
         return [*ways, (other, mine)] if self.direction is not Direction.OUT else ways
 
-    def with_clients(self, scene: Scene) -> list[Flow]:
+    def with_clients(self, context: FaultContext) -> list[Flow]:
         """What is meant between the clients' machine and brokers. Raises FaultError when nothing is."""
-        brokers = [one for one in scene.targets if one.is_broker]
-        if scene.clients is None:
+        brokers = [one for one in context.targets if one.is_broker]
+        if context.clients is None:
             raise FaultError("this fleet gives nobody the network that the clients are in")
         if not brokers:
             raise FaultError(
-                f"clients ask brokers, and {', '.join(one.host for one in scene.targets)} is none"
+                f"clients ask brokers, and {', '.join(one.host for one in context.targets)} is none"
             )
         flows = []
         for broker in brokers:
-            for sender, receiver in self.ways(scene.clients, broker):
+            for sender, receiver in self.ways(context.clients, broker):
                 asked = receiver is broker
                 port = (broker.port,)
                 flows.append(Flow(sender, receiver, port if asked else (), () if asked else port))
@@ -178,31 +178,33 @@ def flow(sender: Target, receiver: Target, links: Sequence[Link], ports: Sequenc
     return Flow(sender, receiver, asked, answered) if asked or answered else None
 
 
-def cut_flows(scene: Scene, shape: Shape, traffic: Traffic, *, controllers: bool = True) -> list[Flow]:
+def cut_flows(
+    context: FaultContext, shape: Shape, traffic: Traffic, *, controllers: bool = True
+) -> list[Flow]:
     """What a partition drops between hosts of the system. Raises FaultError when the shape does not fit."""
     return [
         one
-        for mine, other in _sides(scene, shape, controllers)
+        for mine, other in _sides(context, shape, controllers)
         for way in traffic.ways(mine, other)
         if (one := traffic.flow(*way))
     ]
 
 
-def _sides(scene: Scene, shape: Shape, controllers: bool) -> list[Pair]:
+def _sides(context: FaultContext, shape: Shape, controllers: bool) -> list[Pair]:
     """Pairs of hosts on different sides; of each the first is a target, where targets are one side."""
-    others = [other for other in scene.others if controllers or other.is_broker]
+    others = [other for other in context.others if controllers or other.is_broker]
     match shape:
         case Shape.LINK:
-            if len(scene.targets) != 2:
-                raise FaultError(f"partition link: needs two hosts, not {len(scene.targets)}")
-            first, second = scene.targets
+            if len(context.targets) != 2:
+                raise FaultError(f"partition link: needs two hosts, not {len(context.targets)}")
+            first, second = context.targets
             return [(first, second)]
         case Shape.MAJORITIES_RING:
-            return _ring([one for one in scene.targets if controllers or one.is_broker], others)
+            return _ring([one for one in context.targets if controllers or one.is_broker], others)
         case Shape.BRIDGE:
-            return _bridge(scene.targets, others)
+            return _bridge(context.targets, others)
         case _:
-            return [(mine, other) for mine in scene.targets for other in others]
+            return [(mine, other) for mine in context.targets for other in others]
 
 
 def _ring(targets: Sequence[Target], others: Sequence[Target]) -> list[Pair]:

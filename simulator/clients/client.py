@@ -16,8 +16,8 @@ from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event as CoreEvent
-from wrackline.broker.model.messages import Request, Response
-from wrackline.broker.model.metadata_messages import MetadataRequest, MetadataResponse
+from wrackline.broker.model.messages.metadata import MetadataRequest, MetadataResponse
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.history.model import Event, Type
 from wrackline.simulator.clients.history import History

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     ProducePartition,

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Protocol
 
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.faults.kinds import Fault, FaultOptions, Kind, Role, Wait
 from wrackline.simulator.world.disk import Disk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     AlteredResource,
     AlterOp,
     AlterPartitionReassignmentsRequest,
@@ -16,7 +16,7 @@ from wrackline.broker.model.admin_messages import (
     Reassignment,
     Resource,
 )
-from wrackline.broker.model.messages import Request
+from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver, host
 from wrackline.simulator.faults.kinds import Fault, Kind

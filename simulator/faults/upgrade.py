@@ -12,9 +12,9 @@ from functools import partial
 from random import Random
 
 from wrackline.broker.core.zk08.administration import cannot_hand_over, lacks_level, raise_level
-from wrackline.broker.model import znodes
-from wrackline.broker.model.admin_messages import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
-from wrackline.broker.model.features import METADATA_VERSION, WITH_CONTROLLER, WITH_ELR, WITH_EPOCHS
+from wrackline.broker.model.messages.admin import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.features import METADATA_VERSION, WITH_CONTROLLER, WITH_ELR, WITH_EPOCHS
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.world.world import World

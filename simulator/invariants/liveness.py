@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER
-from wrackline.broker.rules.election import RECOVERING
+from wrackline.broker.rules.leadership.election import RECOVERING
 from wrackline.simulator.invariants.invariant import Violation
 from wrackline.simulator.world.world import World
 

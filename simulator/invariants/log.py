@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from wrackline.broker.model.effects import Append, ResetLog, Truncate
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, NodeId
 from wrackline.simulator.invariants.invariant import Invariant, Violation
 from wrackline.simulator.invariants.observed_cluster import ObservedCluster

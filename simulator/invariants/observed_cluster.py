@@ -8,8 +8,8 @@ from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.features import WITH_ELR
-from wrackline.broker.model.image import ClusterImage, PartitionImage
+from wrackline.broker.model.metadata.features import WITH_ELR
+from wrackline.broker.model.metadata.image import ClusterImage, PartitionImage
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from wrackline.simulator.invariants.observed_partition import ObservedPartition
 from wrackline.simulator.invariants.observed_step import Before, ObservedStep

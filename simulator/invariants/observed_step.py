@@ -8,8 +8,8 @@ from uuid import UUID
 
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.image import BrokerImage, PartitionImage
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
 from wrackline.simulator.world.nodes import StepRecord

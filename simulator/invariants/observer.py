@@ -34,7 +34,7 @@ from wrackline.broker.model.effects import (
     WriteSnapshot,
 )
 from wrackline.broker.model.events import Boot, RequestReceived
-from wrackline.broker.model.messages import ProduceRequest, ProduceResponse, Request
+from wrackline.broker.model.messages.requests import ProduceRequest, ProduceResponse, Request
 from wrackline.broker.model.types import EVERY_WRITE, METADATA, NodeId, TopicPartition
 from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
 from wrackline.simulator.invariants.observed_step import Before, ObservedStep

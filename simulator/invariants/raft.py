@@ -11,9 +11,9 @@ from uuid import UUID
 
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.model.effects import Truncate
-from wrackline.broker.model.quorum_messages import VoteRequest, VoteResponse
+from wrackline.broker.model.messages.quorum import VoteRequest, VoteResponse
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
-from wrackline.broker.rules.raft import RaftRole
+from wrackline.broker.rules.leadership.raft import RaftRole
 from wrackline.simulator.invariants.invariant import Invariant, Violation
 from wrackline.simulator.invariants.observed_cluster import ObservedCluster
 from wrackline.simulator.invariants.observed_step import COMMITTED, DISKS, QUORUM, ObservedStep

@@ -11,8 +11,8 @@ from uuid import UUID
 import orjson
 
 from wrackline.broker.model.effects import Effect, Trace
-from wrackline.broker.model.image import BrokerImage, PartitionImage, changed
-from wrackline.broker.model.records import PartitionChangeRecord, decode
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage, changed
+from wrackline.broker.model.metadata.records import PartitionChangeRecord, decode
 from wrackline.broker.model.types import (
     METADATA,
     NO_EPOCH,
@@ -21,7 +21,7 @@ from wrackline.broker.model.types import (
     RecoveryStrategy,
     TopicPartition,
 )
-from wrackline.broker.rules.election import RECOVERING
+from wrackline.broker.rules.leadership.election import RECOVERING
 from wrackline.simulator.invariants.observed_cluster import ObservedCluster
 from wrackline.simulator.invariants.observed_partition import ObservedPartition
 from wrackline.simulator.invariants.observed_step import Change, ObservedStep

@@ -19,10 +19,15 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication.leader import is_eligible
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
-from wrackline.broker.model.controller_messages import AlterPartitionItem
 from wrackline.broker.model.effects import Reply
 from wrackline.broker.model.events import RequestReceived
-from wrackline.broker.model.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from wrackline.broker.model.messages.controller import AlterPartitionItem
+from wrackline.broker.model.messages.requests import (
+    LATEST,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+)
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules, profile
 from wrackline.simulator.invariants.client_view import Violation

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.history.model import CONTROL, NEMESIS, PARTITION, Event, Type
 from wrackline.simulator.clients.history import History

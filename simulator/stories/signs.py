@@ -15,15 +15,15 @@ from typing import Any
 
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.core.zk08.local import Local, Phase
-from wrackline.broker.model import znodes
 from wrackline.broker.model.effects import Reply, Send, Trace
 from wrackline.broker.model.events import RequestReceived
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ProduceRequest,
     ProduceResponse,
 )
+from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.simulator.invariants.observed_partition import Mark

@@ -8,7 +8,7 @@ ZooKeeper in zk08, from the controller later.
 from __future__ import annotations
 
 from wrackline.broker.model.effects import Checkpoint
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,

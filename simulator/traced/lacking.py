@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from wrackline.broker.model.records import LEADER_UNCHANGED
+from wrackline.broker.model.metadata.records import LEADER_UNCHANGED
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.traced.heard import Shown
 from wrackline.simulator.traced.lines import COMMIT, Line, Step, partition_of

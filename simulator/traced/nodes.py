@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from wrackline.broker.core.replication.replica import Follower, LeaderState
-from wrackline.broker.model.batch import BatchHeader
-from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.batches.batch import BatchHeader
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, FlushMode, NodeId, TopicPartition
 from wrackline.simulator.world.disk_log import SimLog, Stored
 from wrackline.simulator.world.nodes import WorldOptions

@@ -12,9 +12,9 @@ import orjson
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.model.effects import Append, DeleteLog, Effect, ResetLog, Trace, Truncate
 from wrackline.broker.model.events import Boot, Event, RequestReceived
-from wrackline.broker.model.image import ClusterImage, ImageError
-from wrackline.broker.model.messages import ProduceRequest
-from wrackline.broker.model.records import decode
+from wrackline.broker.model.messages.requests import ProduceRequest
+from wrackline.broker.model.metadata.image import ClusterImage, ImageError
+from wrackline.broker.model.metadata.records import decode
 from wrackline.broker.model.types import METADATA, FlushMode, NodeId, RecoveredLog, TopicPartition
 from wrackline.simulator.invariants.observed_step import ObservedStep
 from wrackline.simulator.invariants.observer import Observer

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import cast
 from uuid import UUID
 
-from wrackline.broker.model.image import BrokerImage, ClusterImage, PartitionImage
+from wrackline.broker.model.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.simulator.invariants.invariant import Invariant
 from wrackline.simulator.invariants.isr import IsrSanity

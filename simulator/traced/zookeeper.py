@@ -13,10 +13,10 @@ from uuid import UUID
 
 from wrackline.broker.core.replication.replica import Follower, LeaderState
 from wrackline.broker.core.zk08.local import Local, Phase
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Create, Delete, Set
 from wrackline.broker.model.effects import CreateLog, Effect, Trace
-from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_LEADER, FlushMode, NodeId, TopicPartition
 from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
 from wrackline.simulator.traced.lines import Line, Step

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     FetchRequest,
     FetchResponse,
     ListOffsetsResponse,
     Request,
     Response,
 )
-from wrackline.broker.model.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.model.messages.snapshots import FetchSnapshotResponse
 from wrackline.broker.model.types import LogSlice, SnapshotSlice
 from wrackline.simulator.world.disk import Disk
 

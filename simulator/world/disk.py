@@ -16,8 +16,8 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from wrackline.broker.model import batch
-from wrackline.broker.model.batch import CorruptBatch
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.batches.batch import CorruptBatch
 from wrackline.broker.model.effects import (
     Append,
     CloseLogs,
@@ -32,7 +32,7 @@ from wrackline.broker.model.effects import (
     WriteQuorumState,
     WriteSnapshot,
 )
-from wrackline.broker.model.messages import LookupByTime
+from wrackline.broker.model.messages.requests import LookupByTime
 from wrackline.broker.model.types import (
     METADATA,
     EpochEntry,

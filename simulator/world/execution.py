@@ -24,7 +24,7 @@ from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
-from wrackline.broker.model.messages import Refused
+from wrackline.broker.model.messages.requests import Refused
 from wrackline.broker.model.types import METADATA, NodeId, SnapshotId, TopicPartition
 from wrackline.broker.rules.profile import Rules, profile
 from wrackline.simulator.world.errors import DiskRefused, SimulationError

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from wrackline.broker.model.effects import Send
-from wrackline.broker.model.messages import FetchRequest, FetchResponse, Request, Response
+from wrackline.broker.model.messages.requests import FetchRequest, FetchResponse, Request, Response
 from wrackline.broker.model.types import METADATA, NodeId
 
 Kind = Literal["request", "response", "close"]

@@ -16,7 +16,7 @@ from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
-from wrackline.broker.model.messages import Request
+from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.world.disk import Disk, Lost
 from wrackline.simulator.world.network import Connection, Message, NetworkOptions, Slot

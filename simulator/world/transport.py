@@ -11,7 +11,7 @@ from typing import Literal
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.events import Event
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.world.answers import resolve
 from wrackline.simulator.world.clock import Clock

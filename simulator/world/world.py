@@ -33,10 +33,10 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.zk08.administration import create_cluster
 from wrackline.broker.model import events as ev
-from wrackline.broker.model import znodes
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import Request
-from wrackline.broker.model.metadata_messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from wrackline.broker.model.messages.requests import Request
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules
 from wrackline.simulator.world.errors import SimulationError

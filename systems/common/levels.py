@@ -11,7 +11,7 @@ from kio.schema.update_features.v1 import response as update_response
 from kio.static.primitive import i16, i32Timedelta
 
 from wrackline.systems.base import Node
-from wrackline.systems.common.questions import features_of
+from wrackline.systems.common.queries import features_of
 from wrackline.systems.insisting import NotNow, insist
 from wrackline.systems.protocol import Connection
 

@@ -24,16 +24,16 @@ from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, JsonSchema, Like, Strict
 from wrackline.systems.base import DeployError, System
 from wrackline.systems.external.access.security import Security
-from wrackline.systems.external.commands.commander import Known
-from wrackline.systems.external.commands.orders import (
+from wrackline.systems.external.commands.operations import (
     FAULTS,
     PLACEHOLDERS,
     SAFE,
     UNDOES,
+    BrokerCommand,
     Command,
-    Order,
     placeholders,
 )
+from wrackline.systems.external.commands.runner import Known
 from wrackline.systems.external.system import ExternalSystem
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits
 
@@ -227,9 +227,11 @@ class CommandSpec(Strict):
 def _known_orders(given: dict[str, CommandSpec]) -> dict[str, CommandSpec]:
     """Raises ValueError for the first that does not fit."""
     for name, command in given.items():
-        if name not in set(Order):
-            raise ValueError(f"{name}: nothing is done by such a command; known here: {', '.join(Order)}")
-        mends = UNDOES.get(Order(name))
+        if name not in set(BrokerCommand):
+            raise ValueError(
+                f"{name}: nothing is done by such a command; known here: {', '.join(BrokerCommand)}"
+            )
+        mends = UNDOES.get(BrokerCommand(name))
         if mends is not None and mends not in given:
             raise ValueError(f"{name}: it needs the command {mends}, which undoes it")
         if mends is not None and command.probe is None:
@@ -242,7 +244,7 @@ def _known_orders(given: dict[str, CommandSpec]) -> dict[str, CommandSpec]:
     return given
 
 
-_ORDERS = {"propertyNames": {"enum": [str(order) for order in Order]}}
+_ORDERS = {"propertyNames": {"enum": [str(order) for order in BrokerCommand]}}
 
 
 class ExternalWaits(Waits):
@@ -305,7 +307,7 @@ class ExternalSpec(SystemSpec):
             fleet,
             bootstrap=self.bootstrap,
             hosts=[Known(name, one.node, one.address, one.values) for name, one in self.hosts.items()],
-            commands={Order(name): _command(one) for name, one in self.commands.items()},
+            commands={BrokerCommand(name): _command(one) for name, one in self.commands.items()},
             security=self.security.resolve,
             keep_topics=self.keep_topics,
             start_s=self.waits.start_s,
@@ -314,7 +316,7 @@ class ExternalSpec(SystemSpec):
 
     def configured(self) -> Configured:
         unread = {"replicas": NOT_OURS, "processes": NOT_OURS}
-        if Order.LOGS not in self.commands:
+        if BrokerCommand.LOGS not in self.commands:
             unread["logs"] = f"{NOT_OURS}, and there is no command `logs`"
         return Configured(flush_mode="not known", recovery_strategy="not known", unread=unread)
 

@@ -17,17 +17,17 @@ from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refus
 from wrackline.systems.cluster_client import ClusterClient
 from wrackline.systems.common import second_reader
 from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.common.questions import (
+from wrackline.systems.common.queries import (
     coordinator_of,
     effective_settings,
     features_of,
     first_answer,
 )
-from wrackline.systems.external import questions
+from wrackline.systems.external import queries
 from wrackline.systems.external.access.connection import Refused, SecuredConnection
 from wrackline.systems.external.access.security import Security
-from wrackline.systems.external.commands.commander import Commander, Known
-from wrackline.systems.external.commands.orders import REVIVES, Command, Order, Probed, unsafe
+from wrackline.systems.external.commands.operations import REVIVES, BrokerCommand, Command, Probed, unsafe
+from wrackline.systems.external.commands.runner import Commander, Known
 from wrackline.systems.metadata import Member
 from wrackline.systems.protocol import Connection, ProtocolError
 from wrackline.systems.reassigning import Reassigner
@@ -61,7 +61,7 @@ class ExternalSystem:
         *,
         bootstrap: Sequence[str],
         hosts: Sequence[Known] = (),
-        commands: Mapping[Order, Command] | None = None,
+        commands: Mapping[BrokerCommand, Command] | None = None,
         security: Callable[[], Security] = Security,
         keep_topics: bool = False,
         start_s: float = 60.0,
@@ -129,12 +129,12 @@ class ExternalSystem:
             self._fleet,
             self.nodes,
             (),
-            question=lambda asked: questions.state_of(asked, self._topics),
+            question=lambda asked: queries.state_of(asked, self._topics),
             dial=dial,
         )
         if has_quorum:
             self._quorum = ClusterClient(
-                self._fleet, self.nodes, (), question=questions.quorum_leader, dial=dial
+                self._fleet, self.nodes, (), question=queries.quorum_leader, dial=dial
             )
         self._reassigner = Reassigner(self.nodes, self._client.connect)
 
@@ -151,12 +151,12 @@ class ExternalSystem:
             left = max(0.5, deadline - time.monotonic()) / (len(self._bootstrap) - len(tried))
             try:
                 with self._dial(host.strip("[]"), int(port), left) as connection:
-                    if lacking := questions.too_old(connection):
+                    if lacking := queries.too_old(connection):
                         raise DeployError(
                             f"the brokers are older than Apache Kafka 1.1, too old for this kind: {lacking}"
                             "; system.kind: apache-kafka deploys versions from 0.8.2 on"
                         )
-                    return questions.members(connection), questions.has_quorum(connection)
+                    return queries.members(connection), queries.has_quorum(connection)
             except Refused as wrong:
                 raise DeployError(f"the cluster does not let us in: {wrong}") from wrong
             except ProtocolError as wrong:
@@ -182,10 +182,10 @@ class ExternalSystem:
 
     def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
         del timeout_s
-        self.order(node, Order.STOP)
+        self.order(node, BrokerCommand.STOP)
 
     def kill(self, node: Node) -> None:
-        self.order(node, Order.KILL)
+        self.order(node, BrokerCommand.KILL)
 
     def is_running(self, node: Node) -> bool:
         return self._silence(node) is None
@@ -244,7 +244,7 @@ class ExternalSystem:
         """The topic as the cluster made it with what the specification says. Settings that we may not see are
         taken as they were asked for."""
         try:
-            there = self._ask(partial(questions.settings_of, topic=topic.name))
+            there = self._ask(partial(queries.settings_of, topic=topic.name))
         except DeployError:
             return
         for name, usual in FROM_THE_CONTRACT.items():
@@ -316,7 +316,7 @@ class ExternalSystem:
 
     # --- the user's commands ------------------------------------------------------------------------------
 
-    def order(self, node: Node, order: Order) -> str:
+    def order(self, node: Node, order: BrokerCommand) -> str:
         told = self._commander.do(node, self._others(node), order)
         return told + self._awaited(node) if order in REVIVES else told
 
@@ -328,7 +328,7 @@ class ExternalSystem:
             time.sleep(0.2)
         return "; it answers"
 
-    def probe(self, node: Node, order: Order) -> Probed:
+    def probe(self, node: Node, order: BrokerCommand) -> Probed:
         return self._commander.probe(node, self._others(node), order)
 
     def _others(self, node: Node) -> tuple[Node, ...]:
@@ -372,7 +372,7 @@ class ExternalSystem:
         deadline = time.monotonic() + REMOVE_S
         while self._made:
             try:
-                self._ask(partial(questions.delete_topic, topic=self._made[0], timeout_s=LOOK_S))
+                self._ask(partial(queries.delete_topic, topic=self._made[0], timeout_s=LOOK_S))
                 self._made.pop(0)
             except DeployError as wrong:
                 if time.monotonic() > deadline:

@@ -12,11 +12,10 @@ from pathlib import Path
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir
 from wrackline.systems.base import About, Node, Refusal, TopicSpec
-from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.levels import KafkaLevels
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.common.questions import (
+from wrackline.systems.common.queries import (
     ASK_S,
     coordinator_of,
     effective_settings,
@@ -30,6 +29,7 @@ from wrackline.systems.kafka.nodes import KafkaNodes
 from wrackline.systems.kafka.properties import OURS, properties, properties_of
 from wrackline.systems.kafka.server import formatted, meta
 from wrackline.systems.kafka.settings import refused
+from wrackline.systems.metadata_changes import Chronicle
 from wrackline.systems.protocol import Connection, ProtocolError
 
 START_S = 40.0

@@ -17,16 +17,16 @@ from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.history import packed
 from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
-from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.levels import KafkaLevels
 from wrackline.systems.common.node_log import last_line
 from wrackline.systems.common.nodes import REPLICATION_PORT, nodes_on
 from wrackline.systems.common.on_hosts import deploy_error, on_each
+from wrackline.systems.metadata_changes import Chronicle
 from wrackline.systems.wrackline import bundle as bundles
 from wrackline.systems.wrackline import settings
-from wrackline.systems.wrackline.chronicle import SOURCE, chronicle
 from wrackline.systems.wrackline.config_text import planned_replicas, toml
+from wrackline.systems.wrackline.metadata_changes import SOURCE, chronicle
 
 TRACE = "trace.jsonl"
 """Below a host's folder of logs."""

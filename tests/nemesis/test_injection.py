@@ -13,9 +13,9 @@ from wrackline.fleets.base import Host
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject, restoration
 from wrackline.nemesis import stage as stages
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Pause
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.processes.processes import Kill, Pause
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.inject import injected

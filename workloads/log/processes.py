@@ -53,7 +53,7 @@ class Context:
 
 
 @contextmanager
-def supervised(context: Context, what: str) -> Iterator[None]:
+def catch_all(context: Context, what: str) -> Iterator[None]:
     """The one supervisor of the workload: whatever breaks a thread of it must end the run with a word about
     it, else fewer and fewer clients would go on and the night would look green."""
     try:
@@ -82,7 +82,7 @@ class Process(threading.Thread):
         raise NotImplementedError
 
     def run(self) -> None:
-        with supervised(self.context, f"process {self.process} ({self.f})"), self.context.enter():
+        with catch_all(self.context, f"process {self.process} ({self.f})"), self.context.enter():
             self.work()
 
     def work(self) -> None:

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.partitions import reconsider
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     BROKER,
     TOPIC,
     AlterConfigsRequest,
@@ -24,10 +24,10 @@ from wrackline.broker.model.admin_messages import (
     Resource,
     ResourceOutcome,
 )
-from wrackline.broker.model.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, PartitionImage
-from wrackline.broker.model.records import ConfigRecord
+from wrackline.broker.model.metadata.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, PartitionImage
+from wrackline.broker.model.metadata.records import ConfigRecord
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.rules.topics import RECOVERY_STRATEGY
+from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY
 
 Key = tuple[str, str]
 Values = dict[str, str | None]

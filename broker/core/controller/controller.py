@@ -30,13 +30,7 @@ from wrackline.broker.core.controller.unclean_recovery import RECOVERY, Recoveri
 from wrackline.broker.core.quorum.log import Entry
 from wrackline.broker.core.quorum.voter import RAFT_TIMERS, Raft
 from wrackline.broker.core.requests.describe import DescribeRequest, describe
-from wrackline.broker.model.admin_messages import (
-    DescribeQuorumRequest,
-    ElectionType,
-    ElectLeadersRequest,
-)
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.controller_messages import ControllerRegistrationRequest
 from wrackline.broker.model.coordination import Coordinated, SessionChanged, WatchFired
 from wrackline.broker.model.effects import CancelTimer, CloseLogs, Effect, Exit, Reply, SetTimer, Trace
 from wrackline.broker.model.events import (
@@ -53,13 +47,19 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.image import ClusterImage, everything
-from wrackline.broker.model.messages import FetchRequest, Refused, Request, Response
-from wrackline.broker.model.metadata_messages import DescribeClusterRequest
+from wrackline.broker.model.messages.admin import (
+    DescribeQuorumRequest,
+    ElectionType,
+    ElectLeadersRequest,
+)
+from wrackline.broker.model.messages.controller import ControllerRegistrationRequest
+from wrackline.broker.model.messages.metadata import DescribeClusterRequest
+from wrackline.broker.model.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from wrackline.broker.model.messages.requests import FetchRequest, Refused, Request, Response
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
+from wrackline.broker.model.metadata.image import ClusterImage, everything
+from wrackline.broker.model.metadata.records import NoOpRecord
 from wrackline.broker.model.metric import Metric
-from wrackline.broker.model.quorum_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from wrackline.broker.model.records import NoOpRecord
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
 from wrackline.broker.model.types import METADATA, NO_LEADER
 from wrackline.broker.rules.profile import Rules
 

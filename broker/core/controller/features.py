@@ -14,19 +14,19 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.partitions import change
-from wrackline.broker.model.admin_messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.effects import Effect, Send
+from wrackline.broker.model.messages.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
+from wrackline.broker.model.messages.controller import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from wrackline.broker.model.effects import Effect, Send
-from wrackline.broker.model.features import METADATA_VERSION, NOT_SAID, Levels
-from wrackline.broker.model.messages import Response
-from wrackline.broker.model.records import FeatureLevelRecord
+from wrackline.broker.model.messages.requests import Response
+from wrackline.broker.model.metadata.features import METADATA_VERSION, NOT_SAID, Levels
+from wrackline.broker.model.metadata.records import FeatureLevelRecord
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.features import ClusterLevels
+from wrackline.broker.rules.placement.features import ClusterLevels
 
 REGISTRATION = "controller-registration"
 """Timer and channel."""

@@ -19,7 +19,6 @@ from uuid import UUID
 
 from wrackline.broker.core.continuations import Continuations
 from wrackline.broker.core.coordination import Coordination
-from wrackline.broker.model import znodes
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.coordination import (
     Answer,
@@ -34,9 +33,10 @@ from wrackline.broker.model.coordination import (
     WatchFired,
 )
 from wrackline.broker.model.effects import Effect
-from wrackline.broker.model.features import WITH_CONTROLLER
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.records import (
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.features import WITH_CONTROLLER
+from wrackline.broker.model.metadata.image import ClusterImage
+from wrackline.broker.model.metadata.records import (
     POST_MIGRATION,
     ConfigRecord,
     MetadataRecord,
@@ -45,8 +45,8 @@ from wrackline.broker.model.records import (
     TopicRecord,
     ZkMigrationStateRecord,
 )
+from wrackline.broker.model.metadata.znodes import NO_LEADER_EPOCH
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
-from wrackline.broker.model.znodes import NO_LEADER_EPOCH
 
 _AGAIN = "migration"
 """Timers."""

@@ -21,20 +21,20 @@ from uuid import UUID
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.effects import Effect, Send, SetTimer, Trace
+from wrackline.broker.model.messages.controller import (
     MAX_LOG_INFOS,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
 )
-from wrackline.broker.model.effects import Effect, Send, SetTimer, Trace
-from wrackline.broker.model.image import ClusterImage, ImageDelta, PartitionImage
-from wrackline.broker.model.messages import Response
+from wrackline.broker.model.messages.requests import Response
+from wrackline.broker.model.metadata.image import ClusterImage, ImageDelta, PartitionImage
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, NodeId, RecoveryStrategy
-from wrackline.broker.rules.election import Recovery
+from wrackline.broker.rules.leadership.election import Recovery
+from wrackline.broker.rules.leadership.recovery import UNUSABLE, LogEnd, Verdict
+from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.recovery import UNUSABLE, LogEnd, Verdict
-from wrackline.broker.rules.topics import RECOVERY_STRATEGY
 
 RECOVERY = "recovery"
 """Timer and channel."""

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import CancelTimer, Effect, Send, SetTimer
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NodeId
 
 RAFT = "raft"

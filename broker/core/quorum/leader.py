@@ -10,19 +10,19 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.quorum.context import RaftContext
 from wrackline.broker.core.quorum.log import Entry, MetadataLog, check_epoch
-from wrackline.broker.model.admin_messages import DescribeQuorumResponse, QuorumReplica
 from wrackline.broker.model.effects import CancelTimer, Reply, SetTimer
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.admin import DescribeQuorumResponse, QuorumReplica
+from wrackline.broker.model.messages.requests import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchResult,
     LeaderIdAndEpoch,
 )
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest, FetchSnapshotResponse
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, LogSlice, NodeId, SnapshotSlice
 from wrackline.broker.model.values import NO_ERROR, dataclass
-from wrackline.broker.rules.raft import RaftRules
+from wrackline.broker.rules.leadership.raft import RaftRules
 
 _UNSET = UUID(int=0)
 FETCH_TIMERS = "metadata-fetch:"

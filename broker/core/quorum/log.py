@@ -17,13 +17,18 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.quorum.snapshots import Snapshots
 from wrackline.broker.core.replication.log import PartitionLog
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.config import NodeConfig
 from wrackline.broker.model.effects import ConfigureLog, CreateLog, Effect, Trace, WriteEpochs
 from wrackline.broker.model.epochs import EpochCache
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import EpochEndOffset, FetchPartition, FetchResult, LeaderIdAndEpoch
-from wrackline.broker.model.records import MetadataRecord, decode, encode_all
+from wrackline.broker.model.messages.requests import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchResult,
+    LeaderIdAndEpoch,
+)
+from wrackline.broker.model.metadata.image import ClusterImage
+from wrackline.broker.model.metadata.records import MetadataRecord, decode, encode_all
 from wrackline.broker.model.types import (
     METADATA,
     METADATA_TOPIC_ID,
@@ -36,8 +41,8 @@ from wrackline.broker.model.types import (
     StoredSnapshot,
 )
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.epoch_end import end_of_epoch
-from wrackline.broker.rules.snapshots import SnapshotRules
+from wrackline.broker.rules.placement.snapshots import SnapshotRules
+from wrackline.broker.rules.replication.epoch_end import end_of_epoch
 
 Entry = tuple[int, MetadataRecord]
 """(offset, record)."""

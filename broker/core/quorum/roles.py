@@ -17,11 +17,11 @@ from wrackline.broker.core.quorum.leader import Leadership
 from wrackline.broker.core.quorum.log import Entry, MetadataLog
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import Trace, WriteQuorumState
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import LeaderIdAndEpoch
+from wrackline.broker.model.messages.requests import LeaderIdAndEpoch
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, QuorumState
+from wrackline.broker.rules.leadership.raft import NOTHING_KNOWN, RaftRole, forgotten
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.raft import NOTHING_KNOWN, RaftRole, forgotten
 
 CLOCK = RAFT
 """The timer of every role but the leader's: without news until then, an election."""

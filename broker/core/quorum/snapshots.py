@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from wrackline.broker.model import snapshot_format
 from wrackline.broker.model.config import NodeConfig
 from wrackline.broker.model.effects import DeleteSnapshot, Effect, Trace, WriteSnapshot
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.metadata import snapshot_format
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_EPOCH, NodeId, SnapshotId, StoredSnapshot
-from wrackline.broker.rules.snapshots import Growth, SnapshotRules
+from wrackline.broker.rules.placement.snapshots import Growth, SnapshotRules
 
 
 class Snapshots:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.quorum.context import RaftContext
-from wrackline.broker.model.quorum_messages import VoteRequest
+from wrackline.broker.model.messages.quorum import VoteRequest
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.raft import Ballot, LogEnd, RaftRules, Voter
+from wrackline.broker.rules.leadership.raft import Ballot, LogEnd, RaftRules, Voter
 
 
 class Tally:

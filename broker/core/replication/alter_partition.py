@@ -10,15 +10,15 @@ from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.replica import Changes, Replica
 from wrackline.broker.core.replication.uplink import Uplink
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from wrackline.broker.model.messages import Response
+from wrackline.broker.model.messages.requests import Response
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.isr import AfterAlter
+from wrackline.broker.rules.replication.isr import AfterAlter
 
 _TIMER = "alter-partition-retry"
 

@@ -8,8 +8,8 @@ from wrackline.broker.core.continuations import Continuations
 from wrackline.broker.core.replication.throttle import Throttle
 from wrackline.broker.model.config import BrokerConfig
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import LeaderIdAndEpoch
+from wrackline.broker.model.messages.requests import LeaderIdAndEpoch
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules
 

@@ -18,7 +18,7 @@ from wrackline.broker.core.replication.fetcher_session import FetcherSession
 from wrackline.broker.core.replication.following import Following, Outcome
 from wrackline.broker.core.replication.range_probe import RangeProbe
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.messages import FetchPartition, FetchRequest, FetchResponse, Response
+from wrackline.broker.model.messages.requests import FetchPartition, FetchRequest, FetchResponse, Response
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR, dataclass
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from wrackline.broker.model.messages import FetchPartition, FetchResponse, ForgottenPartition
+from wrackline.broker.model.messages.requests import FetchPartition, FetchResponse, ForgottenPartition
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import dataclass
-from wrackline.broker.rules.sessions import INITIAL_EPOCH, NO_SESSION, SessionRules
+from wrackline.broker.rules.leadership.sessions import INITIAL_EPOCH, NO_SESSION, SessionRules
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterable
 
 from wrackline.broker.core.replication.replica import Follower, LeaderState, Replica
-from wrackline.broker.model.controller_messages import AlterPartitionItem, AlterPartitionResult
+from wrackline.broker.model.messages.controller import AlterPartitionItem, AlterPartitionResult
 from wrackline.broker.model.types import NO_EPOCH, NodeId
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.election import RECOVERING
-from wrackline.broker.rules.isr import AfterAlter, JoinFacts, LagFacts
+from wrackline.broker.rules.leadership.election import RECOVERING
+from wrackline.broker.rules.replication.isr import AfterAlter, JoinFacts, LagFacts
 
 # --- role and metadata -------------------------------------------------------------------------------------
 

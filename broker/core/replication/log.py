@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from uuid import UUID
 
-from wrackline.broker.model.batch import BatchHeader
+from wrackline.broker.model.batches.batch import BatchHeader
+from wrackline.broker.model.batches.producers import ProducerTable
 from wrackline.broker.model.effects import (
     Append,
     Effect,
@@ -21,7 +22,6 @@ from wrackline.broker.model.effects import (
     WriteEpochs,
 )
 from wrackline.broker.model.epochs import EpochCache
-from wrackline.broker.model.producers import ProducerTable
 from wrackline.broker.model.types import EVERY_WRITE, FlushMode, RecoveredLog, TopicPartition
 
 PLENTY_BYTES = 1 << 30

@@ -10,7 +10,7 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
 from wrackline.broker.core.replication.replica import Changes, Replica
 from wrackline.broker.model.effects import CreateLog, DeleteLog
-from wrackline.broker.model.image import ImageDelta, PartitionImage
+from wrackline.broker.model.metadata.image import ImageDelta, PartitionImage
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NO_LEADER, RecoveredLog, TopicPartition
 
 

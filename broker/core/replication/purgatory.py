@@ -15,7 +15,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.parked import ParkedFetch, ParkedProduce, Waiter
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.messages import FetchRequest, ProduceResponse, ProduceResult
+from wrackline.broker.model.messages.requests import FetchRequest, ProduceResponse, ProduceResult
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 

@@ -15,12 +15,12 @@ from uuid import UUID
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.log import PartitionLog
 from wrackline.broker.core.replication.parked import ParkedFetch, Waiter
-from wrackline.broker.model.batch import BatchHeader
-from wrackline.broker.model.controller_messages import AlterPartitionItem
+from wrackline.broker.model.batches.batch import BatchHeader
 from wrackline.broker.model.effects import ConfigureLog
 from wrackline.broker.model.events import LogCut, LogStartMoved
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.topic_settings import TopicSettings, settings_of
+from wrackline.broker.model.messages.controller import AlterPartitionItem
+from wrackline.broker.model.metadata.image import PartitionImage
+from wrackline.broker.model.metadata.topic_settings import TopicSettings, settings_of
 from wrackline.broker.model.types import (
     EVERY_WRITE,
     NO_EPOCH,
@@ -29,7 +29,7 @@ from wrackline.broker.model.types import (
     RecoveredLog,
     TopicPartition,
 )
-from wrackline.broker.rules.watermark import UNKNOWN_OFFSET
+from wrackline.broker.rules.replication.watermark import UNKNOWN_OFFSET
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER
 
 

@@ -7,9 +7,9 @@ that partition. Replicas that are in a set already are never held back, so no IS
 from __future__ import annotations
 
 from wrackline.broker.model.config import BrokerConfig
-from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.rules.topics import REPLICATION_RATE
+from wrackline.broker.rules.placement.topics import REPLICATION_RATE
 
 
 class Throttle:

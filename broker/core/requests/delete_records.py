@@ -14,7 +14,7 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import Deadlines
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     UP_TO_HIGH_WATERMARK,
     DeleteRecordsRequest,
     DeleteRecordsResponse,

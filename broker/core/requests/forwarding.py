@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.purgatory import Deadlines
 from wrackline.broker.core.replication.uplink import Uplink, not_in_charge
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     TOPIC,
     AlterConfigsRequest,
     AlterOp,
@@ -26,16 +26,21 @@ from wrackline.broker.model.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from wrackline.broker.model.controller_messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from wrackline.broker.model.image import CLUSTER_DYNAMIC, ClusterImage
-from wrackline.broker.model.messages import InitProducerIdRequest, InitProducerIdResponse, Refused, Response
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.controller import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from wrackline.broker.model.messages.metadata import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     NewTopic,
 )
+from wrackline.broker.model.messages.requests import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    Refused,
+    Response,
+)
+from wrackline.broker.model.metadata.image import CLUSTER_DYNAMIC, ClusterImage
 
 _CHANNEL = "controller-forward"
 ForControllerRequest = CreateTopicsRequest | DeleteTopicsRequest | ForwardedRequest

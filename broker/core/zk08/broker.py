@@ -25,7 +25,6 @@ from wrackline.broker.core.zk08.state_changes import StateChanges
 from wrackline.broker.core.zk08.succession import Succession
 from wrackline.broker.core.zk08.topics import Topics
 from wrackline.broker.core.zk08.view import Registered, View
-from wrackline.broker.model import znodes
 from wrackline.broker.model.config import BrokerConfig
 from wrackline.broker.model.coordination import (
     Answer,
@@ -39,10 +38,11 @@ from wrackline.broker.model.coordination import (
 )
 from wrackline.broker.model.effects import CloseLogs, Exit
 from wrackline.broker.model.events import Boot, Event, Flushed, LogsClosed
-from wrackline.broker.model.messages import OffsetForLeaderEpochRequest
-from wrackline.broker.model.metadata_messages import CreateTopicsRequest
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest
+from wrackline.broker.model.messages.requests import OffsetForLeaderEpochRequest
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.znodes import StateRequest
 from wrackline.broker.model.types import NO_EPOCH, NodeId, RecoveredLog, TopicPartition
-from wrackline.broker.model.znodes import StateRequest
 from wrackline.broker.rules.profile import Rules
 
 _REGISTER_AGAIN_MS = 200.0

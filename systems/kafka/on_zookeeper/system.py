@@ -28,9 +28,8 @@ from wrackline.systems.base import (
     SessionEnd,
     TopicSpec,
 )
-from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.nodes import BROKER_PORT, nodes_on
-from wrackline.systems.common.questions import first_answer
+from wrackline.systems.common.queries import first_answer
 from wrackline.systems.common.readiness import wait_ready
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.jvm.store import Release, Store
@@ -41,6 +40,7 @@ from wrackline.systems.kafka.on_zookeeper.state import CONTROLLER, broker_path, 
 from wrackline.systems.kafka.releases import parsed
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S
+from wrackline.systems.metadata_changes import Chronicle
 from wrackline.systems.protocol import Connection, ProtocolError
 from wrackline.systems.zookeeper import server, servers, transactions
 from wrackline.systems.zookeeper.ensemble import modes

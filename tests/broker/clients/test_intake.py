@@ -14,7 +14,7 @@ import pytest
 
 from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, Node, wait_for
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.broker.server.config import parse
 from wrackline.broker.wire.schema import request_schema, response_schema
 

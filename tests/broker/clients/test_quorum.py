@@ -13,7 +13,7 @@ from tests.broker.clients.loopback import Cluster, Node, wait_for
 from tests.broker.clients.test_failures import Writer, check_everything_acked_is_there
 from wrackline.broker.admin import cli
 from wrackline.broker.admin.client import AdminClient
-from wrackline.broker.model.admin_messages import DescribeQuorumResponse
+from wrackline.broker.model.messages.admin import DescribeQuorumResponse
 
 pytestmark = [pytest.mark.slow, pytest.mark.apart]
 

@@ -259,7 +259,7 @@ def test_a_progress_line_is_silent_when_it_is_quiet(monkeypatch: pytest.MonkeyPa
 
     from rich.console import Console
 
-    from wrackline.harness.run.progress import Progress
+    from wrackline.harness.run.live.progress import Progress
 
     said = {}
     for level in (logging.WARNING, logging.INFO, logging.DEBUG):

@@ -14,7 +14,7 @@ from tests.harness.doubles import SPEC, Stage, phases
 from wrackline.checkers.verdict.contracts import name_of, terms_of
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.harness.cli.main import main
-from wrackline.harness.run.forecast import forecast
+from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.specification.spec import load, parse
 from wrackline.history import read_info
 

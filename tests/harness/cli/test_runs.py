@@ -13,7 +13,7 @@ from tests.harness.sample import SAMPLE, copy_sample
 from wrackline.harness.cli import analyze
 from wrackline.harness.cli import runs as commands
 from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.outcome import Options, Outcome
+from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec
 
 LAPTOP = Path(__file__).parents[3] / "suites" / "laptop.yaml"

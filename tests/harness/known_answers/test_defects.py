@@ -20,9 +20,9 @@ from wrackline.harness.known_answers.defects import Tally, cases
 from wrackline.harness.known_answers.findings import findings
 from wrackline.harness.known_answers.not_on_hosts import NOT_ON_HOSTS
 from wrackline.harness.known_answers.stories import stories
-from wrackline.harness.run.forecast import forecast
+from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.outcome import Options, Outcome
+from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided import defects, logs, operators, outages, races, swaps
 from wrackline.simulator.guided import SCHEDULES as SIMULATED

@@ -13,7 +13,7 @@ import pytest
 from wrackline.harness.known_answers import demo
 from wrackline.harness.known_answers.demo import _canary_caught, _loss_allowed, _promise_kept
 from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.outcome import Options, Outcome
+from wrackline.harness.run.live.outcome import Options, Outcome
 
 Verdict = dict[str, Any]
 FAULTS = [

@@ -18,7 +18,7 @@ from wrackline.harness.cli.known_answers import eras_command
 from wrackline.harness.known_answers import eras
 from wrackline.harness.known_answers.eras import STORIES, Arm, arms
 from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.outcome import Options, Outcome
+from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.check import ask_system
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided.eras import SCHEDULES

@@ -22,7 +22,7 @@ from wrackline.harness.known_answers.findings import FINDINGS, Finding, Tally, f
 from wrackline.harness.known_answers.known import Known
 from wrackline.harness.known_answers.stories import STORIES
 from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.outcome import Options, Outcome
+from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.harness.specification.suites import suites_dir
 from wrackline.systems.kafka.spec import KafkaSpec

@@ -10,9 +10,9 @@ import pytest
 from tests.simulator.traced.simulated import Tracing, watched
 from wrackline.harness.report.invariants import invariants_of as shown
 from wrackline.harness.run import invariants
-from wrackline.harness.run.account import MISSING
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.invariants import invariants_of, reasons
+from wrackline.harness.run.runner_events import MISSING
 from wrackline.history.model import RunInfo
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run.session import Run

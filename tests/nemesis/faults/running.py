@@ -11,7 +11,7 @@ from tests.nemesis.doubles import Recorded
 from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.base import Host
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.nemesis.faults import chains
+from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.nemesis.spec import load
@@ -51,7 +51,7 @@ class Running:
         return next(host for host in self.fleet.hosts if host.name == name)
 
     def chains(self, name: str) -> list[str]:
-        return chains.parse_chains(self.fleet.remote(self.host(name)).run(chains.LIST_CHAINS).stdout)
+        return iptables.parse_chains(self.fleet.remote(self.host(name)).run(iptables.LIST_CHAINS).stdout)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.base import Host, PowerCut
 from wrackline.fleets.canary import Canaries
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.nemesis.faults import chains
+from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.steps import PowerOn
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
@@ -303,7 +303,7 @@ def test_a_partitioned_host_that_loses_power_comes_back_partitioned_until_healed
 
 def test_what_a_killed_harness_left_is_found_and_removed(fleet: NetnsFleet, system: Listeners) -> None:
     foreign = "iptables -w 5 -N MINE; iptables -w 5 -I INPUT 1 -s 192.0.2.1/32 -j MINE"
-    left = chains.install("f9", [chains.Rule("-s 198.18.0.12/32", "n2>n1")])
+    left = iptables.install("f9", [iptables.Rule("-s 198.18.0.12/32", "n2>n1")])
     remote = fleet.remote(fleet.hosts[0])
     remote.run(f"{foreign}; {left}")
     remote.run(f"kill -9 {system.pid(system.nodes[0])}")

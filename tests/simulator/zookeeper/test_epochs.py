@@ -6,8 +6,8 @@ import pytest
 
 from tests.simulator.zookeeper.zk08 import QUICK, zookeeper
 from wrackline.broker.core.zk08.administration import lacks_level, raise_level
-from wrackline.broker.model import znodes
-from wrackline.broker.model.features import WITH_EPOCHS, WITHOUT_EPOCHS, Levels
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.features import WITH_EPOCHS, WITHOUT_EPOCHS, Levels
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided.setting import T
 from wrackline.simulator.guided.stage import Stage

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tests.simulator.zookeeper.zk08 import staged
 from wrackline.broker.model.effects import Checkpoint, Truncate
 from wrackline.broker.model.events import LogCut
-from wrackline.broker.model.messages import FetchRequest
+from wrackline.broker.model.messages.requests import FetchRequest
 from wrackline.simulator.guided.setting import T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.stories.by_chance import SURROUNDINGS, setup_of, signs_of

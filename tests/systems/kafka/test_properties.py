@@ -13,7 +13,7 @@ import pytest
 
 from tests.systems.listening import Listening
 from wrackline.systems.common.nodes import nodes_on
-from wrackline.systems.common.questions import Setting
+from wrackline.systems.common.queries import Setting
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.kafka.properties import properties, properties_of
 from wrackline.systems.kafka.releases import artifacts, parsed
