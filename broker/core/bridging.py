@@ -25,7 +25,8 @@ from wrackline.broker.model.messages.requests import Refused
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
-from wrackline.broker.rules.profile import Rules, zk08_kip101
+from wrackline.broker.rules.profile import Rules
+from wrackline.broker.rules.zookeeper import zk08_kip101
 
 _OF_ZOOKEEPER = (SessionChanged, Coordinated, WatchFired)
 
@@ -41,6 +42,10 @@ class BridgingBroker:
         self._former_image: ClusterImage | None = None
         """What ZooKeeper said last, while the later core knows nothing yet. So long the session goes on."""
         self.now: Broker | ZookeeperBroker = ZookeeperBroker(config, zk08_kip101(), rules)
+
+    @property
+    def acting(self) -> Broker | ZookeeperBroker:
+        return self.now
 
     # --- as of either core ---------------------------------------------------------------------------------
 
@@ -123,3 +128,9 @@ class BridgingBroker:
             return [Reply(event.request_id, known)]
         wait = Refused(ErrorCode.not_leader_or_follower, "the controller has yet to say who leads")
         return [Reply(event.request_id, wait)]
+
+
+def core_of(config: BrokerConfig, rules: Rules) -> ZookeeperBroker | BridgingBroker:
+    """A broker whose cluster is ZooKeeper's: for good, or until the controller of these rules takes over."""
+    kind = BridgingBroker if rules.switches.has_controller else ZookeeperBroker
+    return kind(config, rules)

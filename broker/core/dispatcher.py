@@ -81,6 +81,8 @@ class Waiting(Protocol):
 class Dispatcher(ABC):
     server: ClassVar[str]
     """What a refusal says of who does not serve a request."""
+    on_zookeeper: ClassVar = False
+    """ZooKeeper says who leads."""
 
     def __init__(self, ctx: Context, partitions: Partitions, fetchers: Fetchers) -> None:
         self._ctx = ctx
@@ -110,6 +112,10 @@ class Dispatcher(ABC):
     @property
     @abstractmethod
     def state(self) -> State: ...
+
+    @property
+    def acting(self) -> Dispatcher:
+        return self
 
     @property
     def image(self) -> ClusterImage:

@@ -8,12 +8,15 @@ for a node in ZooKeeper; ``RaceRules`` says who runs, and what a leader does wit
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.model.metadata.features import WITH_EPOCHS, WITHOUT_EPOCHS, Levels
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.model.values import NO_ERROR, dataclass
+from wrackline.broker.rules.profile import Rules, kip101
 from wrackline.broker.rules.replication.isr import IsrRules, JoinFacts
 from wrackline.broker.rules.replication.reads import ReadRules
 from wrackline.broker.rules.replication.truncation import TruncationRules
@@ -122,3 +125,34 @@ class RaceRules:
         return bool(target) and all(
             (own_end if node == me else ends.get(node, -1)) >= offset for node in target
         )
+
+
+RACE = RaceRules()
+
+
+def zk08() -> Rules:
+    """The ZooKeeper design: no controller and no epochs, truncation to the high watermark."""
+    former = kip101()
+    return replace(
+        former,
+        switches=replace(
+            former.switches,
+            asks_epoch_first=False,
+            has_controller=False,
+            waits_for_joining=False,
+            has_min_isr=False,
+        ),
+        truncation=TruncateToOwnHighWatermark(),
+        reads=NoEpochs(),
+        isr=CaughtUp(),
+        levels=Levels(WITHOUT_EPOCHS, WITHOUT_EPOCHS),
+    )
+
+
+def zk08_kip101() -> Rules:
+    """The same design with Kafka 0.11's rule: at the level with leader epochs a follower asks its leader
+    where its last epoch ends, and cuts there. Below it, as zk08."""
+    levels = Levels(WITHOUT_EPOCHS, WITH_EPOCHS)
+    before = replace(zk08(), levels=levels)
+    switches = replace(before.switches, asks_epoch_first=True)
+    return replace(before, switches=switches, truncation=TruncationRules(), former=before)

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from wrackline.broker.core.bridging import BridgingBroker
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.zk08.broker import ZookeeperBroker
+from wrackline.broker.core.zookeeper_door import BrokerCore, zookeeper_broker, zookeeper_migration
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
@@ -46,8 +45,10 @@ class Role:
 
 
 def make_role(settings: Settings, rules: Rules) -> Role:
+    has_zookeeper = settings.shell.zookeeper_connect is not None
     if isinstance(settings.node, ControllerConfig):
-        controller = Controller(settings.node, rules, bridges=settings.shell.zookeeper_connect is not None)
+        migration = zookeeper_migration(settings.node, rules) if has_zookeeper else None
+        controller = Controller(settings.node, rules, migration)
         endpoints = _endpoints(settings, lambda: controller.committed)
         return Role(
             controller,
@@ -56,34 +57,20 @@ def make_role(settings: Settings, rules: Rules) -> Role:
             lambda: _features(rules, controller.committed),
             controller.metrics,
         )
-    broker = _broker(settings, settings.node, rules)
+    on_zookeeper = has_zookeeper or not rules.switches.has_controller
+    make: Callable[[BrokerConfig, Rules], BrokerCore] = zookeeper_broker if on_zookeeper else Broker
+    broker = make(settings.node, rules)
     # Until it has caught up with its own registration a broker would tell clients of a former life's leaders.
     return Role(
         broker,
         _endpoints(settings, lambda: broker.image),
         lambda: broker.state is not State.STARTING,
-        lambda: None if _on_zookeeper(broker) else _features(rules, broker.image),
+        lambda: None if broker.acting.on_zookeeper else _features(rules, broker.image),
         broker.metrics,
     )
 
 
-def _broker(
-    settings: Settings, config: BrokerConfig, rules: Rules
-) -> Broker | ZookeeperBroker | BridgingBroker:
-    if not rules.switches.has_controller:
-        return ZookeeperBroker(config, rules)
-    bridges = settings.shell.zookeeper_connect is not None
-    return BridgingBroker(config, rules) if bridges else Broker(config, rules)
-
-
-def _on_zookeeper(broker: Broker | ZookeeperBroker | BridgingBroker) -> bool:
-    """ZooKeeper is in charge still."""
-    return isinstance(broker, BridgingBroker) and isinstance(broker.now, ZookeeperBroker)
-
-
-def _features(rules: Rules, image: ClusterImage) -> Features | None:
-    if not rules.switches.has_controller:
-        return None
+def _features(rules: Rules, image: ClusterImage) -> Features:
     return Features(rules.levels, image.level, image.metadata_offset)
 
 

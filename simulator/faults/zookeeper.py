@@ -8,7 +8,8 @@ from random import Random
 from wrackline.broker.core.zk08.administration import reassign
 from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver
 from wrackline.simulator.faults.kinds import Fault, Kind
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
+from wrackline.simulator.world.nodes import ZOOKEEPER
+from wrackline.simulator.zookeeper.ensemble import ensemble_of
 
 
 def _nothing() -> None:
@@ -17,14 +18,14 @@ def _nothing() -> None:
 
 def _expiry(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     """ZooKeeper ends the session of a broker that is well, as when it has heard nothing of it."""
-    node, zookeeper = driver.target(fault, draw), driver.world.zookeeper
+    node, zookeeper = driver.target(fault, draw), ensemble_of(driver.world)
     if zookeeper is None or not zookeeper.expire(node):
         return None
     return Begun(f"n{node}", _nothing, (node,))
 
 
 def _connection_loss(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    node, zookeeper = driver.target(fault, draw), driver.world.zookeeper
+    node, zookeeper = driver.target(fault, draw), ensemble_of(driver.world)
     if zookeeper is None or not zookeeper.disconnect(node):
         return None
     return Begun(f"n{node}", _nothing, (node,))
@@ -32,7 +33,7 @@ def _connection_loss(driver: FaultDriver, fault: Fault, draw: Random) -> Begun |
 
 def _leader(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     del draw
-    zookeeper = driver.world.zookeeper
+    zookeeper = ensemble_of(driver.world)
     if zookeeper is None:
         return None
     zookeeper.change_leader(fault.for_ms)
@@ -60,13 +61,14 @@ def _move(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     """No failure, but a bad moment for one: an administrator gives the partition other replicas, or another
     preferred one."""
     world, partition = driver.world, driver.partition(fault)
-    if world.zookeeper is None or not world.on_zookeeper or partition is None:
+    zookeeper = ensemble_of(world)
+    if zookeeper is None or not world.on_zookeeper or partition is None:
         return None
     target = tuple(draw.sample(sorted(world.brokers), len(partition.replicas)))
     if target == partition.replicas or world.moves(partition.tp):
         return None
     for operation in reassign(partition.tp, target):
-        world.zookeeper.administer(operation)
+        zookeeper.administer(operation)
     return Begun(f"{partition.tp} to {','.join(map(str, target))}", _nothing)
 
 

@@ -1,5 +1,5 @@
-"""Which invariants are asked of a world, and those of a cluster that goes from ZooKeeper to a controller: the
-profile's that is in charge (docs/rolling-upgrades.md).
+"""The invariants of a world with a ZooKeeper; of a cluster that goes from it to a controller, those of the
+profile that is in charge (docs/rolling-upgrades.md).
 
 What was committed and acknowledged while ZooKeeper was in charge is asked for afterwards too, and no epoch
 that a leader took there may be another leader's: the two checkers share what is known of each partition.
@@ -54,11 +54,5 @@ class MigrationChecker:
         return self.violations
 
 
-AnyChecker = Checker | ZookeeperChecker | MigrationChecker
-
-
-def checker_of(world: World) -> AnyChecker:
-    """The invariants of the world's profile."""
-    if world.bridges:
-        return MigrationChecker(world)
-    return ZookeeperChecker(world) if world.zookeeper is not None else Checker(world)
+def checker_of(world: World) -> ZookeeperChecker | MigrationChecker:
+    return MigrationChecker(world) if world.bridges else ZookeeperChecker(world)

@@ -24,6 +24,7 @@ from wrackline.simulator.invariants.invariant import Violation
 from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.world import StepRecord, World
+from wrackline.simulator.zookeeper.ensemble import ensemble_of
 from wrackline.simulator.zookeeper.image import adds_up
 
 NAMES = {
@@ -155,7 +156,7 @@ class ZookeeperChecker:
         return () if core is None else core.fetching(tp)
 
     def _with_session(self) -> set[NodeId]:
-        zookeeper = self._world.zookeeper
+        zookeeper = ensemble_of(self._world)
         return set() if zookeeper is None else {one.client.node for one in zookeeper.sessions.values()}
 
     def _answers(self) -> Iterator[tuple[TopicPartition, int]]:
@@ -181,7 +182,7 @@ class ZookeeperChecker:
 
     def _complete(self, image: PartitionImage, known: ObservedPartition) -> None:
         """I01, and the half of I22 that there is one leader; I07."""
-        tp, zookeeper = image.tp, self._world.zookeeper
+        tp, zookeeper = image.tp, ensemble_of(self._world)
         if zookeeper is None:
             raise SimulationError("there is no ZooKeeper in this profile")
         node = zookeeper.tree.nodes.get(znodes.leader(tp))
@@ -266,7 +267,7 @@ class ZookeeperChecker:
 
     def at_rest(self) -> list[Violation]:
         """I21 at the end of a run, when nothing is under way: what ZooKeeper says of the sets."""
-        zookeeper = self._world.zookeeper
+        zookeeper = ensemble_of(self._world)
         for image in self._world.image.partitions():
             tree = None if zookeeper is None else zookeeper.tree
             if tree is None:

@@ -29,6 +29,7 @@ from wrackline.broker.model.values import NO_ERROR
 from wrackline.simulator.invariants.observed_partition import Mark
 from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World
+from wrackline.simulator.zookeeper.ensemble import ensemble_of
 
 LAGGED = "unclean election"
 """A replica that had left an ISR of several was elected uncleanly (B09): by design, and no story."""
@@ -172,7 +173,7 @@ class Signs:
                 self._own_ends.append((tp, range(raised["old"], raised["new"])))
 
     def _has_session(self, node: NodeId) -> bool:
-        zookeeper = self._world.zookeeper
+        zookeeper = ensemble_of(self._world)
         return zookeeper is not None and any(s.client.node == node for s in zookeeper.sessions.values())
 
     def _what_took(self, node: NodeId, tp: TopicPartition, mark: Mark) -> Took | None:
@@ -193,7 +194,7 @@ class Signs:
 
     def _created(self, tp: TopicPartition) -> int:
         """Of the leader's node in ZooKeeper; -1: there is none."""
-        zookeeper = self._world.zookeeper
+        zookeeper = ensemble_of(self._world)
         node = None if zookeeper is None else zookeeper.tree.nodes.get(znodes.leader(tp))
         return -1 if node is None else node.created
 

@@ -18,7 +18,8 @@ from wrackline.broker.model.effects import CreateLog, Effect, Trace
 from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_LEADER, FlushMode, NodeId, TopicPartition
-from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
+from wrackline.simulator.invariants.zookeeper import BROKEN, NAMES, ZookeeperChecker
+from wrackline.simulator.traced.judged import Asked, Streams
 from wrackline.simulator.traced.lines import Line, Step
 from wrackline.simulator.traced.nodes import (
     Offsets,
@@ -30,10 +31,17 @@ from wrackline.simulator.traced.nodes import (
 )
 from wrackline.simulator.traced.replay import ACKS_ALL, Replay
 from wrackline.simulator.traced.transactions import WRITE
+from wrackline.simulator.traced.undecided import FETCHERS
+from wrackline.simulator.world.nodes import WorldOptions
 from wrackline.simulator.world.world import StepRecord, World
 from wrackline.simulator.zookeeper.image import TreeImage
 from wrackline.simulator.zookeeper.tree import ROOT, Tree
 
+UNDECIDED: Mapping[str, str] = {
+    "I16": FETCHERS,
+    **{name: f"not of this profile: {why}" for name, why in BROKEN.items() if name not in NAMES},
+}
+"""Which invariants are not asked of profile zk08."""
 _ROLES = {"leader": Phase.OPENING, "follower": Phase.FOLLOWING, "none": Phase.IDLE}
 
 
@@ -186,3 +194,13 @@ class ZookeeperReplay(Replay):
             others = [] if image is None else [other for other in image.replicas if other != node]
             followers = {other: Follower() for other in others}
             replica.leader = LeaderState(frozenset(), frozenset(), replica.log.leo, followers=followers)
+
+
+def without_controller(streams: Streams, profile: str, flush: FlushMode) -> Asked:
+    """Who asks of a run of profile zk08, and what."""
+    world = ZookeeperWorld(options=WorldOptions(profile=profile, boot=False))
+    names = tuple(name for name in NAMES if name not in UNDECIDED)
+    checker = TracedChecker(world)
+    return Asked(
+        world, checker, ZookeeperReplay(world, streams, flush), names, UNDECIDED, {}, checker.at_the_end
+    )

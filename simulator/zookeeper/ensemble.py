@@ -14,11 +14,12 @@ process runs, notices that the server is silent after two thirds of the session'
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
+from typing import Protocol, cast
 
+from wrackline.broker.core.zk08.administration import create_cluster
 from wrackline.broker.model.coordination import (
     Answer,
     Coordinate,
@@ -31,11 +32,14 @@ from wrackline.broker.model.coordination import (
     SessionState,
     WatchFired,
 )
-from wrackline.broker.model.types import NodeId
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.image import ClusterImage, PartitionImage
+from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.simulator.world.nodes import ZOOKEEPER
+from wrackline.simulator.world.zookeeper_door import ZooKeeper
+from wrackline.simulator.zookeeper.image import TreeImage, adds_up
 from wrackline.simulator.zookeeper.tree import Fired, Tree
 
-ZOOKEEPER: NodeId = 201
-"""The ensemble's node in the network."""
 _TICKS = 10
 """How often in a session's time a client pings and both sides look whether the other is silent."""
 _RECONNECT_MS = 20.0
@@ -102,9 +106,21 @@ class Client:
     """Closed, expired and told so, or its process is gone."""
 
 
+class OnZooKeeper(Protocol):
+    """A world, simulated or of traces."""
+
+    zookeeper: ZooKeeper | None
+
+
+def ensemble_of(world: OnZooKeeper) -> Ensemble | None:
+    """None: the world has no ZooKeeper."""
+    return cast("Ensemble | None", world.zookeeper)
+
+
 class Ensemble:
     def __init__(self, host: Host, seed: int | str, *, latency_ms: tuple[float, float] = (0.3, 3.0)) -> None:
         self.tree = Tree()
+        self._image = TreeImage(self.tree)
         self.sessions: dict[int, Session] = {}
         self.expired: list[tuple[float, NodeId]] = []
         """(when, whose session)"""
@@ -114,6 +130,22 @@ class Ensemble:
         self._clients: dict[NodeId, Client] = {}
         self._numbers = 0
         self._leaderless_until_ms = 0.0
+
+    # --- the cluster ---------------------------------------------------------------------------------------
+
+    def begin(self, brokers: Iterable[NodeId], level: int) -> None:
+        for operation in create_cluster(tuple(brokers), level):
+            self.administer(operation)
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._image.image
+
+    def moves(self, tp: TopicPartition) -> bool:
+        return self.tree.data(znodes.reassigned(tp)) is not None
+
+    def adds_up(self, partition: PartitionImage) -> bool:
+        return adds_up(self.tree, partition)
 
     # --- faults --------------------------------------------------------------------------------------------
 

@@ -75,10 +75,9 @@ class _Found:
 
 
 class Migration:
-    def __init__(self, config: ControllerConfig, *, bridges: bool, seals: bool) -> None:
-        """``bridges``: the cluster may be ZooKeeper's still. ``seals``: see ``Switches.fences_zookeeper``."""
+    def __init__(self, config: ControllerConfig, *, seals: bool) -> None:
+        """``seals``: see ``Switches.fences_zookeeper``."""
         self._config = config
-        self._bridges = bridges
         self._seals = seals
         self._ctx = ctx = Continuations()
         self._coordination = Coordination(
@@ -98,7 +97,7 @@ class Migration:
     def waits(self, image: ClusterImage) -> bool:
         """ZooKeeper is in charge, and this controller decides nothing. A cluster that has metadata of its own
         was never ZooKeeper's, or is no more."""
-        return self._bridges and not (image.zk_migration or image.brokers or image.topics_by_name)
+        return not (image.zk_migration or image.brokers or image.topics_by_name)
 
     # --- the controller's life -----------------------------------------------------------------------------
 

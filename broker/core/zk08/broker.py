@@ -50,6 +50,7 @@ _REGISTER_AGAIN_MS = 200.0
 
 class ZookeeperBroker(Dispatcher):
     server: ClassVar = "profile zk08"
+    on_zookeeper: ClassVar = True
 
     def __init__(self, config: BrokerConfig, rules: Rules, later: Rules | None = None) -> None:
         """``later``: what holds when a controller has taken over (``broker/core/bridging.py``); None: this

@@ -14,6 +14,7 @@ from wrackline.broker.model.coordination import Answer, Delete, Outcome, Set
 from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.metadata.znodes import StateRequest
 from wrackline.broker.model.types import NodeId
+from wrackline.broker.rules.zookeeper import RACE
 
 _AGAIN_MS = 100.0
 Resign = Callable[[Local, str, Delete | None], None]
@@ -78,15 +79,15 @@ class Duties:
         state = local.replica.leading
         if local.phase is not Phase.LEADING or local.yielding or local.writing or state.proposal is not None:
             return
-        rules, me = self._ctx.rules.race, self._ctx.config.node_id
+        me = self._ctx.config.node_id
         replica, ends = local.replica, self._leading.ends(local)
         if local.target:
             if local.target == local.assigned:
                 # A former leader has come this far, and no further.
                 self._coordination.ask(Delete(znodes.reassigned(replica.tp)), lambda _: None)
-            elif rules.is_reassigned(me, local.target, ends, replica.log.leo, replica.high_watermark):
+            elif RACE.is_reassigned(me, local.target, ends, replica.log.leo, replica.high_watermark):
                 self._switch(local)
-        elif rules.yields(me, local.assigned, state.isr, self._view.live):
+        elif RACE.yields(me, local.assigned, state.isr, self._view.live):
             self.resign(local, "the preferred replica can lead", None)
 
     def _switch(self, local: Local) -> None:

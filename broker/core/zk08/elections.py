@@ -15,7 +15,7 @@ from wrackline.broker.core.zk08.view import Registered, View
 from wrackline.broker.model.coordination import Answer, Create, Delete, Get, Outcome
 from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
-from wrackline.broker.rules.zookeeper import RaceFacts
+from wrackline.broker.rules.zookeeper import RACE, RaceFacts
 
 _RETRY_MS = 200.0
 
@@ -199,12 +199,11 @@ class Elections:
         unclean = self._ctx.image.setting(tp.topic, "unclean.leader.election.enable") == "true"
         members, config = znodes.to_ids(isr.data), self._ctx.config
         facts = RaceFacts(config.node_id, znodes.to_ids(replicas.data), members, self._view.live, unclean)
-        rules = self._ctx.rules.race
-        if not rules.may_run(facts):
+        if not RACE.may_run(facts):
             # Some other replica will lead; who lives may change that where unclean elections are allowed.
             self._again(local)
             return
-        wait_ms = rules.head_start_ms(facts, config.preferred_replica_ms)
+        wait_ms = RACE.head_start_ms(facts, config.preferred_replica_ms)
         if wait_ms > 0:
             self._terms.later(local, "run", wait_ms, lambda: self._race(local))
         else:

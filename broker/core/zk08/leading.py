@@ -21,6 +21,7 @@ from wrackline.broker.model.coordination import ANY_VERSION, Answer, Create, Get
 from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.metadata.znodes import StateRequest
 from wrackline.broker.model.types import NodeId
+from wrackline.broker.rules.zookeeper import RACE
 
 _AGAIN_MS = 100.0
 Confirm = Callable[[Callable[[], None], Callable[[], None]], None]
@@ -103,9 +104,7 @@ class Leading:
         if local.phase is not Phase.OPENING or local.writing:
             return
         replica = local.replica
-        sets = self._ctx.rules.race.at_opening(
-            self._ctx.config.node_id, local.assigned, self.ends(local), replica.log.leo
-        )
+        sets = RACE.at_opening(self._ctx.config.node_id, local.assigned, self.ends(local), replica.log.leo)
 
         def written(answer: Answer) -> None:
             if not answer.ok:
@@ -180,7 +179,7 @@ class Leading:
                 return
             # At the first start the ISR is empty, and there is nobody to wait for (Z32).
             state, end = local.replica.leading, local.replica.log.leo
-            if self._ctx.rules.race.may_open(end, state.isr, self.ends(local), self._view.live):
+            if RACE.may_open(end, state.isr, self.ends(local), self._view.live):
                 self._open(local)
             return
         if local.phase is not Phase.LEADING:
@@ -212,7 +211,7 @@ class Leading:
         if not commits.ends or waited_ms < self._ctx.config.replica_lag_time_max_ms - 1:
             replica.touch()
             return
-        late = self._ctx.rules.race.late(state.isr, self.ends(local), commits.ends[0])
+        late = RACE.late(state.isr, self.ends(local), commits.ends[0])
         if late and state.proposal is None:
             leader.propose(replica, state.isr - late, {})
             self.write_proposal(local)

@@ -10,11 +10,12 @@ import pytest
 
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided import stage
-from wrackline.simulator.invariants.migration import AnyChecker, checker_of
+from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.output.traces import Traces
 from wrackline.simulator.traced.judged import Judged, judge
 from wrackline.simulator.traced.lines import Trace
-from wrackline.simulator.traced.undecided import UNDECIDED, UNDECIDED_ON_ZOOKEEPER
+from wrackline.simulator.traced.undecided import UNDECIDED
+from wrackline.simulator.traced.zookeeper import UNDECIDED as UNDECIDED_ON_ZOOKEEPER
 from wrackline.simulator.world.world import World, WorldOptions
 
 
