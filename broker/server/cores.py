@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from pkgutil import resolve_name
+from typing import Any, Protocol
 
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
@@ -25,6 +26,27 @@ class Core(Protocol):
     """`wrackline.broker.core.broker.Broker` or `wrackline.broker.core.controller.controller.Controller`."""
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]: ...
+
+
+class ZooKeeper(Protocol):
+    """Carries out what a core asks of ZooKeeper, on one event loop."""
+
+    carriers: Mapping[type, Callable[[Any], None]]
+    """By the effect."""
+
+    async def closed(self) -> None:
+        """Until a session that was closed is closed at the server, too."""
+
+
+def connect_zookeeper(
+    servers: str, post: Callable[[Event], None], before_asking: Callable[[], None]
+) -> ZooKeeper:
+    """Found by name, as the cores of that era are. ``servers``: ``host:port,...``. ``post`` hands an event to
+    the core; ``before_asking`` is called before anything leaves for ZooKeeper."""
+    client: ZooKeeper = resolve_name("wrackline.broker.server.zookeeper:ZooKeeper")(
+        servers, post, before_asking
+    )
+    return client
 
 
 Endpoints = Callable[[NodeId], Endpoint | None]

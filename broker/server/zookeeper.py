@@ -84,12 +84,11 @@ class ZooKeeper:
 
     def __init__(
         self,
-        servers: str | None,
+        servers: str,
         post: Callable[[Event], None],
-        *,
         before_asking: Callable[[], None] = lambda: None,
     ) -> None:
-        """``servers``: ``host:port,...``; None: there are none, and nothing is asked."""
+        """``servers``: ``host:port,...``"""
         self._servers = servers
         self._post = post
         self._before_asking = before_asking
@@ -101,7 +100,6 @@ class ZooKeeper:
         }
 
     def _open(self, effect: OpenSession) -> None:
-        assert self._servers is not None
         self._session = _Session(self._servers, effect.timeout_ms, self._post)
 
     def _ask(self, effect: Coordinate) -> None:
