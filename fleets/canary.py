@@ -65,7 +65,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class CanaryLoss:
-    """What a host's canary lost. ``problem`` says why it proves nothing."""
+    """Bytes that a host's canary lost. ``problem`` says why it proves nothing."""
 
     host: str
     before_bytes: int = 0
@@ -102,8 +102,8 @@ class CanaryLoss:
 def judge(
     host: str, reported: Sequence[Reported], decided_ns: int, there: Collection[int], complaint: str = ""
 ) -> CanaryLoss:
-    """What is gone of the numbers that were reported, in order, before ``decided_ns``, by those found
-    ``there`` after. ``complaint``: what the canary reported of its own troubles."""
+    """Compares the numbers that were reported before ``decided_ns``, in order, with those found ``there``
+    afterwards. ``complaint``: what the canary reported of its own troubles."""
     before = [one for one in reported if one.at_ns <= decided_ns]
     why = f" ({complaint})" if complaint else ""
     if not before:
@@ -200,7 +200,8 @@ class Canaries:
             self.start(host)
 
     def wait(self, timeout_s: float = START_S) -> list[str]:
-        """Until each canary has reported a number. Returns what is wrong with those that did not in time."""
+        """Waits until each canary has reported a number. Returns what is wrong with those that did not in
+        time."""
         deadline = time.monotonic() + timeout_s
         problems = []
         for name, life in self._lives.items():
@@ -218,8 +219,8 @@ class Canaries:
             return life.reported[-1] if life.reported else None
 
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
-        """What the canary lost, once the host is on again; asked before the canary is started again. Raises
-        nothing: a canary that shows nothing says why.
+        """Returns what the canary lost, once the host is on again and before the canary is started again.
+        Raises nothing: a canary that shows nothing says why.
 
         ``decided_ns``: monotonic clock when the cut was asked for; None when nobody asked for it: then what
         was reported last is taken for it."""

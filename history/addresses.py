@@ -154,5 +154,5 @@ def matching(pattern: str) -> list[str]:
 
 
 def _address(said: str, scheme: str) -> str:
-    """With the scheme that was asked for: fsspec calls s3a s3."""
+    """Returns the address with the scheme that was asked for: fsspec calls s3a s3."""
     return f"{scheme}://{said.partition('://')[2]}"

@@ -61,7 +61,8 @@ from wrackline.systems.base import Furnished, Node, System
 
 
 def hosts_of(fleet: Fleet, system: System) -> dict[str, Host]:
-    """Where steps can be carried out, by name: the hosts of the system, and the clients' machine."""
+    """Returns the hosts where steps can be carried out, by name: those of the system, and the clients'
+    machine."""
     hosts = {node.host.name: node.host for node in system.nodes}
     return hosts | ({CLIENTS: fleet.clients.host} if isinstance(fleet, ClientsSide) else {})
 

@@ -1,4 +1,4 @@
-"""After the last fault: brings fleet and system back to health, whatever happened."""
+"""The healing after the last fault: fleet and system are brought back to health, whatever happened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrackline.systems.external.external_cluster import StandingSystem
 
 
 class NemesisError(Exception):
-    """Something a fault did could not be undone. The message names the host and what is left."""
+    """A fault that could not be undone. The message names the host and what is left."""
 
 
 class Healer:
@@ -23,7 +23,8 @@ class Healer:
         self._system = system
 
     def heal(self) -> list[str]:
-        """What had to be repaired; empty when all was well. Raises NemesisError when something cannot be.
+        """Heals everything and returns what had to be repaired; empty when all was well. Raises NemesisError
+        when something cannot be.
 
         Nothing is repaired on hosts that are not ours: what the faults' own undo left is on record, and whose
         they are decides."""

@@ -97,7 +97,7 @@ async def look_again(stage: Stage) -> None:
 
 @asynccontextmanager
 async def _watched(stage: Stage, injection: Injection, steps: Sequence[Step]) -> AsyncIterator[None]:
-    """Inside, the steps are run every second, and what came of them is on the probe_log."""
+    """Runs the watch's steps every second, and adds their results to the probe log."""
     began = time.monotonic()
 
     async def watch() -> None:
@@ -151,7 +151,8 @@ async def _undo(stage: Stage, injection: Injection, context: FaultContext, comma
 
 
 def settings_of(fault: Fault) -> dict[str, Any]:
-    """What distinguishes this fault from others of its name, so that a history says all of what was done."""
+    """Returns what distinguishes this fault from others of its name, so that a history says all of what was
+    done."""
     names = [
         name for name in getattr(fault, "__dataclass_fields__", ()) if name not in ("name", "holds_node")
     ]

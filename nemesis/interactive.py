@@ -30,7 +30,7 @@ class NemesisByHand(Nemesis):
         self._number = 0
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Until the plan is through, whatever was begun by hand."""
+        """Waits until the plan is through, whatever was begun by hand."""
         return self._through.wait(timeout_s)
 
     @contextmanager
@@ -70,7 +70,7 @@ class NemesisByHand(Nemesis):
         await asyncio.gather(*self._tasks)
 
     async def _held(self, planned: PlannedFault, begun: Future[str | None], over: asyncio.Event) -> None:
-        """In force until ``over``, or until the run is being stopped."""
+        """Holds a fault in force until ``over``, or until the run is being stopped."""
         task = asyncio.current_task()
         assert task is not None
         assert self._stop is not None

@@ -1,4 +1,4 @@
-"""Whom a plan will hit, as far as the seed alone settles it: nothing here asks a cluster.
+"""The preview of a plan's targets, as far as the seed alone settles them: nothing here asks a cluster.
 
 A role such as ``one`` is a choice among the brokers that the fault's ``pick`` settles, the same in every
 run where faults end in time (within `LATE_S`), unless another fault has taken a node that nobody knows
@@ -27,7 +27,7 @@ long to join."""
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What else a plan has that matters to one of its faults."""
+    """The other faults of a plan that matter to one of its faults."""
 
     around: Sequence[PlannedFault]
     """Begun when it begins, and not surely over."""
@@ -63,7 +63,7 @@ def foreseen(plan: Plan, nodes: Sequence[Node]) -> Mapping[str, tuple[str, ...] 
 def _settled(
     fault: PlannedFault, others: Others, nodes: Sequence[Node], known: Mapping[str, tuple[str, ...] | None]
 ) -> tuple[str, ...] | None:
-    """What every situation that may be there by then makes of the role; None when they differ."""
+    """Returns the targets that every possible situation gives the role; None when they differ."""
     held = _held(fault, others, known)
     if held is None:
         return None

@@ -1,4 +1,4 @@
-"""Whether a fault is gone after its undo, by what its hosts show then, and not by what the undo said.
+"""The check that a fault is gone after its undo, by what its hosts show then, and not by what the undo said.
 
 Looked for after every fault: chains and programs by the fault's id, on each host that its steps touched; and
 the node of each target, which must run again and not be stopped, where the fault had taken it. What else a
@@ -34,7 +34,7 @@ POLL_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """What came of the undo."""
+    """The result of the undo."""
 
     restored: bool | None
     """None: nobody can tell yet, for a host has no power or another fault is in force."""
@@ -43,7 +43,7 @@ class Restoration:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What one look after the undo saw."""
+    """The rest of a fault that one look after the undo saw."""
 
     certain: str = ""
     """What is this fault's beyond doubt."""
@@ -118,7 +118,7 @@ class Restorer:
 def _looks(
     fault: Fault, scene: FaultContext, commands: Commands, folders: Collection[str]
 ) -> tuple[Step, ...]:
-    """At iptables, programs and nodes: what every fault must have given back."""
+    """Returns the steps that look at iptables, programs and nodes: what every fault must have given back."""
     known = {one.host: one for one in (*scene.hosts, *([scene.clients] if scene.clients else []))}
     touched = dict.fromkeys(step.host for step in (*commands.do, *commands.undo) if isinstance(step, Shell))
     left = tuple(

@@ -46,13 +46,13 @@ T = TypeVar("T")
 
 
 class Recording(Protocol):
-    """What we need of `wrackline.history`'s recorder."""
+    """The part of `wrackline.history`'s recorder that the stage needs."""
 
     def record(self, event: Event) -> Event: ...
 
 
 class Canaries(Protocol):
-    """What we need of `wrackline.fleets.canary`."""
+    """The part of `wrackline.fleets.canary` that the stage needs."""
 
     def start(self, host: Host) -> None: ...
 
@@ -60,7 +60,7 @@ class Canaries(Protocol):
 
 
 class Hold(NamedTuple):
-    """What faults have to do with a host's node."""
+    """The holds of faults on a host's node."""
 
     taken: int = 0
     """How often one has taken it so far."""
@@ -251,7 +251,7 @@ class Stage:
             self._lasting[fault_id] = lasting
 
     def _again(self, host: Host) -> list[str]:
-        """On a host that has come back, what faults in force had done to it. Returns what failed."""
+        """Repeats on a host that has come back what faults in force had done to it. Returns what failed."""
         problems = []
         for fault_id, steps in list(self._lasting.items()):
             for step in steps:
@@ -274,7 +274,8 @@ class Stage:
             self._switched[host] += 1
 
     def _canary_after(self, host: Host, cut: PowerCut | None) -> CanaryLoss | None:
-        """Before the node is started: with the node's first syncs begins another story."""
+        """Returns the canary's loss before the node is started: with the node's first syncs begins another
+        story."""
         if self._canaries is None or cut is None:
             return None
         loss = self._canaries.after(host, cut.decided_ns)

@@ -357,7 +357,7 @@ def _show(result: Result, options: Mapping[str, Any]) -> None:
 
 
 def _shown(acked: int) -> str:
-    """What a run without a violation came to."""
+    """Returns what a run without a violation came to."""
     return "clean" if acked else "inconclusive"
 
 

@@ -131,6 +131,7 @@ class BridgingBroker:
 
 
 def core_of(config: BrokerConfig, rules: Rules) -> ZookeeperBroker | BridgingBroker:
-    """A broker whose cluster is ZooKeeper's: for good, or until the controller of these rules takes over."""
+    """Makes a broker whose cluster is ZooKeeper's: for good, or until the controller of ``rules`` takes
+    over."""
     kind = BridgingBroker if rules.switches.has_controller else ZookeeperBroker
     return kind(config, rules)

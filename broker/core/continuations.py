@@ -64,7 +64,7 @@ class Continuations:
         self.out.append(SetTimer(key, at_ms))
 
     def repeat(self, key: str, interval_ms: float, work: OnFire) -> None:
-        """``work`` is done each time that the interval is over."""
+        """Does ``work`` each time that the interval is over."""
 
         def run() -> None:
             work()

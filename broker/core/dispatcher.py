@@ -131,20 +131,20 @@ class Dispatcher(ABC):
         return self._partitions.get(tp)
 
     def fetching(self, tp: TopicPartition) -> tuple[NodeId, ...]:
-        """Whom the partition is fetched from; more than one would be a fault (I16)."""
+        """Returns whom the partition is fetched from; more than one would be a fault (I16)."""
         return self._fetchers.of(tp)
 
     def metrics(self) -> tuple[Metric, ...]:
         return replica_metrics(self._partitions)
 
     def succeed(self, former: Dispatcher) -> None:
-        """``former``: another core of this process, with whose logs this one is booted."""
+        """Succeeds ``former``, another core of this process, with whose logs this one is booted."""
         self._ctx.succeed(former._ctx)
 
     # --- events --------------------------------------------------------------------------------------------
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]:
-        """Effects in the order in which they must be carried out."""
+        """Returns effects in the order in which they must be carried out."""
         ctx = self._ctx
         ctx.begin(now_ms)
         if self._exited or (self.state is _CLOSED and self._comes_too_late(event)):
@@ -179,7 +179,7 @@ class Dispatcher(ABC):
         return ctx.out
 
     def _settle(self) -> None:
-        """What follows from the event: waiters of changed replicas, then what is to be sent."""
+        """Acts on what follows from the event: waiters of changed replicas, then what is to be sent."""
         changes, changed = self._changes, False
         while changes.touched:
             touched = list(changes.touched.values())
@@ -198,14 +198,14 @@ class Dispatcher(ABC):
                 deadlines.arm()
 
     def _look_at(self, replica: Replica) -> None:
-        """The event has changed the replica: answer who waits for that."""
+        """Answers who waits for what the event has changed of the replica."""
         if replica.produces:
             self._produces.look_at(replica)
         if replica.fetches:
             self._fetch.purgatory.look_at(replica)
 
     def _pump(self) -> None:
-        """Send what replicas have to ask of others."""
+        """Sends what replicas have to ask of others."""
         self._fetchers.pump()
 
     def _boot(self, boot: Boot) -> None:
@@ -223,9 +223,9 @@ class Dispatcher(ABC):
             replica.log_changed(event)
 
     def _disk_failed(self, event: DiskFailed) -> None:
-        """There is one log directory: all of it goes offline (KAFKA-10778, B57), and without it the broker is
-        of no use. It leaves without a clean-shutdown file, so a controller treats it as unclean, and fences
-        it."""
+        """Takes the log directory offline, all of it, since there is one (KAFKA-10778, B57). Without it the
+        broker is of no use: it leaves without a clean-shutdown file, so a controller treats it as unclean,
+        and fences it."""
         for replica in list(self._partitions):
             self._fail(replica)
         # Whoever waits is told before the process ends: the outcome of what was appended is unknown.
@@ -261,20 +261,20 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def _comes_too_late(self, event: Event) -> bool:
-        """The broker is closed, and ignores the event."""
+        """Says that a closed broker ignores the event."""
 
     @abstractmethod
     def _stop(self) -> None:
-        """Asked to stop."""
+        """Begins the end: the broker was asked to stop."""
 
     @abstractmethod
     def _logs_closed(self) -> None:
-        """The shell has closed the logs: the process ends."""
+        """Ends the process: the shell has closed the logs."""
 
     @abstractmethod
     def _fail(self, replica: Replica) -> None:
-        """The replica's disk refused: it neither leads nor follows any more."""
+        """Takes its role from a replica whose disk refused."""
 
     @abstractmethod
     def _other(self, event: Event) -> None:
-        """An event of this core alone."""
+        """Handles an event that this core alone knows."""

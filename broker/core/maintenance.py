@@ -1,4 +1,4 @@
-"""What a broker does by the clock for all its partitions: ISR checks, flushes, checkpoints, expiry.
+"""Maintenance of a broker's partitions by the clock: ISR checks, flushes, checkpoints, expiry.
 
 The ISR is checked every half lag time (docs/protocol.md 2.5), logs are flushed by interval (R03), and
 checkpoint files are written (docs/protocol.md 2.14, Z23).
@@ -30,7 +30,7 @@ class CheckpointFiles:
             self._ctx.out.append(WriteCheckpoint(kind, offsets))
 
     def write_logs(self, logs: Collection[PartitionLog]) -> None:
-        """How far they are on the disk, and where they begin."""
+        """Writes how far the logs are on the disk, and where they begin."""
         self.write(Checkpoint.RECOVERY_POINT, {log.tp: log.flushed for log in logs})
         self.write(Checkpoint.LOG_START, {log.tp: log.log_start for log in logs})
 
@@ -68,7 +68,8 @@ class Maintenance:
                 leader.shrink(replica)
 
     def _retain(self) -> None:
-        """On every replica by itself: retention.bytes and retention.ms. Only what is committed may go."""
+        """Applies retention.bytes and retention.ms on every replica by itself. Only what is committed
+        may go."""
         for replica in self._partitions:
             settings = replica.settings
             if not settings.retains_all and not replica.failed:
@@ -76,7 +77,7 @@ class Maintenance:
                 self._ctx.out.append(Retain(replica.tp, *limits, upto=replica.high_watermark))
 
     def _expire_producers(self) -> None:
-        """On every replica by itself, as each has counted since it was started."""
+        """Expires producers on every replica by itself, as each has counted since it was started."""
         config = self._ctx.config
         interval_ms = config.producer_id_expiration_check_interval_ms
         looks = math.ceil(config.producer_id_expiration_ms / interval_ms)

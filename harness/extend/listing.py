@@ -1,4 +1,4 @@
-"""What was found at the doors, and whether it can be used: for `wrackline list parts`."""
+"""The list of parts that the entry points name, and whether each can be used: for `wrackline list parts`."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _scenario(request: pytest.FixtureRequest, wrackline_spec: Spec) -> Iterator[
 
 @contextmanager
 def _quiet_clients() -> Iterator[None]:
-    """What client libraries say of brokers that are down is in the run's harness.log, and not in what
+    """Keeps what client libraries say of brokers that are down in the run's harness.log, and out of what
     pytest shows of a test that failed."""
 
     def others(record: logging.LogRecord) -> bool:
@@ -156,7 +156,8 @@ def judged(wrackline_scenario: Scenario, history: History) -> Judge:  # noqa: AR
 
 
 def _refusing(make: Callable[[], T]) -> T:
-    """What is wrong with the input, the hosts, the cluster or Spark is one line, as on the command line."""
+    """Turns what is wrong with the input, the hosts, the cluster or Spark into one line, as on the command
+    line."""
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
     from wrackline.checkers.inputs.broken import JudgeBroken
     from wrackline.checkers.inputs.runs import AnalysisError

@@ -1,5 +1,5 @@
-"""What is done when a night is over: who is told, what is copied, what is no longer kept. None of it changes
-a verdict: what fails is one line."""
+"""Actions after a night: who is told, what is copied, what is no longer kept. None of it changes a verdict:
+what fails is one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 def check_after(after: After) -> None:
-    """What can be known before the night is not found out at its end. Raises SpecError."""
+    """Checks before the night what can be known then. Raises SpecError."""
     if after.webhook is not None:
         after.webhook.address()
     if after.metrics is not None and not Path(after.metrics).parent.is_dir():

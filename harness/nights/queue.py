@@ -1,5 +1,4 @@
-"""What a night has still to do, from what it has done: the runs of the file, and what follows from a
-violation.
+"""The queue of a night: the runs of the file, and what follows from a violation.
 
 A violation is run again with its own seed, its twin is run beside it, and then it is made smaller. Whatever
 runs is a task with a name that says all of that, so the journal alone decides what comes next.
@@ -50,7 +49,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Smallest:
-    """How far a violation has been made smaller."""
+    """The smallest form of a violation so far."""
 
     raw: Raw
     """The smallest specification so far that shows it."""
@@ -103,7 +102,7 @@ def _violates(state: State, name: str) -> bool:
 
 
 class _Wanted(Exception):
-    """It takes more runs of this specification to go on."""
+    """Raised when it takes more runs of this specification to go on."""
 
     def __init__(self, tasks: list[Task]) -> None:
         super().__init__()
@@ -111,7 +110,7 @@ class _Wanted(Exception):
 
 
 class _Spent(Exception):
-    """As many runs as may be were made."""
+    """Raised when as many runs as may be were made."""
 
 
 class _Oracle:
@@ -147,7 +146,7 @@ class _Oracle:
 
 
 def runs_of(state: State, case: str) -> int:
-    """How many runs were spent on making a violation smaller."""
+    """Returns how many runs were spent on making a violation smaller."""
     return sum(name.startswith(f"{case}~{SMALLER}-") for name in (*state.results, *state.made))
 
 
@@ -162,7 +161,7 @@ def _smaller(case: Saved, night: Night, state: State, replayed: Replayed) -> lis
 
 
 def smallest(case: Saved, night: Night, state: State, replayed: Replayed) -> Smallest | None:
-    """What a violation has become so far, or None where it cannot be tried."""
+    """Returns the smallest form of a violation so far, or None where it cannot be tried."""
     try:
         start = replayed(state.results[case.name].run)
     except SpecError:

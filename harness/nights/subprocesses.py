@@ -19,7 +19,8 @@ _ENTRY = (sys.executable, "-m", "wrackline.harness.cli.entry")
 
 
 def _end_with_the_night() -> None:
-    """In the child: a night that is killed takes its runs with it, and each of them in good order."""
+    """Ties the child to the night: a night that is killed takes its runs with it, and each of them in good
+    order."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -33,8 +34,8 @@ class Child:
 
     @classmethod
     def start(cls, arguments: Sequence[str | Path], log: Path, *, code: str = "") -> Child:
-        """In a session of its own, so that Ctrl-C reaches it only through us. ``code``: a folder with another
-        version of us."""
+        """Starts a run in a session of its own, so that Ctrl-C reaches it only through us. ``code``: a folder
+        with another version of us."""
         with log.open("ab") as into:
             process = subprocess.Popen(
                 [*_ENTRY, *map(str, arguments)],
@@ -56,7 +57,7 @@ class Child:
         return time.monotonic() - self.began
 
     def interrupt(self) -> None:
-        """As Ctrl-C does. A second one ends it at once."""
+        """Interrupts the run as Ctrl-C does. A second one ends it at once."""
         if not self.ended:
             self.process.send_signal(signal.SIGINT)
 

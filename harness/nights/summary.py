@@ -1,4 +1,4 @@
-"""What a night has come to: for people, for a code host, for a build server."""
+"""The summary of a night: for people, for a code host, for a build server."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ def _rate(state: State, prefix: str) -> tuple[int, int]:
 
 
 def summarized(folder: Path, told: Sequence[Account], known: Container[Signature]) -> list[RunSummary]:
-    """As code hosts, metrics and chats need them. ``known``: signatures of violations that are not new."""
+    """Returns the runs of a night as code hosts, metrics and chats need them. ``known``: signatures of
+    violations that are not new."""
     night = night_of(UPath(folder))
     worked_on = _worked_on(folder.parents[1])
     made = []

@@ -1,4 +1,4 @@
-"""What a run would do and when, from its specification and seed alone: for `wrackline plan`.
+"""A run's course as its specification and seed alone settle it: for `wrackline plan`.
 
 The plan is the very one that a run saves, and the contract the one that would judge it. Nothing is made or
 asked.

@@ -35,7 +35,7 @@ _SHOWN = 3
 
 
 def import_simulator() -> None:
-    """What `invariants_of` imports for a run with traces."""
+    """Imports what `invariants_of` needs for a run with traces."""
     import wrackline.simulator.traced.judged
     import wrackline.simulator.traced.lines  # noqa: F401
 
@@ -154,7 +154,7 @@ def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> d
 
 
 def reasons(section: Mapping[str, Any]) -> list[str]:
-    """For the verdict: the first invariants that were broken, a line each; empty where none was."""
+    """Returns the first invariants that were broken, a line each, for the verdict; empty where none was."""
     broken = section.get("broken", ())
     lines = [
         f"invariant {one['id']} ({one['name']}) was broken at {one['at_ns'] / 1e9:,.3f} s"
@@ -166,7 +166,7 @@ def reasons(section: Mapping[str, Any]) -> list[str]:
 
 
 def _until_ns(files: Sequence[Path]) -> int | None:
-    """Where more was traced than can be held in memory: up to when it can."""
+    """Returns up to when traces can be judged, where more was traced than can be held in memory."""
     times = sorted(
         int(found[1]) for file in files for line in _lines(file, None) if (found := _TIME.match(line))
     )

@@ -76,8 +76,8 @@ def judge_elsewhere(
     progress: Callable[[str], None],
     status: Callable[[str], None],
 ) -> list[Judged]:
-    """As ``judge``. Verdicts, findings, metrics and reports are written back to the runs' addresses. Raises
-    what ``judge`` does, and OSError."""
+    """Judges runs in object storage, as ``judge`` does. Verdicts, findings, metrics and reports are written
+    back to the runs' addresses. Raises what ``judge`` does, and OSError."""
     from wrackline.checkers.analysis import Elsewhere  # late: as in `judge`
 
     room = Path(tempfile.mkdtemp(prefix="wrackline-runs-")).resolve()

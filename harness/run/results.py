@@ -1,4 +1,4 @@
-"""Where runs land, and how a person names one: a path, a run id, or the beginning of an id."""
+"""The folder of runs, and how a person names a run: a path, a run id, or the beginning of an id."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _all_steps(live: LiveRun) -> None:
 
 
 def finish(live: LiveRun) -> None:
-    """What comes after the clients have stopped."""
+    """Finishes the run after the clients have stopped."""
     live.attempt("read back", live.read_back)
     live.attempt("collect", live.collect)
     live.attempt("collect", live.over)

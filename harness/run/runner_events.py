@@ -1,7 +1,6 @@
-"""What a run says of its own course, for the judge: rows of the runner (wrackline.history.model) and
+"""Events of a run's own course, for the judge: rows of the runner (wrackline.history.model) and
 ``infrastructure.json``. Everything is written when it happens: a harness that is killed takes nothing with
-it.
-"""
+it."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class Account:
 
     @property
     def troubles(self) -> list[str]:
-        """What broke down on our side, in the order in which it did."""
+        """Returns what broke down on our side, in the order in which it did."""
         return [f"{one['step']}: {one['error']}" for one in self._troubles]
 
     def trouble(self, step: str, error: str) -> None:

@@ -1,4 +1,4 @@
-"""What brokers that write no trace have left in the history, judged by the invariants that it decides
+"""The check of what brokers without a trace have left in the history, by the invariants that it decides
 (wrackline.simulator.traced.written)."""
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _COLUMNS = (
 
 
 def judged_of_history(run_dir: Path, info: RunInfo) -> Judged | None:
-    """None where the system has written down no change of a partition. Raises OSError, HistoryError, and
-    KeyError, ValueError or TypeError for rows that make no sense."""
+    """Checks the history of a run; None where the system has written down no change of a partition. Raises
+    OSError, HistoryError, and KeyError, ValueError or TypeError for rows that make no sense."""
     rows = list(_rows(run_dir))
     told = [row["extra"] for row in rows if row["f"] == CHRONICLE]
     if not told or not told[-1]["source"]:
@@ -65,7 +65,7 @@ def judged_of_history(run_dir: Path, info: RunInfo) -> Judged | None:
 
 
 def _rows(run_dir: Path) -> Iterator[Mapping[str, Any]]:
-    """Of partitions, replicas and changed settings, in their order."""
+    """Yields the rows of partitions, replicas and changed settings, in their order."""
     names = pa.array(list(_PROCESS))
     for file in history_files(run_dir):
         with pq.ParquetFile(file) as opened:
@@ -92,7 +92,7 @@ def _state(row: Mapping[str, Any], ids: Mapping[str, int]) -> State:
 
 
 def _logs(rows: list[Mapping[str, Any]], ids: Mapping[str, int]) -> Iterator[Log]:
-    """Those that could be read to their end: a row for each chunk."""
+    """Yields the logs that could be read to their end: a row for each chunk."""
     chunks: dict[tuple[str, str, int], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         chunks[row["node"], row["topic"], row["partition"]].append(row)

@@ -142,12 +142,12 @@ def _from_lines(text: bytes, path: Path) -> Iterator[Any]:
 
 
 def _why(text: bytes) -> str:
-    """What may be wrong with a text that is no JSON."""
+    """Returns what may be wrong with a text that is no JSON."""
     return "an EDN history must not end in .json" if _EDN.match(text) else "was it cut off?"
 
 
 def _exactly(text: bytes) -> Any:
-    """With all digits of its integers. Raises ValueError."""
+    """Reads JSON with all digits of its integers. Raises ValueError."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 

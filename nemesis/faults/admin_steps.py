@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Entity(StrEnum):
-    """Whose settings are changed."""
+    """The kind of entity whose settings are changed."""
 
     TOPIC = "topic"
     """The run's topic."""
@@ -26,7 +26,7 @@ class ElectPreferred:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Whatever the node leads of the run's topic another member of the ISR shall lead."""
+    """The transfer of whatever the node leads of the run's topic to another member of the ISR."""
 
     host: str
     node_id: int
@@ -139,7 +139,7 @@ class ExpireBrokerSession:
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeature:
-    """Ask for another level of a feature, and again while it is refused and there is time. Output: the level
+    """Asks for another level of a feature, and again while it is refused and there is time. Output: the level
     before and after, and the last refusal, as JSON."""
 
     host: str

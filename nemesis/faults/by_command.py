@@ -74,7 +74,7 @@ class ByCommand:
 
 
 def _short_of(context: FaultContext, probe: Sequence[StepResult], wanted: str, when: str) -> str:
-    """Which target's probe did not give the answer that was wanted; empty when all did."""
+    """Returns which target's probe did not give the expected answer; empty when all did."""
     said = {done.step.host: done.error or done.output for done in probe if isinstance(done.step, Ask)}
     for one in context.targets:
         answer = said.get(one.host, "nobody asked")
@@ -93,7 +93,7 @@ def here(system: System, fault: Fault) -> Fault:
 
 
 def beyond_commands(fault: Fault) -> str | None:
-    """Why no command could do it; None when one could."""
+    """Returns why no command could do the fault; None when one could."""
     if isinstance(fault, Partition) and fault != Partition():
         return (
             "partition: commands cut hosts off from all others, both ways (shape isolate), and nothing else"

@@ -1,4 +1,4 @@
-"""Who is cut off from whom, and from what of it: pure functions of the context.
+"""Shapes of a partition and flows between hosts: pure functions of the context.
 
 A partition has a *shape* (pairs of hosts that are on different sides), a *direction*, and may be limited to
 some *links* (the traffic between brokers, say) or *ports*. What comes out are flows: what one host sends to
@@ -18,7 +18,7 @@ Pair = tuple[Target, Target]
 
 
 class Shape(StrEnum):
-    """Which hosts a partition cuts off from which."""
+    """The shape of a partition: which hosts it cuts off from which."""
 
     HALVES = "halves"
     """Two sides, each whole: the targets and the rest."""
@@ -65,7 +65,7 @@ class Link(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Which packets a fault of the network means, of those that come to the targets or leave them."""
+    """The packets that a fault of the network matches, of those that come to the targets or leave them."""
 
     at_clients: bool = False
     """The clients' machine is the target: what goes between it and the port of the brokers that the context
@@ -78,7 +78,7 @@ class Traffic:
     """Only TCP from or to these ports; empty: all."""
 
     def flow(self, sender: Target, receiver: Target) -> Flow | None:
-        """What is meant of that which one host sends to another; None when nothing is."""
+        """Returns the matching flow from one host to another; None when nothing matches."""
         return flow(sender, receiver, self.links, self.ports)
 
     def ways(self, mine: Target, other: Target) -> list[Pair]:
@@ -87,7 +87,8 @@ class Traffic:
         return [*ways, (other, mine)] if self.direction is not Direction.OUT else ways
 
     def with_clients(self, context: FaultContext) -> list[Flow]:
-        """What is meant between the clients' machine and brokers. Raises FaultError when nothing is."""
+        """Returns the matching flows between the clients' machine and brokers. Raises FaultError when nothing
+        is."""
         brokers = [one for one in context.targets if one.is_broker]
         if context.clients is None:
             raise FaultError("this fleet gives nobody the network that the clients are in")
@@ -112,7 +113,7 @@ SMALLEST_RING = 4
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What one host sends to another."""
+    """The flow from one host to another."""
 
     sender: Target
     receiver: Target
@@ -127,7 +128,7 @@ class Flow:
         return f"{self.sender.host}>{self.receiver.host}"
 
     def matches(self) -> Sequence[str]:
-        """Of iptables, behind the addresses: one for each rule."""
+        """Returns the matches of iptables, behind the addresses: one for each rule."""
         if self.asked is None:
             return ("",)
         to = [f" -p tcp --dport {port}" for port in self.asked]
@@ -139,7 +140,7 @@ def is_controller(host: Target) -> bool:
 
 
 def ports_of(host: Target, *, controller: bool = True) -> tuple[int, ...]:
-    """Where its broker and, besides, its controller listen."""
+    """Returns the ports of a host's broker and, besides, of its controller."""
     ports = (host.port, host.replication_port, host.controller_port if controller else None)
     return tuple(port for port in ports if port is not None)
 
@@ -168,7 +169,7 @@ def asked_ports(asker: Target, server: Target, links: Iterable[Link]) -> tuple[i
 
 
 def flow(sender: Target, receiver: Target, links: Sequence[Link], ports: Sequence[int]) -> Flow | None:
-    """What is meant of that which one host sends to another; None when nothing is. Without links and ports
+    """Returns the matching flow from one host to another; None when nothing matches. Without links and ports
     everything is."""
     if ports:
         return Flow(sender, receiver, tuple(ports), tuple(ports))
@@ -181,7 +182,8 @@ def flow(sender: Target, receiver: Target, links: Sequence[Link], ports: Sequenc
 def cut_flows(
     context: FaultContext, shape: Shape, traffic: Traffic, *, controllers: bool = True
 ) -> list[Flow]:
-    """What a partition drops between hosts of the system. Raises FaultError when the shape does not fit."""
+    """Returns the flows that a partition drops between hosts of the system. Raises FaultError when the shape
+    does not fit."""
     return [
         one
         for mine, other in _sides(context, shape, controllers)
@@ -208,8 +210,9 @@ def _sides(context: FaultContext, shape: Shape, controllers: bool) -> list[Pair]
 
 
 def _ring(targets: Sequence[Target], others: Sequence[Target]) -> list[Pair]:
-    """As Jepsen's: n hosts on a ring see k neighbours on each side, the fewest that make 2k+1 a majority.
-    (For an even majority Jepsen takes one neighbour less on one side, which cuts links one way only.)"""
+    """Returns the pairs that Jepsen's ring cuts: n hosts on a ring see k neighbours on each side, the fewest
+    that make 2k+1 a majority. (For an even majority Jepsen takes one neighbour less on one side, which cuts
+    links one way only.)"""
     turns = zip_longest(targets, others)
     ring = [host for turn in turns for host in turn if host is not None]
     count = len(ring)

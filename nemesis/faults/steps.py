@@ -1,4 +1,4 @@
-"""What a fault asks to be done, as values: typed steps that `wrackline.nemesis.stage` carries out.
+"""Steps of a fault as values, which `wrackline.nemesis.stage` carries out.
 
 A fault only says which steps do it, undo it and probe it; it touches nothing itself. Steps of different hosts
 run at the same time, steps of one host in their order.
@@ -61,7 +61,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class FaultContext:
-    """Everything a fault may know: whom it hits, and who else is there."""
+    """The facts that a fault may know: its targets, and the other nodes."""
 
     fault_id: str
     targets: tuple[Target, ...]
@@ -95,7 +95,7 @@ class TcpProbe:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where a knock goes."""
+    """The way of a TCP probe: from one host to a port of another."""
 
     name: str
     """``n1>n2:9092``."""
@@ -237,7 +237,7 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask the user's own probe whether what an order did is in force. Output: whether it is, and what it
+    """Asks the user's own probe whether a command of the user is in force. Output: whether it is, and what it
     said."""
 
     host: str
@@ -300,7 +300,7 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What one step did."""
+    """The result of one step."""
 
     step: Step
     output: str = ""
@@ -315,7 +315,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a probe, or one round of the watch, saw."""
+    """The results of a probe, or of one round of the watch."""
 
     when: str
     """``at the beginning``, ``3.2 s after its beginning``, ``at the end``."""
@@ -324,7 +324,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class ProbeLog:
-    """What all steps of one injection did, so far."""
+    """The results of all steps of one injection, so far."""
 
     do: Sequence[StepResult] = ()
     active: Sequence[StepResult] = ()
@@ -388,7 +388,7 @@ class Restorable(Protocol):
     (`wrackline.nemesis.restoration`)."""
 
     def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        """What of the fault the control steps still saw after the undo; empty when nothing was."""
+        """Returns what of the fault the control steps still saw after the undo; empty when nothing was."""
 
 
 class ClusterFault:

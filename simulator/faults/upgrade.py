@@ -47,7 +47,8 @@ class RollingUpgrade:
         return [server.id for server in self._world.servers()]
 
     def stop(self) -> None:
-        """Whoever has not had its turn stays what it is; a node that is on its way is started at once."""
+        """Stops the upgrade: whoever has not had its turn stays what it is; a node that is on its way is
+        started at once."""
         self._stopped = True
         if self._stopping is not None:
             self._restart(self._stopping)
@@ -74,7 +75,8 @@ class RollingUpgrade:
         then = self._draw.uniform(0.0, 2.0) * pause_ms
 
         def down() -> None:
-            """It may have been down already, or have come back by itself: then it has another life to end."""
+            """Takes the node down, which may have been down already, or have come back by itself: then it has
+            another life to end."""
             if server.core is not None and server.incarnation == life and self._world.now_ms < until_ms:
                 self._later(_LOOK_EVERY_MS, down)
                 return
@@ -93,7 +95,7 @@ class RollingUpgrade:
     # --- the level -----------------------------------------------------------------------------------------
 
     def _ask(self, answered: Callable[[bool], None]) -> None:
-        """For the level of the later profile."""
+        """Asks for the level of the later profile."""
         update = FeatureUpdate(METADATA_VERSION, WITH_ELR)
         asked = self._draw.choice(sorted(self._world.brokers))
         call = self._world.ask(asked, UpdateFeaturesRequest((update,), _TIMEOUT_MS), _TIMEOUT_MS)
@@ -110,12 +112,13 @@ class RollingUpgrade:
         look()
 
     def _raise(self) -> None:
-        """Until it is done: a broker may be down, and a controller may have yet to say what it supports."""
+        """Raises the level until it is done: a broker may be down, and a controller may have yet to say what
+        it supports."""
         self._ask(lambda done: self._raised() if done else self._later(300.0, self._raise))
 
     def _raised(self) -> None:
-        """What the later profile promises it promises of what is written from a full ISR on, under the MinISR
-        that there is."""
+        """Allows the losses that the later profile does not forbid: it promises only what is written from a
+        full ISR on, under the MinISR that there is."""
         image = self._world.image
         least = min(image.min_isr(partition.tp) for partition in image.partitions())
         if self._driver.all_in_sync() and least > self._lossy_limit:

@@ -13,7 +13,7 @@ from wrackline.simulator.zookeeper.ensemble import ensemble_of
 
 
 def _nothing() -> None:
-    """What was done has no end of its own."""
+    """Undoes nothing: the action has no end of its own."""
 
 
 def _expiry(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
@@ -58,8 +58,8 @@ def _cut(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
 
 
 def _move(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    """No failure, but a bad moment for one: an administrator gives the partition other replicas, or another
-    preferred one."""
+    """Gives the partition other replicas, or another preferred one, as an administrator does: no failure, but
+    a bad moment for one."""
     world, partition = driver.world, driver.partition(fault)
     zookeeper = ensemble_of(world)
     if zookeeper is None or not world.on_zookeeper or partition is None:

@@ -43,12 +43,12 @@ class MigrationChecker:
         self._later(world, step)
 
     def leave_out(self, *ids: str) -> None:
-        """From now on these invariants are not checked."""
+        """Leaves these invariants out from now on."""
         self._former.leave_out(*ids)
         self._later.leave_out(*ids)
 
     def at_rest(self) -> Sequence[Violation]:
-        """At the end of a run, when nothing is under way."""
+        """Returns the violations at the end of a run, when nothing is under way."""
         if not self._taken_over:
             self._former.at_rest()
         return self.violations

@@ -30,7 +30,7 @@ class ZookeeperUpgrade(RollingUpgrade):
         answered(self._write_level(WITH_EPOCHS))
 
     def _write_level(self, level: int) -> bool:
-        """As an administrator does, who looks at what brokers say first."""
+        """Writes the level as an administrator does, who looks at what brokers say first."""
         zookeeper = self._zookeeper
         tree = zookeeper.tree
         said = {int(name): tree.data(f"{znodes.LEVELS}/{name}") for name in tree.children(znodes.LEVELS)}
@@ -58,7 +58,7 @@ class ZookeeperUpgrade(RollingUpgrade):
             self._later(self._draw.uniform(0.0, 3_000.0), self._hand_over)
 
     def _hand_over(self) -> None:
-        """At any moment: a fault may be in force."""
+        """Hands over at any moment: a fault may be in force."""
         if self._write_level(WITH_CONTROLLER):
             self._disturb()
         else:

@@ -22,6 +22,6 @@ def library_of(settings: Settings) -> Library:
 
 
 def try_settings(settings: Settings) -> None:
-    """Ask the library, without any host. Raises RefusedSetting with what it says of a value that is none,
-    Unavailable where the library cannot be used on this machine."""
+    """Checks settings with the library, without any host. Raises RefusedSetting with what it says of a value
+    that is none, Unavailable where the library cannot be used on this machine."""
     library_of(settings).check(settings)

@@ -45,7 +45,8 @@ class TxnWorkload(Workload):
         return stuck
 
     def _learn(self) -> None:
-        """Which version of EndTxn client and cluster agree on: what a late request can do depends on it."""
+        """Records which version of EndTxn client and cluster agree on: what a late request can do depends on
+        it."""
         context = self._context
         with catch_all(context, "the version of EndTxn"), context.enter():
             name = f"wrackline-{context.tag.hex()}-probe"

@@ -84,16 +84,16 @@ class Terms:
         self._coordination.ask(operation, lambda answer: on_answer(answer) if local.term == term else None)
 
     def within(self, local: Local, then: Callable[[], None]) -> Callable[[], None]:
-        """``then``, unless the term of now is over when it is called."""
+        """Returns ``then``, unless the term of now is over when it is called."""
         term = local.term
         return lambda: then() if local.term == term else None
 
     def later(self, local: Local, what: str, ms: float, then: Callable[[], None]) -> None:
-        """``what`` names the timer; each partition has its own."""
+        """Calls ``then`` later, if the term goes on. ``what`` names the timer; each partition has its own."""
         self.wait(local, what, ms, self.within(local, then))
 
     def wait(self, local: Local, what: str, ms: float, then: Callable[[], None]) -> None:
-        """As ``later``, in whatever term."""
+        """Does as ``later``, in whatever term."""
         self._ctx.set_timer(f"{what}:{local.replica.tp}", self._ctx.now_ms + ms, then)
 
     def cancel(self, local: Local, what: str) -> None:

@@ -1,1 +1,1 @@
-"""What the cluster holds at the end of a run: replicas, second readers, the ISR."""
+"""The reads at the end of a run: replicas, second readers, the ISR."""

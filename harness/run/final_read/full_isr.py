@@ -18,9 +18,9 @@ def wait_full_isr(
     give_up: Callable[[], bool],
     pause: Callable[[], None],
 ) -> ClusterState:
-    """Until every partition of the topic has all its replicas in the ISR. ``when`` completes the sentence
-    "not every replica was in the ISR 60 s ...". Raises DeployError at the deadline, or once ``give_up``
-    says so; ``pause`` is called between two questions."""
+    """Waits until every partition of the topic has all its replicas in the ISR. ``when`` completes the
+    sentence "not every replica was in the ISR 60 s ...". Raises DeployError at the deadline, or once
+    ``give_up`` says so; ``pause`` is called between two questions."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -36,8 +36,8 @@ def wait_full_isr(
 
 
 def short_of_full_isr(state: ClusterState, topic: str, partitions: int) -> str:
-    """What keeps the topic from having all replicas of all its partitions in the ISR; empty when nothing
-    does."""
+    """Returns what keeps the topic from having all replicas of all its partitions in the ISR; empty when
+    nothing does."""
     there = [each for each in state.partitions if each.topic == topic]
     short = [
         f"{each.topic}-{each.partition} leader {each.leader} isr {list(each.isr)}"

@@ -20,7 +20,7 @@ CHUNK_RECORDS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class HeldLog:
-    """What the first reader found in one replica's own log."""
+    """The records that the first reader found in one replica's own log."""
 
     node: Node
     partition: int

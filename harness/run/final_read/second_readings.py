@@ -23,7 +23,7 @@ MOST_INTERVALS = 1_000
 
 
 class SecondReadings:
-    """Those of one run."""
+    """The second readings of one run."""
 
     def __init__(self, system: System, recorder: Recorder, spec: Spec) -> None:
         self._system, self._recorder, self._spec = system, recorder, spec
@@ -31,8 +31,8 @@ class SecondReadings:
     def ask(
         self, final: Sequence[Drained], held: Sequence[HeldLog], told: Callable[[int], Offsets]
     ) -> Iterator[str]:
-        """Ask each witness that lacks what others have. Gives a line for each slip of a reader, and for each
-        that could not be asked."""
+        """Asks each witness again that lacks what others have. Gives a line for each slip of a reader, and
+        for each that could not be asked."""
         for read in final:
             if not read.complete:
                 continue

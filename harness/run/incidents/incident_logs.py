@@ -1,4 +1,4 @@
-"""What the nodes' own files say of incidents: which replicas cut their logs, how far the log of the new
+"""Evidence of incidents in the nodes' own files: which replicas cut their logs, how far the log of the new
 leader reached, and the lines that a person wants to see, with file and number."""
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def _is_near(line: Line, incident: Mapping[str, Any]) -> bool:
 
 
 def _is_of_cuts(anomaly: Anomaly) -> bool:
-    """Whether one replica cut off what another kept. Who was cut off or without power then learns of it when
-    it is back, which may be long after."""
+    """Tells whether the anomaly is that one replica cut off what another kept. Who was cut off or without
+    power then learns of it when it is back, which may be long after."""
     return anomaly.is_loss or anomaly.rests_on_replicas or anomaly.name == INCONSISTENT_OFFSET
 
 
@@ -124,8 +124,8 @@ def _takeover(own: Sequence[Line], incident: Mapping[str, Any], *, is_loss: bool
 
 
 def _first_without(leads: Sequence[Line], incident: Mapping[str, Any]) -> Line | None:
-    """Where the leader changed more than once: the first to lead after the records were last seen whose log
-    has none of them. Whoever led between had them all."""
+    """Returns the first to lead after the records were last seen whose log has none of them, where the leader
+    changed more than once. Whoever led between had them all."""
     seen, first, last = incident["last_ns"], incident["first_offset"], incident["last_offset"]
     if seen is None or first is None:
         return None
@@ -198,8 +198,8 @@ def _once(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _matters(line: Line, incident: Mapping[str, Any]) -> bool:
-    """Whether a log that ends there, or is to, lacks offsets that the incident is about, and which it could
-    have had."""
+    """Tells whether a log that ends there, or is to, lacks offsets that the incident is about, and which it
+    could have had."""
     if line.tells not in (Tells.BELOW, Tells.CUTS, Tells.LOADED) or line.end is None:
         return True
     last = incident["last_offset"]
@@ -207,13 +207,13 @@ def _matters(line: Line, incident: Mapping[str, Any]) -> bool:
 
 
 def _is_before(line: Line, incident: Mapping[str, Any]) -> bool:
-    """Whether there was none of what the incident is about yet."""
+    """Tells whether there was none of what the incident is about yet."""
     begin, slack = incident["first_ns"], EXACT_NS if line.is_exact else BEFORE_NS
     return line.at_ns is not None and begin is not None and line.at_ns < begin - slack
 
 
 def _said_of_unclean(found: Sequence[Line], left: Sequence[tuple[str, Line, Line]]) -> Iterator[str]:
-    """Why a replica left the ELR."""
+    """Yields why a replica left the ELR."""
     for host, unclean, registers in left:
         epochs = ""
         if registers.broker_epoch is not None:
@@ -226,7 +226,7 @@ def _said_of_unclean(found: Sequence[Line], left: Sequence[tuple[str, Line, Line
 
 
 def _said_of_epochs(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
-    """Which partition epoch the takeover began."""
+    """Yields which partition epoch the takeover began."""
     if takeover is None or takeover.partition_epoch is None:
         return
     elections = [line for line in own if line.tells is Tells.ELECTED]
@@ -236,7 +236,7 @@ def _said_of_epochs(own: Sequence[Line], takeover: Line | None) -> Iterator[str]
 
 
 def _said_of_ends(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
-    """Where each replica's log ended when the new leader took over."""
+    """Yields where each replica's log ended when the new leader took over."""
     if takeover is None or takeover.end is None:
         return
     epoch = takeover.leader_epoch
@@ -256,8 +256,8 @@ def _said_of_ends(own: Sequence[Line], takeover: Line | None) -> Iterator[str]:
 
 
 def _said_of_leader(evidence: Evidence, leader: object, *, is_told: bool) -> Iterator[str]:
-    """Why the new leader lacked the records: it had cut them off, or its log ended before them. ``is_told``:
-    the incident's sentence says it."""
+    """Yields why the new leader lacked the records: it had cut them off, or its log ended before them.
+    ``is_told``: the incident's sentence says it."""
     takeover, last = evidence.takeover, evidence.incident["last_offset"]
     if evidence.incident["at_ns"] is None and takeover is not None and takeover.known_ns is not None:
         when = "" if is_told else f" at {at(takeover.known_ns)}"
@@ -276,7 +276,7 @@ def _said_of_leader(evidence: Evidence, leader: object, *, is_told: bool) -> Ite
 
 
 def _said_of_others(leader: object, cuts: Sequence[Line]) -> list[str]:
-    """How far the other replicas have cut their logs."""
+    """Returns how far the other replicas have cut their logs."""
     ends: dict[str, int] = {}
     for line in cuts:
         if line.host != leader and line.end is not None:
@@ -292,7 +292,7 @@ def _said_of_others(leader: object, cuts: Sequence[Line]) -> list[str]:
 def _retold(
     verdict: dict[str, Any], incident: dict[str, Any], said: Sequence[str], how: How, told: Sequence[Told]
 ) -> None:
-    """What was found is part of how it came about. Of a loss the sentence says how it came about; another
+    """Adds the evidence to the incident's sentences. Of a loss the sentence says how it came about; another
     ends with the first mistake."""
     before, sentence = in_full(incident), incident["sentence"]
     left = [one for one in told if one not in how.told]
@@ -311,5 +311,5 @@ def _retold(
 
 
 def _begun(clause: str) -> str:
-    """With a capital letter at its beginning, unless it begins with the name of a host."""
+    """Capitalizes a clause, unless it begins with the name of a host."""
     return capital(clause) if clause.startswith("a ") else clause

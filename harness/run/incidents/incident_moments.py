@@ -9,7 +9,8 @@ from wrackline.harness.run.incidents.mechanisms import Evidence, followed_ns, st
 
 
 def moments_of(evidence: Evidence) -> Iterator[Moment]:
-    """What the nodes' lines and the faults show, in no order. What has no known time is left out."""
+    """Yields the moments of an incident by the nodes' lines and the faults, in no order. What has no known
+    time is left out."""
     incident = evidence.incident
     name = f"{incident['topic']}-{incident['partition']}"
     for cut in evidence.cuts:

@@ -1,4 +1,4 @@
-"""How records were lost, in one clause: what the new leader did, and who followed it."""
+"""The way records were lost, in one clause: what the new leader did, and who followed it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class How:
 
 
 def how_of(evidence: Evidence, told: Mapping[str, Told]) -> How:
-    """How records were lost. ``told``: by the name of its mechanism."""
+    """Returns how records were lost. ``told``: by the name of its mechanism."""
     deeds = [*_deeds_of_leader(evidence, told)]
     said = [one for name, one in told.items() if name in _SAID_OF_LEADER]
     for name in _SAID_BESIDE:
@@ -48,7 +48,7 @@ def how_of(evidence: Evidence, told: Mapping[str, Told]) -> How:
 
 
 def _deeds_of_leader(evidence: Evidence, told: Mapping[str, Told]) -> Iterator[tuple[str, str]]:
-    """(who, what it did), in the order of time."""
+    """Yields (who, what it did), in the order of time."""
     leader, cut, takeover = evidence.leader, evidence.dated_cut(), evidence.takeover
     if leader is None:
         return
@@ -69,7 +69,7 @@ def _deeds_of_leader(evidence: Evidence, told: Mapping[str, Told]) -> Iterator[t
 
 
 def _lacked(evidence: Evidence) -> bool:
-    """Whether the new leader's log is known to have lacked some of the records when it took over."""
+    """Tells whether the new leader's log is known to have lacked some of the records when it took over."""
     return evidence.takeover is not None and evidence.takeover.end is not None and evidence.short()
 
 
@@ -82,7 +82,7 @@ def _cut_of(evidence: Evidence, cut: Line) -> str:
 
 
 def _followers(evidence: Evidence) -> list[str]:
-    """Who began to follow the new leader in its epoch."""
+    """Returns the replicas that began to follow the new leader in its epoch."""
     epoch = (evidence.incident.get("leader_after") or {}).get("leader_epoch")
     if evidence.takeover is not None:
         epoch = evidence.takeover.leader_epoch

@@ -1,5 +1,5 @@
-"""What went wrong in the nodes: mechanisms by which a log loses records, or differs from another, each with
-the evidence that supports it and the evidence that refutes it.
+"""Mechanisms by which a log loses records, or differs from another, each with the evidence that supports it
+and the evidence that refutes it.
 
 One that is refuted is not told, nor is one on which the evidence is silent. What a mechanism goes by are the
 incident as the judge made it (leaders, ISR, when what is lost was seen last), the nodes' lines about the
@@ -28,7 +28,7 @@ _DIFFERENT: Final = {"replica-divergence", "lost-on-replica"}
 
 
 class Why(Enum):
-    """Why a replica cut its log there, by its own words."""
+    """The reason of a replica to cut its log there, by its own words."""
 
     HIGH_WATERMARK = "truncated to its high watermark as it became a follower"
     LEADER = "truncated to where its leader's log differed"
@@ -48,7 +48,7 @@ _WHYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of one incident."""
+    """The evidence on one incident."""
 
     incident: Mapping[str, Any]
     own: Sequence[Line]
@@ -96,14 +96,15 @@ class Evidence:
         return cut if cut is not None and (in_order or cut.known_ns is not None) else None
 
     def _is_before(self, line: Line) -> bool:
-        """Before the new leader took over: by their places where one file has both lines."""
+        """Tells whether the line is from before the new leader took over: by their places where one file has
+        both lines."""
         if self.takeover is not None and line.file == self.takeover.file:
             return line.number < self.takeover.number
         then = self.taken_over_ns
         return then is None or line.known_ns is None or line.known_ns <= then + POLLED_NS
 
     def stopped(self, host: str | None, at_ns: int) -> bool:
-        """Whether a fault had stopped the host's node then."""
+        """Tells whether a fault had stopped the host's node then."""
         return any(
             host in fault.get("targets", ())
             and fault["fault"].startswith(STOPPING)
@@ -113,7 +114,7 @@ class Evidence:
         )
 
     def why(self, cut: Line) -> Why | None:
-        """Why a replica cut its log there; Kafka says it in the line before."""
+        """Returns why a replica cut its log there; Kafka says it in the line before."""
         said = [cut]
         said += [
             line
@@ -133,15 +134,15 @@ class Evidence:
         return found[-1] if found else None
 
     def short(self) -> bool:
-        """Whether the new leader's log lacked some of the records when it took over."""
+        """Tells whether the new leader's log lacked some of the records when it took over."""
         last, end = self.incident["last_offset"], None if self.takeover is None else self.takeover.end
         return last is not None and end is not None and end <= last
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What somebody did wrong: ``n2`` ``acknowledged as leader until 12.3 s``. ``sentence``: how it came
-    about, with a full stop; empty where other sentences say it already."""
+    """A mistake of one node: ``n2`` ``acknowledged as leader until 12.3 s``. ``sentence``: how it came about,
+    with a full stop; empty where other sentences say it already."""
 
     who: str
     did: str
@@ -220,8 +221,8 @@ def _deposed(evidence: Evidence) -> Told | None:
 
 
 def _not_deposed(evidence: Evidence) -> bool:
-    """Whether all that is lost had been seen before the change, or some of it after the leader before had
-    learnt of that, or that had been stopped."""
+    """Tells whether all that is lost had been seen before the change, or some of it after the leader before
+    had learnt of that, or that had been stopped."""
     lost, taken_over, until = evidence.incident.get("lost_ns"), evidence.taken_over_ns, followed_ns(evidence)
     if lost is None or taken_over is None:
         return False
@@ -274,7 +275,7 @@ def _unclean(evidence: Evidence) -> Told | None:
 
 
 def _clean(evidence: Evidence) -> bool:
-    """None: metadata were polled, which do not show it."""
+    """Tells whether the election was clean; None: metadata were polled, which do not show it."""
     return (evidence.incident.get("leader_after") or {}).get("unclean") is False
 
 
@@ -294,8 +295,8 @@ def _behind(evidence: Evidence) -> Told | None:
 
 
 def _not_behind(evidence: Evidence) -> bool:
-    """Whether it had had them, and cut them off or lost them, or had them still; or whether it was in no set
-    any more."""
+    """Tells whether the new leader had had the records, and cut them off or lost them, or had them still; or
+    whether it was in no set any more."""
     had = evidence.own_cut() is not None or evidence.lost_bytes(evidence.leader) is not None
     has = evidence.takeover is not None and evidence.takeover.end is not None and not evidence.short()
     return had or has or _unclean(evidence) is not None
@@ -313,7 +314,7 @@ def _cut_while_leading(evidence: Evidence) -> Told | None:
 
 
 def _no_leader_cut(evidence: Evidence) -> bool:
-    """Whether every replica that cut its log was a follower then, by its own words."""
+    """Tells whether every replica that cut its log was a follower then, by its own words."""
     return bool(evidence.cuts) and all(_is_of_follower(evidence, cut) for cut in evidence.cuts)
 
 
@@ -323,8 +324,8 @@ def _is_of_follower(evidence: Evidence, cut: Line) -> bool:
 
 
 def _role_at(evidence: Evidence, cut: Line) -> Line | None:
-    """What the replica was when it cut its log, by the lines before in the same file; None where it had
-    started since, or became a follower right then."""
+    """Returns the role of the replica when it cut its log, by the lines before in the same file; None where
+    it had started since, or became a follower right then."""
     if evidence.why(cut) is not None:
         return None
     roles = [

@@ -28,7 +28,7 @@ _PARTITION: Final = re.compile(rb"(?:partition=|\btp\":\"|[\s\[/\"(])([\w.]+?)(?
 
 
 class Tells(Enum):
-    """What a line tells."""
+    """The kind of event that a line reports."""
 
     CUT = "a replica cut its log, or found that its end was gone when it started"
     LEADS = "a replica begins to lead, and where its log ends"
@@ -124,7 +124,7 @@ class Line:
 
     @property
     def words(self) -> str:
-        """What it tells, in one sentence without a full stop."""
+        """Describes the event in one sentence without a full stop."""
         epoch = "" if self.leader_epoch is None else f" in leader epoch {self.leader_epoch}"
         ends = "" if self.end is None else f"; its log ends at {self.end:,}"
         to = "" if self.end is None else f" to {self.end:,}"
@@ -155,7 +155,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one line tells, whoever wrote it."""
+    """The event that one line reports, whoever wrote it."""
 
     tells: Tells
     text: str

@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """What the user asked for so far. The handlers are set while the context is open (main thread only; in
+    """The interrupts by the user so far. The handlers are set while the context is open (main thread only; in
     any other thread signals stay as they are)."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -36,7 +36,7 @@ class Interrupts:
 
     @contextmanager
     def gently(self) -> Iterator[None]:
-        """Inside, the first signal only sets ``asked``; outside, every signal raises KeyboardInterrupt."""
+        """Lets the first signal only set ``asked`` inside; outside, every signal raises KeyboardInterrupt."""
         self._gentle = True
         try:
             yield
@@ -45,7 +45,7 @@ class Interrupts:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Inside, signals are answered with a word and nothing else: what we made must be removed."""
+        """Answers signals with a word and nothing else inside: what we made must be removed."""
         self._shielded = True
         try:
             yield

@@ -49,8 +49,8 @@ class Leaps:
             before = now
 
     def _apart_ns(self) -> int:
-        """How far the time of day is ahead of the run's clock. Of a few looks the one that took the shortest:
-        this thread may have to wait between the two."""
+        """Returns how far the time of day is ahead of the run's clock. Of a few looks the one that took the
+        shortest: this thread may have to wait between the two."""
         wall = self._time_of_day_ns or time.time_ns
         looks = []
         for _ in range(3):

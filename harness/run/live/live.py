@@ -1,6 +1,5 @@
-"""What a run consists of, step by step. Who makes a run orders the steps (wrackline.harness.run.runner; a
-test of pytest in wrackline.harness.extend.scenario); whatever happens on the way, ``end`` tears the fleet
-down.
+"""The steps of a run. Who makes a run orders the steps (wrackline.harness.run.runner; a test of pytest in
+wrackline.harness.extend.scenario); whatever happens on the way, ``end`` tears the fleet down.
 
 What breaks down on our side (hosts, SSH, deployment) is noted as a *trouble* and makes the verdict
 ``infrastructure``; the later steps are still tried, since what was recorded until then is worth judging.
@@ -327,7 +326,7 @@ class LiveRun:
         record_changes(self.parts, self.recorder, self.spec.topic.name, nodes)
 
     def over(self) -> None:
-        """Nothing was left out, unless the user asked for it."""
+        """Checks that nothing was left out, unless the user asked for it."""
         if self.interrupts.asked.is_set():
             self._interrupted()
         self.leaps.stop()
@@ -356,7 +355,7 @@ class LiveRun:
         )
 
     def wait(self, seconds: float, *, until: Callable[[], bool] | None = None, patient: bool = True) -> bool:
-        """Let the run go on for ``seconds``, or ``until`` something holds (False: it never did). Ends early
+        """Lets the run go on for ``seconds``, or ``until`` something holds (False: it never did). Ends early
         when the user asks for it (``patient`` = False: not even then) or nothing can be recorded any more."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:

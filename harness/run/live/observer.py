@@ -54,7 +54,7 @@ class Observer:
 
 
 class Assignment:
-    """Which replicas each partition of the topic has, written down whenever a partition has moved."""
+    """The replicas of each partition of the topic, written down whenever a partition has moved."""
 
     def __init__(self, system: System, recorder: Recorder, topic: str) -> None:
         self._system = system

@@ -1,4 +1,4 @@
-"""What a run is asked for with, and what comes of it before it is judged."""
+"""The request for a run, and its outcome before it is judged."""
 
 from __future__ import annotations
 

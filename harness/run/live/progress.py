@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live line on a terminal, a plain line now and then elsewhere."""
+"""The progress of a run for a person: a live line on a terminal, a plain line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Progress:
             self.console.print(escape(line))
 
     def status(self, line: str, *, of: str = "") -> None:
-        """``of``: what the line is about. Where lines cannot be redrawn, the first about something else is
-        written at once, and then one every `PLAIN_EVERY_S`, or all with -v."""
+        """Shows a line on ``of``, the subject of the line. Where lines cannot be redrawn, the first about
+        something else is written at once, and then one every `PLAIN_EVERY_S`, or all with -v."""
         if not PROGRESS.isEnabledFor(logging.INFO):
             return
         every_s = 0.0 if PROGRESS.isEnabledFor(logging.DEBUG) else PLAIN_EVERY_S
@@ -61,5 +61,5 @@ class Progress:
 
 
 def on_stderr() -> Progress:
-    """For a command whose answer is on standard output."""
+    """Returns a progress for a command whose answer is on standard output."""
     return Progress(Console(stderr=True, highlight=False, soft_wrap=True))

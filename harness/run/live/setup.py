@@ -1,4 +1,4 @@
-"""What is settled before a run begins: its id, its plan, and what the judge must know of it."""
+"""Facts that are settled before a run begins: its id, its plan, and what the judge must know of it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def plan_of(spec: Spec) -> Plan:
 
 
 def saved_plan(chosen: Plan) -> dict[str, Any]:
-    """What ``plan.json`` says."""
+    """Returns the content of ``plan.json``."""
     return {"seed": chosen.seed, "plan": chosen.to_dict()}
 
 
 def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
-    """What the judge must know of the run besides its events."""
+    """Returns what the judge must know of the run besides its events."""
     configured, topic = spec.system.configured(), spec.topic
     unclean = topic.configs.get(UNCLEAN, configured.unclean_election)
     meanwhile = [one.spec.texts for one in plan.faults if isinstance(one.spec, ChangeConfigSpec)]
@@ -97,8 +97,8 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
 def _deletion(
     topic: Mapping[str, str], brokers: Mapping[str, str], meanwhile: Sequence[Mapping[str, str]]
 ) -> dict[str, str]:
-    """By what the topic's records may be deleted: of each setting the value that deletes most, of all that it
-    ever has. The brokers' settings hold for a topic that has none of its own."""
+    """Returns by what the topic's records may be deleted: of each setting the value that deletes most, of all
+    that it ever has. The brokers' settings hold for a topic that has none of its own."""
     found: dict[str, str] = {}
     for name in ("retention.ms", "retention.bytes"):
         of_topic = [one[name] for one in (topic, *meanwhile) if name in one]
@@ -116,6 +116,7 @@ def _deletes_last(limit: str) -> float:
 
 
 def _strategy(first: object, *meanwhile: object) -> str:
-    """What is promised is what the loosest of them leaves: proactive where it is ever on."""
+    """Returns the loosest recovery strategy of the brokers, since only it is promised: proactive where it is
+    ever on."""
     every = [str(one).lower() for one in (first, *meanwhile)]
     return _PROACTIVE[0] if set(_PROACTIVE).intersection(every) else str(first)

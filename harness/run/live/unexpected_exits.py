@@ -1,7 +1,6 @@
-"""Who dies unasked: nodes and hosts are looked at while the run goes on, and one that is gone though no fault
+"""Unexpected exits: nodes and hosts are looked at while the run goes on, and one that is gone though no fault
 has taken it is recorded like a fault of its own (``died``): its recovery is in the figures, and the run
-cannot pass.
-"""
+cannot pass."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class _Death:
 
 @dataclass(slots=True)
 class _Seen:
-    """How a node was seen last."""
+    """The state in which a node was seen last."""
 
     taken: int
     pid: int | None
@@ -46,7 +45,7 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What one look at a node showed."""
+    """The result of one look at a node."""
 
     taken: int
     pid: int | None = None
@@ -117,7 +116,7 @@ class Deaths:
                     self._end(node, seen, "it was not seen to run again")
 
     def look(self) -> None:
-        """At every node, all at once. Raises RecordingFailed."""
+        """Looks at every node, all at once. Raises RecordingFailed."""
         with self._looking, ThreadPoolExecutor(len(self._system.nodes), "deaths") as pool:
             for node, found in pool.map(self._found, self._system.nodes):
                 self._take(node, found)
@@ -183,7 +182,8 @@ class Deaths:
         seen.pid = pid
 
     def _gone(self, node: Node, seen: _Seen, found: _Look) -> str:
-        """What died, in words; empty while that is not known, and where it is no wonder."""
+        """Returns which process or host died, in words; empty while that is not known, and where it is no
+        wonder."""
         if found.silence and seen.silent < SILENT_LOOKS:
             return ""
         if seen.pid is None and (node.spare or node.host.name in self._unmended):

@@ -47,7 +47,7 @@ _PROGRAM = Path(__file__).with_name("clock_program.py")
 
 
 class Reading(NamedTuple):
-    """What one question for the time showed, in seconds."""
+    """The result of one question for the time, in seconds."""
 
     at_s: float
     """Our own clock, which no fault moves."""
@@ -177,7 +177,7 @@ class MovedClock:
         return "; ".join(wrong)
 
     def _flaw(self, probes: list[list[Reading]], usual: Reading) -> str:
-        """What speaks against it; empty when nothing does."""
+        """Returns what speaks against the proof; empty when nothing does."""
         if self.mode == "drift":
             first, final = probes[0][-1], probes[-1][-1]
             elapsed_s = final.at_s - first.at_s
@@ -203,7 +203,7 @@ class MovedClock:
 
 
 def _right(after: Sequence[Reading]) -> bool:
-    """As well as the last reading can tell."""
+    """Tells whether the clock is right again, as well as the last reading can show."""
     return bool(after) and abs(after[-1].ahead_s) <= max(LATE_S, after[-1].doubt_s) + LATE_S
 
 

@@ -35,7 +35,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 def output_of(dones: Sequence[StepResult], kind: type) -> str | None:
-    """Of the first step of this kind that was done; None when there is none."""
+    """Returns the output of the first step of this kind that was done; None when there is none."""
     for done in dones:
         if isinstance(done.step, kind) and not done.error and not done.skipped:
             return done.output
@@ -128,7 +128,7 @@ class TransferLeadership(ClusterFault):
     def _given(
         context: FaultContext, before: Mapping[Place, PartitionState], now: Mapping[Place, PartitionState]
     ) -> set[Place]:
-        """What the target led before, and another leads now."""
+        """Returns the partitions that the target led before and another leads now."""
         gave = {one.node_id for one in context.targets}
         return {
             place

@@ -73,7 +73,8 @@ class Administering:
         """By fault: the order in which the replicas of each partition stood before."""
 
     def carry_out(self, step: AdminStep, host: Host) -> str:
-        """What the step says it outputs. Raises FaultError or DeployError when it cannot be done."""
+        """Carries out the step and returns its output. Raises FaultError or DeployError when it cannot be
+        done."""
         match step:
             case ElectPreferred():
                 return self._elect_preferred()

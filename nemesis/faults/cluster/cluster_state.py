@@ -1,5 +1,5 @@
-"""What the cluster's own metadata said when a fault looked at them: who leads, in which order replicas stand,
-who is the active controller. A fault of the cluster is proved by these, never by the word of its step."""
+"""The cluster's own metadata when a fault described it: leaders, orders of replicas, the active controller. A
+fault of the cluster is proved by these, never by the word of its step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def say_cluster(state: ClusterState, topics: Collection[str]) -> str:
 
 
 def cluster_seen(dones: Sequence[StepResult]) -> ClusterState | None:
-    """By the last look among these steps; None when there was none."""
+    """Returns the last description of the cluster among these steps; None when there was none."""
     said = [done.output for done in dones if isinstance(done.step, DescribeCluster) and not done.error]
     if not said or not said[-1]:
         return None

@@ -49,7 +49,7 @@ class Move:
         return self.topic, self.partition
 
     def is_done(self, state: ClusterState, under_way: Collection[Place]) -> bool:
-        """Its replicas are the new ones, and all in the ISR."""
+        """Tells whether the partition's replicas are the new ones, and all in the ISR."""
         found = state.partition(*self.place)
         return (
             found is not None

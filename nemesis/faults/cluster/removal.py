@@ -69,7 +69,7 @@ def _residue(context: FaultContext, probe_log: ProbeLog) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RemoveBroker:
-    """Its replicas move to other brokers, then it is stopped and unregistered.
+    """A broker loses its replicas to other brokers, then is stopped and unregistered.
 
     Proved when the moves were complete and the cluster's metadata knows the broker no more."""
 

@@ -88,12 +88,12 @@ class Changed(ABC):
         """Prints a line ``changed BYTES PATH`` for each file whose bytes are others than before."""
 
     def before(self, target: Target) -> tuple[Step, ...]:
-        """What is done while the node still runs."""
+        """Returns the steps that are done while the node still runs."""
         del target
         return ()
 
     def tidied(self, target: Target) -> tuple[Step, ...]:
-        """What is done on undo, before the node starts."""
+        """Returns the steps that are done on undo, before the node starts."""
         del target
         return ()
 
@@ -133,7 +133,7 @@ class Changed(ABC):
         return Proof(proved, "; ".join(texts), damaged=damaged)
 
     def told(self, files: Mapping[str, int], said: str) -> str:
-        """What was changed, in words; ``said``: what the script printed last."""
+        """Describes what was changed; ``said``: what the script printed last."""
         del said
         return f"{sum(files.values())} bytes of {', '.join(sorted(files))} are others"
 

@@ -36,8 +36,8 @@ Call = Literal["fsync", "fdatasync", "pwrite64", "write", "pread64", "read", "ft
 
 @dataclass(frozen=True, slots=True)
 class Intercepted:
-    """What is done to a node's system calls while strace is attached to it. On undo strace lets go, and the
-    node starts, if it ended.
+    """A fault in a node's system calls while strace is attached to it. On undo strace lets go, and the node
+    starts, if it ended.
 
     Proved when a tracer was seen at the process at the beginning and, unless the node has ended, at the end,
     and strace has answered one call at least.
@@ -200,7 +200,7 @@ class ReadOnly:
 
 
 def _break(target: Target) -> Shell:
-    """In a namespace /sys is mounted read-only."""
+    """Returns the step that breaks the disk; in a namespace /sys is mounted read-only."""
     return Shell(
         target.host,
         f"kind=$(findmnt -n -o FSTYPE {target.data_dir}); "

@@ -103,7 +103,8 @@ class Lazy:
         )
 
     def _mounted_again(self, target: Target) -> tuple[Step, ...]:
-        """Also where it did not crash: else it would later, at a write that nobody counts any more."""
+        """Returns the steps that mount the file system again, also where it did not crash: else it would
+        later, at a write that nobody counts any more."""
         kill = f"kill -KILL {target.pid} 2>/dev/null; " if target.pid is not None else ""
         mounted = f"ls {self.folder} >/dev/null 2>&1"
         again = f"umount -l {self.folder} 2>/dev/null; {self.remount} || exit 1; "

@@ -106,7 +106,7 @@ class PowerCut:
         return {} if self.disk is Disk.KEPT else {host: {} for host in off}
 
     def _other_disk(self, host: str, probe_log: ProbeLog) -> str:
-        """Why it does not show that the host got the disk it should; empty when it does."""
+        """Returns why the proof does not show that the host got the disk it should; empty when it does."""
         if not any(isinstance(done.step, SwapDisk) and done.step.host == host for done in probe_log.do):
             return f"{host}: its disk was not exchanged"
         said = [
@@ -176,7 +176,7 @@ def _gone(host: str, off: StepResult) -> str:
 
 
 def _spread(off: Mapping[str, StepResult]) -> str:
-    """How far apart the cuts of several hosts were."""
+    """Describes how far apart the cuts of several hosts were."""
     lost_ns = [done.cut.lost_ns for done in off.values() if done.cut]
     if len(lost_ns) < 2:
         return ""

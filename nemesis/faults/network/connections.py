@@ -40,8 +40,9 @@ NEW_CONNECTION_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class StallConnections:
-    """What clients send on the connections that they have to the targets' brokers when the fault begins is
-    dropped. What brokers send to them arrives, and so does everything on connections that are made later.
+    """A stall of the connections that clients have to the targets' brokers when the fault begins: what
+    clients send on them is dropped. What brokers send to them arrives, and so does everything on connections
+    that are made later.
 
     With ``requests`` a connection is silent from the first packet on that begins with one of these (the
     kernel sends it again and again, and keeps back what follows it), and untouched until then.
@@ -68,7 +69,7 @@ class StallConnections:
         return Commands(tuple(do), tuple(undo), tuple(probe))
 
     def _matches(self) -> tuple[str, ...]:
-        """Of iptables, one for each rule of a connection."""
+        """Returns the matches of iptables, one for each rule of a connection."""
         keys = [request.key for request in self.requests]
         return tuple(f"-m u32 --u32 {_BEHIND_TCP}4>>16={key} " for key in keys) or ("",)
 

@@ -18,7 +18,7 @@ _COUNTER = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\S+)\s.*?/\*\s(.*?)\s\*/")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a chain of ours is entered from."""
+    """The built-in chain from which a chain of ours is entered."""
 
     table: str = "filter"
     entries: tuple[str, ...] = ("INPUT", "OUTPUT")
@@ -77,7 +77,7 @@ def install(fault_id: str, rules: Sequence[Rule], place: Place = FILTER) -> str:
 
 
 def bypass(fault_id: str, place: Place = FILTER) -> str:
-    """Nothing enters the chain any more, and it is still there."""
+    """Returns the command by which nothing enters the chain any more, and it is still there."""
     return (
         f"for c in {' '.join(place.entries)}; do "
         f"while {place.iptables} -D $c -j {chain(fault_id)} 2>/dev/null; do :; done; done"
@@ -108,8 +108,9 @@ def list_counters(fault_id: str, place: Place = FILTER) -> str:
 
 
 def look(fault_id: str, place: Place = FILTER) -> str:
-    """Which life of the host this is, what stands in the chains that ours is entered from, and our counters.
-    A chain that is not there is no error: the host may have lost it with its power."""
+    """Returns the command that shows which life of the host this is, what stands in the chains that ours is
+    entered from, and our counters. A chain that is not there is no error: the host may have lost it with its
+    power."""
     entered = " && ".join(f"{place.iptables} -S {entry}" for entry in place.entries)
     return (
         "echo \"-- boot $(cat /proc/sys/kernel/random/boot_id) $(cut -d ' ' -f 22 /proc/1/stat)\"; "
@@ -124,8 +125,8 @@ def boot(listing: str) -> str:
 
 
 def obstacle(listing: str, fault_id: str, place: Place = FILTER) -> str | None:
-    """What keeps packets from our rules, by what `look` printed: a rule that they meet before ours; None when
-    they meet ours first. (Other chains of ours may come before: they drop, or give back, and accept
+    """Returns what keeps packets from our rules, by what `look` printed: a rule that they meet before ours;
+    None when they meet ours first. (Other chains of ours may come before: they drop, or give back, and accept
     nothing.)"""
     for entry in place.entries:
         rules = [line for line in listing.splitlines() if line.startswith(f"-A {entry} ")]

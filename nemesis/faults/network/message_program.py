@@ -1,4 +1,5 @@
-"""What runs on a host while messages are held, dropped or repeated there: a proxy that knows frames of Kafka.
+"""The program on a host while messages are held, dropped or repeated there: a proxy that knows frames of
+Kafka.
 
 Started with ``python -I -S -c``, this text and its settings as JSON, and therefore on the standard library
 alone. New connections to the ports of the node come to it by a rule of iptables; it makes one to the node for
@@ -52,7 +53,7 @@ class Frame:
 
 
 class Counts:
-    """What is said of it all."""
+    """Counts of all messages of the program."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
@@ -87,7 +88,7 @@ class Counts:
 
 
 class Rule:
-    """Which messages are meant, and what becomes of them."""
+    """A rule: which messages match, and what is done to them."""
 
     def __init__(self, settings: dict[str, Any], counts: Counts) -> None:
         self.apis: dict[int, str] = {int(key): name for key, name in settings["apis"].items()}
@@ -102,7 +103,7 @@ class Rule:
         self.over = asyncio.Event()
 
     def of(self, what: str, frame: Frame | None, peer: str) -> str | None:
-        """What is to be done to a message; None: it passes."""
+        """Returns what is to be done to a message; None: it passes."""
         if self.over.is_set() or what != self.what or frame is None or frame.api not in self.apis:
             return None
         self.counts.such += 1
@@ -255,7 +256,8 @@ class Connection:
                 await self.writer.drain()
 
     def asked(self, data: bytes) -> Frame | None:
-        """What this is the answer to. Requests before it have none (records with acks=0), or were dropped."""
+        """Returns the request that this is the answer to. Requests before it have none (records with acks=0),
+        or were dropped."""
         [correlation] = struct.unpack_from("!i", data)
         if not any(frame.correlation == correlation for frame in self.sent):
             return None

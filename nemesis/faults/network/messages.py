@@ -52,14 +52,14 @@ _HOST = re.compile(r"[a-z][a-z0-9-]*\d+")
 
 
 class What(StrEnum):
-    """Which half of a question."""
+    """The half of an exchange: request or response."""
 
     REQUEST = "request"
     ANSWER = "answer"
 
 
 class Act(StrEnum):
-    """What is done to a message that is meant."""
+    """The action on a message that matches."""
 
     HOLD = "hold"
     """It is kept back, and with it what comes behind it on its connection, until the fault ends or for a
@@ -74,7 +74,7 @@ class Act(StrEnum):
 
 
 class Kind(StrEnum):
-    """Who asks."""
+    """The kind of the peer that asks."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -118,7 +118,7 @@ class Messages:
         return Commands(tuple(do), tuple(undo), tuple(probe), tuple(control), lasting=tuple(do))
 
     def _sources(self, context: FaultContext, target: Target) -> list[str]:
-        """What iptables matches of those whose connections go to the proxy."""
+        """Returns what iptables matches of those whose connections go to the proxy."""
         if not self.peers:
             return [""]
         sources = [f"-s {one.address}/32 " for one in context.hosts if self._asks(one)]
@@ -127,7 +127,8 @@ class Messages:
         return sources
 
     def _rules(self, context: FaultContext, target: Target) -> tuple[list[Rule], list[Rule]]:
-        """Who is sent to the proxy, and who is turned away that does not go there: connections from before.
+        """Returns the rules for who is sent to the proxy, and for who is turned away that does not go there:
+        connections from before.
 
         What a host sends to itself goes to the proxy too, and what the proxy sends does not."""
         to_proxy = [Rule(f"-s {OWN}/32", "the proxy", "RETURN")]
@@ -177,7 +178,7 @@ class Messages:
         )
 
     def _asking(self, context: FaultContext) -> list[str]:
-        """Whose messages it has: addresses, and a word for clients, or for everybody."""
+        """Returns whose messages the proxy has: addresses, and a word for clients, or for everybody."""
         if not self.peers:
             return [EVERYBODY]
         clients = [str(Kind.CLIENT)] if Kind.CLIENT in self.peers else []
@@ -227,8 +228,8 @@ class Messages:
         return still_silent(probe_log)
 
     def _gone(self, context: FaultContext, probe_log: ProbeLog) -> str | None:
-        """What was not there at the beginning or at the end, or went past it. A host that lost its power
-        between the two may be looked at before it has all again."""
+        """Returns which rule was missing at the beginning or at the end, or what went past the proxy. A host
+        that lost its power between the two may be looked at before it has all again."""
         back = rebooted(probe_log)
         for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
             for target in context.targets:
@@ -268,8 +269,8 @@ _DONE = {
 
 
 def share_peers(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two faults of messages, by their ``peers``, could be of the same connections: a host has one
-    of these at a time."""
+    """Tells whether two faults of messages, by their ``peers``, could be of the same connections: a host has
+    one of these at a time."""
     if not one or not other:
         return True
     clients = {str(Kind.CLIENT)}

@@ -1,4 +1,4 @@
-"""What runs on a host whose kernel has no netem: holds, loses, repeats, damages and overtakes packets.
+"""The program on a host whose kernel has no netem: it holds, loses, repeats, damages and overtakes packets.
 
 Started with ``python -I -S -c``, this text and its settings as JSON, and therefore on the standard library
 alone. A rule of iptables hands it packets by NFQUEUE, over a raw netlink socket (linux/nfnetlink_queue.h); it
@@ -111,7 +111,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
 
 
 class Road:
-    """What becomes of packets."""
+    """The path of packets through the program."""
 
     def __init__(self, settings: dict[str, Any], queue: Queue) -> None:
         self.settings = settings

@@ -44,7 +44,7 @@ ENOUGH = 5
 
 @dataclass(frozen=True, slots=True)
 class Packets(Traffic):
-    """What the targets send to other hosts, and what those send to them, is shaped where it leaves a host.
+    """A fault in the packets between the targets and other hosts, applied where they leave a host.
 
     Proved when all that was asked for was counted by netem, or by our program, and where there is a delay
     knocks by TCP took longer by it than they do after the undo. Damage must besides have been found by the
@@ -57,7 +57,7 @@ class Packets(Traffic):
     shaping: Shaping
 
     def flows(self, context: FaultContext) -> list[Flow]:
-        """What is meant between hosts of the system, also from target to target."""
+        """Returns the flows between hosts of the system, also from target to target."""
         if self.at_clients:
             return self.with_clients(context)
         ways = dict.fromkeys(
@@ -70,7 +70,8 @@ class Packets(Traffic):
         return [one for way in ways if (one := self.flow(*way))]
 
     def leaving(self, context: FaultContext) -> list[Leaving]:
-        """By host, what is meant of that which it sends. Raises FaultError when nothing is."""
+        """Returns by host the packets that it sends and the fault matches. Raises FaultError when
+        nothing is."""
         flows = self.flows(context)
         to_clients = context.targets if Link.CLIENT_BROKER in self.links else ()
         found = []
@@ -184,12 +185,12 @@ class Packets(Traffic):
         return "the receivers' kernels found no wrong checksum of TCP"
 
     def flows_go_to_hosts(self) -> bool:
-        """Whether hosts receive what is meant, and not clients alone."""
+        """Tells whether hosts receive the packets of the fault, and not clients alone."""
         return self.links != (Link.CLIENT_BROKER,)
 
     def _slowed(self, context: FaultContext, probe_log: ProbeLog, counted_delays: bool) -> _Slowed:
-        """What knocks took, beside what they take after the undo. Where another fault lets none through, what
-        our program counted is proof enough."""
+        """Returns how long probes took, beside what they take after the undo. Where another fault lets none
+        through, what our program counted is proof enough."""
         least = self.shaping.delay_s - self.shaping.jitter_s
         during = _took((*probe_log.active, *probe_log.final), max if self.shaping.reorder else min)
         after = _took(probe_log.control, min)
@@ -213,7 +214,8 @@ class Packets(Traffic):
         return _Slowed([f"{text}, and {after[slowest] * 1000:.1f} ms after the undo"])
 
     def _turns(self, context: FaultContext) -> dict[str, int]:
-        """By way of a knock, how many of its first two packets are held back: what asks, what answers."""
+        """Returns by way of a probe how many of its first two packets are held back: the request, the
+        answer."""
         flows = self.flows(context)
         ways = {one.way for one in flows}
         turns = {}
@@ -234,7 +236,7 @@ class _Slowed:
 
 @dataclass(slots=True)
 class _Total:
-    """What all hosts counted together."""
+    """The sum of all hosts' counts."""
 
     counts: Sequence[Counted]
     notes: list[str] = field(default_factory=list)
@@ -244,7 +246,7 @@ class _Total:
         return sum(one.seen for one in self.counts)
 
     def count(self, what: str) -> int | None:
-        """None: somebody does not tell."""
+        """Returns a count; None where one host does not report it."""
         if what == "lost":
             return sum(one.lost for one in self.counts)
         if any(one.by_netem for one in self.counts):
@@ -267,7 +269,8 @@ _WORDS = {"overtook": "overtook others", "overflowed": "dropped since too many w
 
 
 def _asked_by(host: Target, flows: Sequence[Flow]) -> list[tuple[Target, int]]:
-    """Whom a host knocks at, and where: whom it asks, and who answers it, along what is meant."""
+    """Returns the hosts and ports that a host probes: those it asks, and those that answer it, among the
+    flows."""
     asked: list[tuple[Target, int]] = []
     for one in flows:
         if one.sender == host:
@@ -284,7 +287,7 @@ def _of(host: Target, dones: Iterable[StepResult]) -> list[StepResult]:
 
 
 def _took(dones: Sequence[StepResult], of_all: Callable[[list[float]], float]) -> dict[str, float]:
-    """By way, what answered knocks took."""
+    """Returns how long answered probes took, by way."""
     took: dict[str, list[float]] = {}
     for knock in probe_results(dones, CLIENTS):
         if knock.answered and knock.took_s is not None:
@@ -293,7 +296,7 @@ def _took(dones: Sequence[StepResult], of_all: Callable[[list[float]], float]) -
 
 
 def _rise(probe_log: ProbeLog, name: str) -> int:
-    """By how much a counter of TCP has risen on the hosts that were looked at twice."""
+    """Returns by how much a counter of TCP has risen on the hosts that were looked at twice."""
     first = {done.step.host: shaping.tcp_counter(done.output, name) for done in good(probe_log.active)}
     rise = 0
     for done in good(probe_log.final):

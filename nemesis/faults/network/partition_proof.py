@@ -1,4 +1,5 @@
-"""What the probes of a cut say: leaks, rules that stand before ours, and the packets that were dropped."""
+"""The proof of a partition by its probes: leaks, rules that stand before ours, and the packets that were
+dropped."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ def still_silent(probe_log: ProbeLog) -> str:
 
 
 def silence(probe_log: ProbeLog) -> str:
-    """What the knocks showed: silence is the cut's where the same knock was answered without it."""
+    """Describes what the TCP probes showed: silence is the cut's where the same probe was answered without
+    it."""
     knocked = {knock.way for knock in probe_results((*probe_log.active, *probe_log.final), CLIENTS)}
     silent = f"no TCP knock on {len(knocked)} {'port' if len(knocked) == 1 else 'ports'} was answered"
     if not probe_log.control:

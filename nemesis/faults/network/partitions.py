@@ -79,7 +79,8 @@ class Partition(Traffic):
     """False: the targets go on talking to the controllers, and controllers among the targets to everybody."""
 
     def flows(self, context: FaultContext) -> list[Flow]:
-        """What is dropped between hosts of the system. Raises FaultError when nothing at all is to be."""
+        """Returns the flows that are dropped between hosts of the system. Raises FaultError when nothing at
+        all is to be."""
         if self.at_clients:
             return self.with_clients(context)
         flows: list[Flow] = []
@@ -110,12 +111,13 @@ class Partition(Traffic):
         return _carried_out(context.fault_id, rules, knocks)
 
     def _ends(self, context: FaultContext, flows: Sequence[Flow]) -> list[Target]:
-        """Where packets are dropped."""
+        """Returns the hosts where packets are dropped."""
         ends = _once(end for flow in flows for end in (flow.sender, flow.receiver))
         return [end for end in ends if end == context.clients] if self.at_clients else ends
 
     def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[TcpProbeFrom]:
-        """At what the host may not ask; and, where only the answers are dropped, at whom it may."""
+        """Returns the TCP probes of a host: at what it may not ask; and, where only the answers are dropped,
+        at whom it may."""
         ways = {(flow.sender, flow.receiver) for flow in flows}
         wanted: list[tuple[Target, int]] = []
         for flow in flows:
@@ -187,7 +189,7 @@ class Partition(Traffic):
 
 
 def _drops(host: Target, flows: Sequence[Flow]) -> list[Rule]:
-    """On a host: what it receives, then what it sends."""
+    """Returns the rules of a host: what it receives, then what it sends."""
     return [
         Rule(f"-s {flow.sender.address}/32{match}", flow.way)
         for flow in flows

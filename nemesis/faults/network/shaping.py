@@ -1,4 +1,4 @@
-"""What packets go through on their way out of a host: netem where the kernel has it, else a program of ours.
+"""Shaping of the packets on their way out of a host: netem where the kernel has it, else a program of ours.
 
 Text in, text out. On a device the kernel's own queueing discipline is replaced by bands; packets that a
 filter knows go to the last of them, which is netem (tc-netem(8)), all others pass as before. Where the kernel
@@ -52,7 +52,7 @@ class Shaping:
     """So much passes in a second; 0: whatever comes."""
 
     def netem(self) -> str:
-        """As tc(8) wants it."""
+        """Returns the parameters as tc(8) wants them."""
         words = []
         if self.delay_s:
             words.append(f"delay {self.delay_s * 1000:g}ms")
@@ -71,7 +71,7 @@ class Shaping:
         return max(50, round(self.rate_kbit * 125 / _MTU * (1 + self.delay_s + self.jitter_s)))
 
     def settings(self, fault_id: str, host: str) -> str:
-        """What the program is told."""
+        """Returns the settings of the program."""
         return json.dumps(
             {
                 "queue": queue_number(fault_id),
@@ -94,7 +94,7 @@ def queue_number(fault_id: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """Which packets are meant of those that a host sends."""
+    """The packets that match, of those that a host sends."""
 
     host: Target
     flows: tuple[Flow, ...]
@@ -120,8 +120,8 @@ class Leaving:
         return rules
 
     def filters(self) -> list[str]:
-        """Of tc, in their order: what is meant goes to the last band, hosts of the system else to the
-        usual one."""
+        """Returns the filters of tc, in their order: what matches goes to the last band, hosts of the system
+        else to the usual one."""
         filters = []
         for flow in self.flows:
             to = f"match ip dst {flow.receiver.address}/32"
@@ -145,7 +145,8 @@ class Leaving:
 
 
 def put_on(fault_id: str, leaving: Leaving, shaping: Shaping) -> str:
-    """Whatever the host's kernel has. Fails when another fault has the host's packets already."""
+    """Returns the command that shapes packets, whatever the host's kernel has. Fails when another fault has
+    the host's packets already."""
     host, where = leaving.host, leaving.host.programs
     here = programs.folder(fault_id, NAME, where)
     python = f"exec {shlex.quote(host.python)} -I -S -c"
@@ -207,7 +208,8 @@ def remove_bands(device: str) -> str:
 
 
 def look(fault_id: str, host: Target) -> str:
-    """What stands in the way of our rules, what was counted, and what this host's TCP has seen."""
+    """Returns the command that shows what stands in the way of our rules, what was counted, and what this
+    host's TCP has seen."""
     here = programs.folder(fault_id, NAME, host.programs)
     return (
         f"{iptables.look(fault_id, LEAVING)}; echo; {programs.log(fault_id, NAME, host.programs)}; "
@@ -221,7 +223,7 @@ TCP_COUNTERS = "grep -h -e ^Tcp: -e ^TcpExt: /proc/net/snmp /proc/net/netstat"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one host's netem, or program, has done so far."""
+    """Counts of one host's netem, or program, so far."""
 
     seen: int
     lost: int

@@ -83,8 +83,8 @@ class Knocked:
 
 
 def probe_results(dones: Iterable[StepResult], clients: str) -> list[Knocked]:
-    """What came of every knock of these steps; ``clients``: what those are called who knock from the control
-    node."""
+    """Returns the result of every TCP probe of these steps; ``clients``: the name of those who probe from the
+    control node."""
     found = []
     for done in dones:
         if done.error or done.skipped:
