@@ -69,12 +69,12 @@ class Migration(Protocol):
 
 def zookeeper_broker(config: BrokerConfig, rules: Rules) -> BrokerCore:
     """``rules``: the profile's; of one with a controller those that hold when it has taken over."""
-    core: BrokerCore = resolve_name("wrackline.broker.core.bridging:core_of")(config, rules)
+    core: BrokerCore = resolve_name("wrackline.zookeeper.core.bridging:core_of")(config, rules)
     return core
 
 
 def zookeeper_migration(config: ControllerConfig, rules: Rules) -> Migration:
-    migration: Migration = resolve_name("wrackline.broker.core.controller.migration:Migration")(
+    migration: Migration = resolve_name("wrackline.zookeeper.core.migration:Migration")(
         config, seals=rules.switches.fences_zookeeper
     )
     return migration

@@ -92,8 +92,8 @@ def kip101() -> Rules:
 
 _PROFILES: dict[str, Callable[[], Rules]] = {"kip966": kip966, "kraft35": kraft35, "kip101": kip101}
 _OF_ZOOKEEPER = {
-    "zk08": "wrackline.broker.rules.zookeeper:zk08",
-    "zk08-kip101": "wrackline.broker.rules.zookeeper:zk08_kip101",
+    "zk08": "wrackline.zookeeper.rules:zk08",
+    "zk08-kip101": "wrackline.zookeeper.rules:zk08_kip101",
 }
 """Found by name: nothing here imports what stands on it."""
 

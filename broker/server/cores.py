@@ -43,7 +43,7 @@ def connect_zookeeper(
 ) -> ZooKeeper:
     """Found by name, as the cores of that era are. ``servers``: ``host:port,...``. ``post`` hands an event to
     the core; ``before_asking`` is called before anything leaves for ZooKeeper."""
-    client: ZooKeeper = resolve_name("wrackline.broker.server.zookeeper:ZooKeeper")(
+    client: ZooKeeper = resolve_name("wrackline.zookeeper.server.session:ZooKeeper")(
         servers, post, before_asking
     )
     return client

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from wrackline.broker.core.zk08.administration import raise_level
 from wrackline.broker.model.metadata.features import WITH_CONTROLLER
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import CONTROLLER, Setting
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.errors import SimulationError
-from wrackline.simulator.zookeeper.ensemble import ensemble_of
+from wrackline.zookeeper.core.administration import raise_level
+from wrackline.zookeeper.simulator.ensemble import ensemble_of
 
 ZOOKEEPER_ERA = Setting(profile="zk08-kip101", upgrade_to="kip101", idempotent=False, lag_ms=1_000)
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from wrackline.broker.core.zk08.broker import ZookeeperBroker
-from wrackline.broker.core.zk08.local import Local, Phase
 from wrackline.broker.model.effects import Reply, Send, Trace
 from wrackline.broker.model.events import RequestReceived
 from wrackline.broker.model.messages.requests import (
@@ -23,13 +21,15 @@ from wrackline.broker.model.messages.requests import (
     ProduceRequest,
     ProduceResponse,
 )
-from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.simulator.invariants.observed_partition import Mark
 from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World
-from wrackline.simulator.zookeeper.ensemble import ensemble_of
+from wrackline.zookeeper.core import znodes
+from wrackline.zookeeper.core.broker import ZookeeperBroker
+from wrackline.zookeeper.core.replicas.local import Local, Phase
+from wrackline.zookeeper.simulator.ensemble import ensemble_of
 
 LAGGED = "unclean election"
 """A replica that had left an ISR of several was elected uncleanly (B09): by design, and no story."""

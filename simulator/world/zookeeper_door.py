@@ -15,13 +15,13 @@ from wrackline.broker.model.metadata.image import ClusterImage, PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 
 _PARTS = {
-    "actions": "wrackline.simulator.faults.zookeeper:ZOOKEEPER_FAULTS",
-    "checker": "wrackline.simulator.invariants.migration:checker_of",
-    "ensemble": "wrackline.simulator.zookeeper.ensemble:Ensemble",
-    "trace checks": "wrackline.simulator.traced.zookeeper:without_controller",
-    "transactions": "wrackline.simulator.zookeeper.transactions:follow",
-    "undecided": "wrackline.simulator.traced.zookeeper:UNDECIDED",
-    "upgrade": "wrackline.simulator.zookeeper.upgrade:ZookeeperUpgrade",
+    "actions": "wrackline.zookeeper.simulator.faults:ZOOKEEPER_FAULTS",
+    "checker": "wrackline.zookeeper.simulator.migration_checker:checker_of",
+    "ensemble": "wrackline.zookeeper.simulator.ensemble:Ensemble",
+    "trace checks": "wrackline.zookeeper.simulator.trace_replay:without_controller",
+    "transactions": "wrackline.zookeeper.simulator.transactions:follow",
+    "undecided": "wrackline.zookeeper.simulator.trace_replay:UNDECIDED",
+    "upgrade": "wrackline.zookeeper.simulator.upgrade:ZookeeperUpgrade",
 }
 
 

@@ -28,6 +28,8 @@ from pathlib import Path
 from wrackline.systems.base import DeployError
 
 PACKAGE = "wrackline.broker"
+OF_ZOOKEEPER = ("core", "server")
+"""Folders of ``wrackline.zookeeper`` in which the broker finds, by name, what it is on ZooKeeper."""
 DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions", "kazoo")
 SEEN_BY_HOSTS = Path("/var/lib/wrackline/bundles")
 """Where hosts of the fleet netns see what is unpacked: our own folders are hidden from them."""
@@ -101,7 +103,10 @@ def _package_files() -> dict[str, Path]:
     if found is None or not found.submodule_search_locations:
         raise DeployError(f"control node: the package {PACKAGE} is not installed beside the harness")
     root = Path(found.submodule_search_locations[0])
-    files = [root.with_name("__init__.py"), *_wanted(root.rglob("*"))]
+    era = root.with_name("zookeeper")
+    folders = [root, *(era / name for name in OF_ZOOKEEPER)]
+    packed = _wanted(file for folder in folders for file in folder.rglob("*"))
+    files = [root.with_name("__init__.py"), *packed, *_wanted(era.glob("*.py"))]
     return {file.relative_to(root.parents[1]).as_posix(): file for file in files}
 
 

@@ -18,7 +18,7 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run.session import Run
 from wrackline.simulator.stories.story import tell
 from wrackline.simulator.stories.tales import STORIES
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
+from wrackline.zookeeper.simulator.ensemble import ZOOKEEPER
 
 INFO = RunInfo(
     "run", "run", 0, "", "wrackline", "log", "all", False, (), profile="kip966", nodes={"1": "n1", "2": "n2"}

@@ -15,8 +15,8 @@ from wrackline.simulator.output.traces import Traces
 from wrackline.simulator.traced.judged import Judged, judge
 from wrackline.simulator.traced.lines import Trace
 from wrackline.simulator.traced.undecided import UNDECIDED
-from wrackline.simulator.traced.zookeeper import UNDECIDED as UNDECIDED_ON_ZOOKEEPER
 from wrackline.simulator.world.world import World, WorldOptions
+from wrackline.zookeeper.simulator.trace_replay import UNDECIDED as UNDECIDED_ON_ZOOKEEPER
 
 
 class Tracing(Traces):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.server.carriers import release
 from tests.systems.zookeeper.driven import produce, until
+from tests.zookeeper.server.carriers import release
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.simulator.traced.judged import judge
 from wrackline.simulator.traced.lines import Trace

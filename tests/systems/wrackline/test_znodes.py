@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from tests.systems.zookeeper.in_memory import InMemory
-from wrackline.broker.core.zk08 import administration
 from wrackline.broker.model.coordination import Create, Set
-from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.metadata.features import Levels
 from wrackline.broker.model.types import TopicPartition
 from wrackline.systems.base import PartitionState
@@ -20,6 +18,7 @@ from wrackline.systems.wrackline.znodes import (
     reassign,
     reassignments,
 )
+from wrackline.zookeeper.core import administration, znodes
 
 
 def made_by(operations: list[Any]) -> dict[str, bytes]:

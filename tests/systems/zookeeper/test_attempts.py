@@ -8,8 +8,8 @@ import pytest
 from kazoo.exceptions import ConnectionLoss
 from kazoo.retry import KazooRetry
 
-from wrackline.broker.server import zookeeper_client
 from wrackline.systems.zookeeper import session
+from wrackline.zookeeper.server import client
 
 ATTEMPTS = 500
 GROWN = 20
@@ -18,7 +18,7 @@ GROWN = 20
 
 @pytest.mark.parametrize(
     ("policy", "least_s"),
-    [(session.persistently, 0.29), (zookeeper_client.persistently, 0.11)],
+    [(session.persistently, 0.29), (client.persistently, 0.11)],
     ids=["harness", "broker"],
 )
 def test_attempts_do_not_come_ever_faster(policy: Callable[[], KazooRetry], least_s: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.broker.rules.decisions import isr, logs, requests
 from tests.broker.rules.golden_tables import Decide, Facts, end, ids, some, yes
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.zookeeper import RACE, RaceFacts
+from wrackline.zookeeper.rules import RACE, RaceFacts
 
 
 def _ends(facts: Facts) -> dict[int, int]:
