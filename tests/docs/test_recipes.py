@@ -29,6 +29,7 @@ PACKAGES = (
     "plugins",
     "fleets",
     "systems",
+    "zookeeper",
     "docs",
 )
 TESTS = ("checkers", "docs", "nemesis", "systems", "workloads")

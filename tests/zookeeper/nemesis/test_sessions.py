@@ -9,9 +9,9 @@ import pytest
 
 from tests.nemesis.doubles import context
 from wrackline.fleets.netns.spec import NetnsSpec
-from wrackline.nemesis.faults.cluster.sessions import ExpireSession, ExpireSessionSpec
 from wrackline.nemesis.faults.steps import FaultContext, FaultError, ProbeLog, StepResult
 from wrackline.systems.kafka.spec import KafkaSpec
+from wrackline.zookeeper.nemesis.sessions import ExpireSession, ExpireSessionSpec
 
 FAULT = ExpireSession()
 
