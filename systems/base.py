@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from wrackline.fleets.base import Host
+from wrackline.kafka_client.model import ClusterState as ClusterState
+from wrackline.kafka_client.model import PartitionState as PartitionState
+from wrackline.kafka_client.model import Place as Place
+from wrackline.kafka_client.model import TopicSpec as TopicSpec
 from wrackline.systems.metadata_changes import Chronicle
 
 if TYPE_CHECKING:  # a command that needs no history does not wait for what reads one
@@ -17,10 +21,6 @@ if TYPE_CHECKING:  # a command that needs no history does not wait for what read
 
 class DeployError(Exception):
     """Deployment or control of a system failed. The message names host, node, command and the way out."""
-
-
-Place = tuple[str, int]
-"""(topic, partition)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,50 +51,6 @@ class Node:
     @property
     def is_zookeeper(self) -> bool:
         return "zookeeper" in self.roles
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """One partition as the cluster's metadata has it. Replicas are node ids; -1: no leader."""
-
-    topic: str
-    partition: int
-    leader: int
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
-
-    @property
-    def full_isr(self) -> bool:
-        return set(self.isr) == set(self.replicas)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterState:
-    """The cluster's own metadata, as brokers report it over the Kafka protocol."""
-
-    controller: int
-    brokers: tuple[int, ...]
-    partitions: tuple[PartitionState, ...]
-    _by_place: Mapping[Place, PartitionState] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """A cluster may have ten thousand partitions, and each may be asked for."""
-        by_place = {(state.topic, state.partition): state for state in self.partitions}
-        object.__setattr__(self, "_by_place", by_place)
-
-    def partition(self, topic: str, partition: int) -> PartitionState | None:
-        return self._by_place.get((topic, partition))
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSpec:
-    name: str
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str]
 
 
 class About(StrEnum):

@@ -20,10 +20,10 @@ from pydantic_core import CoreSchema
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.none.fleet import NoFleet
+from wrackline.kafka_client.security import Security
 from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, JsonSchema, Like, Strict
 from wrackline.systems.base import DeployError, System
-from wrackline.systems.external.access.security import Security
 from wrackline.systems.external.commands.operations import (
     FAULTS,
     PLACEHOLDERS,

@@ -9,20 +9,18 @@ import shlex
 import tarfile
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import Node
-from wrackline.systems.cluster_client import active_controller
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.on_hosts import deploy_error, on_each
 from wrackline.systems.jvm.faketime import under
 from wrackline.systems.jvm.logging import LOGGING, logging_options
 from wrackline.systems.jvm.store import RELEASE, Release, Store
-from wrackline.systems.protocol import Connection
 
 JRE = "openjdk-17-jre-headless"
 """Debian's package that hosts of such nodes need."""
@@ -43,13 +41,12 @@ class JvmNodes(Deployed):
         start_s: float,
         faketime: bool,
         store: Store,
-        active: Callable[[Connection], int] = active_controller,
     ) -> None:
         self.name = name
         self._jvm_options = tuple(jvm_options)
         self._faketime = faketime
         self._store = store
-        super().__init__(fleet, placed, start_s, active)
+        super().__init__(fleet, placed, start_s)
 
     # --- what each kind says ------------------------------------------------------------------------------
 

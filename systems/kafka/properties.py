@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from wrackline.fleets.folders import data_dir
+from wrackline.kafka_client.model import Setting
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import Nodes
-from wrackline.systems.common.queries import Setting
 from wrackline.systems.jvm.property_file import property_text, text
 from wrackline.systems.kafka.releases import parsed
 

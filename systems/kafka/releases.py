@@ -20,7 +20,7 @@ LAST_ON_ZOOKEEPER = (2, 8)
 FIRST_ON_KRAFT = (3, 7)
 """From this line on they are deployed with controllers of their own (KRaft). Those between could have
 either, and do not speak the versions of the protocol that the harness asks KRaft for
-(wrackline.systems.protocol)."""
+(wrackline.kafka_client.connection)."""
 _GROUP = "org.apache.kafka"
 _TOOLS = (_GROUP, "kafka-tools-api")
 _LOG4J = "org.apache.logging.log4j"

@@ -18,7 +18,6 @@ from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.history import packed
 from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
 from wrackline.systems.common.deployed import Deployed
-from wrackline.systems.common.levels import KafkaLevels
 from wrackline.systems.common.node_log import last_line
 from wrackline.systems.common.nodes import REPLICATION_PORT, nodes_on
 from wrackline.systems.common.on_hosts import deploy_error, on_each
@@ -83,7 +82,6 @@ class WracklineSystem(Deployed):
         """Host -> where its modules are, where that is not in its own folder."""
         self._upgraded: dict[int, str] = {}
         """Nodes that are started with another profile than the first, by id."""
-        self._levels = KafkaLevels(self.brokers, self._client.connect)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """What the broker's own program would refuse. Raises DeployError when it does not answer."""
@@ -224,10 +222,10 @@ class WracklineSystem(Deployed):
         return str(tomllib.loads(self.effective_config(node)).get("profile", ""))
 
     def levels(self, *, timeout_s: float) -> Mapping[str, int]:
-        return self._levels.levels(timeout_s=timeout_s)
+        return self._administrator.levels(timeout_s=timeout_s)
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        return self._levels.raise_level(feature, level, timeout_s=timeout_s)
+        return self._administrator.raise_level(feature, level, timeout_s=timeout_s)
 
     # --- asking the cluster -------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ FOLDERS = (
         "nemesis",
         "workloads",
         "checkers",
+        "proving",
         "history",
         "fleets",
         "systems",

@@ -16,9 +16,9 @@ from wrackline.broker.model.coordination import Create, Delete, Set
 from wrackline.broker.model.effects import CreateLog, Effect, Trace
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_LEADER, FlushMode, NodeId, TopicPartition
-from wrackline.simulator.traced.judged import Asked, Streams
-from wrackline.simulator.traced.lines import Line, Step
-from wrackline.simulator.traced.nodes import (
+from wrackline.simulator.trace_check.coverage import FETCHERS
+from wrackline.simulator.trace_check.lines import Line, Step
+from wrackline.simulator.trace_check.nodes import (
     Offsets,
     TracedBroker,
     TracedLog,
@@ -26,9 +26,9 @@ from wrackline.simulator.traced.nodes import (
     TracedServer,
     TracedWorld,
 )
-from wrackline.simulator.traced.replay import ACKS_ALL, Replay
-from wrackline.simulator.traced.transactions import WRITE
-from wrackline.simulator.traced.undecided import FETCHERS
+from wrackline.simulator.trace_check.replay import ACKS_ALL, Replay
+from wrackline.simulator.trace_check.transactions import WRITE
+from wrackline.simulator.trace_check.verdicts import Asked, Streams
 from wrackline.simulator.world.nodes import WorldOptions
 from wrackline.simulator.world.world import StepRecord, World
 from wrackline.zookeeper.core import znodes

@@ -24,6 +24,8 @@ from tests.broker.clients.logs import produce
 from tests.broker.clients.loopback import Cluster
 from wrackline.workloads.clients.java.store import ClientStore
 
+pytestmark = pytest.mark.real
+
 AT_ONCE_S = 10
 """A tenth of a second or two on an idle machine; before it was answered, clients tried for ever."""
 

@@ -28,6 +28,8 @@ from wrackline.broker.wire.apis import BY_KEY
 from wrackline.broker.wire.proof import ClusterSecret
 from wrackline.broker.wire.schema import request_schema, response_schema
 
+pytestmark = pytest.mark.real
+
 PATIENT = {"replica_lag_time_max_ms": 600_000}
 """Who is frozen stays in the ISR."""
 WRONG = ClusterSecret(b"not of this cluster", CLUSTER_ID)

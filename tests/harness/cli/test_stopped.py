@@ -14,7 +14,7 @@ import pytest
 from tests.checkers.histories import History
 
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.apart
+pytestmark = [pytest.mark.real, pytest.mark.apart]
 
 
 def of_session(leader: int) -> list[str]:

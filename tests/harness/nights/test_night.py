@@ -30,6 +30,8 @@ from wrackline.harness.nights.order import before
 from wrackline.harness.nights.spec import cases, load_night
 from wrackline.harness.records import JOURNAL
 
+pytestmark = pytest.mark.real
+
 STAND_IN = Path(__file__).with_name("stand_in.py")
 SPEC = """
 name: {name}

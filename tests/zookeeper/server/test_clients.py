@@ -16,7 +16,7 @@ from wrackline.broker.model.coordination import Create
 from wrackline.systems.zookeeper.session import password_of
 from wrackline.zookeeper.core.administration import create_cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
 class OnZooKeeper(Cluster):

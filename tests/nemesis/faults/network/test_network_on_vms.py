@@ -41,8 +41,7 @@ def in_force(fleet: QemuFleet, system: Answerers, fault: dict[str, Any]) -> Iter
     finally:
         repairs = nemesis.stop_and_heal(timeout_s=120.0 * SLOWNESS)
     assert repairs == []
-    ended = recorded.ended("f1")
-    assert ended["proved"] is True, dict(ended)
+    recorded.assert_proved("f1")
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def test_burners_use_processors_and_end(fleet: NetnsFleet, system: Listeners) ->
         before, began = spent_s(pids), time.monotonic()
         time.sleep(1.5)
         assert spent_s(pids) - before > 0.2 * 0.8 * (time.monotonic() - began)
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")["proof"]
+    run.recorded.assert_proved("f1")
     assert processes(fleet, "n1", "SLICE_S") == []
 
 
@@ -58,7 +58,7 @@ def test_memory_is_held_and_given_back(fleet: NetnsFleet, system: Listeners) -> 
             if line.startswith("VmRSS")
         ]
         assert max(held) >= 64
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")["proof"]
+    run.recorded.assert_proved("f1")
     assert processes(fleet, "n2", "SLICE_S") == []
 
 
@@ -82,7 +82,7 @@ def test_the_kernel_kills_the_node_and_nobody_else(fleet: NetnsFleet, system: Li
         assert not system.is_running(system.nodes[2]), run.recorded.events
         assert oom_kills() > before
         assert [system.pid(node) for node in system.nodes[:2]] == others
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")["proof"]
+    run.recorded.assert_proved("f1")
     assert set(Path("/sys/fs/cgroup").glob("*/wrackline-*")) == groups
     assert "wrackline-memory" not in fleet.remote(fleet.hosts[2]).run("cat /proc/mounts; ls /run").stdout
 
