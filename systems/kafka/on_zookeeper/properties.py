@@ -55,8 +55,6 @@ DEFAULTS: Mapping[str, str] = {
 }
 _SINCE_0_9 = {"replica.fetch.backoff.ms": "200"}
 _SINCE_0_11 = {"transaction.state.log.num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
-UNCLEAN_OFF_SINCE = (0, 11)
-"""Before this version unclean election is on where nobody says otherwise (KIP-106)."""
 
 
 def broker_properties(
