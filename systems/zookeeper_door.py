@@ -19,7 +19,7 @@ MakeSystem = Callable[..., System]
 
 def kafka_on_zookeeper() -> MakeSystem:
     """Finds the class of Apache Kafka up to 2.8."""
-    make: MakeSystem = resolve_name("wrackline.systems.kafka.on_zookeeper.system:KafkaOnZooKeeper")
+    make: MakeSystem = resolve_name("wrackline.zookeeper.systems.kafka.system:KafkaOnZooKeeper")
     return make
 
 
@@ -27,9 +27,9 @@ def wrackline_on_zookeeper(*, bridges: bool) -> MakeSystem:
     """Finds the class of our broker in a profile without controllers. ``bridges``: there are some, that are
     to take over."""
     name = (
-        "wrackline.systems.wrackline.bridging:WracklineBridging"
+        "wrackline.zookeeper.systems.wrackline.bridging:WracklineBridging"
         if bridges
-        else "wrackline.systems.wrackline.on_zookeeper:WracklineOnZooKeeper"
+        else "wrackline.zookeeper.systems.wrackline.system:WracklineOnZooKeeper"
     )
     make: MakeSystem = resolve_name(name)
     return make
@@ -37,7 +37,7 @@ def wrackline_on_zookeeper(*, bridges: bool) -> MakeSystem:
 
 def install_zookeeper(kafka: Store, *, repositories: Sequence[str], say: Callable[[str], None]) -> Release:
     """Installs the servers, if they were not, and returns them. Raises DeployError, in one line."""
-    release: Release = resolve_name("wrackline.systems.zookeeper.install:install_zookeeper")(
+    release: Release = resolve_name("wrackline.zookeeper.systems.servers.install:install_zookeeper")(
         kafka, repositories=repositories, say=say
     )
     return release
@@ -45,7 +45,7 @@ def install_zookeeper(kafka: Store, *, repositories: Sequence[str], say: Callabl
 
 def single_zookeeper(release: Release, folder: Path, port: int) -> AbstractContextManager[None]:
     """Runs a server on loopback, with its files in ``folder``. Raises DeployError."""
-    running: AbstractContextManager[None] = resolve_name("wrackline.systems.zookeeper.server:alone")(
+    running: AbstractContextManager[None] = resolve_name("wrackline.zookeeper.systems.servers.server:alone")(
         release, folder, port
     )
     return running

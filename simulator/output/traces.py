@@ -18,7 +18,7 @@ from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
 class Traces:
     """An observer of the world. Of a world with a ZooKeeper it also writes the ensemble's transactions, as
-    ``systems/zookeeper`` saves them."""
+    ``zookeeper/systems/servers`` saves them."""
 
     def __init__(self, world: World | None = None) -> None:
         """``world``: one that has done nothing yet; needed where it has a ZooKeeper."""

@@ -1,7 +1,7 @@
 """Traces of profile zk08, and the log of its ZooKeeper, as ``ZookeeperChecker`` is shown a simulated cluster.
 
 As in ``nodes``, what stands in for ``Local``, ``Ensemble`` and ``World`` has their names and meanings. Whose
-session there is, and what the nodes hold, is in ZooKeeper's own transactions (``systems/zookeeper``).
+session there is, and what the nodes hold, is in ZooKeeper's own transactions (``zookeeper/systems/servers``).
 """
 
 from __future__ import annotations

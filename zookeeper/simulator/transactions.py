@@ -1,4 +1,5 @@
-"""The transactions of a simulated ensemble, written as ``systems/zookeeper`` saves those of a real one."""
+"""The transactions of a simulated ensemble, written as those of a real one are saved
+(``zookeeper/systems/servers``)."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ from wrackline.systems.base import DeployError
 from wrackline.systems.jvm import java
 from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka.install import silent
-from wrackline.systems.zookeeper.install import install_zookeeper
-from wrackline.systems.zookeeper.server import alone
-from wrackline.systems.zookeeper.session import password_of
 from wrackline.zookeeper.server.session import Event, ZooKeeper
 from wrackline.zookeeper.simulator.ensemble import ZOOKEEPER
+from wrackline.zookeeper.systems.servers.install import install_zookeeper
+from wrackline.zookeeper.systems.servers.server import alone
+from wrackline.zookeeper.systems.servers.session import password_of
 
 LIMIT_S = 30.0
 

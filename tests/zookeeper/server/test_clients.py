@@ -13,8 +13,8 @@ from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, Node, free_ports, wait_for
 from tests.zookeeper.server.carriers import real_server
 from wrackline.broker.model.coordination import Create
-from wrackline.systems.zookeeper.session import password_of
 from wrackline.zookeeper.core.administration import create_cluster
+from wrackline.zookeeper.systems.servers.session import password_of
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

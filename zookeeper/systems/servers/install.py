@@ -8,8 +8,8 @@ from pathlib import Path
 from wrackline.maven import resolve
 from wrackline.systems.jvm.java import java_version
 from wrackline.systems.jvm.store import Release, Store
-from wrackline.systems.zookeeper.release import ARTIFACTS, VERSION
-from wrackline.systems.zookeeper.server import make_archive
+from wrackline.zookeeper.systems.servers.release import ARTIFACTS, VERSION
+from wrackline.zookeeper.systems.servers.server import make_archive
 
 
 def install_zookeeper(kafka: Store, *, repositories: Sequence[str], say: Callable[[str], None]) -> Release:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from wrackline.systems.base import ClusterState, Node, Place
 from wrackline.systems.metadata_changes import Chronicle
-from wrackline.systems.wrackline import znodes
-from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 from wrackline.systems.wrackline.settings import FROM_ZOOKEEPER
 from wrackline.systems.wrackline.system import WracklineSystem
+from wrackline.zookeeper.systems.wrackline import znodes
+from wrackline.zookeeper.systems.wrackline.system import WracklineOnZooKeeper
 
 
 class WracklineBridging(WracklineOnZooKeeper):

@@ -11,8 +11,8 @@ import orjson
 
 from wrackline.systems.base import ClusterState, DeployError, PartitionState
 from wrackline.systems.metadata_changes import Change, Chronicle
-from wrackline.systems.zookeeper.session import Asking
-from wrackline.systems.zookeeper.transactions import SOURCE, Written, change, gaps, states
+from wrackline.zookeeper.systems.servers.session import Asking
+from wrackline.zookeeper.systems.servers.transactions import SOURCE, Written, change, gaps, states
 
 IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"

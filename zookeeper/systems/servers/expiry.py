@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from wrackline.systems.base import DeployError, Node, SessionEnd
-from wrackline.systems.zookeeper.session import Session, password_of
+from wrackline.zookeeper.systems.servers.session import Session, password_of
 
 
 def expire(session: Session, node: Node, path: str, timeout_s: float) -> SessionEnd:

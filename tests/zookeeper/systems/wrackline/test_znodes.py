@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from tests.systems.zookeeper.in_memory import InMemory
+from tests.zookeeper.systems.servers.in_memory import InMemory
 from wrackline.broker.model.coordination import Create, Set
 from wrackline.broker.model.metadata.features import Levels
 from wrackline.broker.model.types import TopicPartition
 from wrackline.systems.base import PartitionState
-from wrackline.systems.wrackline.znodes import (
+from wrackline.zookeeper.core import administration, znodes
+from wrackline.zookeeper.systems.wrackline.znodes import (
     add_broker,
     cluster_state,
     create_cluster,
@@ -18,7 +19,6 @@ from wrackline.systems.wrackline.znodes import (
     reassign,
     reassignments,
 )
-from wrackline.zookeeper.core import administration, znodes
 
 
 def made_by(operations: list[Any]) -> dict[str, bytes]:

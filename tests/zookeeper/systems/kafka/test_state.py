@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from tests.systems.zookeeper.in_memory import InMemory
+from tests.zookeeper.systems.servers.in_memory import InMemory
 from wrackline.systems.base import DeployError, PartitionState
-from wrackline.systems.kafka.on_zookeeper.state import cluster_state
+from wrackline.zookeeper.systems.kafka.state import cluster_state
 
 
 def cluster(**others: bytes) -> InMemory:

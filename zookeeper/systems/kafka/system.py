@@ -28,17 +28,17 @@ from wrackline.systems.common.readiness import wait_ready
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka.nodes import KafkaNodes
-from wrackline.systems.kafka.on_zookeeper.admin import ZooKeeperAdmin
-from wrackline.systems.kafka.on_zookeeper.properties import OURS, broker_properties
-from wrackline.systems.kafka.on_zookeeper.state import CONTROLLER, broker_path, chronicle, cluster_state
 from wrackline.systems.kafka.releases import parsed
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S
 from wrackline.systems.metadata_changes import Chronicle
-from wrackline.systems.zookeeper import server, servers, transactions
-from wrackline.systems.zookeeper.ensemble import modes
-from wrackline.systems.zookeeper.expiry import expire
-from wrackline.systems.zookeeper.session import Asking, Session
+from wrackline.zookeeper.systems.kafka.admin import ZooKeeperAdmin
+from wrackline.zookeeper.systems.kafka.properties import OURS, broker_properties
+from wrackline.zookeeper.systems.kafka.state import CONTROLLER, broker_path, chronicle, cluster_state
+from wrackline.zookeeper.systems.servers import server, servers, transactions
+from wrackline.zookeeper.systems.servers.ensemble import modes
+from wrackline.zookeeper.systems.servers.expiry import expire
+from wrackline.zookeeper.systems.servers.session import Asking, Session
 
 NOTICED_S = 15.0
 """So long ZooKeeper may take to see that a broker is gone: its session's time-out, and some more."""

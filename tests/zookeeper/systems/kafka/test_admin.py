@@ -7,9 +7,9 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from tests.systems.zookeeper.in_memory import InMemory
+from tests.zookeeper.systems.servers.in_memory import InMemory
 from wrackline.systems.base import DeployError, TopicSpec
-from wrackline.systems.kafka.on_zookeeper.admin import ELECTION, REASSIGN, ZooKeeperAdmin, spread
+from wrackline.zookeeper.systems.kafka.admin import ELECTION, REASSIGN, ZooKeeperAdmin, spread
 
 THREE = {f"/brokers/ids/{one}": b"{}" for one in (1, 2, 3, 101)}
 

@@ -10,8 +10,8 @@ from wrackline.systems.base import DeployError, Node
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.jvm.nodes import JvmNodes
 from wrackline.systems.jvm.store import Release, Store
-from wrackline.systems.zookeeper import server
-from wrackline.systems.zookeeper.release import VERSION
+from wrackline.zookeeper.systems.servers import server
+from wrackline.zookeeper.systems.servers.release import VERSION
 
 ZOOKEEPER_JVM = ("-Xms32m", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 

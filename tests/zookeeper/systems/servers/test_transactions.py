@@ -13,9 +13,9 @@ import orjson
 
 from wrackline.fleets.base import Host
 from wrackline.systems.base import Node
-from wrackline.systems.kafka.on_zookeeper import state
-from wrackline.systems.wrackline import znodes
-from wrackline.systems.zookeeper.transactions import Written, gaps, load, of_log, save, states
+from wrackline.zookeeper.systems.kafka import state
+from wrackline.zookeeper.systems.servers.transactions import Written, gaps, load, of_log, save, states
+from wrackline.zookeeper.systems.wrackline import znodes
 
 LOG = (Path(__file__).parent / "golden" / "log.1").read_bytes()
 T0_MS = 1_795_428_006_461

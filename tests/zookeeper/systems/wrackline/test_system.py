@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.systems.zookeeper.driven import produce, until
 from tests.zookeeper.server.carriers import release
+from tests.zookeeper.systems.servers.driven import produce, until
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.simulator.trace_check.lines import Trace
 from wrackline.simulator.trace_check.verdicts import judge
 from wrackline.systems.base import DeployError, TopicSpec
-from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
+from wrackline.zookeeper.systems.wrackline.system import WracklineOnZooKeeper
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 CONFIG = {

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from wrackline.systems.base import DeployError, Place, TopicSpec
-from wrackline.systems.kafka.on_zookeeper.state import IDS, parsed, topic_path
-from wrackline.systems.zookeeper.session import Asking, Session
+from wrackline.zookeeper.systems.kafka.state import IDS, parsed, topic_path
+from wrackline.zookeeper.systems.servers.session import Asking, Session
 
 ELECTION = "/admin/preferred_replica_election"
 REASSIGN = "/admin/reassign_partitions"

@@ -8,8 +8,8 @@ import pytest
 from kazoo.exceptions import ConnectionLoss
 from kazoo.retry import KazooRetry
 
-from wrackline.systems.zookeeper import session
 from wrackline.zookeeper.server import client
+from wrackline.zookeeper.systems.servers import session
 
 ATTEMPTS = 500
 GROWN = 20

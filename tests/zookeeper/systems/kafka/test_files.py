@@ -1,6 +1,6 @@
 """The files that brokers and ZooKeeper servers are given, whole, by version.
 
-After a change on purpose: `GOLDEN=write pytest tests/systems/kafka/on_zookeeper/test_files.py`, and look at
+After a change on purpose: `GOLDEN=write pytest tests/zookeeper/systems/kafka/test_files.py`, and look at
 the difference.
 """
 
@@ -14,9 +14,9 @@ import pytest
 from tests.systems.listening import Listening
 from wrackline.systems.common.nodes import BROKER_PORT, Nodes, nodes_on
 from wrackline.systems.jvm.property_file import text
-from wrackline.systems.kafka.on_zookeeper.properties import broker_properties
-from wrackline.systems.zookeeper.server import config, server_id
-from wrackline.systems.zookeeper.session import SUPER_SECRET, password_of
+from wrackline.zookeeper.systems.kafka.properties import broker_properties
+from wrackline.zookeeper.systems.servers.server import config, server_id
+from wrackline.zookeeper.systems.servers.session import SUPER_SECRET, password_of
 
 GOLDEN = Path(__file__).with_name("golden")
 VERSIONS = ("2.8.2", "1.1.1", "0.10.2.2", "0.8.2.2")

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wrackline.systems.base import ClusterState, PartitionState, Place
 from wrackline.systems.metadata_changes import Change, Chronicle
-from wrackline.systems.zookeeper.session import Asking
-from wrackline.systems.zookeeper.transactions import SOURCE, Written, change, gaps, states
+from wrackline.zookeeper.systems.servers.session import Asking
+from wrackline.zookeeper.systems.servers.transactions import SOURCE, Written, change, gaps, states
 
 BROKERS = "/brokers"
 IDS = "/brokers/ids"

@@ -15,10 +15,15 @@ from wrackline.systems.base import ClusterState, DeployError, Node, Place, Sessi
 from wrackline.systems.common import node_files
 from wrackline.systems.common.growth import share_of
 from wrackline.systems.metadata_changes import Chronicle
-from wrackline.systems.wrackline import znodes
 from wrackline.systems.wrackline.settings import LEVEL_ON_ZOOKEEPER
 from wrackline.systems.wrackline.system import START_S, WracklineSystem
-from wrackline.systems.wrackline.znodes import (
+from wrackline.zookeeper.systems.servers import transactions
+from wrackline.zookeeper.systems.servers.ensemble import modes
+from wrackline.zookeeper.systems.servers.expiry import expire
+from wrackline.zookeeper.systems.servers.servers import ZooKeeperServers
+from wrackline.zookeeper.systems.servers.session import Asking, Session
+from wrackline.zookeeper.systems.wrackline import znodes
+from wrackline.zookeeper.systems.wrackline.znodes import (
     IDS,
     add_broker,
     cluster_state,
@@ -26,11 +31,6 @@ from wrackline.systems.wrackline.znodes import (
     reassign,
     reassignments,
 )
-from wrackline.systems.zookeeper import transactions
-from wrackline.systems.zookeeper.ensemble import modes
-from wrackline.systems.zookeeper.expiry import expire
-from wrackline.systems.zookeeper.servers import ZooKeeperServers
-from wrackline.systems.zookeeper.session import Asking, Session
 
 SLOWER = 3
 """A node may take so many times as long to listen as where there is a controller: a server of ZooKeeper is a
