@@ -73,7 +73,6 @@ class ZookeeperBroker(Dispatcher):
             on_deleted=self._deleted,
             on_brokers=self._brokers,
         )
-        self._leading = Leading(ctx, self.coordination, self.view, assigned)
         self._level = ClusterLevel(
             ctx,
             self.coordination,
@@ -81,7 +80,7 @@ class ZookeeperBroker(Dispatcher):
             bridges=later is not None,
             obeys=later is None or later.switches.fences_zookeeper,
         )
-        self._leading.confirm = self._level.confirm
+        self._leading = Leading(ctx, self.coordination, self.view, self._level)
         self._succession = None if later is None else Succession(ctx, self.coordination, self._level, later)
         self._elections = Elections(
             ctx, self.coordination, self.view, assigned, fetchers, self._leading, self._level

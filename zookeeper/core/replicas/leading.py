@@ -17,15 +17,13 @@ from wrackline.broker.model.coordination import ANY_VERSION, Answer, Create, Get
 from wrackline.broker.model.types import NodeId
 from wrackline.zookeeper.core import znodes
 from wrackline.zookeeper.core.coordination import Coordination
-from wrackline.zookeeper.core.replicas.assigned import Assigned
+from wrackline.zookeeper.core.level import ClusterLevel
 from wrackline.zookeeper.core.replicas.local import NOT_READ, UNKNOWN, Commits, Local, Phase, Terms
 from wrackline.zookeeper.core.view import View
 from wrackline.zookeeper.core.znodes import StateRequest
 from wrackline.zookeeper.rules import RACE
 
 _AGAIN_MS = 100.0
-Confirm = Callable[[Callable[[], None], Callable[[], None]], None]
-"""``ClusterLevel.confirm``"""
 
 
 class Leading:
@@ -33,17 +31,16 @@ class Leading:
     open. ``on_progress``: something was committed, or a follower has come nearer. ``on_stop``: it leads no
     more."""
 
-    def __init__(self, ctx: Context, coordination: Coordination, view: View, assigned: Assigned) -> None:
+    def __init__(self, ctx: Context, coordination: Coordination, view: View, level: ClusterLevel) -> None:
         self._ctx = ctx
         self._coordination = coordination
         self._terms = Terms(ctx, coordination)
         self._view = view
-        self._assigned = assigned
+        self._level = level
         self.on_ruled_out: Callable[[Local, str], None] = lambda local, why: None  # noqa: ARG005
         self.on_open: Callable[[Local], None] = lambda local: None  # noqa: ARG005
         self.on_progress: Callable[[Local], None] = lambda local: None  # noqa: ARG005
         self.on_stop: Callable[[Local], None] = lambda local: None  # noqa: ARG005
-        self.confirm: Confirm = lambda then, otherwise: then()  # noqa: ARG005
 
     # --- becoming leader -----------------------------------------------------------------------------------
 
@@ -111,7 +108,7 @@ class Leading:
                 read_again()
                 return
             local.writing = True
-            self.confirm(self._terms.within(local, opened), self._terms.within(local, read_again))
+            self._level.confirm(self._terms.within(local, opened), self._terms.within(local, read_again))
 
         def read_again() -> None:
             local.writing = False
