@@ -350,18 +350,16 @@ def _judged(executor: Executor, runs: Sequence[Run], job: _Job) -> dict[Path, _O
     if missing := not_looked_for():
         job.progress(f"not looked for: {', '.join(missing)}")
     job.at(f"{_runs(runs)}: reading and judging")
-    judged = judge(executor, runs)
+    work = judge(executor, runs)
     job.at(f"{_runs(runs)}: explaining what was found")
-    rows = find(executor, runs, judged)
+    rows = find(work)
     parts = repeat(()) if rows is None else rows.by_run(len(runs), ORDER, job.scratch)
     found = [gather(part, run) for part, run in zip(parts, runs, strict=False)]
     engine = {"name": executor.name, "seconds": round(time.monotonic() - began, 3)}
     for number, one in enumerate(found):
-        one.unproven_read, one.unproven_unseen = judged.unproven.get(number, (0, 0))
+        one.unproven_read, one.unproven_unseen = work.unproven.get(number, (0, 0))
     return {
-        run.directory: _Outcome(
-            found[number], judged.figures[number], engine, judged.problems.get(number, "")
-        )
+        run.directory: _Outcome(found[number], work.figures[number], engine, work.problems.get(number, ""))
         for number, run in enumerate(runs)
     }
 

@@ -1,4 +1,4 @@
-"""What one broker is asked, each request and answer typed by kio's dataclasses.
+"""A connection to one broker, each request and answer typed by kio's dataclasses.
 
 Metadata is asked for in the newest version that the broker speaks, the others in versions that our broker and
 Apache Kafka to 4.x both speak (docs/protocol.md 5.1): topics, offsets and coordinators since Kafka 0.11,
@@ -255,7 +255,7 @@ class Connection(Transport):
         return [Setting(one.name, one.value, int(one.config_source), one.read_only) for one in found]
 
     def alter_configs(self, kind: ResourceType, name: str, values: Mapping[str, str | None]) -> None:
-        """None: the default shall hold again."""
+        """Changes settings; None restores a default."""
         changes = tuple(
             AlterableConfig(name=key, config_operation=i8(_DELETE if value is None else _SET), value=value)
             for key, value in values.items()
@@ -352,7 +352,7 @@ class Connection(Transport):
 
 
 def by_topic(items: Iterable[tuple[Place, T]]) -> Iterable[tuple[str, list[T]]]:
-    """What belongs to the partitions of each topic, both in the order in which they come."""
+    """Groups items by the topic of their partitions, both in the order in which they come."""
     found: dict[str, list[T]] = {}
     for (topic, _), item in items:
         found.setdefault(topic, []).append(item)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def is_passing(error: ErrorCode) -> bool:
-    """Whether a cluster that is left alone may take what it has refused with this error."""
+    """Tells whether a cluster that is left alone may take what it has refused with this error."""
     return error.retriable or error in _LACKS_BROKERS
 
 

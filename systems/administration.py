@@ -1,5 +1,5 @@
-"""What an administrator does to a running cluster, over the Kafka protocol: elections, settings, topics,
-levels of features, moves of replicas, and brokers that are gone for good."""
+"""Administration of a running cluster over the Kafka protocol: elections, settings, topics, levels of
+features, moves of replicas, and brokers that are gone for good."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Reassigner:
         )
 
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float) -> None:
-        """None cancels. Raises DeployError when it is refused, or nobody took it in time."""
+        """Asks for these reassignments; None cancels one. Raises DeployError when it is refused, or nobody
+        took it in time."""
 
         def begin(connection: Connection) -> None:
             for done in connection.alter_reassignments(targets, timeout_s=CHANGE_S):
@@ -89,19 +90,19 @@ class Administrator(Reassigner):
     # --- settings -----------------------------------------------------------------------------------------
 
     def topic_settings(self, topic: str, *, timeout_s: float) -> dict[str, str]:
-        """Those that it has been given; a setting that is not here has its default."""
+        """Returns the settings that the topic was given; a setting that is not here has its default."""
         return self._settings(f"settings of {topic}", ResourceType.TOPIC, topic, timeout_s)
 
     def change_topic(self, topic: str, values: Mapping[str, str | None], *, timeout_s: float) -> None:
-        """None: the default shall hold again."""
+        """Changes settings of the topic; None restores a default."""
         self._alter(topic, ResourceType.TOPIC, topic, values, timeout_s)
 
     def cluster_settings(self, *, timeout_s: float) -> dict[str, str]:
-        """Those that all brokers have been given while they ran."""
+        """Returns the settings that all brokers were given while they ran."""
         return self._settings("settings of all brokers", ResourceType.BROKER, "", timeout_s)
 
     def change_cluster(self, values: Mapping[str, str | None], *, timeout_s: float) -> None:
-        """None: the default shall hold again."""
+        """Changes settings of all brokers; None restores a default."""
         self._alter("all brokers", ResourceType.BROKER, "", values, timeout_s)
 
     def _settings(self, what: str, kind: ResourceType, name: str, timeout_s: float) -> dict[str, str]:
@@ -175,7 +176,8 @@ class Administrator(Reassigner):
         return {one.name: int(one.max_version_level) for one in found.finalized_features}
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        """Why the cluster refuses it, in its words; empty: it is done."""
+        """Asks for a level of a feature; returns why the cluster refuses it, in its words, empty when it
+        is done."""
 
         def update(connection: Connection) -> str:
             try:
@@ -197,7 +199,7 @@ def node_settings(connection: Connection, node: Node) -> list[Setting]:
 
 @contextmanager
 def _passed_over(*errors: ErrorCode) -> Iterator[None]:
-    """What is inside may be rejected with one of these errors."""
+    """Ignores these errors of what is inside."""
     try:
         yield
     except Rejected as rejected:

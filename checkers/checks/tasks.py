@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from wrackline.checkers.engine.facts import Facts, Kind
 from wrackline.checkers.engine.marks import Marks
 from wrackline.checkers.engine.object_facts import Contradiction
 from wrackline.checkers.engine.objects.values import RULES
-from wrackline.checkers.engine.tasks import splits_in
+from wrackline.checkers.engine.tasks import place_of, splits_in
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.broken import part_of_the_judge
 from wrackline.checkers.inputs.row_groups import Split, events_of, ints
@@ -73,16 +74,8 @@ def by_log(batches: Batches) -> Batches:
 
 def _logs(batches: Batches) -> Iterator[tuple[int, Facts]]:
     """Rows that are sorted by log, log by log."""
-    here: int | None = None
-    facts = Facts()
-    for packed in read(batches):
-        if here is not None and packed.owner != here:
-            yield here, facts
-            facts = Facts()
-        here = packed.owner
-        facts.take(packed.rows())
-    if here is not None:
-        yield here, facts
+    for log, rows in groupby(read(batches), lambda packed: packed.owner):
+        yield log, Facts(packed.rows() for packed in rows)
 
 
 def words_wanted(given: Given) -> Task:
@@ -161,7 +154,7 @@ def _found_in(log: int, facts: Facts, asked: Asked) -> Iterator[tuple[int, Findi
     for check in asked.checks:
         if check.find is not None and there & asked.marks.bits(check.marks):
             with part_of_the_judge(f"check {check.name}", check.find.__module__):
-                for finding in check.find(at):
+                for finding in check.find(replace(at, anomaly=check.name)):
                     yield number, finding
 
 
@@ -223,25 +216,10 @@ def _batch(data: bytes) -> pa.RecordBatch:
         return stream.read_next_batch()
 
 
-def _parts(batches: Batches) -> Iterator[tuple[tuple[int, int], Iterator[pa.RecordBatch]]]:
-    """Events that are sorted by run and part, part by part. Each part must be read to its end before the
-    next."""
-    rows = read(batches)
-    ahead = next(rows, None)
-
-    def of(place: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        nonlocal ahead
-        while ahead is not None and (ahead.owner, ahead.part) == place:
-            data = ahead.data
-            ahead = next(rows, None)
-            yield _batch(data)
-
-    while ahead is not None:
-        place = ahead.owner, ahead.part
-        events = of(place)
-        yield place, events
-        for _ in events:
-            pass
+def _parts(batches: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+    """Events that are sorted by run and part, part by part, each with its run and read before the next."""
+    for (run, _), rows in groupby(read(batches), place_of):
+        yield run, (_batch(packed.data) for packed in rows)
 
 
 def walked(given: Given, walk: Walk) -> Task:
@@ -250,7 +228,7 @@ def walked(given: Given, walk: Walk) -> Task:
 
     def run(batches: Batches) -> Batches:
         asked = given()
-        for (number, _), events in _parts(batches):
+        for number, events in _parts(batches):
             said = _walked(walk, events, asked.runs[number])
             yield from _with_figures(number, said, asked)
 
@@ -300,7 +278,7 @@ def last_of_keys(given: Given, wanted: Callable[[], Mapping[int, Sequence[int]]]
 
     def run(batches: Batches) -> Batches:
         asked, values, writer = given(), wanted(), Writer()
-        for (number, _), events in _parts(batches):
+        for number, events in _parts(batches):
             about = asked.runs[number]
             keys = LastOfKeys(about)
             for batch in events:

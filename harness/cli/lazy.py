@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from wrackline.harness.cli.commands import MEANT, Entry
-from wrackline.harness.cli.stopped import ending_at_once
+from wrackline.harness.cli.signals import ending_at_once
 from wrackline.harness.cli.verbosity import with_verbosity
 
 
@@ -105,6 +105,6 @@ def _loaded(name: str, entry: Entry) -> click.Command:
         return LazyGroup(name, headings={"Commands": entry.below}, meant=meant, help=text)
     module, _, attribute = entry.at.partition(":")
     with ending_at_once():
-        command = getattr(import_module(module), attribute)
+        command = getattr(import_module(module, __package__), attribute)
     assert isinstance(command, click.Command)
     return command

@@ -1,4 +1,4 @@
-"""What is asked of a cluster that others use too: about our own topic, never about all there are.
+"""Queries to a cluster that others use too: about our own topic, never about all there are.
 
 The versions of the requests are ones that Apache Kafka from 1.1 to 4.x and Redpanda both speak.
 """
@@ -21,7 +21,7 @@ NEEDED = {19: ("CreateTopics", 2), 20: ("DeleteTopics", 1), 32: ("DescribeConfig
 
 
 def too_old(connection: Connection) -> str:
-    """Which request the brokers do not know, in a few words; empty when they know all. Raises
+    """Returns which request the brokers do not know, in a few words; empty when they know all. Raises
     ProtocolError."""
     for key, (name, version) in NEEDED.items():
         if (newest := connection.api_versions().get(key, (0, -1))[1]) < version:
@@ -30,7 +30,7 @@ def too_old(connection: Connection) -> str:
 
 
 def has_quorum(connection: Connection) -> bool:
-    """Whether controllers elect one of themselves: KRaft. Raises ProtocolError."""
+    """Tells whether controllers elect one of themselves: KRaft. Raises ProtocolError."""
     return DESCRIBE_QUORUM in connection.api_versions()
 
 

@@ -90,7 +90,7 @@ class ExternalSystem:
         return Node(node_id, Host(name, address), frozenset({"broker"}), port)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
-        """None: only the cluster knows, and it is not asked before a run."""
+        """Returns nothing: only the cluster knows, and it is not asked before a run."""
         del topic
         return ()
 
@@ -165,7 +165,7 @@ class ExternalSystem:
     # --- brokers ------------------------------------------------------------------------------------------
 
     def start(self, node: Node) -> None:
-        """It runs already: raises DeployError when it does not answer."""
+        """Checks that the broker, which runs already, answers."""
         if (why := self._silence(node)) is not None:
             raise DeployError(
                 f"{node.host.name}: node {node.node_id} does not answer: {why}; see that it runs"
@@ -192,7 +192,7 @@ class ExternalSystem:
         return self._silence(node) or ""
 
     def _silence(self, node: Node) -> str | None:
-        """Why a broker does not answer; None when it does."""
+        """Returns why a broker does not answer; None when it does."""
         try:
             with self._dial(node.host.address, node.port, LOOK_S) as connection:
                 connection.api_versions()
@@ -201,7 +201,7 @@ class ExternalSystem:
         return None
 
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
-        """Until every broker that was found is in the cluster's own metadata."""
+        """Waits until every broker that was found is in the cluster's own metadata."""
         deadline = time.monotonic() + timeout_s
         wanted = {node.node_id for node in self.nodes}
         while True:
@@ -269,7 +269,7 @@ class ExternalSystem:
         return leader
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
-        """None of a cluster that does not say."""
+        """Returns the cluster's features; none of a cluster that does not say."""
         try:
             return self._told().levels(timeout_s=min(timeout_s, LOOK_S))
         except DeployError:
@@ -289,7 +289,8 @@ class ExternalSystem:
         return self._administrator.under_way(timeout_s=timeout_s)
 
     def effective_config(self, node: Node) -> str:
-        """What the broker says that it runs with, a line for each setting; secrets it keeps to itself."""
+        """Returns what the broker says that it runs with, a line for each setting; secrets it keeps to
+        itself."""
         try:
             with self._dial(node.host.address, node.port, LOOK_S) as connection:
                 found = node_settings(connection, node)

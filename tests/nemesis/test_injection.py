@@ -13,8 +13,8 @@ from wrackline.fleets.base import Host
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject, restoration
 from wrackline.nemesis import stage as stages
-from wrackline.nemesis.faults import knocks
 from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network import tcp_probe
 from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.processes.processes import Kill, Pause
 from wrackline.nemesis.faults.steps import Fault, StepResult, TcpProbe
@@ -357,7 +357,7 @@ def test_a_host_that_answers_before_it_has_its_rules_again_is_no_leak(
     stage: Stage, fleet: FakeFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its programs are started after that. (On a busy machine it can be knocked at meanwhile.)"""
-    monkeypatch.setattr(knocks, "knock", lambda *_: "refused 0.001")
+    monkeypatch.setattr(tcp_probe, "knock", lambda *_: "refused 0.001")
     knocked: list[StepResult] = []
 
     def knock() -> None:

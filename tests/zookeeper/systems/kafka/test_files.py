@@ -70,7 +70,7 @@ def test_the_whole_configuration_of_a_server_that_is_alone_and_of_one_among_thre
 
 def test_the_password_of_a_session_is_what_java_makes_of_its_id() -> None:
     """The id that seeds java.util.Random with 0, whose first numbers everybody knows; what a real server
-    gives is looked at in test_on_zookeeper.py."""
+    gives is looked at in test_system.py."""
     first = (-1155484576, -723955400, 1033096058, -1690734402)
     assert password_of(SUPER_SECRET) == b"".join(
         number.to_bytes(4, "little", signed=True) for number in first
