@@ -278,7 +278,7 @@ def test_a_guided_schedule_that_gets_nowhere_is_healed_and_not_proved(
     assert recorded.phases("g1") == recorded.phases("g2") == ALL_PHASES
     assert recorded.ended("g2")["targets"] == ["n2"], "the leader"
     assert recorded.ended("g0")["proved"] is False
-    assert "waited 0.2 s for: node 1 leads log-0; last seen" in str(recorded.ended("g0")["error"])
+    assert "waited 0.2 s for: node 1 leads (log-0); last seen" in str(recorded.ended("g0")["error"])
     assert {one.node_id for one in NODES} == set(system.pids)
     [steps] = [event.extra for event in recorded.events if event.f == "planned"]
     assert steps == {
