@@ -20,7 +20,7 @@ from wrackline.harness.specification.spec import load, parse
 
 ROOT = Path(__file__).parents[4]
 SUITES = ROOT / "suites"
-TEMPLATE = ROOT / "harness" / "cli" / "init.yaml"
+TEMPLATE = ROOT / "harness" / "cli" / "runs" / "init.yaml"
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
