@@ -39,7 +39,7 @@ from statistics import median
 
 import yaml
 
-from wrackline.harness.run.setup import new_test_id
+from wrackline.harness.run.live.setup import new_test_id
 from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec, parse
 from wrackline.systems.base import Node, TopicSpec

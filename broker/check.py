@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from wrackline.broker.defects import apply
+from wrackline.broker.rules.placement.topics import TopicRules
 from wrackline.broker.rules.profile import Rules, profile
-from wrackline.broker.rules.topics import TopicRules
 from wrackline.broker.server import config
 
 Refusal = dict[str, str]

@@ -1,5 +1,5 @@
-"""What a fault may need of a host, and a fleet may give. By it a fault that cannot be done is refused before
-there is a host."""
+"""Abilities that a fault may need of a host and a fleet may have. By it a fault that cannot be done is
+refused before there is a host."""
 
 from __future__ import annotations
 

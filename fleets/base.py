@@ -1,4 +1,4 @@
-"""What a fleet is: hosts with SSH, and a power switch (docs/architecture.md section 5)."""
+"""The interface of a fleet: hosts with SSH, and a power switch (docs/architecture.md section 5)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Protocol, runtime_checkable
 
+from wrackline.errors import InfrastructureError
 
-class FleetError(Exception):
+
+class FleetError(InfrastructureError):
     """A host, its SSH or its power switch failed. The message names the host, the command and the way out."""
 
 
 class Become(StrEnum):
-    """What a user who is not root may do as root, by ``sudo`` without a password."""
+    """The rights of a user who is not root to run commands as root, by ``sudo`` without a password."""
 
     NOBODY = "nobody"
     """Nothing."""
@@ -57,13 +59,13 @@ class Host:
 
     @property
     def called(self) -> str:
-        """Its name for people, in errors."""
+        """Returns the host's name for people, in errors."""
         return f"{self.name} ({self.alias})" if self.alias else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command on a host did."""
+    """The result of a command on a host."""
 
     host: str
     command: str
@@ -81,9 +83,9 @@ class Stream(Protocol):
     """A command on a host that goes on, and what it says meanwhile."""
 
     def read(self, timeout_s: float) -> bytes:
-        """Its output since (errors too), as soon as there is some; ``b""`` when it has ended, or the
-        connection has. Raises TimeoutError when there was none for so long, as also a host without power
-        does."""
+        """Returns the output since the last call (errors too), as soon as there is some; ``b""`` when the
+        command or the connection has ended. Raises TimeoutError when there was none for so long, as also a
+        host without power does."""
 
     def close(self) -> None:
         """Stop listening: the command meets a broken pipe when it says the next thing."""
@@ -117,7 +119,7 @@ class Remote(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileLoss:
-    """What one file lost in a power cut."""
+    """Bytes that one file lost in a power cut."""
 
     before_bytes: int
     """Size as programs on the host saw it just before the power went."""
@@ -135,7 +137,7 @@ class FileLoss:
 
 @dataclass(frozen=True, slots=True)
 class PowerCut:
-    """What one power cut did. ``files`` is filled in by power-on: paths relative to the data disk."""
+    """The outcome of one power cut. ``files`` is filled in by power-on: paths relative to the data disk."""
 
     host: str
     decided_ns: int
@@ -164,7 +166,7 @@ class PowerSwitch(Protocol):
 
 
 class Disk(StrEnum):
-    """What a host finds at power-on in place of its data disk."""
+    """The data disk that a host finds at power-on."""
 
     KEPT = "kept"
     """Its own, with all that was synced."""
@@ -176,7 +178,7 @@ class Disk(StrEnum):
 
 @runtime_checkable
 class PageCache(Protocol):
-    """What a power switch may be able to do besides: take the unsynced bytes alone."""
+    """An optional ability of a power switch: it takes the unsynced bytes alone."""
 
     def drop_page_cache(self, host: Host) -> PowerCut:
         """Kill the programs that use the data disk and lose what they had not synced, while the host stays
@@ -185,30 +187,30 @@ class PageCache(Protocol):
 
 @runtime_checkable
 class SwappedDisk(Protocol):
-    """What a power switch may be able to do besides: give a host another data disk."""
+    """An optional ability of a power switch: it gives a host another data disk."""
 
     def copy_disk(self, host: Host) -> None:
         """Keep a copy of the data disk as it is now, all of it synced, in place of an earlier copy. The host
         is on, and stands still meanwhile. Raises FleetError."""
 
     def swap_disk(self, host: Host, disk: Disk) -> None:
-        """While the host is off, put an empty disk or the last copy in the place of its disk, which is gone
-        then. Raises FleetError, also when the host is on or has no copy."""
+        """Puts an empty disk or the last copy in the place of the disk of a host that is off; the former disk
+        is gone then. Raises FleetError, also when the host is on or has no copy."""
 
 
 @runtime_checkable
 class Throttle(Protocol):
-    """What a power switch may be able to do besides: hold a host's data disk back."""
+    """An optional ability of a power switch: it slows a host's data disk."""
 
     def throttle(self, host: Host, bytes_per_s: int | None) -> None:
-        """From now on the disk reads and writes so many bytes a second each at most; None: as many as it
-        can. Also for a host that is off, from its power-on. Idempotent. Raises FleetError."""
+        """Limits the disk to so many bytes a second for reads and for writes; None: no limit. Also for a host
+        that is off, from its power-on. Idempotent. Raises FleetError."""
 
 
 @runtime_checkable
 class Hypervisor(Protocol):
-    """What a power switch may be able to do besides, where hosts are virtual machines. All of it ends with
-    the host's power. Every method raises FleetError, also for a host that is off."""
+    """An optional ability of a power switch of virtual machines: it acts as their hypervisor. All of it ends
+    with the host's power. Every method raises FleetError, also for a host that is off."""
 
     def link(self, host: Host, *, up: bool) -> None:
         """Pull the host's network cable, or plug it in; the host sees its carrier go."""
@@ -217,7 +219,7 @@ class Hypervisor(Protocol):
         """Stop all processors of the host."""
 
     def resume(self, host: Host) -> None:
-        """Its clock goes on from where it stood."""
+        """Resumes the host; its clock goes on from where it stood."""
 
 
 CLIENTS = "clients"
@@ -226,7 +228,7 @@ CLIENTS = "clients"
 
 @runtime_checkable
 class ClientsSide(Protocol):
-    """What a fleet may be able to do besides: let faults have the network that the clients are in."""
+    """An optional ability of a fleet: faults may use the network that the clients are in."""
 
     @property
     def clients(self) -> Remote:
@@ -249,10 +251,10 @@ class Fleet(Protocol):
     def down(self) -> None: ...
 
     def detach(self) -> None:
-        """Let the hosts live on when this process ends."""
+        """Lets the hosts live on when this process ends."""
 
     def remote(self, host: Host) -> Remote:
         """The kept connection to a host (one per host, made on first use)."""
 
     def entered(self) -> AbstractContextManager[None]:
-        """While inside, sockets of this thread, and of threads started inside, are in the fleet's network."""
+        """Opens sockets of this thread, and of threads started inside, in the fleet's network."""

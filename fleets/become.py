@@ -1,4 +1,4 @@
-"""What a user who is not root does as root on a host, and how.
+"""Commands as root on a host for a user who is not root.
 
 With `Become.NAMED` a command is carried out as the user. The programs in `COMMANDS` are found in a folder of
 small scripts that comes first in PATH, and each of these is ``sudo -n`` and the program. So the rule that an
@@ -21,8 +21,8 @@ SCRIPTS = "$HOME/.wrackline-become"
 
 
 def carried(host: Host, command: str, deadline: str = "") -> str:
-    """What a login shell of the host is given for a command of ``sh``. ``deadline``: the beginning of a
-    command line that ends the rest in time; it must have the rights of what it ends."""
+    """Returns the command line that a login shell of the host gets for a command of ``sh``. ``deadline``: the
+    beginning of a command line that ends the rest in time; it must have the rights of what it ends."""
     if host.become is Become.NAMED:
         command = f"PATH={SCRIPTS}:/usr/sbin:/sbin:$PATH; {command}"
     sudo = "sudo -n" if host.become is Become.ROOT else ""

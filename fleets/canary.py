@@ -47,6 +47,9 @@ REACH_S = 1.0
 """So long before the decision a number must have been reported whose loss proves the cut."""
 SILENT_S = 5.0
 """A canary that reported nothing for so long before the decision is no witness of it."""
+WITNESS_S = 10.0
+"""So long a cut waits for a canary that could not prove it yet: one just started, or one whose numbers arrive
+late."""
 START_S = 20.0
 LISTEN_S = 1.0
 """How long the thread of a canary that says nothing may take to notice that it is over."""
@@ -65,7 +68,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class CanaryLoss:
-    """What a host's canary lost. ``problem`` says why it proves nothing."""
+    """Bytes that a host's canary lost. ``problem`` says why it proves nothing."""
 
     host: str
     before_bytes: int = 0
@@ -102,8 +105,8 @@ class CanaryLoss:
 def judge(
     host: str, reported: Sequence[Reported], decided_ns: int, there: Collection[int], complaint: str = ""
 ) -> CanaryLoss:
-    """What is gone of the numbers that were reported, in order, before ``decided_ns``, by those found
-    ``there`` after. ``complaint``: what the canary reported of its own troubles."""
+    """Compares the numbers that were reported before ``decided_ns``, in order, with those found ``there``
+    afterwards. ``complaint``: what the canary reported of its own troubles."""
     before = [one for one in reported if one.at_ns <= decided_ns]
     why = f" ({complaint})" if complaint else ""
     if not before:
@@ -200,7 +203,8 @@ class Canaries:
             self.start(host)
 
     def wait(self, timeout_s: float = START_S) -> list[str]:
-        """Until each canary has reported a number. Returns what is wrong with those that did not in time."""
+        """Waits until each canary has reported a number. Returns what is wrong with those that did not in
+        time."""
         deadline = time.monotonic() + timeout_s
         problems = []
         for name, life in self._lives.items():
@@ -217,9 +221,21 @@ class Canaries:
         with life.changed:
             return life.reported[-1] if life.reported else None
 
+    def wait_witness(self, host: Host, timeout_s: float = WITNESS_S) -> None:
+        """Wait until the host's canary could prove a cut that is decided now and takes all that it kept.
+        Returns at once where no canary runs, and after ``timeout_s`` in any case: `after` then says what was
+        missing."""
+        if (life := self._lives.get(host.name)) is None:
+            return
+        with life.changed:
+            life.changed.wait_for(
+                lambda: life.over or judge(host.name, life.reported, time.monotonic_ns(), ()).proved,
+                timeout_s,
+            )
+
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
-        """What the canary lost, once the host is on again; asked before the canary is started again. Raises
-        nothing: a canary that shows nothing says why.
+        """Returns what the canary lost, once the host is on again and before the canary is started again.
+        Raises nothing: a canary that shows nothing says why.
 
         ``decided_ns``: monotonic clock when the cut was asked for; None when nobody asked for it: then what
         was reported last is taken for it."""

@@ -1,4 +1,4 @@
-"""What runs on a host as its canary: appends numbers to files that nobody syncs, and says each.
+"""The canary's program on a host: it appends numbers to files that nobody syncs, and prints each.
 
 Started with ``python -I -S -c``, this text and its arguments, and therefore on the standard library alone;
 nothing of it is left on the host's system disk. `wrackline.fleets.canary` reads what it says, and tells why

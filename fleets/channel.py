@@ -29,9 +29,9 @@ class SshStream:
         self._disconnect = disconnect
 
     def read(self, timeout_s: float) -> bytes:
-        """Its output since (errors too), as soon as there is some; ``b""`` when it has ended, or the
-        connection has. Raises TimeoutError when there was none for so long, as also a host without power
-        does."""
+        """Returns the output since the last call (errors too), as soon as there is some; ``b""`` when the
+        command or the connection has ended. Raises TimeoutError when there was none for so long, as also a
+        host without power does."""
         self._channel.settimeout(timeout_s)
         return self._channel.recv(1 << 16)
 

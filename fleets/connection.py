@@ -117,7 +117,7 @@ class HostConnection:
             ) from wrong
 
     def _transport(self, deadline: float, what: str) -> tuple[bool, paramiko.Transport]:
-        """Whether the connection was there already, and its transport."""
+        """Returns whether the connection was there already, and its transport."""
         if not self._mutex.acquire(timeout=max(0.1, deadline - time.monotonic())):
             raise self.error(
                 f"no connection for `{what}` in time: another thread is still waiting for the host"

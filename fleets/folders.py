@@ -1,4 +1,4 @@
-"""Where on a host a system has its own."""
+"""The folders and files of a system on a host."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Folders:
 
     @property
     def program(self) -> str:
-        """What the script starts."""
+        """Returns the path of the program that the script starts."""
         return f"{self.home}/program"
 
     @property
     def log(self) -> str:
-        """What the node has said."""
+        """Returns the path of the node's output."""
         return f"{self.logs}/broker.log"
 
     @property
@@ -51,5 +51,5 @@ def folders_of(host: Host) -> Folders:
 
 
 def data_dir(host: Host) -> str:
-    """Where the node's own data is on its host."""
+    """Returns the folder of the node's own data on its host."""
     return str(host.data_dir / "broker")

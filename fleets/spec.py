@@ -1,4 +1,4 @@
-"""What a specification may say of any fleet."""
+"""The settings of any fleet in a specification."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wrackline.plugins.fields import Most, NoBoolean, Strict
 
 @dataclass(frozen=True, slots=True)
 class HostNeeds:
-    """What a system needs of hosts that are made for it."""
+    """The needs of a system regarding hosts that are made for it."""
 
     packages: tuple[str, ...] = ()
     """Of Debian, besides Python and the usual tools."""
@@ -41,7 +41,7 @@ class FleetSpec(Strict):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What its hosts need of this machine, by the names of `wrackline.needs`."""
+        """Returns the needs of the hosts regarding this machine, by the names of `wrackline.needs`."""
         return ()
 
     slowness: ClassVar[float] = 1.0
@@ -82,21 +82,21 @@ class FleetSpec(Strict):
         whatever takes long. Raises FleetError."""
 
     def carrying(self, needs: HostNeeds) -> Self:
-        """These settings, so that hosts have what a system needs of them, where the user has said nothing
-        else. The same settings where hosts are what they are."""
+        """Returns these settings, completed by the needs of a system where the user has said nothing else.
+        The same settings where hosts are what they are."""
         del needs
         return self
 
     def lacks(self, ability: Ability) -> str | None:
-        """Why faults cannot have this of its hosts, in one line; None when they can."""
+        """Returns why faults cannot have this ability of its hosts, in one line; None when they can."""
         if ability is Ability.CLIENTS:
             return f"the fleet {self.kind} does not say how"
         return None
 
     @property
     def untested(self) -> tuple[str, ...]:
-        """What no run on these hosts can show, whatever its faults: a few words, and why. The verdict says
-        so."""
+        """Returns the failures that no run on these hosts can show, whatever its faults: a few words, and
+        why. The verdict says so."""
         return ()
 
     @property

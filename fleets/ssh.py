@@ -160,7 +160,7 @@ class SshRemote:
         self._with_files(f"put {path}", write)
 
     def _put_as_root(self, content: Path | bytes, path: str, mode: int) -> None:
-        """By way of a file of the user's own: SFTP has the user's rights."""
+        """Writes a root's file by way of a file of the user's own: SFTP has the user's rights."""
         target = PurePosixPath(path)
         own, half_written = f"/var/tmp/.wrackline.{uuid.uuid4().hex}", target.with_name(f".{target.name}.new")
 
@@ -211,7 +211,8 @@ class SshRemote:
             return self._unpack(archive, path, into)
 
     def _unpack(self, archive: IO[bytes], path: str, into: Path) -> list[Path]:
-        """Only regular files below ``into`` are written: Debian 12's Python has no extraction filters yet."""
+        """Unpacks an archive; only regular files below ``into`` are written: Debian 12's Python has no
+        extraction filters yet."""
         written = []
         try:
             with tarfile.open(fileobj=archive, mode="r|gz") as tar:
@@ -247,7 +248,7 @@ class SshRemote:
                         ) from error
 
     def _session(self, what: str) -> tuple[bool, paramiko.SFTPClient]:
-        """Whether the SFTP session was there already, and the session."""
+        """Returns whether the SFTP session was there already, and the session."""
         if self._sftp is not None:
             channel = self._sftp.get_channel()
             if channel is not None and not channel.closed:
@@ -306,7 +307,7 @@ def _opened(content: Path | bytes) -> IO[bytes]:
 
 
 def _is_broken(sftp: paramiko.SFTPClient, error: OSError) -> bool:
-    """Whether it was the connection that failed, and not the file."""
+    """Tells whether the connection failed, and not the file."""
     channel = sftp.get_channel()
     return isinstance(error, TimeoutError) or channel is None or channel.closed
 

@@ -1,4 +1,4 @@
-"""What past runs left behind, one ``Record`` each: for lists, trends, datasets, all that looks at many runs.
+"""Records of past runs, one ``Record`` each: for lists, trends, datasets, all that looks at many runs.
 
 Runs are found below any folder, a night's as well as single ones, on this machine or in object storage: every
 address that fsspec knows (``s3://bucket/nights``, ``webhdfs://host/nights``) will do. Histories are not read.
@@ -39,7 +39,7 @@ BAD: Final = (Verdict.VIOLATION, Verdict.NOT_REPRODUCED)
 
 
 class State(StrEnum):
-    """How far a run has come."""
+    """The state of a run."""
 
     JUDGED = "judged"
     NOT_JUDGED = "not judged"
@@ -52,7 +52,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How often a run showed one anomaly, and what its contract says of it."""
+    """The findings of one anomaly in a run, and what its contract says of it."""
 
     anomaly: str
     meaning: Meaning | str
@@ -61,7 +61,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """What a run showed of one cause: the anomalies that give it its meaning, joined by ``+``."""
+    """An incident of a run: the anomalies that give it its meaning, joined by ``+``."""
 
     cause: str
     meaning: Meaning | str
@@ -145,14 +145,14 @@ class Record:
 
     @property
     def as_expected(self) -> bool:
-        """Whether it came out bad because it must: its specification says so, or a bug was put into the
-        system."""
+        """Tells whether the run came out bad because it must: its specification says so, or a bug was put
+        into the system."""
         must = self.must_violate or bool(self.defects)
         return self.verdict is Verdict.REPRODUCED or (must and self.verdict is Verdict.VIOLATION)
 
     @property
     def good(self) -> bool | None:
-        """Whether it came out as it should; None: it says nothing of the system."""
+        """Tells whether the run came out as it should; None: it says nothing of the system."""
         if self.as_expected:
             return True
         if self.verdict is Verdict.PASS:
@@ -161,7 +161,8 @@ class Record:
 
     @property
     def word(self) -> str:
-        """Its verdict, and whether that was expected where the verdict does not say it; empty before one."""
+        """Returns the run's verdict, and whether that was expected where the verdict does not say it; empty
+        before one."""
         if self.verdict is None:
             return ""
         if self.as_expected and self.verdict is not Verdict.REPRODUCED:
@@ -171,8 +172,8 @@ class Record:
 
     @property
     def is_smaller(self) -> bool:
-        """Whether it tries a smaller specification: then it tells something of its case, and what it shows is
-        nothing that a night was asked about."""
+        """Tells whether the run tries a smaller specification: then it tells something of its case, and what
+        it shows is nothing that a night was asked about."""
         return self.follow_up.startswith("small")
 
     @property
@@ -182,19 +183,20 @@ class Record:
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Of the incidents that its contract forbids; where there are no incidents, all anomalies as one."""
+        """Returns the causes of the incidents that its contract forbids; where there are no incidents, all
+        anomalies as one."""
         causes = (one.cause for one in self.incidents if one.meaning == Meaning.VIOLATION)
         return tuple(dict.fromkeys(causes)) or tuple(filter(None, ["+".join(self.violations)]))
 
     @property
     def incident_ids(self) -> tuple[str, ...]:
-        """Of the incidents that its contract forbids, as the site has them."""
+        """Returns the ids of the incidents that its contract forbids, as the site has them."""
         return tuple(incident_id(cause, *self.signature[1:]) for cause in self.causes)
 
     @property
     def signature(self) -> tuple[str, str, str, str]:
-        """By which runs show one and the same: (cause, schedule, system, version). The cause is all of the
-        anomalies, the schedule the guided one's name or the kinds of faults."""
+        """Returns the signature by which runs show one and the same: (cause, schedule, system, version). The
+        cause is all of the anomalies, the schedule the guided one's name or the kinds of faults."""
         schedule = self.guided or "+".join(sorted({fault.kind for fault in self.faults})) or "no fault"
         system = "/".join(part for part in (self.system, self.profile) if part)
         return "+".join(self.violations), schedule, system, self.version
@@ -227,12 +229,14 @@ class NotKnown(Exception):
 
 
 def incident_id(cause: str, schedule: str, system: str, version: str) -> str:
-    """What a link to an incident ends with: the same on every machine. With another version it is another."""
+    """Returns the end of a link to an incident: the same on every machine. With another version it is
+    another."""
     return f"i-{hashlib.sha256(chr(0).join((cause, schedule, system, version)).encode()).hexdigest()[:10]}"
 
 
 def known_incidents(place: Path | UPath) -> dict[str, str]:
-    """By `incident_id` the link to where each is worked on; empty without a list. Raises NotKnown."""
+    """Returns the link to where each known incident is worked on, by `incident_id`; empty without a list.
+    Raises NotKnown."""
     try:
         said = yaml.load((UPath(place) / KNOWN).read_bytes(), _LOADER) or {}
     except FileNotFoundError:
@@ -363,7 +367,7 @@ class Night:
 
 
 def night_of(folder: UPath) -> Night | None:
-    """None when the folder is no night's."""
+    """Returns the night of a folder; None when the folder is no night's."""
     try:
         lines = (folder / JOURNAL).read_bytes().splitlines()
     except OSError:

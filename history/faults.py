@@ -1,5 +1,4 @@
-"""What the nemesis did in a recorded run, fault by fault: read back from the history, to be done again
-elsewhere."""
+"""Faults of the nemesis in a recorded run, read back from the history to be done again elsewhere."""
 
 from __future__ import annotations
 

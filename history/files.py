@@ -1,4 +1,5 @@
-"""Where a history lives in a run's directory, and how a killed run's write-ahead file becomes Parquet.
+"""The files of a history in a run's directory, and the conversion of a killed run's write-ahead file to
+Parquet.
 
 =====================  ==================================================================================
 ``history.parquet``    the history, once the run ended (or its left-over write-ahead file was converted)
@@ -41,7 +42,7 @@ PARQUET_OPTIONS = {
 
 
 def read_info(run_dir: Path) -> RunInfo:
-    """What was run, from the history itself. Raises HistoryError."""
+    """Reads the description of the run from its history. Raises HistoryError."""
     finished, wal_file = run_dir / PARQUET, run_dir / WAL
     if finished.exists():
         return _info_of_parquet(finished)
@@ -105,7 +106,7 @@ def _lock(fd: int, path: Path) -> None:
 
 
 def _learned(run_dir: Path, info: RunInfo) -> RunInfo:
-    """With what only became known after the first line had been written (``Recorder.learn``)."""
+    """Adds what only became known after the first line had been written (``Recorder.learn``)."""
     try:
         later = RunInfo.from_json((run_dir / RUN_JSON).read_bytes())
     except (OSError, ValueError):
@@ -221,8 +222,8 @@ def _info_of_parquet(path: Path) -> RunInfo:
 
 
 def info_in(file: pq.ParquetFile, where: str) -> RunInfo:
-    """What was run, from an open history; ``where`` it is, for the errors. Raises HistoryError, and OSError
-    and ValueError where the file itself is broken."""
+    """Reads the description of the run from an open history; ``where`` names it in errors. Raises
+    HistoryError, and OSError and ValueError where the file itself is broken."""
     schema = file.schema_arrow
     try:
         info = RunInfo.from_json((schema.metadata or {})[METADATA_KEY])

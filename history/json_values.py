@@ -1,4 +1,4 @@
-"""What stands in JSON that somebody else may have written: each question has an answer, and none raises."""
+"""Access to JSON that somebody else may have written: each question has an answer, and none raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values and processes are called wherever a person reads of them: ``p3·117`` is value 117 of process 3.
+"""Labels of values and processes wherever a person reads of them: ``p3·117`` is value 117 of process 3.
 
 A history that was imported has numbers of its own, which say more to those who know the original.
 """

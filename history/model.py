@@ -157,7 +157,7 @@ FOREIGN = -2
 
 
 class Type(StrEnum):
-    """Whether an event begins an operation or says how it ended, in Jepsen's words."""
+    """The type of an event, in Jepsen's words: it begins an operation or says how it ended."""
 
     INVOKE = "invoke"
     OK = "ok"
@@ -229,7 +229,7 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class PlanInfo:
-    """What was meant to happen in the main phase."""
+    """The plan of the main phase."""
 
     duration_s: float
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -240,7 +240,7 @@ class PlanInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What the judge must know of a run besides its events: the configuration its contract rests on.
+    """The facts on a run that the judge needs besides its events: the configuration its contract rests on.
 
     Travels in the metadata of the history file, as JSON under the key ``wrackline``.
     """

@@ -54,7 +54,7 @@ class Offsets:
         return _of(np.bitwise_and(mine, np.bitwise_xor(others, np.uint8(1))))
 
     def from_on(self, start: int) -> Offsets:
-        """Those that are not below ``start``."""
+        """Returns the offsets that are not below ``start``."""
         found = Offsets()
         found._there = bytearray(max(0, min(start, len(self._there)))) + self._there[max(start, 0) :]
         return found

@@ -65,7 +65,7 @@ def found(folder: Path, pattern: str) -> list[Path]:
 
 
 def plain_name(file: Path) -> Path:
-    """What a file is called when it is not packed."""
+    """Returns the name of a file when it is not packed."""
     return file.with_suffix("") if file.suffix == SUFFIX else file
 
 

@@ -1,5 +1,5 @@
-"""How many rows of each kind a history has. A history says it of itself in the footer of its file, so that
-rows which were taken out are missed, whatever was done to the indexes of the others."""
+"""The number of rows of each kind in a history. A history says it of itself in the footer of its file, so
+that rows which were taken out are missed, whatever was done to the indexes of the others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def count_table(into: Tally, table: pa.Table) -> None:
 
 
 def tally_in(file: pq.ParquetFile) -> Tally | None:
-    """What an open history says of itself; None of one that an earlier version wrote. Raises ValueError."""
+    """Reads the tally of an open history; None of one that an earlier version wrote. Raises ValueError."""
     said = (file.schema_arrow.metadata or {}).get(TALLY_KEY)
     if said is None:
         return None
@@ -49,7 +49,7 @@ def tally_in(file: pq.ParquetFile) -> Tally | None:
 
 
 def difference(said: Tally, there: Tally) -> str:
-    """Which rows are missing or too many, in half a line; empty: none."""
+    """Returns which rows are missing or too many, in half a line; empty: none."""
     wrong = [
         f"{there.get(name, 0):,} of {said.get(name, 0):,} rows {name}"
         for name in sorted(said.keys() | there.keys())

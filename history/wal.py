@@ -93,16 +93,16 @@ def table_of(lines: bytes, test_id: str) -> pa.Table:
 
 
 def _repeated(text: str, count: int) -> pa.Array:
-    """From buffers, since ``pa.array`` and ``pa.scalar`` import pandas to see whether they were given one of
-    its objects: a second of processor time in the middle of a run."""
+    """Repeats a text as an array from buffers, since ``pa.array`` and ``pa.scalar`` import pandas to see
+    whether they were given one of its objects: a second of processor time in the middle of a run."""
     once = text.encode()
     offsets = np.arange(count + 1, dtype=np.int32) * len(once)
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(once * count))
 
 
 def read_chunks(fd: int, start: int, limit: int, chunk_bytes: int) -> Iterator[bytes]:
-    """What is in the file from ``start`` to ``limit`` (both where lines end), in pieces of about
-    ``chunk_bytes`` that end where a line ends. Unbuffered, since the file may be growing."""
+    """Yields the file from ``start`` to ``limit`` (both where lines end), in pieces of about ``chunk_bytes``
+    that end where a line ends. Unbuffered, since the file may be growing."""
     size = chunk_bytes
     while start < limit:
         chunk = os.pread(fd, min(size, limit - start), start)
@@ -118,7 +118,7 @@ def read_chunks(fd: int, start: int, limit: int, chunk_bytes: int) -> Iterator[b
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """How much of a write-ahead file is whole."""
+    """The complete part of a write-ahead file."""
 
     info: RunInfo
     body_start: int

@@ -19,8 +19,8 @@ _system: ContextVar[str] = ContextVar("_system", default="")
 
 @contextmanager
 def labels_of(system: str) -> Iterator[None]:
-    """Inside, values are named as this system (``RunInfo.system``) makes them: ours by process and counter,
-    those of an imported history by the number it has there."""
+    """Labels values inside as this system (``RunInfo.system``) makes them: ours by process and counter, those
+    of an imported history by the number it has there."""
     before = _system.set(system)
     try:
         yield
@@ -51,7 +51,7 @@ def apart(earlier_ns: int | None, later_ns: int | None) -> tuple[str, str]:
 
 
 def number(value: float | None) -> str:
-    """With thousands separators; whole numbers stay whole, others keep one digit."""
+    """Formats a number with thousands separators; whole numbers stay whole, others keep one digit."""
     if value is None:
         return NOTHING
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1_000 else f"{value:,.1f}"

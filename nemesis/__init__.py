@@ -1,1 +1,1 @@
-"""What goes wrong: faults, their targets and their schedule."""
+"""The nemesis: faults, their targets and their schedule."""

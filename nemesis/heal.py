@@ -1,17 +1,18 @@
-"""After the last fault: brings fleet and system back to health, whatever happened."""
+"""The healing after the last fault: fleet and system are brought back to health, whatever happened."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
 from wrackline.fleets.base import ClientsSide, Fleet, FleetError, Remote
-from wrackline.nemesis.faults import chains, programs, shaping
+from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.network import iptables, shaping
 from wrackline.systems.base import DeployError, Node, System
-from wrackline.systems.external.standing import StandingSystem
+from wrackline.systems.external.external_cluster import StandingSystem
 
 
 class NemesisError(Exception):
-    """Something a fault did could not be undone. The message names the host and what is left."""
+    """A fault that could not be undone. The message names the host and what is left."""
 
 
 class Healer:
@@ -22,7 +23,8 @@ class Healer:
         self._system = system
 
     def heal(self) -> list[str]:
-        """What had to be repaired; empty when all was well. Raises NemesisError when something cannot be.
+        """Heals everything and returns what had to be repaired; empty when all was well. Raises NemesisError
+        when something cannot be.
 
         Nothing is repaired on hosts that are not ours: what the faults' own undo left is on record, and whose
         they are decides."""
@@ -79,13 +81,13 @@ def what_is_left(remote: Remote) -> list[str]:
     ended = remote.run(programs.left(where)).stdout.split()
     for one in ended:
         remote.run(programs.end(*one.split("/", 1), where=where))
-    removed = chains.parse_chains(remote.run(chains.LIST_CHAINS).stdout)
+    removed = iptables.parse_chains(remote.run(iptables.LIST_CHAINS).stdout)
     for fault_id in removed:
-        remote.run(chains.remove_everywhere(fault_id))
+        remote.run(iptables.remove_everywhere(fault_id))
     bands = remote.run(shaping.LIST_BANDS).stdout.split()
     for device in bands:
         remote.run(shaping.remove_bands(device))
     repairs = [f"program {one} ended" for one in ended]
-    repairs += [f"chain {chains.chain(fault_id)} removed" for fault_id in removed]
+    repairs += [f"chain {iptables.chain(fault_id)} removed" for fault_id in removed]
     repairs += [f"shaping of {device} removed" for device in bands]
     return [f"{remote.host.name}: {repair}" for repair in repairs]

@@ -17,7 +17,16 @@ import orjson
 
 from wrackline.fleets.base import FleetError
 from wrackline.nemesis.faults import by_command
-from wrackline.nemesis.faults.steps import Commands, Fault, FaultError, Look, Proof, Scene, Step, Trail
+from wrackline.nemesis.faults.steps import (
+    Commands,
+    Fault,
+    FaultContext,
+    FaultError,
+    Look,
+    ProbeLog,
+    Proof,
+    Step,
+)
 from wrackline.nemesis.restoration import Restoration
 from wrackline.nemesis.stage import Stage
 from wrackline.systems.base import DeployError
@@ -34,7 +43,7 @@ class Injection:
     fault: Fault
     hosts: tuple[str, ...]
     role: str
-    trail: Trail = field(default_factory=Trail)
+    probe_log: ProbeLog = field(default_factory=ProbeLog)
     failure: str | None = None
     """Why it is not in force; its body should not wait."""
 
@@ -53,27 +62,29 @@ async def injected(
     if fault.holds_node:
         stage.hold(fault_id, hosts)
     commands = Commands((), ())
-    scene = Scene(fault_id, (), ())
+    context = FaultContext(fault_id, (), ())
     try:
         try:
             fault = injection.fault = by_command.here(stage.system, fault)
-            found = await stage.scene(fault_id, hosts)
+            found = await stage.context(fault_id, hosts)
             commands = fault.commands(found)
-            scene = found  # only of what can be done there may be a proof
+            context = found  # only of what can be done there may be a proof
         except (FaultError, DeployError, FleetError) as wrong:
             injection.failure = str(wrong)
         else:
             stage.in_force(fault_id, commands.lasting)
-            injection.trail = Trail(do=await stage.run(commands.do))
-            injection.trail = replace(injection.trail, active=await stage.run(commands.probe))
-            injection.failure = "; ".join(injection.trail.errors()) or None
-        _record(stage, injection, "active", fault.prove(scene, injection.trail) if scene.targets else None)
+            injection.probe_log = ProbeLog(do=await stage.run(commands.do))
+            injection.probe_log = replace(injection.probe_log, active=await stage.run(commands.probe))
+            injection.failure = "; ".join(injection.probe_log.errors()) or None
+        _record(
+            stage, injection, "active", fault.prove(context, injection.probe_log) if context.targets else None
+        )
         async with _watched(stage, injection, () if injection.failure else commands.watch):
             yield injection
         if commands.probe and not injection.failure:
-            injection.trail = replace(injection.trail, final=await stage.run(commands.probe))
+            injection.probe_log = replace(injection.probe_log, final=await stage.run(commands.probe))
     finally:
-        await _to_the_end(_undo(stage, injection, scene, commands))
+        await _to_the_end(_undo(stage, injection, context, commands))
 
 
 async def look_again(stage: Stage) -> None:
@@ -86,14 +97,14 @@ async def look_again(stage: Stage) -> None:
 
 @asynccontextmanager
 async def _watched(stage: Stage, injection: Injection, steps: Sequence[Step]) -> AsyncIterator[None]:
-    """Inside, the steps are run every second, and what came of them is on the trail."""
+    """Runs the watch's steps every second, and adds their results to the probe log."""
     began = time.monotonic()
 
     async def watch() -> None:
         while True:
             await asyncio.sleep(WATCH_S)
             look = Look(f"{time.monotonic() - began:.1f} s after its beginning", await stage.run(steps))
-            injection.trail = replace(injection.trail, watched=(*injection.trail.watched, look))
+            injection.probe_log = replace(injection.probe_log, watched=(*injection.probe_log.watched, look))
 
     task = asyncio.ensure_future(watch()) if steps else None
     try:
@@ -119,26 +130,29 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
         raise cancelled
 
 
-async def _undo(stage: Stage, injection: Injection, scene: Scene, commands: Commands) -> None:
+async def _undo(stage: Stage, injection: Injection, context: FaultContext, commands: Commands) -> None:
     _record(stage, injection, "undo")
     stage.in_force(injection.id, None)
     done = await stage.run(commands.undo, undoing=True)
-    injection.trail = replace(injection.trail, undo=done)
-    found, injection.trail = await stage.restorer.look(injection.fault, scene, commands, injection.trail)
+    injection.probe_log = replace(injection.probe_log, undo=done)
+    found, injection.probe_log = await stage.restorer.look(
+        injection.fault, context, commands, injection.probe_log
+    )
     stage.restorer.live.discard(injection.id)
     stage.release(injection.id, injection.hosts)
     if injection.failure is not None:
         # Some of its hosts may have lost something nevertheless.
-        told = injection.fault.prove(scene, injection.trail) if scene.targets else Proof(False, "")
-        lost = {**told.lost, **by_command.doubtful(injection.fault, injection.trail)}
+        told = injection.fault.prove(context, injection.probe_log) if context.targets else Proof(False, "")
+        lost = {**told.lost, **by_command.doubtful(injection.fault, injection.probe_log)}
         proof = Proof(False, "it was never in force", lost, told.damaged)
     else:
-        proof = injection.fault.prove(scene, injection.trail)
+        proof = injection.fault.prove(context, injection.probe_log)
     _record(stage, injection, "ended", proof, found)
 
 
 def settings_of(fault: Fault) -> dict[str, Any]:
-    """What distinguishes this fault from others of its name, so that a history says all of what was done."""
+    """Returns what distinguishes this fault from others of its name, so that a history says all of what was
+    done."""
     names = [
         name for name in getattr(fault, "__dataclass_fields__", ()) if name not in ("name", "holds_node")
     ]
@@ -175,6 +189,6 @@ def _record(
             extra["damaged"] = {host: dict(files) for host, files in proof.damaged.items()}
     if restoration is not None:
         extra |= {"restored": restoration.restored, "restoration": restoration.text}
-    if errors := [*filter(None, [injection.failure]), *injection.trail.errors()]:
+    if errors := [*filter(None, [injection.failure]), *injection.probe_log.errors()]:
         extra["error"] = "; ".join(dict.fromkeys(errors))
     stage.record(injection.fault.name, extra)

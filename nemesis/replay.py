@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.history.faults import Happened
-from wrackline.nemesis.faults.messages import share_peers
+from wrackline.nemesis.faults.network.messages import share_peers
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.spec import FAULTS
 
@@ -50,7 +50,7 @@ asked. Who asked is the node that it was about."""
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where the faults shall happen."""
+    """The stage where the faults shall happen."""
 
     brokers: tuple[str, ...] = ()
     controllers: tuple[str, ...] = ()
@@ -83,8 +83,8 @@ def carried_over(
 
 
 def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two faults of messages are on one host at one time, or so close that the first is not over, and
-    of the same peers."""
+    """Tells whether two faults of messages are on one host at one time, or so close that the first is not
+    over, and of the same peers."""
     if other["fault"] != "messages" or not set(one["target"].split(",")) & set(other["target"].split(",")):
         return False
     if not share_peers(one["peers"], other["peers"]):
@@ -94,7 +94,7 @@ def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _here(one: Happened, stage: Stage, models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What it is on real hosts: several faults, where one cut several pairs."""
+    """Yields the fault as it is done on real hosts: several faults, where one cut several pairs."""
     how = one.how
     clients = "clients of " if how.get("at_clients") else ""
     target = {"target": clients + ",".join(one.targets)} if one.targets else {}

@@ -1,4 +1,4 @@
-"""Whether a fault is gone after its undo, by what its hosts show then, and not by what the undo said.
+"""The check that a fault is gone after its undo, by what its hosts show then, and not by what the undo said.
 
 Looked for after every fault: chains and programs by the fault's id, on each host that its steps touched; and
 the node of each target, which must run again and not be stopped, where the fault had taken it. What else a
@@ -13,18 +13,18 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wrackline.fleets.base import CLIENTS
-from wrackline.nemesis.faults import chains
-from wrackline.nemesis.faults.node_looks import NOBODY, STOPPED, looks_at, nodes_seen
+from wrackline.nemesis.faults.network import iptables
+from wrackline.nemesis.faults.node_state import NOBODY, STOPPED, looks_at, nodes_seen
 from wrackline.nemesis.faults.steps import (
     Commands,
-    Done,
     Fault,
+    FaultContext,
+    ProbeLog,
     Restorable,
-    Scene,
     Shell,
     Step,
+    StepResult,
     Target,
-    Trail,
 )
 
 WAIT_S = 20.0
@@ -34,7 +34,7 @@ POLL_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """What came of the undo."""
+    """The result of the undo."""
 
     restored: bool | None
     """None: nobody can tell yet, for a host has no power or another fault is in force."""
@@ -43,7 +43,7 @@ class Restoration:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What one look after the undo saw."""
+    """The rest of a fault that one look after the undo saw."""
 
     certain: str = ""
     """What is this fault's beyond doubt."""
@@ -61,7 +61,11 @@ class Restorer:
     """Looks at faults after their undo, and again at those of which nobody could tell then."""
 
     def __init__(
-        self, run: Callable[[Sequence[Step]], Awaitable[list[Done]]], folders: Collection[str], *, looks: bool
+        self,
+        run: Callable[[Sequence[Step]], Awaitable[list[StepResult]]],
+        folders: Collection[str],
+        *,
+        looks: bool,
     ) -> None:
         """``folders``: hosts that are folders of this machine, where no fault may leave anything and what is
         seen is everybody's. ``looks``: whether hosts are ours to look at, besides a fault's own control."""
@@ -70,11 +74,11 @@ class Restorer:
         self._looks = looks
         self.live: set[str] = set()
         """Faults that have begun and are not over."""
-        self._doubtful: list[tuple[Fault, Scene, Commands, Trail]] = []
+        self._doubtful: list[tuple[Fault, FaultContext, Commands, ProbeLog]] = []
 
     async def look(
-        self, fault: Fault, scene: Scene, commands: Commands, trail: Trail
-    ) -> tuple[Restoration, Trail]:
+        self, fault: Fault, scene: FaultContext, commands: Commands, trail: ProbeLog
+    ) -> tuple[Restoration, ProbeLog]:
         """Looks until nothing of the fault is there, or it has had time enough. The trail comes back with the
         control steps on it."""
         if not scene.targets:
@@ -111,8 +115,10 @@ class Restorer:
         ]
 
 
-def _looks(fault: Fault, scene: Scene, commands: Commands, folders: Collection[str]) -> tuple[Step, ...]:
-    """At chains, programs and nodes: what every fault must have given back."""
+def _looks(
+    fault: Fault, scene: FaultContext, commands: Commands, folders: Collection[str]
+) -> tuple[Step, ...]:
+    """Returns the steps that look at iptables, programs and nodes: what every fault must have given back."""
     known = {one.host: one for one in (*scene.hosts, *([scene.clients] if scene.clients else []))}
     touched = dict.fromkeys(step.host for step in (*commands.do, *commands.undo) if isinstance(step, Shell))
     left = tuple(
@@ -123,15 +129,15 @@ def _looks(fault: Fault, scene: Scene, commands: Commands, folders: Collection[s
 
 def _left(fault_id: str, host: Target) -> Shell:
     """Prints a line for each chain and program of the fault that is still there."""
-    chain, folder = chains.chain(fault_id), f"{host.programs}/{fault_id}"
+    chain, folder = iptables.chain(fault_id), f"{host.programs}/{fault_id}"
     return Shell(
         host.host,
-        f"( {chains.LIST_CHAINS} ) | sed -n 's/^{chain}$/chain &/p'; "
+        f"( {iptables.LIST_CHAINS} ) | sed -n 's/^{chain}$/chain &/p'; "
         f"ls {folder} 2>/dev/null | sed 's/^/program /'; true",
     )
 
 
-def _remains(fault: Fault, scene: Scene, trail: Trail, seen: Sequence[Done]) -> Remains:
+def _remains(fault: Fault, scene: FaultContext, trail: ProbeLog, seen: Sequence[StepResult]) -> Remains:
     certain = [
         f"{done.step.host}: {' and '.join(done.output.splitlines())} still there"
         for done in seen
@@ -146,7 +152,7 @@ def _remains(fault: Fault, scene: Scene, trail: Trail, seen: Sequence[Done]) -> 
     return Remains("; ".join(certain), own, dark)
 
 
-def _nodes(scene: Scene, seen: Mapping[str, str], dark: set[str]) -> list[str]:
+def _nodes(scene: FaultContext, seen: Mapping[str, str], dark: set[str]) -> list[str]:
     wrong = []
     for one in scene.targets:
         state = seen.get(one.host, "")

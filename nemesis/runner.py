@@ -104,7 +104,7 @@ class Nemesis:
         return self._stage.hold_of(host)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Until the plan is through; False when it was not in time."""
+        """Waits until the plan is through; False when it was not in time."""
         return self._finished.wait(timeout_s)
 
     def stop_and_heal(self, *, timeout_s: float = 120.0) -> list[str]:
@@ -195,7 +195,8 @@ class Nemesis:
             yield injection.failure
 
     async def _aim(self, planned: PlannedFault, fault: Fault) -> tuple[str, ...]:
-        """Who it hits now. A role may be vacant for a moment (an election): asks again until the deadline."""
+        """Returns the targets that the fault hits now. A role may be vacant for a moment (an election): asks
+        again until the deadline."""
         role = planned.spec.target
         deadline = time.monotonic() + RESOLVE_TIMEOUT_S
         while True:
@@ -231,7 +232,7 @@ class Nemesis:
         return state
 
     async def _coordinators(self, role: str) -> Mapping[str, Sequence[int]]:
-        """Of all groups or transactions of the run, where one is asked for."""
+        """Returns the coordinators of all groups or transactions of the run, where one is asked for."""
         what = coordinator_of(role)
         if what is None or not isinstance(self._system, Coordinated):
             return {}
@@ -254,7 +255,7 @@ class Nemesis:
             return {}
 
     async def _remember_leaders(self) -> None:
-        """While the plan goes on; ended by whoever has begun it."""
+        """Records leaders while the plan goes on; ended by the caller."""
         while True:
             await self._describe()
             await asyncio.sleep(LOOK_S)

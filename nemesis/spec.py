@@ -1,4 +1,5 @@
-"""What a specification may say of the nemesis: an explicit schedule, random faults, or a guided schedule."""
+"""The settings of the nemesis in a specification: an explicit schedule, random faults, or a guided
+schedule."""
 
 from __future__ import annotations
 
@@ -157,8 +158,8 @@ class QuietSpec(Strict):
 
 
 class ByName(Strict):
-    """What stands in a specification with its keys, or by its name alone: ``guided: NAME`` for ``guided:
-    {name: NAME}``."""
+    """A part of a specification with its keys, or by its name alone: ``guided: NAME`` for ``guided: {name:
+    NAME}``."""
 
     of: ClassVar[str]
     """What it is, where a name is refused."""
@@ -264,7 +265,7 @@ class NemesisSpec(Strict):
 
 
 def load(given: Any) -> NemesisSpec:
-    """From what YAML gave. Raises SpecError with a line per mistake."""
+    """Parses what YAML gave. Raises SpecError with a line per mistake."""
     try:
         return NemesisSpec.model_validate(given or {})
     except ValidationError as wrong:

@@ -18,26 +18,27 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from wrackline.fleets.base import CLIENTS, Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
+from wrackline.nemesis.barriers import Meetings
+from wrackline.nemesis.executor import StepExecutor, clients_of, hosts_of
 from wrackline.nemesis.faults.host_steps import DropPageCache
 from wrackline.nemesis.faults.steps import (
     NEEDS_NO_POWER,
     NEEDS_SHELL,
-    Done,
+    AssignReplicas,
+    FaultContext,
     FaultError,
     Join,
     PowerOff,
     PowerOn,
-    Scene,
     Shell,
     Step,
-    TakeOver,
+    StepResult,
     Target,
+    TcpProbe,
 )
-from wrackline.nemesis.hands import Hands, clients_of, hosts_of
-from wrackline.nemesis.meetings import Meetings
 from wrackline.nemesis.restoration import Restorer
 from wrackline.systems.base import DeployError, Node, System
-from wrackline.systems.external.standing import StandingSystem
+from wrackline.systems.external.external_cluster import StandingSystem
 
 UNDO_TRIES = 4
 UNDO_PAUSE_S = 0.5
@@ -46,21 +47,23 @@ T = TypeVar("T")
 
 
 class Recording(Protocol):
-    """What we need of `wrackline.history`'s recorder."""
+    """The part of `wrackline.history`'s recorder that the stage needs."""
 
     def record(self, event: Event) -> Event: ...
 
 
 class Canaries(Protocol):
-    """What we need of `wrackline.fleets.canary`."""
+    """The part of `wrackline.fleets.canary` that the stage needs."""
 
     def start(self, host: Host) -> None: ...
+
+    def wait_witness(self, host: Host) -> None: ...
 
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss: ...
 
 
 class Hold(NamedTuple):
-    """What faults have to do with a host's node."""
+    """The holds of faults on a host's node."""
 
     taken: int = 0
     """How often one has taken it so far."""
@@ -93,13 +96,14 @@ class Stage:
         self._recorder = recorder
         self._hosts = hosts_of(fleet, system)
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
-        self._hands = Hands(fleet, system, topics)
+        self._hands = StepExecutor(fleet, system, topics)
         self._meetings = Meetings()
         self._lasting: dict[str, tuple[Shell, ...]] = {}
         """By fault in force: the steps that are done again on a host that comes back."""
-        self._switched: Counter[str] = Counter()
-        """By host, the beginnings and the ends of its power's being switched: a step that failed while one of
-        them came about failed for that, also when the power is back already."""
+        self._switches_begun: Counter[str] = Counter()
+        """By host, how often its power has been switched."""
+        self._switches_ended: Counter[str] = Counter()
+        """As many, but for those under way. A switch ends when what lasting faults did is there again."""
         self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
         """Steps that a host without power owes us."""
         folders = frozenset(name for name, host in self._hosts.items() if host.is_folder)
@@ -129,7 +133,7 @@ class Stage:
     async def in_thread(self, action: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, action, *arguments)
 
-    async def scene(self, fault_id: str, hosts: Sequence[str]) -> Scene:
+    async def context(self, fault_id: str, hosts: Sequence[str]) -> FaultContext:
         """The targets as they are now, with their process ids."""
 
         def look(node: Node, aimed_at: bool) -> Target:
@@ -153,14 +157,14 @@ class Stage:
             *(self.in_thread(look, node, node.host.name in hosts) for node in self.system.nodes)
         )
         by_name = {target.host: target for target in seen}
-        return Scene(
+        return FaultContext(
             fault_id,
             targets=tuple(by_name[host] for host in hosts),
             others=tuple(target for target in seen if target.host not in hosts),
             clients=clients_of(self.fleet),
         )
 
-    async def run(self, steps: Sequence[Step], *, undoing: bool = False) -> list[Done]:
+    async def run(self, steps: Sequence[Step], *, undoing: bool = False) -> list[StepResult]:
         """All steps; a host's later steps are left out after one of them failed (but not when undoing)."""
         by_host: dict[str, list[Step]] = defaultdict(list)
         for step in steps:
@@ -170,8 +174,8 @@ class Stage:
         )
         return [one for host in done for one in host]
 
-    def _run_on_host(self, steps: Sequence[Step], undoing: bool) -> list[Done]:
-        done: list[Done] = []
+    def _run_on_host(self, steps: Sequence[Step], undoing: bool) -> list[StepResult]:
+        done: list[StepResult] = []
         for step in steps:
             if undoing:
                 done.append(self._insist(step))
@@ -181,16 +185,16 @@ class Stage:
                 break
         return done
 
-    def _insist(self, step: Step) -> Done:
+    def _insist(self, step: Step) -> StepResult:
         """Undo must succeed if it can: try again, and leave to the next power-on what needs power."""
-        last = Done(step)
+        last = StepResult(step)
         for attempt in range(UNDO_TRIES):
             if attempt:
                 time.sleep(UNDO_PAUSE_S)
             if not isinstance(step, NEEDS_NO_POWER) and not self._powered(step.host):
                 if isinstance(step, Shell):
                     self._kept_undo[step.host].append(step)
-                return Done(step, skipped=True)
+                return StepResult(step, skipped=True)
             last = self._attempt(step)
             if not last.error:
                 return last
@@ -199,41 +203,48 @@ class Stage:
     def _powered(self, host: str) -> bool:
         return host == CLIENTS or self.fleet.power.is_on(self._hosts[host])
 
-    def _attempt(self, step: Step) -> Done:
+    def _attempt(self, step: Step) -> StepResult:
         if isinstance(step, NEEDS_SHELL) and not self._powered(step.host):
-            return Done(step, skipped=True)  # asking would take the connection's whole deadline
-        switched = self._switched[step.host]
+            return StepResult(step, skipped=True)  # asking would take the connection's whole deadline
+        ended = self._switches_ended[step.host]
         try:
-            return self._carry_out(step)
+            done = self._carry_out(step)
         except (FleetError, DeployError, FaultError, OSError) as wrong:
-            lost_power = not self._powered(step.host) or self._switched[step.host] != switched
-            if isinstance(step, NEEDS_SHELL) and lost_power:
-                return Done(step, skipped=True)
-            return Done(step, error=str(wrong))
+            done = StepResult(step, error=str(wrong))
+        switched = self._switches_begun[step.host] != ended
+        if (
+            isinstance(step, TcpProbe) and switched
+        ):  # it answers, once back, before it has a cut's rules
+            return StepResult(step, skipped=True)
+        if done.error and isinstance(step, NEEDS_SHELL) and (switched or not self._powered(step.host)):
+            return StepResult(step, skipped=True)  # it failed for that, also when the power is back already
+        return done
 
-    def _carry_out(self, step: Step) -> Done:
+    def _carry_out(self, step: Step) -> StepResult:
         host = self._hosts[step.host]
         match step:
             case PowerOff(fault_id=fault_id, among=among):
+                self._wait_witness(host)  # each before they meet: the power of all goes at the same moment
                 self._meetings.meet(fault_id, among)
                 with self._switching(step.host):
-                    return Done(step, cut=self.fleet.power.cut(host))
+                    return StepResult(step, cut=self.fleet.power.cut(host))
             case DropPageCache():
+                self._wait_witness(host)
                 dropped = self._hands.carry_out(step)
                 return replace(dropped, canary=self._canary_after(host, dropped.cut))
             case PowerOn():
                 with self._switching(step.host):
                     cut = self.fleet.power.on(host)
+                    problems = self._again(host) if cut is not None else []
                 canary = self._canary_after(host, cut)
                 owed = self._kept_undo.pop(step.host, [])
-                problems = [problem for one in owed if (problem := self._attempt(one).error)]
-                problems += self._again(host) if cut is not None else []
-                return Done(step, cut=cut, canary=canary, error="; ".join(problems) or None)
+                problems += [problem for one in owed if (problem := self._attempt(one).error)]
+                return StepResult(step, cut=cut, canary=canary, error="; ".join(problems) or None)
             case Join():
                 done = self._hands.carry_out(step)
                 self.idle.discard(step.host)
                 return done
-            case TakeOver(by_host=spare):
+            case AssignReplicas(by_host=spare):
                 if spare not in self.spares:
                     raise FaultError(f"{spare} is no spare any more: another fault has started its broker")
                 self.spares.remove(spare)
@@ -251,7 +262,7 @@ class Stage:
             self._lasting[fault_id] = lasting
 
     def _again(self, host: Host) -> list[str]:
-        """On a host that has come back, what faults in force had done to it. Returns what failed."""
+        """Repeats on a host that has come back what faults in force had done to it. Returns what failed."""
         problems = []
         for fault_id, steps in list(self._lasting.items()):
             for step in steps:
@@ -267,14 +278,20 @@ class Stage:
 
     @contextmanager
     def _switching(self, host: str) -> Iterator[None]:
-        self._switched[host] += 1
+        self._switches_begun[host] += 1
         try:
             yield
         finally:
-            self._switched[host] += 1
+            self._switches_ended[host] += 1
+
+    def _wait_witness(self, host: Host) -> None:
+        """A cut that follows a power-on at once would have no witness: its canary has just begun."""
+        if self._canaries is not None:
+            self._canaries.wait_witness(host)
 
     def _canary_after(self, host: Host, cut: PowerCut | None) -> CanaryLoss | None:
-        """Before the node is started: with the node's first syncs begins another story."""
+        """Returns the canary's loss before the node is started: with the node's first syncs begins another
+        story."""
         if self._canaries is None or cut is None:
             return None
         loss = self._canaries.after(host, cut.decided_ns)

@@ -1,1 +1,1 @@
-"""What a part of a run is found by and set by: the doors for parts from elsewhere, the types of settings."""
+"""Entry points of the parts of a run, and the types of their settings."""

@@ -1,4 +1,4 @@
-"""What a system can do beyond a plain log, and a workload may need of it."""
+"""Capabilities of a system beyond a plain log, which a workload may need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Capability(StrEnum):
-    """What a system may offer, and a workload may need."""
+    """A capability that a system may offer and a workload may need."""
 
     IDEMPOTENCE = "idempotence"
     """Producers whose records are numbered, so that one that is sent twice is written once."""

@@ -59,7 +59,7 @@ class Door:
         return self.model(self.default)()
 
     def check(self, entry: Entry) -> type[BaseModel]:
-        """Whether the entry can stand here; its model. Raises PluginError."""
+        """Returns the entry's model after checking that the entry can stand here. Raises PluginError."""
         model = self.model_of(entry.load())
         if not (isinstance(model, type) and issubclass(model, self.base)):
             raise entry.refused(f"has settings that are no {self.base.__module__}.{self.base.__name__}")

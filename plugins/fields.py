@@ -1,4 +1,4 @@
-"""What the parts of a specification are made of: strict models, and durations.
+"""Types of a specification's fields: strict models, and durations.
 
 Both the parser and the JSON schema (wrackline.harness.specification.schema) follow from the types here, so
 neither can take what the other refuses. A short form of a part (`guided: NAME`) is declared where the part
@@ -69,7 +69,7 @@ NoBoolean = BeforeValidator(_no_boolean)
 
 
 def milliseconds(text: str) -> Decimal | None:
-    """How long ``1h30m`` and the like are; None for text that is no duration."""
+    """Returns the milliseconds of ``1h30m`` and the like; None for text that is no duration."""
     found = re.fullmatch(_TEXT, text)
     if found is None:
         return None
@@ -96,7 +96,7 @@ class Duration:
         return {"anyOf": [number, {"type": "string", "pattern": f"^{more_than_none}{_TEXT}$"}]}
 
     def number(self, given: Any) -> Any:
-        """What is no text is left to the number's own check. Raises ValueError."""
+        """Converts text to a number; anything else is left to the number's own check. Raises ValueError."""
         if not isinstance(given, str):
             return given
         found = milliseconds(given)

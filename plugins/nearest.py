@@ -16,7 +16,7 @@ _BESIDE: Final = 0.12
 
 
 def near(given: str, known: Iterable[str]) -> list[str]:
-    """At most three of the names, the nearest first; empty where none is near."""
+    """Returns at most three of the names, the nearest first; empty where none is near."""
     given, known = given.lower(), list(known)
     found = difflib.get_close_matches(given, known, n=MOST_SHOWN, cutoff=_ALIKE)
     if not found:  # ``b01`` for ``b01-truncate-to-hw``
@@ -34,8 +34,8 @@ def nearest(given: str, known: Iterable[str]) -> str:
 
 
 def instead_of(given: str, known: Collection[str], listed: str = "", *, are: str = "known here:") -> str:
-    """What follows a name that there is not: what may have been meant, and which there are. ``listed``: who
-    lists them, where they are too many for a line. ``are``: what stands before them."""
+    """Returns the end of an error on an unknown name: what may have been meant, and which names there are.
+    ``listed``: who lists them, where they are too many for a line. ``are``: what stands before them."""
     hint = nearest(given, known)
     if len(known) <= MOST_LISTED or not (hint or listed):
         return f"{hint or ';'} {are} {', '.join(known) or 'none'}" + (f"; {listed}" if listed else "")

@@ -19,6 +19,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+from wrackline.errors import InputError
 from wrackline.release import NAME, checkout, version
 
 OURS = NAME
@@ -32,16 +33,17 @@ class Group(StrEnum):
     FLEETS = "wrackline.fleets"
     FAULTS = "wrackline.faults"
     WORKLOADS = "wrackline.workloads"
+    CLIENTS = "wrackline.clients"
     CHECKS = "wrackline.checks"
     MODELS = "wrackline.models"
 
     @property
     def singular(self) -> str:
-        """What one of the group is called: ``system``."""
+        """Returns the name of one entry of the group: ``system``."""
         return self.value.removeprefix("wrackline.").removesuffix("s")
 
 
-class PluginError(Exception):
+class PluginError(InputError):
     """A part cannot be found or used. One line: which, where it comes from, what is wrong, how to mend."""
 
 
@@ -102,7 +104,7 @@ def entries(group: Group) -> tuple[Entry, ...]:
 
 
 def names(group: Group) -> tuple[str, ...]:
-    """What can be named, each once."""
+    """Returns the names of a group's entries, each once."""
     return tuple(dict.fromkeys(one.name for one in entries(group)))
 
 
@@ -123,7 +125,7 @@ def named(group: Group, name: str) -> Entry:
 
 
 def two_of_one_name(found: Sequence[Entry]) -> str:
-    """Why entries of one name are refused."""
+    """Returns why entries of one name are refused."""
     first = found[0]
     others = next((one.distribution for one in found if not one.is_ours), first.distribution)
     origins = " and ".join(one.origin for one in found)
@@ -134,7 +136,7 @@ def two_of_one_name(found: Sequence[Entry]) -> str:
 
 
 def load(group: Group, name: str) -> Any:
-    """What the one entry of this name stands for. Raises PluginError."""
+    """Loads the object of the one entry of this name. Raises PluginError."""
     return named(group, name).load()
 
 
@@ -145,7 +147,7 @@ def load_all(group: Group) -> tuple[tuple[Entry, Any], ...]:
 
 @cache
 def _all() -> tuple[Entry, ...]:
-    """Of every group, by one look at each installed distribution."""
+    """Returns the entries of every group, by one look at each installed distribution."""
     return tuple(_found())
 
 
@@ -172,7 +174,7 @@ def _of(each: Distribution, name: str) -> Iterator[Entry]:
 
 
 def _name(each: Distribution) -> str:
-    """Of one without a name (a folder that was removed by halves): nothing."""
+    """Returns a distribution's name; empty for one without a name (a folder that was removed by halves)."""
     return str(each.metadata["Name"] or "").lower().replace("_", "-")
 
 

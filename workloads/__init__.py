@@ -1,1 +1,1 @@
-"""What clients do: operations against the system, and the client wrappers that perform them."""
+"""Workloads: operations of clients against the system, and the client wrappers that perform them."""

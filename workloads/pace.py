@@ -56,7 +56,7 @@ def choice_of(bits: int, n: int, salt: int = 0) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """How the clients of one kind of operation are shared out among partitions."""
+    """The share of each partition in the clients of one kind of operation."""
 
     count: int
     """Partitions."""
@@ -144,7 +144,7 @@ class _Stream:
                 return slot
 
     def _has_room(self, lane: int) -> bool:
-        """Whether one more operation in this lane leaves every other lane its reserved clients."""
+        """Tells whether one more operation in this lane leaves every other lane its reserved clients."""
         return self.lanes is None or self.busy[lane] < self._reserved or self._idle > self._kept
 
     def _begin(self, lane: int) -> None:
@@ -169,7 +169,7 @@ class _Stream:
 
 
 class Due(NamedTuple):
-    """What a client that does not wait was handed."""
+    """An operation that a client that does not wait was handed."""
 
     slots: list[Slot]
     next_s: float
@@ -213,7 +213,7 @@ class Generator:
         self._wake(self._streams)
 
     def stop(self, *kinds: str) -> None:
-        """No more slots of these kinds (of every kind when none is named); waiting clients get None."""
+        """Stops slots of these kinds (of every kind when none is named); waiting clients get None."""
         ended = set(kinds) or set(self._streams)
         self._stopped |= ended
         self._wake(ended & set(self._streams))
@@ -225,7 +225,8 @@ class Generator:
 
     @property
     def left_out(self) -> dict[str, list[int]]:
-        """By kind and lane: slots that were not handed out because the clients were busy for too long."""
+        """Returns by kind and lane the slots that were not handed out because the clients were busy for too
+        long."""
         return {f: list(stream.left_out) for f, stream in self._streams.items()}
 
     def take(self, f: str) -> Slot | None:
@@ -247,7 +248,7 @@ class Generator:
         return None
 
     def take_due(self, f: str, most: int) -> Due | None:
-        """Up to so many operations of this kind whose lanes have room, as far as they are due now; for
+        """Takes up to so many operations of this kind whose lanes have room, as far as they are due now; for
         clients that have other operations under way and cannot wait here. None when the stream has been
         stopped."""
         stream = self._streams[f]
@@ -272,7 +273,7 @@ class Generator:
         return stream.upcoming.due_s - now
 
     def done(self, *slots: Slot) -> None:
-        """These operations, all of one kind, are over: their lanes have room for others."""
+        """Frees the lanes of these operations, all of one kind, which are over."""
         if slots:
             stream = self._streams[slots[0].f]
             with stream.changed:

@@ -61,40 +61,41 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.harness.extend.rehearsal import RehearsalFailed, anomalies_in, rehearse
     from wrackline.harness.extend.scenario import Cluster, History, ScenarioFailed
     from wrackline.harness.run.judge import Judged
-    from wrackline.harness.run.outcome import CannotRecord, Interrupted
+    from wrackline.harness.run.live.outcome import CannotRecord, Interrupted
     from wrackline.harness.specification.sections import ContractSpec, Thresholds, TopicSpec
     from wrackline.harness.specification.spec import Spec, SpecError, load, parse
     from wrackline.history.model import Event, Record, Type
-    from wrackline.nemesis.faults.growth import AddBrokerSpec, ReassignSpec
-    from wrackline.nemesis.faults.network import PartitionSpec
-    from wrackline.nemesis.faults.power import PowerCutSpec
-    from wrackline.nemesis.faults.processes import KillSpec, PauseSpec, RestartSpec
+    from wrackline.nemesis.faults.cluster.growth import AddBrokerSpec, ReassignSpec
+    from wrackline.nemesis.faults.disks.power import PowerCutSpec
+    from wrackline.nemesis.faults.network.partitions import PartitionSpec
+    from wrackline.nemesis.faults.processes.processes import KillSpec, PauseSpec, RestartSpec
     from wrackline.nemesis.faults.shapes import Direction, Link, Shape
     from wrackline.nemesis.faults.spec import FaultSpec
     from wrackline.nemesis.faults.steps import (
         Commands,
-        Done,
+        DescribeNode,
         Fault,
+        FaultContext,
         FaultError,
-        Knock,
-        KnockFrom,
         Look,
-        LookAtNode,
         PowerOff,
         PowerOn,
+        ProbeLog,
         Proof,
-        Scene,
         Shell,
         StartNode,
+        StepResult,
         StopNode,
         Target,
-        Trail,
+        TcpProbe,
+        TcpProbeFrom,
         Way,
     )
     from wrackline.nemesis.spec import GuidedSpec, NemesisSpec, RandomSpec, ScheduledSpec
     from wrackline.plugins.capabilities import Capability
     from wrackline.plugins.fields import MILLISECONDS, SECONDS, Duration, Lax, Strict
     from wrackline.plugins.registry import PluginError
+    from wrackline.systems.administration import Reassigner
     from wrackline.systems.base import (
         About,
         ClusterState,
@@ -113,7 +114,6 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.systems.external.spec import ExternalSpec
     from wrackline.systems.kafka.spec import KafkaSpec
     from wrackline.systems.kafka.system import KafkaSystem
-    from wrackline.systems.reassigning import Reassigner
     from wrackline.systems.spec import Configured, Layout, SystemSpec, Waits
     from wrackline.systems.wrackline.spec import WracklineSpec
     from wrackline.systems.wrackline.system import WracklineSystem
@@ -152,24 +152,25 @@ _HOMES = {
     "wrackline.harness.extend.rehearsal": "RehearsalFailed anomalies_in rehearse",
     "wrackline.harness.extend.scenario": "Cluster History ScenarioFailed",
     "wrackline.harness.run.judge": "Judged",
-    "wrackline.harness.run.outcome": "CannotRecord Interrupted",
+    "wrackline.harness.run.live.outcome": "CannotRecord Interrupted",
     "wrackline.harness.specification.sections": "ContractSpec Thresholds TopicSpec",
     "wrackline.harness.specification.spec": "Spec SpecError load parse",
     "wrackline.history.model": "Event Record Type",
-    "wrackline.nemesis.faults.growth": "AddBrokerSpec ReassignSpec",
-    "wrackline.nemesis.faults.network": "PartitionSpec",
-    "wrackline.nemesis.faults.power": "PowerCutSpec",
-    "wrackline.nemesis.faults.processes": "KillSpec PauseSpec RestartSpec",
+    "wrackline.nemesis.faults.cluster.growth": "AddBrokerSpec ReassignSpec",
+    "wrackline.nemesis.faults.network.partitions": "PartitionSpec",
+    "wrackline.nemesis.faults.disks.power": "PowerCutSpec",
+    "wrackline.nemesis.faults.processes.processes": "KillSpec PauseSpec RestartSpec",
     "wrackline.nemesis.faults.shapes": "Direction Link Shape",
     "wrackline.nemesis.faults.spec": "FaultSpec",
     "wrackline.nemesis.faults.steps": (
-        "Commands Done Fault FaultError Knock KnockFrom Look LookAtNode PowerOff PowerOn Proof Scene Shell "
-        "StartNode StopNode Target Trail Way"
+        "Commands DescribeNode Fault FaultContext FaultError Look PowerOff PowerOn ProbeLog "
+        "Proof Shell StartNode StepResult StopNode Target TcpProbe TcpProbeFrom Way"
     ),
     "wrackline.nemesis.spec": "GuidedSpec NemesisSpec RandomSpec ScheduledSpec",
     "wrackline.plugins.capabilities": "Capability",
     "wrackline.plugins.fields": "Duration Lax MILLISECONDS SECONDS Strict",
     "wrackline.plugins.registry": "PluginError",
+    "wrackline.systems.administration": "Reassigner",
     "wrackline.systems.base": (
         "About ClusterState DeployError Featured Node PartitionState Place Refusal ReplicaLog StoredRecord "
         "System WantedTopic=TopicSpec"
@@ -177,7 +178,6 @@ _HOMES = {
     "wrackline.systems.cluster_client": "ClusterClient",
     "wrackline.systems.kafka.spec": "KafkaSpec",
     "wrackline.systems.kafka.system": "KafkaSystem",
-    "wrackline.systems.reassigning": "Reassigner",
     "wrackline.systems.spec": "Configured Layout SystemSpec Waits",
     "wrackline.systems.external.spec": "ExternalSpec",
     "wrackline.systems.wrackline.spec": "WracklineSpec",
@@ -206,9 +206,20 @@ CONSTANTS = {
 """What is meant by the names that can have no docstring."""
 
 
+_FORMER = {
+    "Done": "StepResult",
+    "Knock": "TcpProbe",
+    "KnockFrom": "TcpProbeFrom",
+    "LookAtNode": "DescribeNode",
+    "Scene": "FaultContext",
+    "Trail": "ProbeLog",
+}
+"""Names until 1.0, by which faults of others still import."""
+
+
 def __getattr__(name: str) -> Any:
     try:
-        module, known_as = _PLACES[name]
+        module, known_as = _PLACES[_FORMER.get(name, name)]
     except KeyError:
         raise AttributeError(f"wrackline.api has no {name!r}; `wrackline.api.__all__` lists all") from None
     return getattr(import_module(module), known_as)
@@ -238,8 +249,8 @@ __all__ = [
     "Context",
     "ContractSpec",
     "DeployError",
+    "DescribeNode",
     "Direction",
-    "Done",
     "Duration",
     "End",
     "Ender",
@@ -247,6 +258,7 @@ __all__ = [
     "ExplainedBy",
     "ExternalSpec",
     "Fault",
+    "FaultContext",
     "FaultError",
     "FaultSpec",
     "Featured",
@@ -269,15 +281,12 @@ __all__ = [
     "KafkaSpec",
     "KafkaSystem",
     "KillSpec",
-    "Knock",
-    "KnockFrom",
     "Lax",
     "Layout",
     "Link",
     "LogSpec",
     "LogWorkload",
     "Look",
-    "LookAtNode",
     "Model",
     "ModelError",
     "NemesisSpec",
@@ -302,6 +311,7 @@ __all__ = [
     "PowerOff",
     "PowerOn",
     "PowerSwitch",
+    "ProbeLog",
     "Process",
     "Promise",
     "Proof",
@@ -319,7 +329,6 @@ __all__ = [
     "Result",
     "Rows",
     "ScenarioFailed",
-    "Scene",
     "ScheduledSpec",
     "SendOutcome",
     "Sender",
@@ -332,6 +341,7 @@ __all__ = [
     "Spelt",
     "StartNode",
     "Step",
+    "StepResult",
     "StopNode",
     "StoredRecord",
     "Stream",
@@ -339,9 +349,10 @@ __all__ = [
     "System",
     "SystemSpec",
     "Target",
+    "TcpProbe",
+    "TcpProbeFrom",
     "Thresholds",
     "TopicSpec",
-    "Trail",
     "Type",
     "Waits",
     "Walk",

@@ -1,4 +1,4 @@
-"""Where the command keeps what it can make again: bundles, classes, resolved jars."""
+"""The folder of what the command can make again: bundles, classes, resolved jars."""
 
 from __future__ import annotations
 

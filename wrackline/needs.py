@@ -1,4 +1,4 @@
-"""What commands need beside the core's libraries, as one table: programs, and extras of the package.
+"""Needs of the commands beside the core's libraries, as one table: programs, and extras of the package.
 
 The launcher runs this file with the machine's own Python before any library is there: it imports the standard
 library alone. A command asks ``require`` before it begins. The answer is one line that names the way out.
@@ -32,7 +32,7 @@ class Missing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What some commands need, under a name that ``./wrack setup`` takes."""
+    """A need of some commands, under a name that ``./wrack setup`` takes."""
 
     name: str
     purpose: str
@@ -136,7 +136,7 @@ BY_NAME = {one.name: one for one in TABLE}
 
 
 def closure(names: Iterable[str]) -> tuple[Need, ...]:
-    """These needs and all that come with them, each once, in the order of the table."""
+    """Returns these needs and all that come with them, each once, in the order of the table."""
     wanted: set[str] = set()
     left = list(names)
     while left:
@@ -148,7 +148,8 @@ def closure(names: Iterable[str]) -> tuple[Need, ...]:
 
 
 def missing_programs(names: Iterable[str]) -> dict[str, str]:
-    """Of the needs and all that come with them: what is not on this machine -> its package."""
+    """Returns the programs of the needs (with all that come with them) that this machine lacks -> their
+    packages."""
     return {
         program: package
         for need in closure(names)
@@ -158,14 +159,15 @@ def missing_programs(names: Iterable[str]) -> dict[str, str]:
 
 
 def missing_extras(names: Iterable[str]) -> tuple[str, ...]:
-    """Of the needs and all that come with them: the extras that this Python lacks."""
+    """Returns the extras of the needs (with all that come with them) that this Python lacks."""
     return tuple(
         one.extra for one in closure(names) if one.extra and one.module and find_spec(one.module) is None
     )
 
 
 def is_there(program: str) -> bool:
-    """Whether this machine has a program, or a file of this pattern; a Java only if it is new enough."""
+    """Tells whether this machine has a program, or a file of this pattern; a Java only if it is new
+    enough."""
     if "*" in program:
         return any(Path("/").glob(program.lstrip("/")))
     if program == "java":
@@ -216,7 +218,7 @@ def _installed_by(name: str, packages: Iterable[str], extras: Iterable[str]) -> 
 
 
 def main() -> None:
-    """For the launcher: what is missing of some needs, one a line, or the table for a person."""
+    """Prints for the launcher what is missing of some needs, one a line, or the table for a person."""
     parser = argparse.ArgumentParser(prog="needs")
     parser.add_argument("what", choices=["packages", "debian", "extras", "table"])
     parser.add_argument("names", nargs="*")

@@ -1,4 +1,4 @@
-"""Which Wrackline this is: its version, and the revision that it was built or checked out from."""
+"""The release of this Wrackline: its version, and the revision that it was built or checked out from."""
 
 from __future__ import annotations
 

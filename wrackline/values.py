@@ -122,7 +122,7 @@ class NestedTooDeep(Exception):
 
 
 def value_of(given: Any, deepest: int = DEEPEST) -> Any:
-    """What Python has, as JSON's readers give it, as a value. Raises NestedTooDeep."""
+    """Converts Python data, as JSON's readers give it, to a value. Raises NestedTooDeep."""
     kind = type(given)
     if kind in _READY:
         return given
@@ -148,7 +148,7 @@ def value_of(given: Any, deepest: int = DEEPEST) -> Any:
 
 
 def is_flat(values: Iterable[Any]) -> bool:
-    """Whether all of these are values already, as most of JSON's are."""
+    """Tells whether all of these are values already, as most of JSON's are."""
     return _READY.issuperset(map(type, values))
 
 
@@ -164,7 +164,7 @@ def key_of(name: Any) -> Any:
 
 
 class Initial:
-    """What each key holds at first: ``given`` for all, or a map of keys in which those that are not named
+    """The initial value of each key: ``given`` for all, or a map of keys in which those that are not named
     have ``otherwise``. It may come from JSON (``--initial``), so keys are the same that JSON spells alike."""
 
     def __init__(self, given: Any, otherwise: Any = None) -> None:

@@ -37,7 +37,7 @@ from typing import Protocol
 from confluent_kafka import KafkaError, Message, Producer
 
 from wrackline.fleets.folders import folders_of
-from wrackline.harness.run.setup import new_test_id
+from wrackline.harness.run.live.setup import new_test_id
 from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, TopicSpec

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from uuid import UUID
 
-from wrackline.broker.model.batch import build
+from wrackline.broker.model.batches.batch import build
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import LogDir

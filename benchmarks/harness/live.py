@@ -23,7 +23,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from wrackline.harness.run.setup import new_test_id, plan_of, run_info
+from wrackline.harness.run.live.setup import new_test_id, plan_of, run_info
 from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec, parse
 from wrackline.history import Recorder

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from wrackline.harness.extend.faults import known_faults
-from wrackline.harness.run.outcome import Options
+from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 from wrackline.history.files import history_files

@@ -18,7 +18,7 @@ from every_fault import measured
 
 from wrackline.harness.extend.faults import known_faults
 from wrackline.harness.run.judge import judge
-from wrackline.harness.run.outcome import Options
+from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 

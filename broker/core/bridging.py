@@ -21,8 +21,8 @@ from wrackline.broker.model.config import BrokerConfig
 from wrackline.broker.model.coordination import CloseSession, Coordinated, SessionChanged, WatchFired
 from wrackline.broker.model.effects import Effect, NoReply, Reply
 from wrackline.broker.model.events import Boot, Event, RequestCancelled, RequestReceived
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import Refused
+from wrackline.broker.model.messages.requests import Refused
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules, zk08_kip101

@@ -31,9 +31,7 @@ from wrackline.broker.core.requests.forwarding import Forwarder, ProducerIds
 from wrackline.broker.core.requests.offsets import OffsetsHandler
 from wrackline.broker.core.requests.produce import ProduceHandler
 from wrackline.broker.core.requests.replica_log_info import LogInfoHandler
-from wrackline.broker.model.admin_messages import DescribeConfigsRequest, ForwardedRequest
 from wrackline.broker.model.config import BrokerConfig
-from wrackline.broker.model.controller_messages import GetReplicaLogInfoRequest
 from wrackline.broker.model.effects import CloseLogs, Effect, Exit
 from wrackline.broker.model.events import (
     Boot,
@@ -51,8 +49,17 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.image import ClusterImage, ImageDelta
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.admin import DescribeConfigsRequest, ForwardedRequest
+from wrackline.broker.model.messages.controller import GetReplicaLogInfoRequest
+from wrackline.broker.model.messages.metadata import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
+from wrackline.broker.model.messages.requests import (
     DeleteRecordsRequest,
     FetchRequest,
     InitProducerIdRequest,
@@ -61,14 +68,7 @@ from wrackline.broker.model.messages import (
     ProduceRequest,
     Refused,
 )
-from wrackline.broker.model.metadata_messages import (
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    MetadataRequest,
-    MetadataResponse,
-)
+from wrackline.broker.model.metadata.image import ClusterImage, ImageDelta
 from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules
@@ -127,14 +127,14 @@ class Broker:
         return self._partitions.get(tp)
 
     def fetching(self, tp: TopicPartition) -> tuple[NodeId, ...]:
-        """Whom the partition is fetched from; more than one would be a fault (I16)."""
+        """Returns whom the partition is fetched from; more than one would be a fault (I16)."""
         return self._fetchers.of(tp)
 
     def metrics(self) -> tuple[Metric, ...]:
         return replica_metrics(self._partitions)
 
     def succeed(self, former: Continuations) -> None:
-        """Of another core of this process, whose logs this one is booted with."""
+        """Succeeds another core of this process, whose logs this one is booted with."""
         self._ctx.succeed(former)
 
     # --- events --------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Broker:
         return ctx.out
 
     def _settle(self) -> None:
-        """What follows from the event: waiters of changed replicas, then what is to be sent."""
+        """Acts on what follows from the event: waiters of changed replicas, then what is to be sent."""
         changes, changed = self._changes, False
         while changes.touched:
             touched = list(changes.touched.values())

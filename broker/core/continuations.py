@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wrackline.broker.model.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NodeId
 
 OnAnswer = Callable[[Response | None], None]

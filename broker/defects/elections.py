@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER, NodeId
-from wrackline.broker.rules.election import Elected, ElectionRules, Recovery
-from wrackline.broker.rules.eligible import ChangeInput, Eligible, EligibleRules
+from wrackline.broker.rules.leadership.election import Elected, ElectionRules, Recovery
+from wrackline.broker.rules.leadership.eligible import ChangeInput, Eligible, EligibleRules
 
 
 class ElrNotCleared(EligibleRules):

@@ -1,4 +1,4 @@
-"""What a defect says that turns a switch: a defect that decides nothing has nothing else."""
+"""The definition of a defect that turns a switch: a defect that decides nothing has nothing else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 
-class Flip:
+class SwitchDefect:
     """A defect that overrides no rule.
 
     ``flips``, here or in a defect that overrides a rule too, is the wrong value of each field of ``Switches``

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.defects.flip import Flip
-from wrackline.broker.model.controller_messages import AlterPartitionItem
-from wrackline.broker.model.image import BrokerImage, PartitionImage
+from wrackline.broker.defects.flip import SwitchDefect
+from wrackline.broker.model.messages.controller import AlterPartitionItem
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.isr import IsrChangeRules, IsrRules, JoinFacts
+from wrackline.broker.rules.replication.isr import IsrChangeRules, IsrRules, JoinFacts
 
 
 class NoMaximalIsr(IsrRules):
@@ -85,7 +85,7 @@ class KeepStalePeers(IsrRules):
         return frozenset(followers)
 
 
-class LeakSlot(Flip):
+class LeakSlot(SwitchDefect):
     """``inflight_leak``: B41, KAFKA-12686, KAFKA-12751, KAFKA-14010. The slot of an overtaken request stays
     taken.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from wrackline.broker.defects.flip import Flip
-from wrackline.broker.model.image import BrokerImage
+from wrackline.broker.defects.flip import SwitchDefect
+from wrackline.broker.model.metadata.image import BrokerImage
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.registration import RegistrationRules
+from wrackline.broker.rules.leadership.registration import RegistrationRules
 
 
 class IgnoreUnclean(RegistrationRules):
@@ -31,14 +31,14 @@ class CleanByPresence(RegistrationRules):
         return previous_epoch >= 0
 
 
-class KeepCleanFile(Flip):
+class KeepCleanFile(SwitchDefect):
     """``keep_clean_file``: B29. The clean-shutdown file is left where it is at start, so a crash looks
     clean."""
 
     flips: ClassVar = {"start_removes_clean_file": False}
 
 
-class MigrateWithoutFence(Flip):
+class MigrateWithoutFence(SwitchDefect):
     """``migrate_without_fence``: docs/protocol.md 2.15, KIP-866. A controller takes over from ZooKeeper, and
     nobody is kept from leading by ZooKeeper meanwhile.
 
@@ -69,7 +69,7 @@ class BatchFence(RegistrationRules):
     The second record undoes what the first one did to the ISR. Fixed in 3.1.
     """
 
-    flips: ClassVar = {"fences_from_view_of_event": True}
+    flips: ClassVar = {"fences_from_stale_image": True}
 
     def to_fence(self, stale: Iterable[tuple[float, NodeId]]) -> tuple[NodeId, ...]:
         return tuple(broker for _, broker in sorted(stale))
@@ -86,7 +86,7 @@ class NoBrokerEpoch(RegistrationRules):
         return broker is not None
 
 
-class StopMetadataOnShutdown(Flip):
+class StopMetadataOnShutdown(SwitchDefect):
     """``stop_md_on_shutdown``: B51, KAFKA-14296. A broker in controlled shutdown applies no metadata any
     more.
 
@@ -96,7 +96,7 @@ class StopMetadataOnShutdown(Flip):
     flips: ClassVar = {"applies_metadata_while_stopping": False}
 
 
-class ContinueAfterIoError(Flip):
+class ContinueAfterIoError(SwitchDefect):
     """``continue_after_io_error``: B57, KAFKA-10778. An append fails half-way and the next one goes on.
 
     The leader's log and what it tells about it are no longer the same. Fixed in 2.8.
@@ -105,7 +105,7 @@ class ContinueAfterIoError(Flip):
     flips: ClassVar = {"stops_on_disk_failure": False}
 
 
-class TrustEpochFile(Flip):
+class TrustEpochFile(SwitchDefect):
     """``epoch_ckpt_no_fsync``: B53, KAFKA-16541. The leader-epoch checkpoint is not synced, and believed at
     start.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from wrackline.broker.defects.flip import Flip
+from wrackline.broker.defects.flip import SwitchDefect
 from wrackline.broker.model.types import NodeId, QuorumState, SnapshotId
-from wrackline.broker.rules.raft import RaftRole, RaftRules
-from wrackline.broker.rules.snapshots import SnapshotRules
+from wrackline.broker.rules.leadership.raft import RaftRole, RaftRules
+from wrackline.broker.rules.placement.snapshots import SnapshotRules
 
 
 class LeadAgain(RaftRules):
@@ -25,7 +25,7 @@ class AcknowledgeUnflushed(RaftRules):
         return leo
 
 
-class ForgetVote(Flip):
+class ForgetVote(SwitchDefect):
     """``raft_forget_vote``: B46. The vote is not written down: after a restart there is another one to
     give."""
 

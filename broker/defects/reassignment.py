@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import ClassVar
 
-from wrackline.broker.defects.flip import Flip
-from wrackline.broker.model.records import PartitionChangeRecord
+from wrackline.broker.defects.flip import SwitchDefect
+from wrackline.broker.model.metadata.records import PartitionChangeRecord
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.election import ElectionRules
-from wrackline.broker.rules.eligible import ChangeInput
-from wrackline.broker.rules.reassign import Assignment, ReassignRules
+from wrackline.broker.rules.leadership.election import ElectionRules
+from wrackline.broker.rules.leadership.eligible import ChangeInput
+from wrackline.broker.rules.placement.reassign import Assignment, ReassignRules
 
 
 class ReassignNoMinIsr(ReassignRules):
@@ -40,7 +40,7 @@ class TouchWipesElr(ReassignRules):
         return record if record is None or record.isr is not None else replace(record, elr=())
 
 
-class AddedNeedsEpoch(Flip):
+class AddedNeedsEpoch(SwitchDefect):
     """``added_needs_epoch``: B44. An added replica begins to follow only with a new leader epoch.
 
     The growing of a reassignment brings none, so it never ends.

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.defects.flip import Flip
-from wrackline.broker.rules.fetching import AnswerFacts, FetchRules, MetadataRules
-from wrackline.broker.rules.reads import ReadRules
+from wrackline.broker.defects.flip import SwitchDefect
+from wrackline.broker.rules.replication.fetching import AnswerFacts, FetchRules, MetadataRules
+from wrackline.broker.rules.replication.reads import ReadRules
 
 
 class ApplyStaleOffset(FetchRules):
@@ -33,7 +33,7 @@ class ApplyStaleAnswer(FetchRules):
         return True
 
 
-class KeepToldSession(Flip):
+class KeepToldSession(SwitchDefect):
     """``keep_told_session``: docs/protocol.md 2.13, KIP-227. A fetch session goes on over a partition that
     was away from its fetcher when the answer came.
 
@@ -66,7 +66,7 @@ class NoTopicId(MetadataRules):
         return False
 
 
-class ForgetProducers(Flip):
+class ForgetProducers(SwitchDefect):
     """``forget_producer_state``: B40, the broker's half. A new leader does not know who wrote what.
 
     The retry of a batch that its predecessor had appended is appended again.
@@ -75,7 +75,7 @@ class ForgetProducers(Flip):
     flips: ClassVar = {"new_leader_forgets_producers": True}
 
 
-class AckByHighWatermark(Flip):
+class AckByHighWatermark(SwitchDefect):
     """``ack_by_hwm_only``: B49, KAFKA-20634. A waiting request is acknowledged when the high watermark gets
     there, whoever leads by then.
 

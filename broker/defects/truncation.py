@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from wrackline.broker.defects.flip import Flip
-from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.defects.flip import SwitchDefect
+from wrackline.broker.model.messages.requests import EpochEndOffset
 from wrackline.broker.model.types import NO_EPOCH
-from wrackline.broker.rules.truncation import Cut, LeaderRange, OutOfRange, TruncationRules
+from wrackline.broker.rules.replication.truncation import Cut, LeaderRange, OutOfRange, TruncationRules
 
 
 class TruncateToHighWatermark(TruncationRules):
@@ -20,7 +20,7 @@ class TruncateToHighWatermark(TruncationRules):
         return min(leo, high_watermark)
 
 
-class NoDivergenceCheck(Flip):
+class NoDivergenceCheck(SwitchDefect):
     """``no_divergence_check``: B55, half of B02. Followers fetch on at their own end, whatever lies below it.
 
     Neither the fetch nor a question before it names the epoch of the follower's last record. Before 0.11.
@@ -55,7 +55,7 @@ class DropEpochAfterEmpty(TruncationRules):
         return NO_EPOCH if after_empty else latest_epoch
 
 
-class StickyEmpty(Flip):
+class StickyEmpty(SwitchDefect):
     """``lfe_sticky``: B26, what makes ``drop_lfe_on_empty`` lose data: a new leader does not change it.
 
     Kafka re-read the epoch from the log whenever it added the partition to a fetcher, so it was lucky.
@@ -64,7 +64,7 @@ class StickyEmpty(Flip):
     flips: ClassVar = {"empty_answer_outlives_epoch": True}
 
 
-class DropBegunBatch(Flip):
+class DropBegunBatch(SwitchDefect):
     """``drop_begun_batch``: H18. A batch that begins before the follower's end is not taken.
 
     The leader answers a fetch from its middle with the whole batch, so the follower asks for it for ever. Nor
@@ -85,7 +85,7 @@ class RestartWhenOutOfRange(TruncationRules):
         return OutOfRange.RESTART_AT_LEADER_START
 
 
-class KeepEpochsOfShortLog(Flip):
+class KeepEpochsOfShortLog(SwitchDefect):
     """``keep_epoch_on_noop_trunc``: B25, KAFKA-10706. Nothing to cut in the log, so nothing cut in the cache.
 
     An epoch in which the follower, once leader, had written nothing stays in its cache for ever and makes
@@ -95,7 +95,7 @@ class KeepEpochsOfShortLog(Flip):
     flips: ClassVar = {"cuts_epochs_of_short_log": False}
 
 
-class NoEpochOnElection(Flip):
+class NoEpochOnElection(SwitchDefect):
     """``no_epoch_assign``: B25, KAFKA-7415. A leader enters its epoch only with its first record.
 
     Until then it does not know its own epoch and answers questions about former ones with its log's end, or

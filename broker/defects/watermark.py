@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from wrackline.broker.defects.flip import Flip
-from wrackline.broker.rules.watermark import UNKNOWN_OFFSET, HighWatermarkRules
+from wrackline.broker.defects.flip import SwitchDefect
+from wrackline.broker.rules.replication.watermark import UNKNOWN_OFFSET, HighWatermarkRules
 
 
-class AdvanceBelowMinIsr(Flip):
+class AdvanceBelowMinIsr(SwitchDefect):
     """``hw_no_minisr``: B12, KAFKA-15583. The high watermark moves although the ISR is below MinISR.
 
     With an ELR that is a loss: whoever is in it was promised that nothing is committed without it. Fixed in
@@ -64,7 +64,7 @@ class IgnoreUnknownEnds(HighWatermarkRules):
         return super().candidate(own_leo, (leo for leo in members if leo != UNKNOWN_OFFSET), flushed)
 
 
-class StayOnIsrChange(Flip):
+class StayOnIsrChange(SwitchDefect):
     """``no_adv_on_isr``: B43, KAFKA-13091. The controller's answer changes the ISR, the high watermark waits.
 
     Without another fetch the acks=all requests wait too, in the end for their time-out. Fixed in 3.1.
@@ -83,7 +83,7 @@ class WaitForIneligible(HighWatermarkRules):
         return caught_up
 
 
-class PassJoining(Flip):
+class PassJoining(SwitchDefect):
     """``hw_passes_joining``: B60, KAFKA-4485. Nobody outside of the maximal ISR is waited for.
 
     While records keep coming, a follower that has all but the last of them is always behind the high
@@ -93,7 +93,7 @@ class PassJoining(Flip):
     flips: ClassVar = {"waits_for_joining": False}
 
 
-class LeaveOutOfCheckpoint(Flip):
+class LeaveOutOfCheckpoint(SwitchDefect):
     """``hw_ckpt_skip``: B37, KAFKA-1647. A partition without a leader is left out of the checkpoint file.
 
     After the next start its high watermark is 0, and with ``trunc_hw`` everything is cut. Fixed in 0.8.2.

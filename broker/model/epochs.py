@@ -1,5 +1,5 @@
 """The leader epoch cache of a log: where each epoch starts (KIP-101; docs/protocol.md 2.3, H13). Where one
-ends is a rule: ``broker/rules/epoch_end.py``.
+ends is a rule: ``broker/rules/replication/epoch_end.py``.
 
 Immutable. A change returns a new cache, and the very same object when there is nothing to change, so the
 caller knows by ``is`` whether the checkpoint file must be written.

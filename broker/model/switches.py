@@ -1,4 +1,4 @@
-"""What a profile or a historic bug turns on or off without deciding anything.
+"""Switches that a profile or a historic bug turns on or off without deciding anything.
 
 A decision (may this follower join the ISR?) is a method in ``broker/rules``. What is here has no facts to
 decide by: the core does a step, or leaves it out. The defaults are the right behaviour of profile ``kip966``.
@@ -104,7 +104,7 @@ class Switches:
     registration_leaves_isr: bool = True
     """A new registration takes the broker out of every ISR in the same batch of records. False is the bug B34
     (``register_no_isr_change``, KAFKA-18106)."""
-    fences_from_view_of_event: bool = False
+    fences_from_stale_image: bool = False
     """Brokers whose sessions end together are all fenced from the partitions as the event found them, so the
     second fencing undoes what the first did to an ISR (R36). True is the bug B24 (``batch_fence``,
     KAFKA-13173)."""

@@ -19,17 +19,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wrackline.broker.model.types import NO_LEADER
-from wrackline.broker.rules.election import Elected, ElectionRules
-from wrackline.broker.rules.eligible import ChangeInput
-from wrackline.broker.rules.topics import RECOVERY_STRATEGY, TopicRules
+from wrackline.broker.rules.leadership.election import Elected, ElectionRules
+from wrackline.broker.rules.leadership.eligible import ChangeInput
+from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY, TopicRules
 
 
 class LastReplicaStanding(ElectionRules):
     """Profiles kraft35 and kip101 (docs/protocol.md 2.8.4)."""
 
     def elect(self, given: ChangeInput) -> Elected:
-        """From the ISR or uncleanly. An ISR that would become empty keeps its last member, without a leader
-        until that member is back (K37)."""
+        """Elects from the ISR or uncleanly. An ISR that would become empty keeps its last member, without a
+        leader until that member is back (K37)."""
         elected = super().elect(given)
         if elected.isr:
             return elected

@@ -6,27 +6,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 
-from wrackline.broker.model.features import NEWEST, WITH_EPOCHS, WITHOUT_ELR, WITHOUT_EPOCHS, Levels
+from wrackline.broker.model.metadata.features import NEWEST, WITH_EPOCHS, WITHOUT_ELR, WITHOUT_EPOCHS, Levels
 from wrackline.broker.model.switches import Switches
 from wrackline.broker.model.values import dataclass
 from wrackline.broker.rules.earlier_profiles import LastReplicaStanding, NoRecoveryStrategy
-from wrackline.broker.rules.election import ElectionRules
-from wrackline.broker.rules.features import FeatureRules
-from wrackline.broker.rules.fetching import FetchRules, MetadataRules
-from wrackline.broker.rules.isr import IsrChangeRules, IsrRules
-from wrackline.broker.rules.placement import PlacementRules
-from wrackline.broker.rules.produce import ProduceRules
-from wrackline.broker.rules.raft import RaftRules
-from wrackline.broker.rules.reads import ReadRules
-from wrackline.broker.rules.reassign import ReassignRules
-from wrackline.broker.rules.rebalance import RebalanceRules
-from wrackline.broker.rules.recovery import RecoveryRules
-from wrackline.broker.rules.registration import RegistrationRules
-from wrackline.broker.rules.sessions import SessionRules
-from wrackline.broker.rules.snapshots import SnapshotRules
-from wrackline.broker.rules.topics import TopicRules
-from wrackline.broker.rules.truncation import TruncationRules
-from wrackline.broker.rules.watermark import HighWatermarkRules
+from wrackline.broker.rules.leadership.election import ElectionRules
+from wrackline.broker.rules.leadership.raft import RaftRules
+from wrackline.broker.rules.leadership.rebalance import RebalanceRules
+from wrackline.broker.rules.leadership.recovery import RecoveryRules
+from wrackline.broker.rules.leadership.registration import RegistrationRules
+from wrackline.broker.rules.leadership.sessions import SessionRules
+from wrackline.broker.rules.placement.features import FeatureRules
+from wrackline.broker.rules.placement.placement import PlacementRules
+from wrackline.broker.rules.placement.reassign import ReassignRules
+from wrackline.broker.rules.placement.snapshots import SnapshotRules
+from wrackline.broker.rules.placement.topics import TopicRules
+from wrackline.broker.rules.replication.fetching import FetchRules, MetadataRules
+from wrackline.broker.rules.replication.isr import IsrChangeRules, IsrRules
+from wrackline.broker.rules.replication.produce import ProduceRules
+from wrackline.broker.rules.replication.reads import ReadRules
+from wrackline.broker.rules.replication.truncation import TruncationRules
+from wrackline.broker.rules.replication.watermark import HighWatermarkRules
 from wrackline.broker.rules.zookeeper import CaughtUp, NoEpochs, RaceRules, TruncateToOwnHighWatermark
 
 

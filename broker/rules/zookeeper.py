@@ -14,9 +14,9 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.model.values import NO_ERROR, dataclass
-from wrackline.broker.rules.isr import IsrRules, JoinFacts
-from wrackline.broker.rules.reads import ReadRules
-from wrackline.broker.rules.truncation import TruncationRules
+from wrackline.broker.rules.replication.isr import IsrRules, JoinFacts
+from wrackline.broker.rules.replication.reads import ReadRules
+from wrackline.broker.rules.replication.truncation import TruncationRules
 
 
 class TruncateToOwnHighWatermark(TruncationRules):

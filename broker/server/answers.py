@@ -1,4 +1,5 @@
-"""What the core leaves open in a response, because only the disk knows it: records and offsets by time."""
+"""The parts of a response that the core leaves open, because only the disk knows them: records and offsets by
+time."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     FetchRequest,
     FetchResponse,
     FetchResult,
@@ -15,14 +16,14 @@ from wrackline.broker.model.messages import (
     Request,
     Response,
 )
-from wrackline.broker.model.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.model.messages.snapshots import FetchSnapshotResponse
 from wrackline.broker.model.types import METADATA, LogSlice, SnapshotSlice, TopicPartition
 from wrackline.broker.storage.logdir import LogDir
 
 
 def resolve(logs: LogDir, request: Request, response: Response, fetch_max_bytes: int) -> Response:
-    """Not more than ``fetch_max_bytes`` of records, but one batch always. Raises OSError when a log cannot be
-    read."""
+    """Fills in records and offsets: not more than ``fetch_max_bytes`` of records, but one batch always.
+    Raises OSError when a log cannot be read."""
     match response:
         case FetchResponse():
             assert isinstance(request, FetchRequest)

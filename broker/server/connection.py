@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from wrackline.broker.core.requests.produce import PIECE_BYTES
-from wrackline.broker.model.messages import FetchRequest
+from wrackline.broker.model.messages.requests import FetchRequest
 from wrackline.broker.wire.api import Listener
 from wrackline.broker.wire.codec import AnswerNow, Caller, Codec, Incoming
 from wrackline.broker.wire.framing import FrameReader
@@ -37,7 +37,7 @@ _TURN_S = 0.02
 
 
 @dataclass(slots=True)
-class Slot:
+class PendingReply:
     """A request's place in the line."""
 
     connection: Connection
@@ -51,8 +51,8 @@ class Slot:
     """The reply; b"" when the request has none."""
 
 
-class Desk(Protocol):
-    """Where requests are handed in."""
+class RequestSink(Protocol):
+    """The receiver of requests."""
 
     codec: Codec
 
@@ -60,20 +60,20 @@ class Desk(Protocol):
         """May it stay?"""
         ...
 
-    def closed(self, connection: Connection, unanswered: list[Slot]) -> None: ...
-    def received(self, slot: Slot, client_host: str) -> None: ...
+    def closed(self, connection: Connection, unanswered: list[PendingReply]) -> None: ...
+    def received(self, slot: PendingReply, client_host: str) -> None: ...
     def active(self, connection: Connection) -> None: ...
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, desk: Desk, max_frame_bytes: int, listener: Listener = Listener.CLIENT) -> None:
+    def __init__(self, desk: RequestSink, max_frame_bytes: int, listener: Listener = Listener.CLIENT) -> None:
         self._desk = desk
         self._caller = Caller(listener)
         self._reader = FrameReader(max_frame_bytes)
-        self._slots: deque[Slot] = deque()
+        self._slots: deque[PendingReply] = deque()
         self._transport: asyncio.Transport | None = None
         self._held_bytes = 0
-        self._behind: Slot | None = None
+        self._behind: PendingReply | None = None
         """An unanswered request behind which nothing is taken up."""
         self._taking = False
         self._paused = False
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
     def _request(self, frame: bytes) -> bool:
         """False when the connection was closed over it."""
         decoded = self._desk.codec.decode_request(frame, self._caller)
-        slot = Slot(self, size=len(frame))
+        slot = PendingReply(self, size=len(frame))
         self._slots.append(slot)
         self._held_bytes += slot.size
         if isinstance(decoded, AnswerNow):
@@ -197,7 +197,7 @@ class Connection(asyncio.Protocol):
         self._desk.received(slot, self.peer.rpartition(":")[0])
         return not self._ended
 
-    def answer(self, slot: Slot, frame: bytes) -> None:
+    def answer(self, slot: PendingReply, frame: bytes) -> None:
         """The reply of a slot is there; it and those it held up leave."""
         slot.frame = frame
         self._held_bytes += len(frame) - slot.size

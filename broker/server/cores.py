@@ -1,4 +1,4 @@
-"""Which core a role runs, how its other nodes are found, and when it may be asked."""
+"""The core that a role runs, how its other nodes are found, and when it may be asked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
-from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import Endpoint, NodeId
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from wrackline.broker.model.effects import Send
-from wrackline.broker.model.messages import Response
+from wrackline.broker.model.messages.requests import Response
 from wrackline.broker.model.types import Endpoint
 from wrackline.broker.server.connection import tune
 from wrackline.broker.wire import proof

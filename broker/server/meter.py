@@ -1,4 +1,4 @@
-"""What a node measures where requests come in and go out, and how long its loop took up nothing."""
+"""Measurements of a node where requests come in and go out, and of how long its loop took up nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import FetchRequest, FetchResponse, ProduceResponse, Request, Response
+from wrackline.broker.model.messages.requests import (
+    FetchRequest,
+    FetchResponse,
+    ProduceResponse,
+    Request,
+    Response,
+)
 from wrackline.broker.model.metric import Metric
 
 SILENT_MS = 200

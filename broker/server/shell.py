@@ -23,11 +23,11 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
-from wrackline.broker.model.messages import Refused, Response
+from wrackline.broker.model.messages.requests import Refused, Response
 from wrackline.broker.model.types import METADATA, Endpoint, NodeId, TopicPartition
 from wrackline.broker.server.answers import read_from, resolve
 from wrackline.broker.server.config import Settings
-from wrackline.broker.server.connection import Connection, Slot
+from wrackline.broker.server.connection import Connection, PendingReply
 from wrackline.broker.server.connections import Connections
 from wrackline.broker.server.cores import Role
 from wrackline.broker.server.flusher import Flusher
@@ -90,7 +90,7 @@ class Shell:
         self._closes = False
         self._request_ids = itertools.count(1)
         self.meter = RequestMeter("controller" if settings.is_controller else "broker")
-        self._slots: dict[int, Slot] = {}
+        self._slots: dict[int, PendingReply] = {}
         shell = settings.shell
         self._connections = Connections(
             min(shell.max_connections, most_connections), shell.connections_max_idle_ms / 1000
@@ -187,7 +187,7 @@ class Shell:
         self._flusher.close()
         self._trace.close()
 
-    # --- requests (the Desk of connections) ------------------------------------------------------------
+    # --- requests (the RequestSink of connections) ----------------------------------------------------------
 
     def opened(self, connection: Connection) -> bool:
         return self._connections.admit(connection)
@@ -195,13 +195,13 @@ class Shell:
     def active(self, connection: Connection) -> None:
         self._connections.active(connection)
 
-    def closed(self, connection: Connection, unanswered: list[Slot]) -> None:
+    def closed(self, connection: Connection, unanswered: list[PendingReply]) -> None:
         self._connections.closed(connection)
         for slot in unanswered:
             if self._slots.pop(slot.request_id, None) is not None:
                 self.post(ev.RequestCancelled(slot.request_id))
 
-    def received(self, slot: Slot, client_host: str) -> None:
+    def received(self, slot: PendingReply, client_host: str) -> None:
         assert slot.incoming is not None
         slot.request_id = next(self._request_ids)
         self._slots[slot.request_id] = slot
@@ -237,7 +237,7 @@ class Shell:
             return
         self._answer(slot, response, frame)
 
-    def _answer(self, slot: Slot, response: Response | None, frame: bytes) -> None:
+    def _answer(self, slot: PendingReply, response: Response | None, frame: bytes) -> None:
         if slot.incoming is not None:
             name, request = slot.incoming.api.name, slot.incoming.request
             self.meter.answered(name, request, response, len(frame), self._loop.time() - slot.since_s)
@@ -295,7 +295,8 @@ class Shell:
     # --- the disk --------------------------------------------------------------------------------------
 
     def _disk_failed(self, tp: TopicPartition, failure: OSError) -> None:
-        """Nothing more is written to any log from here on (B57): the core hears of it next, and ends."""
+        """Reports a disk failure to the core: nothing more is written to any log from here on (B57), and the
+        core ends."""
         _LOG.error("disk: %s: %s", tp, failure)
         self._events.append(ev.DiskFailed(tp, str(failure)))
         if self._log_dir.take_offline(f"{tp}: {failure}"):
@@ -386,7 +387,7 @@ class Shell:
             self._log_dir.write_checkpoint_later(effect.kind, effect.offsets)
 
     def _write_behind(self) -> None:
-        """What the events before have left to do, one batch at a time: the larger, the cheaper."""
+        """Writes what the events before have left to do, one batch at a time: the larger, the cheaper."""
         if self._writes_behind or self._closes or (job := self._log_dir.behind()) is None:
             return
 
@@ -437,7 +438,7 @@ class Shell:
             self._disk_failed(METADATA, failure)
 
     def _close_logs(self, effect: fx.CloseLogs) -> None:
-        """From here on nothing else is written: not by the core, and not behind it."""
+        """Closes the logs: from here on nothing else is written, neither by the core nor behind it."""
         points: dict[TopicPartition, int] = {}
 
         def close() -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import count, zip_longest
 from pathlib import Path
 
-from wrackline.broker.model.batch import HEADER_BYTES, CorruptBatch, crc_is_right, parse_header
+from wrackline.broker.model.batches.batch import HEADER_BYTES, CorruptBatch, crc_is_right, parse_header
 from wrackline.broker.model.types import EpochEntry
 from wrackline.broker.storage.files import fsync_dir, read_whole, write_whole
 from wrackline.broker.storage.segment import Segment, file_name
@@ -86,7 +86,7 @@ def _copy(segment: Segment, size: int) -> Path:
 
 
 def _free(path: Path) -> Path:
-    """What was put aside before stays."""
+    """Returns a free path, so that what was put aside before stays."""
     names = (path.with_name(f"{path.name}.{n}") if n else path for n in count())
     return next(name for name in names if not name.exists())
 

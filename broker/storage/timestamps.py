@@ -12,8 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from wrackline.broker.model.batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header, read_varint
-from wrackline.broker.model.batch_checks import MIN_RECORD_BYTES
+from wrackline.broker.model.batches.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptBatch,
+    parse_header,
+    read_varint,
+)
+from wrackline.broker.model.batches.batch_checks import MIN_RECORD_BYTES
 from wrackline.broker.storage.segment import Segment
 
 _COMPRESSION = 0x07

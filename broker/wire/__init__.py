@@ -1,2 +1,2 @@
-"""Kafka wire protocol: frames and kio entities on one side, `wrackline.broker.model.messages` on the
+"""Kafka wire protocol: frames and kio entities on one side, `wrackline.broker.model.messages.requests` on the
 other."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     AdminRequest,
     AdminResponse,
     AlterPartitionReassignmentsRequest,
@@ -28,7 +28,7 @@ from wrackline.broker.model.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from wrackline.broker.model.messages import Refused
+from wrackline.broker.model.messages.requests import Refused
 
 
 def expand_admin(request: AdminRequest, refused: Refused) -> AdminResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.messages import admin as a
 from wrackline.broker.wire import configs, describe_quorum, features, partitions, reassignments
 from wrackline.broker.wire.api import Api, Listener
 

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from functools import cache
 from operator import attrgetter
 
-from wrackline.broker.model import controller_messages, metadata_messages, quorum_messages
-from wrackline.broker.model import messages as m
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.model.messages import controller as controller_messages
+from wrackline.broker.model.messages import metadata as metadata_messages
+from wrackline.broker.model.messages import quorum as quorum_messages
+from wrackline.broker.model.messages import requests as m
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
 from wrackline.broker.wire import (
     delete_records,
     features,

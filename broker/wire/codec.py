@@ -16,7 +16,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
 
-from wrackline.broker.model.messages import Refused, Request, Response
+from wrackline.broker.model.messages.requests import Refused, Request, Response
 from wrackline.broker.model.types import Endpoint, NodeId
 from wrackline.broker.wire import proof
 from wrackline.broker.wire.api import Api, Listener, within

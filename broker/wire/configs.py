@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     AlterConfigsRequest,
     AlteredResource,
     AlterOp,

@@ -8,7 +8,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.admin_messages import DescribeQuorumRequest, DescribeQuorumResponse, QuorumReplica
+from wrackline.broker.model.messages.admin import DescribeQuorumRequest, DescribeQuorumResponse, QuorumReplica
 from wrackline.broker.model.types import METADATA, Endpoint, TopicPartition
 from wrackline.broker.wire.common import TopicNames, uuid_or_none
 from wrackline.broker.wire.schema import NO_UUID, Schema

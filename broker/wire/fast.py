@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     EpochEndOffset,
     FetchRequest,
     FetchResponse,

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     FeatureUpdate,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
     UpgradeType,
 )
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from wrackline.broker.model.features import METADATA_VERSION, NOT_SAID, Levels
+from wrackline.broker.model.metadata.features import METADATA_VERSION, NOT_SAID, Levels
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, as_timedelta, milliseconds
 from wrackline.broker.wire.schema import NO_UUID, Schema, WireError
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     EpochEndOffset,
     FetchPartition,
     FetchRequest,

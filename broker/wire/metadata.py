@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.metadata import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     MetadataRequest,

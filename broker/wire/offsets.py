@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.model.messages import ProducePartition, ProduceRequest, ProduceResponse
+from wrackline.broker.model.messages.requests import ProducePartition, ProduceRequest, ProduceResponse
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, by_topic, milliseconds, topic_of
 from wrackline.broker.wire.schema import Schema

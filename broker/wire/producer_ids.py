@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.model.controller_messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from wrackline.broker.model.messages import InitProducerIdRequest, InitProducerIdResponse
+from wrackline.broker.model.messages.controller import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from wrackline.broker.model.messages.requests import InitProducerIdRequest, InitProducerIdResponse
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames
 from wrackline.broker.wire.schema import Schema
 

@@ -3,7 +3,7 @@ item."""
 
 from __future__ import annotations
 
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
@@ -18,7 +18,27 @@ from wrackline.broker.model.controller_messages import (
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
 )
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.metadata import (
+    CreatedTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletedTopic,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+    MetadataResponse,
+    TopicMetadata,
+)
+from wrackline.broker.model.messages.quorum import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from wrackline.broker.model.messages.requests import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsResult,
@@ -40,27 +60,7 @@ from wrackline.broker.model.messages import (
     Request,
     Response,
 )
-from wrackline.broker.model.metadata_messages import (
-    CreatedTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeletedTopic,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    MetadataRequest,
-    MetadataResponse,
-    TopicMetadata,
-)
-from wrackline.broker.model.quorum_messages import (
-    BeginQuorumEpochRequest,
-    EndQuorumEpochRequest,
-    QuorumEpochResponse,
-    VoteRequest,
-    VoteResponse,
-)
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest, FetchSnapshotResponse
 from wrackline.broker.wire.admin_refusals import expand_admin
 from wrackline.broker.wire.schema import NO_UUID
 

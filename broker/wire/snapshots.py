@@ -6,7 +6,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest, FetchSnapshotResponse
 from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
 from wrackline.broker.wire.quorum import metadata_part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.metadata import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,

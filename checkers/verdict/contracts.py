@@ -47,6 +47,7 @@ from wrackline.checkers.verdict.leadership import EFFECT_NS
 from wrackline.checkers.verdict.lossy_shutdowns import worst_losses
 from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing, row
 from wrackline.checkers.verdict.wording import partition_name
+from wrackline.errors import InputError
 from wrackline.history.model import RunInfo
 
 OF_TRANSACTIONS: Final = frozenset(
@@ -61,7 +62,7 @@ OF_TRANSACTIONS: Final = frozenset(
 """Where a run has transactions, what of it depends on client and system as a pair."""
 
 
-class UnknownContract(ValueError):
+class UnknownContract(InputError, ValueError):
     """There is no contract of that name; the message lists those there are."""
 
 

@@ -131,7 +131,7 @@ class InventoryFleet:
             raise FleetError(f"host {host.called}: {said[-1]}")
 
     def _on_all(self, action: Callable[[Host], None], hosts: Sequence[Host] | None = None) -> None:
-        """At once. Raises FleetError with every host's trouble."""
+        """Does ``action`` on all hosts at once. Raises FleetError with every host's trouble."""
         chosen = self.hosts if hosts is None else hosts
         if not chosen:
             return
@@ -220,5 +220,5 @@ class InventoryFleet:
 
 
 def fields_of(login: Login) -> dict[str, object]:
-    """What a command for its power may name."""
+    """Returns the fields that a user's command for the power may name."""
     return {**login.variables, "host": login.alias, "address": login.ssh_address}

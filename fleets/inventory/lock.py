@@ -26,7 +26,7 @@ _PROGRAM = Path(__file__).with_name("lock_program.py")
 
 
 def owner(run: str) -> str:
-    """What others are told."""
+    """Returns the owner's description for other runs."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return f"{run} of {getpass.getuser()}@{platform.node()}, since {now}"
 
@@ -90,7 +90,8 @@ class HostLocks:
         return [name for name, (_, channel) in list(self._held.items()) if channel.closed]
 
     def close(self) -> None:
-        """No more words; what is held is dropped by the end of this process at the latest."""
+        """Ends the connection to the lock's program; the lock is dropped by the end of this process at the
+        latest."""
         self._ended.set()
 
     def _speak(self) -> None:

@@ -1,4 +1,4 @@
-"""What holds a host for one run: a lock on a file, which the kernel drops when this process ends.
+"""The program that locks a host for one run: a lock on a file, which the kernel drops when this process ends.
 
 Started with ``python -I -S -c``: this text, the file, what is to be said of the owner, and a patience in
 seconds. The owner says a word on standard input now and then; this ends when the connection does, and when

@@ -93,7 +93,7 @@ class PowerSpec(Strict):
 
 
 class Way(Protocol):
-    """How the power of a host is taken and given."""
+    """A way to cut and restore the power of a host."""
 
     boot_s: float
 
@@ -105,7 +105,7 @@ class Way(Protocol):
 
 
 class ByCommand:
-    """By the user's commands."""
+    """The power is switched by the user's commands."""
 
     def __init__(self, spec: PowerSpec, variables: Mapping[str, Mapping[str, Any]]) -> None:
         """``variables``: by host's name in the fleet."""
@@ -157,7 +157,7 @@ RESET = "echo 1 >/proc/sys/kernel/sysrq && { (sleep 0.1; echo b >/proc/sysrq-tri
 
 
 class BySysrq:
-    """By the host itself: a reset, which takes what was not synced as a power cut does."""
+    """The host resets itself, which takes what was not synced as a power cut does."""
 
     def __init__(
         self, boot_s: float, run: Callable[[Host, str], object], answers: Callable[[Host], bool]
@@ -176,7 +176,7 @@ class BySysrq:
             time.sleep(0.1)
 
     def on(self, host: Host) -> None:
-        """It comes back by itself."""
+        """Does nothing: the host comes back by itself."""
 
 
 class InventoryPower:

@@ -1,4 +1,4 @@
-"""What is done to a host before and after a run, as commands of ``sh``: it is left as it was found."""
+"""Commands of ``sh`` that prepare a host before a run and restore it afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrackline.fleets.folders import data_dir, folders_of
 
 DataDisk = Literal["own", "make", "shared"]
 CHAINS = "WRACK-"
-"""How the iptables chains of faults begin (`wrackline.nemesis.faults.chains`)."""
+"""How the iptables chains of faults begin (`wrackline.nemesis.faults.network.iptables`)."""
 PROGRAMS = "/run/wrackline/faults"
 """Where faults keep the programs they have started (`wrackline.nemesis.faults.programs`)."""
 TOOLS = ("setsid", "timeout", "awk", "tar", "gzip", "find")
@@ -22,7 +22,7 @@ LIFE = "cat /proc/sys/kernel/random/boot_id; cut -d ' ' -f 22 /proc/1/stat"
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the specification says of hosts."""
+    """The preparation of hosts that the specification asks for."""
 
     data_disk: DataDisk
     disk_mb: int
@@ -93,7 +93,7 @@ def provide_disk(host: Host, wishes: Wishes) -> str:
 
 
 def mount_again(host: Host) -> str:
-    """After a power cut: a made disk is not in the host's fstab."""
+    """Returns the command that mounts a made disk after a power cut, since it is not in the host's fstab."""
     return f"mountpoint -q {host.data_dir} || mount -o loop {image(host)} {host.data_dir}"
 
 

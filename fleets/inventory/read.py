@@ -39,7 +39,7 @@ class InventoryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What there is, before anybody is chosen."""
+    """The inventory before hosts are chosen from it."""
 
     variables: Mapping[str, Mapping[str, Any]]
     """By host, in the inventory's order."""
@@ -58,7 +58,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How to get into one host."""
+    """The login of one host: address, user, key, jumps."""
 
     alias: str
     """Its name in the inventory."""
@@ -186,7 +186,7 @@ def _key(alias: str, given: str | None) -> Path:
 
 
 def _jumps(alias: str, arguments: str) -> tuple[Jump, ...]:
-    """From OpenSSH's arguments, of which those are taken that mean something here, and no others."""
+    """Returns the jumps in OpenSSH's arguments; arguments without a meaning here are left out."""
     try:
         words = shlex.split(arguments)
     except ValueError as wrong:

@@ -1,4 +1,4 @@
-"""What a specification may say of the fleet ``inventory``."""
+"""The settings of the fleet ``inventory`` in a specification."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class InventorySpec(FleetSpec):
                     )
 
     def _logins(self) -> dict[str, Login]:
-        """By our names. Raises InventoryError."""
+        """Returns the logins by our names of the hosts. Raises InventoryError."""
         inventory = read(Path(self.inventory).expanduser())
         carriers = (*self.broker_hosts, *self.spare_hosts)
         apart = [] if self.combined else list(self.controller_hosts)
@@ -159,7 +159,8 @@ class InventorySpec(FleetSpec):
         return {name: login(alias, inventory.variables[alias]) for name, alias in chosen.items()}
 
     def _members(self, inventory: Inventory, group: str, wanted: int, taken: Sequence[str]) -> list[str]:
-        """Of the group where there is one, else in the inventory's order those that no group has."""
+        """Returns the members of the group where there is one, else the hosts in the inventory's order that
+        no group has."""
         if group in inventory.groups:
             there, where = list(inventory.groups[group]), f"its group {group}"
         else:

@@ -18,7 +18,7 @@ TRANSLATED_MB = 192
 
 @dataclass(frozen=True, slots=True)
 class Computer:
-    """What all hosts of a fleet have in common."""
+    """The properties that all hosts of a fleet have in common."""
 
     hardware: Hardware
     accelerator: str
@@ -32,7 +32,7 @@ class Computer:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What is one host's own."""
+    """The properties of one host's domain."""
 
     name: str
     mac: str
@@ -44,12 +44,13 @@ class Domain:
 
     @property
     def tap(self) -> str:
-        """Its link, until it is moved to the fleet's network; a name that no other fleet gives."""
+        """Returns the name of the host's link until it is moved to the fleet's network; no other fleet gives
+        it."""
         return "wl" + hashlib.sha256(self.name.encode()).hexdigest()[:12]
 
 
 def xml(computer: Computer, domain: Domain) -> str:
-    """Of a domain that ends with its first reset, and leaves nothing."""
+    """Returns the XML of a domain that ends with its first reset and leaves nothing."""
     hardware = computer.hardware
     root = _element(
         "domain",

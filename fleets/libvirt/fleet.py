@@ -93,7 +93,8 @@ class LibvirtFleet(VirtualFleet[DomainHost]):
 def computer(
     virsh: Virsh, hardware: Hardware, accel: Accelerator, packages: Sequence[str], say: Say
 ) -> Computer:
-    """What hosts are made of; the image is built when it is not there. Raises FleetError."""
+    """Returns the machine that hosts are made of, and builds the image when it is not there. Raises
+    FleetError."""
     try:
         models = virsh.security_models()
     except FleetError as wrong:

@@ -24,7 +24,7 @@ LONGEST_SOCKET = 107
 
 @dataclass(slots=True)
 class DomainHost(VirtualHost):
-    """Not thread-safe: its power switch keeps one caller at a time."""
+    """A host as a libvirt domain; not thread-safe, since its power switch keeps one caller at a time."""
 
     virsh: Virsh = field(default_factory=Virsh)
     computer: Computer | None = None
@@ -72,7 +72,7 @@ class DomainHost(VirtualHost):
         self._listen(domain.port, self.boot_s)
 
     def _take_link(self, pid: int, tap: str) -> None:
-        """Its link goes from libvirt's network to the fleet's, before the guest has sent a packet."""
+        """Moves the host's link from libvirt's network to the fleet's, before the guest has sent a packet."""
         control = self.state.control
         run_tool(["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "link", "set", tap, "netns", control])
         ip_batch(
@@ -120,7 +120,7 @@ class DomainHost(VirtualHost):
     # -- power-off -------------------------------------------------------------------------------------------
 
     def switch_off(self) -> None:
-        """Its processors stop, with all that is in the guest's memory. What had reached the disk stays."""
+        """Stops the processors, with all that is in the guest's memory. What had reached the disk stays."""
         if self.is_on:
             self.virsh.destroy(self.domain.name)
 
@@ -136,7 +136,7 @@ class DomainHost(VirtualHost):
                 self._await_forgotten()
 
     def _await_forgotten(self) -> None:
-        """Until libvirt has no domain of the name any more. Raises FleetError."""
+        """Waits until libvirt has no domain of the name any more. Raises FleetError."""
         name, deadline = self.domain.name, time.monotonic() + FORGOTTEN_S
         while name in self.virsh.domains():
             if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What a specification may say of the fleet ``libvirt``."""
+"""The settings of the fleet ``libvirt`` in a specification."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TIMEOUT_S = 60.0
 
 
 def is_here(uri: str) -> bool:
-    """Whether a URI names a hypervisor of this machine that has root's rights."""
+    """Tells whether a URI names a hypervisor of this machine that has root's rights."""
     return _HERE.fullmatch(uri) is not None
 
 
@@ -32,7 +32,8 @@ class Virsh:
         return run_tool(["virsh", "--quiet", "--connect", self.uri, *words], timeout_s=TIMEOUT_S)
 
     def security_models(self) -> tuple[str, ...]:
-        """Those that keep domains from files which are not theirs: ``dac``, ``apparmor``, ``selinux``."""
+        """Returns the security models that keep domains from files of others: ``dac``, ``apparmor``,
+        ``selinux``."""
         models = ElementTree.fromstring(self("capabilities")).findall("host/secmodel/model")
         return tuple(model.text or "" for model in models if model.text != "none")
 

@@ -1,1 +1,1 @@
-"""What fleets on this machine share: namespaces, a folder with a lock, keys, loop devices, clean-up."""
+"""Parts that fleets on this machine share: namespaces, a folder with a lock, keys, loop devices, clean-up."""

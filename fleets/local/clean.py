@@ -151,7 +151,7 @@ def end_detached(folder: FleetFolder) -> None:
 
 
 def lives(state: FleetState) -> bool:
-    """Whether a fleet whose lock nobody holds is nevertheless meant to stay."""
+    """Tells whether a fleet whose lock nobody holds is nevertheless meant to stay."""
     return state.detached and state.boot_id == boot_id()
 
 

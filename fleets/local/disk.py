@@ -116,7 +116,7 @@ def attach_loop(image: Path, *, timeout_s: float = 5.0) -> Loop:
 
 
 def _configure(number: int, backing: int, name: str) -> Loop | None:
-    """None when somebody else took the device first."""
+    """Attaches a backing file to a loop device; None when somebody else took the device first."""
     path = f"/dev/loop{number}"
     with contextlib.suppress(FileExistsError):
         # Containers have a /dev of their own, in which new devices do not appear by themselves.
@@ -148,8 +148,9 @@ def loops_below(folder: Path) -> dict[str, Path]:
 
 
 def wait_released(folder: Path, image: Path | None = None, *, timeout_s: float = 10.0) -> None:
-    """Until no loop device holds ``image`` (or any image in ``folder``): the old file system is really gone,
-    so a mount makes a new one. Devices still there at the deadline are detached by force, then FleetError."""
+    """Waits until no loop device holds ``image`` (or any image in ``folder``): the old file system is really
+    gone, so a mount makes a new one. Devices still there at the deadline are detached by force, then
+    FleetError."""
     deadline = time.monotonic() + timeout_s
     forced = False
     while held := {d: i for d, i in loops_below(folder).items() if image is None or i == image}:
@@ -175,7 +176,7 @@ def _detach(device: str) -> None:
 
 
 def backed_by(mount_point: Path, image: Path) -> bool:
-    """Whether ``mount_point`` is on the file system in ``image``, and on no other."""
+    """Tells whether ``mount_point`` is on the file system in ``image``, and on no other."""
     try:
         return _image_of(mount_point.stat().st_dev) == image
     except OSError:
@@ -222,5 +223,5 @@ def discard(mount_point: Path, image: Path) -> bool:
 
 
 def compare(before: Mapping[str, FileSeen], mount_point: Path) -> dict[str, FileLoss]:
-    """What became of the files: those that shrank, vanished, or end in other bytes than they did."""
+    """Returns the loss of each file that shrank, vanished, or ends in other bytes than before."""
     return {path: FileLoss(*loss) for path, loss in losses(before, mount_point).items()}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def processes(domain: str) -> list[int]:
-    """Of QEMU, that libvirt started for a domain of this name. Killed, libvirt notices, and forgets it."""
+    """Returns the QEMU processes that libvirt started for a domain of this name. Killed, libvirt notices, and
+    forgets it."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

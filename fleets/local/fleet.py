@@ -1,4 +1,4 @@
-"""What every fleet of this machine does alike: a name with one owner, a network of its own, and an end that
+"""The base of every fleet of this machine: a name with one owner, a network of its own, and an end that
 leaves nothing. A kind of fleet says what its hosts are."""
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class LocalFleet(ABC):
             self._lock = None
 
     def detach(self) -> None:
-        """Let the fleet live on without this object; ``wrackline fleet down`` ends it."""
+        """Lets the fleet live on without this object; ``wrackline fleet down`` ends it."""
         with self._mutex:
             if self._lock is not None:
                 self._lock.release(remove=False)
@@ -174,8 +174,8 @@ class LocalFleet(ABC):
             return self._remotes[host.name]
 
     def entered(self) -> AbstractContextManager[None]:
-        """While inside, sockets of this thread, and of threads and processes started inside, are in the
-        fleet's network."""
+        """Opens sockets of this thread, and of threads and processes started inside, in the fleet's
+        network."""
         return entered_netns(self.state.control)
 
     @property

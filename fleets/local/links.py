@@ -34,8 +34,8 @@ def wait_banner(
     last_words: Callable[[], str],
     patience_s: float = 0.1,
 ) -> None:
-    """Until sshd answers with its banner. ``patience_s``: so long the first attempt waits for it. Raises
-    FleetError with the last thing seen."""
+    """Waits until sshd answers with its banner. ``patience_s``: so long the first attempt waits for it.
+    Raises FleetError with the last thing seen."""
     deadline = time.monotonic() + timeout_s
     seen = "nothing"
     while time.monotonic() < deadline:

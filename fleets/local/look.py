@@ -29,7 +29,7 @@ class FileSeen(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What one file lost; `wrackline.fleets.base.FileLoss` says what the numbers mean."""
+    """The loss of one file; `wrackline.fleets.base.FileLoss` says what the numbers mean."""
 
     before_bytes: int
     after_bytes: int
@@ -78,7 +78,7 @@ def _stat_all(mount_point: Path) -> dict[str, os.stat_result]:
 
 
 def losses(before: Mapping[str, FileSeen], mount_point: Path) -> dict[str, Loss]:
-    """What became of the files: those that shrank, vanished, or end in other bytes than they did."""
+    """Returns the loss of each file that shrank, vanished, or ends in other bytes than before."""
     found: dict[str, Loss] = {}
     with files_seen(mount_point) as seen:
         after = seen
@@ -111,7 +111,7 @@ def _trailing_zeros(path: Path) -> int:
 
 
 def holders(pids: Iterable[int], device: int) -> list[int]:
-    """Of these processes, those with an open file, or their working directory, on a device."""
+    """Returns the processes among these with an open file, or their working directory, on a device."""
     return [pid for pid in pids if any(_is_on(device, path) for path in _holds(pid))]
 
 

@@ -117,8 +117,8 @@ def delete_netns(netns: str) -> None:
 
 @contextlib.contextmanager
 def entered_netns(netns: str) -> Iterator[None]:
-    """While inside, this thread, and threads and processes started by it, are in ``netns``. Nests; always
-    restores."""
+    """Enters the network namespace ``netns`` with this thread, and with threads and processes started by it.
+    Nests; always restores."""
     try:
         target = os.open(netns_path(netns), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError as error:
@@ -188,7 +188,7 @@ def own_family() -> set[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process still runs; a zombie does not: it holds nothing any more."""
+    """Tells whether a process still runs; a zombie does not: it holds nothing any more."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (OSError, IndexError):
@@ -202,7 +202,7 @@ def signal_all(pids: Sequence[int], number: signal.Signals) -> None:
 
 
 def wait_dead(pids: Iterable[int], *, timeout_s: float = 10.0) -> None:
-    """Until none of the killed processes is left. Raises FleetError at the deadline."""
+    """Waits until none of the killed processes is left. Raises FleetError at the deadline."""
     deadline = time.monotonic() + timeout_s
     while left := [pid for pid in pids if is_alive(pid)]:
         if time.monotonic() > deadline:

@@ -22,7 +22,7 @@ class Powered(Protocol):
 
     @property
     def image(self) -> Path:
-        """Its data disk, as a file of this machine."""
+        """Returns the host's data disk, as a file of this machine."""
 
     def unplug(self) -> None:
         """Link down: from here on no packet leaves or reaches the host."""
@@ -40,7 +40,7 @@ class Powered(Protocol):
         and sshd was started. Raises FleetError."""
 
     def wait_ssh(self) -> None:
-        """Until sshd answers. Raises FleetError with the last thing seen."""
+        """Waits until sshd answers. Raises FleetError with the last thing seen."""
 
     def drop_page_cache(self) -> tuple[Mapping[str, FileLoss], float]:
         """Kill the programs that use the data disk, lose what they had not synced, and mount it again. What
@@ -145,8 +145,8 @@ class LocalPower(Generic[M]):
             switch.copy = switch.machine.copy_disk()
 
     def swap_disk(self, host: Host, disk: Disk) -> None:
-        """While the host is off, put an empty disk or the last copy in the place of its disk, which is gone
-        then. Raises FleetError, also when the host is on or has no copy."""
+        """Puts an empty disk or the last copy in the place of the disk of a host that is off; the former disk
+        is gone then. Raises FleetError, also when the host is on or has no copy."""
         switch = self._switch(host)
         with switch.mutex:
             machine = switch.machine
@@ -162,8 +162,8 @@ class LocalPower(Generic[M]):
                     machine.wipe_disk()
 
     def throttle(self, host: Host, bytes_per_s: int | None) -> None:
-        """From now on the data disk reads and writes so many bytes a second each at most; None: as many as it
-        can. Also for a host that is off, from its power-on. Idempotent. Raises FleetError."""
+        """Limits the data disk to so many bytes a second for reads and for writes; None: no limit. Also for a
+        host that is off, from its power-on. Idempotent. Raises FleetError."""
         switch = self._switch(host)
         with switch.mutex:
             switch.bytes_per_s = bytes_per_s

@@ -34,8 +34,8 @@ class LocalStream:
         self._output = process.stdout
 
     def read(self, timeout_s: float) -> bytes:
-        """Its output since (errors too), as soon as there is some; ``b""`` when it has ended. Raises
-        TimeoutError when there was none for so long."""
+        """Returns the output since the last call (errors too), as soon as there is some; ``b""`` when the
+        command has ended. Raises TimeoutError when there was none for so long."""
         poll = select.poll()
         poll.register(self._output, select.POLLIN)
         if not poll.poll(1000 * timeout_s):

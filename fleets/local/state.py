@@ -1,5 +1,5 @@
-"""What a fleet of this machine leaves on it while it is up: one folder, one lock, one JSON file that names it
-all.
+"""The state of a fleet of this machine while it is up: one folder, one lock, one JSON file that names
+everything.
 
 The state file is written before the first resource is made, so whoever finds it knows everything there can be
 to remove. The lock is held by the owner for as long as it lives: the kernel drops it when the owner is
@@ -78,7 +78,7 @@ class FleetState:
 
 @dataclass(frozen=True, slots=True)
 class FleetFolder:
-    """Where everything of one fleet is."""
+    """The folder of one fleet."""
 
     root: Path
     name: str
@@ -120,7 +120,8 @@ class FleetFolder:
 
     @property
     def clients(self) -> Path:
-        """What faults of the clients' network keep while they are in force: the root of their programs."""
+        """Returns the folder that faults of the clients' network use while they are in force: the root of
+        their programs."""
         return self.path / "clients"
 
     def image(self, host: str) -> Path:
@@ -143,7 +144,7 @@ class FleetFolder:
         half_written.rename(self.state_file)
 
     def read(self) -> FleetState | None:
-        """None when there is no state file (yet, or any more)."""
+        """Returns the fleet's state; None when there is no state file (yet, or any more)."""
         try:
             content = json.loads(self.state_file.read_text()).items()
             # A version of ours that is newer may say more; what it needs to be taken apart it says alike.
@@ -186,7 +187,7 @@ class FleetLock:
 
     @classmethod
     def try_acquire(cls, path: Path) -> FleetLock | None:
-        """None when another fleet object, here or in another process, holds it."""
+        """Takes the lock; None when another fleet object, here or in another process, holds it."""
         while True:
             path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             try:

@@ -19,7 +19,7 @@ LOOP_MAJOR = 7
 
 
 def missing() -> str | None:
-    """Why this machine cannot do it, in one line; None when it can."""
+    """Returns why this machine cannot throttle disks, in one line; None when it can."""
     if all((FOLDER / name).exists() for name in FILES):
         return None
     return (
@@ -29,7 +29,7 @@ def missing() -> str | None:
 
 
 def limit(device: str, bytes_per_s: int | None) -> None:
-    """Of a device such as ``/dev/loop3``; None: none. Raises FleetError."""
+    """Limits a device such as ``/dev/loop3``; None removes the limit. Raises FleetError."""
     if why := missing():
         raise FleetError(f"{device} cannot be held back: {why}")
     found = re.fullmatch(r"/dev/loop(\d+)", device)
@@ -43,7 +43,7 @@ def limit(device: str, bytes_per_s: int | None) -> None:
 
 
 def free(device: str) -> None:
-    """No limit any more, where there may be one."""
+    """Removes the limit of a device where there may be one."""
     if missing() is None:
         with contextlib.suppress(FleetError):
             limit(device, None)

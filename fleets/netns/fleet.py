@@ -63,7 +63,7 @@ class NetnsFleet(LocalFleet):
         return list(self._machines.values())
 
     def _prepare(self) -> None:
-        """Nothing: hosts are made of this machine."""
+        """Prepares nothing: hosts are made of this machine."""
 
     def _build_hosts(self, public_key: str, host_key: str) -> None:
         sshd = sshd_config()

@@ -147,8 +147,8 @@ def write_files(files: dict[str, list[Any]]) -> None:
 
 
 def unlock_root() -> None:
-    """Without PAM, sshd takes a ``!`` in front of the password for a locked account and refuses the key
-    too."""
+    """Unlocks root's account: without PAM, sshd takes a ``!`` in front of the password for a locked account
+    and refuses the key too."""
     shadow = Path("/etc/shadow")
     lines = shadow.read_text().splitlines()
     if any(line.startswith("root:!") for line in lines):

@@ -69,7 +69,8 @@ def layers() -> list[str]:
 
 @dataclass(slots=True)
 class Machine:
-    """Not thread-safe: its power switch keeps one caller at a time."""
+    """A host as namespaces of this machine; not thread-safe, since its power switch keeps one caller at a
+    time."""
 
     state: FleetState
     folder: FleetFolder
@@ -205,7 +206,7 @@ class Machine:
         return self.folder.last_words(self.host.name)
 
     def wait_ssh(self) -> None:
-        """Until sshd answers with its banner. Raises FleetError with the last thing seen."""
+        """Waits until sshd answers with its banner. Raises FleetError with the last thing seen."""
         wait_banner(self.state.control, self.host, BOOT_TIMEOUT_S, lambda: self.is_on, self.last_words)
 
     def unplug(self) -> None:

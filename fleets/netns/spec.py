@@ -1,4 +1,4 @@
-"""What a specification may say of the fleet ``netns``."""
+"""The settings of the fleet ``netns`` in a specification."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""No hosts at all: the fleet ``none``, for systems that run already."""
+"""The fleet ``none`` without hosts, for systems that run already."""

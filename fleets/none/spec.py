@@ -1,4 +1,4 @@
-"""What a specification may say of the fleet ``none``: its name."""
+"""The settings of the fleet ``none`` in a specification: its name."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class ProcessFleet:
             self._let_go(remove=True)
 
     def detach(self) -> None:
-        """Let the fleet live on without this object; ``wrackline fleet down`` ends it."""
+        """Lets the fleet live on without this object; ``wrackline fleet down`` ends it."""
         with self._mutex:
             if self._lock is not None:
                 self.folder.write(replace(self._state, detached=True))

@@ -1,4 +1,4 @@
-"""What a specification may say of the fleet ``process``."""
+"""The settings of the fleet ``process`` in a specification."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class ProcessSpec(FleetSpec):
         return UNTESTED
 
     def lacks(self, ability: Ability) -> str:
-        """Nothing is there but processes, to be killed, paused and started."""
+        """Returns why faults cannot have this ability: only processes are there, to be killed, paused and
+        started."""
         del ability
         return FOLDERS
 

@@ -1,4 +1,4 @@
-"""What a fleet of processes leaves on the machine while it is up, and how it is found and ended again.
+"""The state of a fleet of processes while it is up, and how it is found and ended again.
 
 Every process of the fleet has the fleet's folder in a variable of its environment, which its children
 inherit: by it they are found wherever they went, sessions of their own included. The folder has one JSON file
@@ -42,13 +42,13 @@ class ProcessState:
 
     @property
     def lives_alone(self) -> bool:
-        """It is meant to stay though nobody holds its lock."""
+        """Tells whether the fleet is meant to stay though nobody holds its lock."""
         return self.detached and self.boot_id == boot_id()
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessFolder:
-    """Where everything of one fleet is."""
+    """The folder of one fleet of processes."""
 
     root: Path
     """Of all these fleets."""
@@ -72,7 +72,7 @@ class ProcessFolder:
         half_written.rename(self.path / "state.json")
 
     def read(self) -> ProcessState | None:
-        """None when there is none."""
+        """Returns the fleet's state; None when there is none."""
         try:
             said = json.loads((self.path / "state.json").read_text())
             lists = {key: tuple(said[key]) for key in ("hosts", "addresses")}
@@ -157,7 +157,7 @@ def end_detached(folder: ProcessFolder) -> None:
 
 
 def give_back(lock: FleetLock, root: Path) -> None:
-    """With the folders that only these fleets needed, where they are empty now."""
+    """Removes the lock, with the folders that only these fleets needed, where they are empty now."""
     lock.release()
     with suppress(OSError):
         root.parent.rmdir()

@@ -1,5 +1,6 @@
-"""Whether KVM is of any use here: only a guest that came up by it tells. `/dev/kvm` may be there and answer,
-and a stock kernel stand still behind it for ever (so it is with kvm_pvm: no vmx there, and no svm)."""
+"""The choice between KVM and emulation: only a guest that came up by KVM proves that KVM works. `/dev/kvm`
+may be there and answer, and a stock kernel stand still behind it for ever (so it is with kvm_pvm: no vmx
+there, and no svm)."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def _no_device() -> str | None:
 
 
 def _flaw(image: Image, initrd: Path, say: Say) -> str | None:
-    """Why KVM is of no use for this image on this machine; tried once, then known."""
+    """Returns why KVM is of no use for this image on this machine; tried once, then remembered."""
     words = computer(Hardware(), "kvm", vmlinux=image.vmlinux, initrd=initrd, root=image.root)
     # Not by what the guest's programs are: KVM fails before any of them, or not at all.
     known = image.folder / f"kvm-{digest([platform.release(), image.digest], 0)}.json"

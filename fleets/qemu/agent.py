@@ -29,7 +29,8 @@ class Agent:
         self._received = b""
 
     def await_waiting(self, timeout_s: float) -> None:
-        """Until the guest asks who it is. Raises FleetError at the deadline, and when the guest has ended."""
+        """Waits until the guest asks who it is. Raises FleetError at the deadline, and when the guest has
+        ended."""
         deadline = time.monotonic() + timeout_s
         while self._socket is None:
             try:

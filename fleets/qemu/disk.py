@@ -39,7 +39,7 @@ def shelf_mb(disk_mb: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """Of one host."""
+    """The disks of one host."""
 
     folder: FleetFolder
     host: str
@@ -55,7 +55,7 @@ class Disks:
 
     @property
     def shelf(self) -> Path:
-        """Where the shelf is mounted, for the host's QEMU alone."""
+        """Returns where the shelf is mounted, for the host's QEMU alone."""
         return self.folder.path / f"{self.host}.shelf"
 
     @property
@@ -65,7 +65,7 @@ class Disks:
 
     @property
     def system(self) -> Path:
-        """What the host itself writes on its system disk; outlives a power cut."""
+        """Returns the file of the host's own changes to its system disk, which outlive a power cut."""
         return self.folder.path / f"{self.host}.system"
 
     def make(self) -> None:
@@ -103,8 +103,9 @@ class Disks:
 
     @contextlib.contextmanager
     def cache_of(self, pid: int) -> Iterator[Callable[[], None]]:
-        """What loses the cache of the data disk that QEMU, process ``pid``, has: to be called when that was
-        killed. Held open until then, the shelf is not unmounted, and so not written back, when it dies."""
+        """Yields a function that loses the cache of the data disk that QEMU, process ``pid``, has: to be
+        called when that was killed. Held open until then, the shelf is not unmounted, and so not written
+        back, when it dies."""
         if self.cache == "kept":
             yield lambda: None
             return
@@ -138,5 +139,5 @@ class Disks:
         self.make()
 
     def release(self) -> None:
-        """Until nobody has the shelf any more. Raises FleetError."""
+        """Waits until nobody has the shelf any more. Raises FleetError."""
         wait_released(self.folder.path, self.image)

@@ -26,7 +26,7 @@ DEATH_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What all hosts of a fleet have in common."""
+    """The properties that all hosts of a fleet have in common."""
 
     computer: tuple[str, ...]
     """Arguments of QEMU: what the guest sees from its first instruction on."""
@@ -36,7 +36,7 @@ class Model:
 
 @dataclass(slots=True)
 class Machine(VirtualHost):
-    """Not thread-safe: its power switch keeps one caller at a time."""
+    """A host as a QEMU guest; not thread-safe, since its power switch keeps one caller at a time."""
 
     model: Model | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -56,8 +56,8 @@ class Machine(VirtualHost):
     # -- power-on --------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Until the guest asks who it is: from the snapshot where there is one, else from cold. The first
-        guest of its kind becomes the snapshot."""
+        """Starts the guest and waits until it asks who it is: from the snapshot where there is one, else from
+        cold. The first guest of its kind becomes the snapshot."""
         assert self.model is not None
         plug_in(self.state.control, self.link, up=True)
         snapshot = self.model.snapshot
@@ -156,7 +156,8 @@ class Machine(VirtualHost):
     # -- power-off -------------------------------------------------------------------------------------------
 
     def switch_off(self) -> None:
-        """From here on nothing reaches the data disk, and what was not flushed is gone from it."""
+        """Ends the guest: from here on nothing reaches the data disk, and what was not flushed is gone from
+        it."""
         if self._process is not None:
             with self.disks.cache_of(self._process.pid) as lose_cache:
                 self._process.kill()

@@ -19,5 +19,5 @@ class VirtualPower(LocalPower[VirtualHost]):
         self._switch(host).machine.pause()
 
     def resume(self, host: Host) -> None:
-        """Its clock goes on from where it stood. Raises FleetError."""
+        """Resumes the host; its clock goes on from where it stood. Raises FleetError."""
         self._switch(host).machine.resume()

@@ -1,4 +1,4 @@
-"""Who runs a guest's services: nobody (the guest's small first process starts sshd, and that is all), or
+"""The service managers of a guest: none (the guest's small first process starts sshd, and that is all), or
 systemd, which takes the place of the first process once the guest knows who it is.
 
 With systemd a power-on takes tens of seconds under emulation, which a fault would wait for. It is for hosts

@@ -1,4 +1,4 @@
-"""What the virtual machines of a fleet are like, and the arguments QEMU is given for it."""
+"""The hardware of a fleet's virtual machines, and the arguments of QEMU for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOOT_MAC = "02:57:00:00:00:00"
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Of each host."""
+    """The hardware of each host."""
 
     memory_mb: int = 256
     cpus: int = 1
@@ -43,7 +43,8 @@ class Hardware:
 def computer(
     hardware: Hardware, accelerator: str, *, vmlinux: Path, initrd: Path, root: Path
 ) -> tuple[str, ...]:
-    """What a guest sees from its first instruction on, and a snapshot of it depends on."""
+    """Returns the arguments that a guest sees from its first instruction on, and on which a snapshot of it
+    depends."""
     accel = EMULATION if accelerator == "tcg" else accelerator
     return (
         *("-accel", accel, "-M", "pc", "-cpu", CPU[accelerator]),
@@ -56,8 +57,8 @@ def computer(
 
 
 def channels(console: Path, agent: str, qmp: str) -> tuple[str, ...]:
-    """Where the guest's console is written; the port by which a guest is told who it is, and the one by which
-    QEMU is told what to do."""
+    """Returns the arguments of three channels: the guest's console, the port by which a guest is told who it
+    is, and QEMU's own control."""
     return (
         *("-chardev", f"file,id=console,path={escaped(console)},append=on", "-serial", "chardev:console"),
         *("-chardev", f"socket,id=agent,path={agent},server=on,wait=off", "-serial", "chardev:agent"),
@@ -78,7 +79,7 @@ def own(system: Path, data: Path, link: str) -> tuple[str, ...]:
 
 
 def escaped(path: Path) -> str:
-    """In an option of QEMU a comma ends a value, and two are one."""
+    """Escapes a path for an option of QEMU, where a comma ends a value and two are one."""
     return str(path).replace(",", ",,")
 
 

@@ -32,14 +32,15 @@ KEPT = 6
 
 
 def digest(words: Sequence[str], disk_mb: int) -> str:
-    """Of everything a snapshot depends on: QEMU, what the guest sees of the machine, sizes of its disks."""
+    """Returns the digest of everything a snapshot depends on: QEMU, what the guest sees of the machine, sizes
+    of its disks."""
     version = run_tool([PROGRAM, "--version"]).splitlines()[0]
     return hashlib.sha256("\0".join([version, *words, str(disk_mb)]).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """It need not be there."""
+    """A snapshot of a booted guest, which need not exist."""
 
     path: Path
 
@@ -53,7 +54,7 @@ class Snapshot:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """With which QEMU goes on from it."""
+        """Returns the arguments with which QEMU goes on from the snapshot."""
         return ("-incoming", f"exec:exec cat {shlex.quote(str(self.path))}")
 
     @contextlib.contextmanager

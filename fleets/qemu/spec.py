@@ -1,4 +1,4 @@
-"""What a specification may say of the fleet ``qemu``."""
+"""The settings of the fleet ``qemu`` in a specification."""
 
 from __future__ import annotations
 

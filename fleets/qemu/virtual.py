@@ -29,7 +29,7 @@ DROP_S = 30.0
 
 @dataclass(slots=True)
 class VirtualHost(ABC):
-    """Not thread-safe: its power switch keeps one caller at a time."""
+    """A host as a virtual machine; not thread-safe, since its power switch keeps one caller at a time."""
 
     state: FleetState
     folder: FleetFolder
@@ -50,7 +50,7 @@ class VirtualHost(ABC):
 
     @property
     def image(self) -> Path:
-        """Its data disk, as a file of this machine."""
+        """Returns the host's data disk, as a file of this machine."""
         return self.disks.image
 
     def wipe_disk(self) -> None:
@@ -74,7 +74,8 @@ class VirtualHost(ABC):
 
     @abstractmethod
     def switch_off(self) -> None:
-        """From here on nothing reaches the data disk, and what was not flushed is gone from it."""
+        """Ends the guest: from here on nothing reaches the data disk, and what was not flushed is gone from
+        it."""
 
     @abstractmethod
     def destroy(self) -> None:
@@ -109,7 +110,7 @@ class VirtualHost(ABC):
         return {path: FileLoss(*loss) for path, loss in answer["lost"].items()}
 
     def _listen(self, port: Path, timeout_s: float) -> None:
-        """Until the guest behind its serial port asks who it is. Raises FleetError."""
+        """Waits until the guest behind its serial port asks who it is. Raises FleetError."""
         self._agent = Agent(port, self.host.name, lambda: self.is_on)
         try:
             self._agent.await_waiting(timeout_s)
@@ -136,7 +137,7 @@ class VirtualHost(ABC):
         return {"filesystem": filesystem, "mount_options": MOUNT_OPTIONS[filesystem]}
 
     def wait_ssh(self) -> None:
-        """Until sshd answers with its banner. Raises FleetError with the last thing seen."""
+        """Waits until sshd answers with its banner. Raises FleetError with the last thing seen."""
         wait_banner(
             self.state.control,
             self.host,
@@ -172,7 +173,8 @@ class VirtualHost(ABC):
         return {path: FileSeen(*seen) for path, seen in answer["files"].items()}
 
     def drop_page_cache(self) -> tuple[dict[str, FileLoss], float]:
-        """What was lost, and how many seconds ago that was. Raises FleetError."""
+        """Drops the guest's page cache; returns what was lost, and how many seconds ago that was. Raises
+        FleetError."""
         answer = self.agent.ask({"order": "drop-page-cache", **self._mount()}, DROP_S)
         return {path: FileLoss(*loss) for path, loss in answer["lost"].items()}, answer["ago_s"]
 

@@ -61,11 +61,11 @@ class VirtualFleet(LocalFleet, Generic[V]):
 
     @abstractmethod
     def prepare(self, say: Say) -> None:
-        """What hosts are made of, built now if it is not there. Raises FleetError."""
+        """Builds the image of the hosts if it is not there. Raises FleetError."""
 
     @abstractmethod
     def _machine(self, host: Host) -> V:
-        """Not begun yet."""
+        """Returns the machine of a host, which is not started yet."""
 
     def _machine_list(self) -> Sequence[V]:
         return list(self._machines.values())

@@ -1,4 +1,4 @@
-"""What a specification may say of any fleet of virtual machines with our image."""
+"""The settings of any fleet of virtual machines with our image in a specification."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class VirtualSpec(FleetSpec):
         return self.model_copy(update=changed)
 
     def lacks(self, ability: Ability) -> str | None:
-        """Nothing: a fault can have all there is of a virtual machine."""
+        """Returns nothing: a virtual machine has every ability."""
         del ability
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 
-from wrackline.harness.cli.stopped import end, ending_at_once
+from wrackline.harness.cli.signals import end, ending_at_once
 
 OBJECTS_A_LOOK = 50_000
 """So many new objects, and not Python's 700, before it looks for cycles among them: imports make 300,000, of

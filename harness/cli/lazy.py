@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from wrackline.harness.cli.commands import MEANT, Entry
-from wrackline.harness.cli.stopped import ending_at_once
+from wrackline.harness.cli.signals import ending_at_once
 from wrackline.harness.cli.verbosity import with_verbosity
 
 
@@ -99,11 +99,12 @@ class LazyGroup(click.Group):
 
 def _loaded(name: str, entry: Entry) -> click.Command:
     if entry.below:
-        text = f"{entry.words}\n\n\b\n" + "\n".join(f"  {line}" for line in entry.examples.splitlines())
+        text = "\n\n".join(filter(None, [entry.words, entry.text, "\b"]))
+        text += "".join(f"\n  {line}" for line in entry.examples.splitlines())
         meant = {word.split()[1]: is_ for word, is_ in MEANT.items() if word.startswith(f"{name} ")}
         return LazyGroup(name, headings={"Commands": entry.below}, meant=meant, help=text)
     module, _, attribute = entry.at.partition(":")
     with ending_at_once():
-        command = getattr(import_module(module), attribute)
+        command = getattr(import_module(module, __package__), attribute)
     assert isinstance(command, click.Command)
     return command

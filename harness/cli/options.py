@@ -148,6 +148,12 @@ def output_option(of_json: str) -> Callable[[_Command], _Command]:
     return added
 
 
+def print_json(value: object, *, options: int = 0, default: Callable[[Any], Any] | None = None) -> None:
+    """Prints the answer of ``--output json``; dataclasses are objects. ``options``: orjson's, besides the
+    indent."""
+    click.echo(orjson.dumps(value, default, orjson.OPT_INDENT_2 | options).decode())
+
+
 def with_fleet(settings: Sequence[str], fleet: str | None) -> tuple[str, ...]:
     """The settings of ``--set`` and that of ``--fleet``."""
     return (*settings, *([f"fleet.kind={fleet}"] if fleet is not None else []))

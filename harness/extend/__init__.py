@@ -1,1 +1,1 @@
-"""For those who add parts of their own: what there is, skeletons, rehearsals, and runs from Python."""
+"""Tools for those who add parts of their own: lists, skeletons, rehearsals, and runs from Python."""

@@ -125,7 +125,7 @@ def _fitting(fleet: Any, system: Any) -> Any:
 
 
 def _example(name: str, model: type[FaultSpec]) -> FaultSpec:
-    """With what it says itself for the settings that must be given."""
+    """Returns the fault with example values for the settings that must be given."""
     try:
         return model.model_validate({"fault": name, **model.example})
     except ValidationError:  # of somebody who gives no example

@@ -1,4 +1,4 @@
-"""What was found at the doors, and whether it can be used: for `wrackline list parts`."""
+"""The list of parts that the entry points name, and whether each can be used: for `wrackline list parts`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOORS: Mapping[Group, Door] = {door.group: door for door in (SYSTEM, FLEET, FAUL
 @dataclass(frozen=True, slots=True)
 class Row:
     kind: str
-    """``system``, ``fleet``, ``fault``, ``workload`` or ``check``."""
+    """Its group in the singular: ``system``, ``fleet``, ``check``."""
     name: str
     """As a specification names it; of a check, its module's entry point."""
     distribution: str

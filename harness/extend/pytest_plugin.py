@@ -115,7 +115,7 @@ def _scenario(request: pytest.FixtureRequest, wrackline_spec: Spec) -> Iterator[
 
 @contextmanager
 def _quiet_clients() -> Iterator[None]:
-    """What client libraries say of brokers that are down is in the run's harness.log, and not in what
+    """Keeps what client libraries say of brokers that are down in the run's harness.log, and out of what
     pytest shows of a test that failed."""
 
     def others(record: logging.LogRecord) -> bool:
@@ -156,13 +156,14 @@ def judged(wrackline_scenario: Scenario, history: History) -> Judge:  # noqa: AR
 
 
 def _refusing(make: Callable[[], T]) -> T:
-    """What is wrong with the input, the hosts, the cluster or Spark is one line, as on the command line."""
+    """Turns what is wrong with the input, the hosts, the cluster or Spark into one line, as on the command
+    line."""
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
     from wrackline.checkers.inputs.broken import JudgeBroken
     from wrackline.checkers.inputs.runs import AnalysisError
     from wrackline.fleets.base import FleetError
     from wrackline.harness.extend.scenario import ScenarioFailed
-    from wrackline.harness.run.outcome import CannotRecord
+    from wrackline.harness.run.live.outcome import CannotRecord
     from wrackline.harness.specification.spec import SpecError
     from wrackline.plugins.registry import PluginError
     from wrackline.systems.base import DeployError

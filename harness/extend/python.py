@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wrackline.harness.run.judge import Judged, broken_down, judge
-from wrackline.harness.run.outcome import Options
+from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.runner import run as make
 from wrackline.harness.specification.check import ask_clients, ask_system
 from wrackline.harness.specification.spec import Spec

@@ -16,15 +16,15 @@ from pydantic import ValidationError
 
 from wrackline.fleets.base import Fleet
 from wrackline.harness.run.judge import Judged, broken_down, judge
-from wrackline.harness.run.live import GUIDED_S, LiveRun
-from wrackline.harness.run.outcome import Options
-from wrackline.harness.run.progress import Progress
+from wrackline.harness.run.live.live import GUIDED_S, LiveRun
+from wrackline.harness.run.live.outcome import Options
+from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.run.runner import finish, opened
 from wrackline.harness.specification.build import aimed
 from wrackline.harness.specification.check import ask_clients, ask_system
 from wrackline.harness.specification.spec import Spec, SpecError
-from wrackline.nemesis.by_hand import NemesisByHand
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.interactive import NemesisByHand
 from wrackline.nemesis.spec import FAULT
 from wrackline.systems.base import ClusterState, DeployError, Node
 from wrackline.workloads.log.tally import Counts
@@ -61,11 +61,11 @@ class Cluster:
         return self.system.bootstrap()
 
     def network(self) -> AbstractContextManager[None]:
-        """Inside, the sockets of this thread are in the network of the hosts."""
+        """Opens the sockets of this thread in the network of the hosts, inside."""
         return self._fleet.entered()
 
     def state(self) -> ClusterState:
-        """What brokers say now. Raises DeployError when none answers."""
+        """Returns what brokers say now. Raises DeployError when none answers."""
         return self.system.describe()
 
     def leader(self, partition: int = 0, *, within_s: float = 30.0) -> Node:
@@ -115,8 +115,8 @@ class History:
         return self._live.workload.counts()
 
     def wait(self, acknowledged: int, *, within_s: float = 60.0) -> None:
-        """Until so many records more are acknowledged than are now. Raises ScenarioFailed when they are not
-        in time."""
+        """Waits until so many records more are acknowledged than are now. Raises ScenarioFailed when they are
+        not in time."""
         before = self.counts.acked_records
         if not self._live.wait(
             within_s, until=lambda: self.counts.acked_records - before >= acknowledged, patient=False
@@ -125,11 +125,12 @@ class History:
             raise ScenarioFailed(f"{got} of {acknowledged} records were acknowledged within {within_s:g} s")
 
     def sleep(self, seconds: float) -> None:
-        """Let the clients work for a while."""
+        """Lets the clients work for a while."""
         self._live.wait(seconds, patient=False)
 
     def to_the_end(self) -> None:
-        """Until the main phase has lasted as long as the specification says, and its plan is through."""
+        """Waits until the main phase has lasted as long as the specification says, and its plan is
+        through."""
         self.sleep(self.began_s + self._live.spec.workload.duration_s - time.monotonic())
         if self._live.plan.guided is not None:
             self._live.wait(GUIDED_S, until=lambda: self._nemesis.wait(0), patient=False)
@@ -199,12 +200,13 @@ class Scenario:
 
     @property
     def judged(self) -> Judged | None:
-        """None as long as nobody has asked for the verdict."""
+        """Returns the verdict; None as long as nobody has asked for it."""
         return self._judged
 
     def judge(self) -> Judged:
-        """Let the load and the plan of the specification go on to their end, heal, read everything back,
-        remove the hosts, judge. The second time the same again. Raises SparkUnavailable and AnalysisError."""
+        """Lets the load and the plan of the specification go on to their end, heals, reads everything back,
+        removes the hosts, judges. The second time the same again. Raises SparkUnavailable and AnalysisError.
+        """
         if self._judged is not None:
             return self._judged
         assert self._history is not None, "nothing was driven"

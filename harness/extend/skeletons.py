@@ -16,7 +16,7 @@ _EXAMPLE = "wrackline-example"
 
 
 class SkeletonError(Exception):
-    """No skeleton was written. One line: why, and what to do."""
+    """Raised when no skeleton was written. One line: why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ KINDS: Mapping[str, _Pattern] = {
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """What was written."""
+    """The files that were written."""
 
     folder: Path
     files: tuple[Path, ...]

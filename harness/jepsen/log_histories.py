@@ -53,8 +53,8 @@ class Log:
         return len(self.parts)
 
     def violations(self, *, holes: bool) -> list[tuple[Violation, list[Operation]]]:
-        """What is wrong, each with some operations that speak of it. ``holes``: offsets without a record are
-        wrong. No value may have been appended twice (``refuse_repeats``). Raises TextError."""
+        """Returns what is wrong, each with some operations that speak of it. ``holes``: offsets without a
+        record are wrong. No value may have been appended twice (``refuse_repeats``). Raises TextError."""
         appends: list[Append] = []
         reads: list[Read] = []
         ends: list[End] = []

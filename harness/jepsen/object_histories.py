@@ -44,7 +44,7 @@ _PUTS = ("write", "enqueue")
 
 
 def _home_of(f: str) -> str:
-    """Who knows such an operation, as the end of a sentence; empty where nobody does."""
+    """Returns who knows such an operation, as the end of a sentence; empty where nobody does."""
     found = []
     for name in known():
         with suppress(ModelError):  # what others installed may be broken
@@ -84,7 +84,7 @@ def _refuse_no_set(one: Operation) -> None:
 
 
 def _put(one: Operation) -> Any:
-    """What an operation put there whose completion says something else than its invocation. Raises
+    """Returns the value of an operation whose completion says something else than its invocation. Raises
     TextError."""
     if one.result is None:
         raise TextError(
@@ -235,7 +235,7 @@ def _possible(done: Sequence[Operation], asked: Sequence[Operation] | None = Non
 
 
 def _micro_operations(one: Operation) -> list[tuple[bool, Any, Any]]:
-    """(whether it writes, key, value) of each in a transaction. Raises TextError."""
+    """Returns (whether it writes, key, value) of each micro-operation of a transaction. Raises TextError."""
     found: list[tuple[bool, Any, Any]] = []
     for mop in one.value if isinstance(one.value, tuple) else (one.value,):
         match mop:

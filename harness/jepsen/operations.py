@@ -112,8 +112,8 @@ def _completed(first: Op, inv: int, event: Op, order: int) -> Operation:
 
 
 def by_key(operations: Iterable[Operation]) -> Keyed:
-    """Those of each key, where values are [key value]. The key of a completion that lost it, as an exception
-    in a client does, is that of its invocation."""
+    """Splits operations by key, where values are [key value]. The key of a completion that lost it, as an
+    exception in a client does, is that of its invocation."""
     found = Keyed()
     for one in operations:
         asked, told = _pair(one.argument), _pair(one.result)
@@ -137,5 +137,5 @@ def _pair(value: Any) -> tuple[Any, Any] | None:
 
 
 def without_key(one: Operation) -> str:
-    """What is wrong with an operation that has no key."""
+    """Returns what is wrong with an operation that has no key."""
     return f"operation {one.at}: with --independent a value is [key value], not {spelt(one.value):.40}"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.driver import Driver, Limits, Say
 from wrackline.harness.nights.journal import Journal, State
+from wrackline.harness.nights.queue import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where the halving has come to."""
+    """The state of the bisection."""
 
     good: int | None
     """Index of the newest that is known as good; None before the first one is."""
@@ -39,7 +39,7 @@ class Found:
 
     @property
     def trouble(self) -> str:
-        """Why there is no answer, when nothing is looked at any more; empty when there is one."""
+        """Returns why there is no answer, when nothing is looked at any more; empty when there is one."""
         if self.good is None:
             return "the first one is bad already: begin with an older one"
         if self.bad is None:
@@ -74,7 +74,7 @@ def look(candidates: Sequence[Candidate], state: State, tries: int) -> Found:
 
 
 def is_bad(candidate: Candidate, state: State, tries: int) -> bool | None:
-    """None: it takes more runs to say."""
+    """Tells whether a candidate is bad; None: it takes more runs to say."""
     known = [state.results[name] for name in names(candidate, tries) if name in state.results]
     if any(one.verdict is Verdict.VIOLATION for one in known):
         return True

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Protocol
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.nights.agenda import Task
-from wrackline.harness.nights.children import Child
 from wrackline.harness.nights.journal import Did, Journal, State
+from wrackline.harness.nights.queue import Task
+from wrackline.harness.nights.subprocesses import Child
 from wrackline.harness.records import Record, record
 from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.run.judge import read_verdict
@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 
 class Status(Protocol):
-    """How far what is under way is, in a line that changes; ``of``: what it is about."""
+    """The progress of what is under way, in a line that changes; ``of``: what it is about."""
 
     def __call__(self, line: str, *, of: str = "") -> None: ...
 
@@ -61,7 +61,7 @@ class DiskFull(Stopped):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What whoever makes runs has to keep to."""
+    """The limits of whoever makes runs."""
 
     budget_s: float
     slots: int = 1
@@ -90,14 +90,15 @@ class Driver(ABC):
 
     @abstractmethod
     def account(self) -> str:
-        """How far it is, in a few words."""
+        """Returns the progress in a few words."""
 
     @property
     def state(self) -> State:
         return self.journal.state
 
     def drive(self) -> None:
-        """Until nothing is left to do. Raises Stopped when it ends before; OSError for a full disk."""
+        """Makes runs until nothing is left to do. Raises Stopped when it ends before; OSError for a full
+        disk."""
         try:
             while self._step():
                 self._show(self._running)
@@ -111,7 +112,7 @@ class Driver(ABC):
         self.journal.write(Did.CLOSED, why="", over=True)
 
     def _show(self, running: Mapping[str, Child]) -> None:
-        """What each of them said last."""
+        """Shows the last line of each run."""
         if running and time.monotonic() - self._shown_at >= _SHOW_S:
             self._shown_at = time.monotonic()
             said = [f"{name}: {child.last_line()}" for name, child in running.items()]
@@ -140,7 +141,7 @@ class Driver(ABC):
         return bool(wanted or waiting or self._running)
 
     def _end(self) -> Stopped | None:
-        """Why no run may begin any more; None when one may."""
+        """Returns why no run may begin any more; None when one may."""
         if self.journal.spent_s > self._limits.budget_s:
             return Stopped("its time is spent", over=True)
         free_mb = shutil.disk_usage(self.folder).free >> 20
@@ -220,7 +221,8 @@ class Driver(ABC):
             )
 
     def _analyze(self, runs: Sequence[str]) -> str:
-        """Its last line. Raises Stopped when it is interrupted."""
+        """Analyzes the runs and returns the last line of the analysis. Raises Stopped when it is
+        interrupted."""
         self._say(f"{self.account()}; judging {len(runs)}")
         folders = [self.folder / "runs" / run for run in runs]
         child = Child.start(

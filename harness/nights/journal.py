@@ -22,7 +22,7 @@ Signature = tuple[str, str, str, str]
 
 
 class Did(StrEnum):
-    """What a line says."""
+    """The kind of a line."""
 
     OPENED = "opened"
     """The harness began, or went on."""
@@ -53,13 +53,13 @@ class Result:
 
     @property
     def violates(self) -> bool:
-        """Whether anything follows from it: a violation that had to come is good."""
+        """Tells whether anything follows from the violation: one that had to come is good."""
         return self.verdict is Verdict.VIOLATION and not self.good
 
 
 @dataclass
 class State:
-    """What a journal says so far."""
+    """The state that a journal records."""
 
     results: dict[str, Result] = field(default_factory=dict)
     """By task."""
@@ -74,7 +74,7 @@ class State:
 
     @property
     def ended(self) -> bool:
-        """Nothing of this night is left to do, beside runs neither."""
+        """Tells whether nothing of this night is left to do, beside runs neither."""
         return self.over and self.told is not None
 
     def take(self, line: Mapping[str, Any]) -> None:
@@ -111,7 +111,7 @@ class Journal:
             self._file.write(b"\n")
 
     def claim(self) -> bool:
-        """For this process alone, as long as it lives; False when another one has it."""
+        """Claims the journal for this process alone, as long as it lives; False when another one has it."""
         try:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -13,9 +13,9 @@ from pathlib import Path
 import orjson
 import yaml
 
-from wrackline.harness.nights.agenda import Saved, Task, agenda
 from wrackline.harness.nights.driver import Driver, Limits, Say
 from wrackline.harness.nights.journal import Journal
+from wrackline.harness.nights.queue import Saved, Task, agenda
 from wrackline.harness.nights.shrinking import Raw
 from wrackline.harness.nights.spec import Case, Night
 from wrackline.harness.run.replay import replay_of
@@ -24,7 +24,7 @@ NIGHT_JSON = "night.json"
 
 
 def begin(folder: Path, night: Night, cases: Sequence[Case]) -> None:
-    """Everything that the night needs to know lies in its folder from now on. Raises OSError."""
+    """Writes everything that the night needs to know into its folder. Raises OSError."""
     specs = folder / "specs"
     for below in (specs, folder / "runs", folder / "logs"):
         below.mkdir(parents=True)
@@ -41,7 +41,7 @@ def begin(folder: Path, night: Night, cases: Sequence[Case]) -> None:
 
 
 def saved(folder: Path) -> tuple[Night, list[Saved]]:
-    """What `begin` wrote. Raises OSError, and ValueError for what nobody of us wrote."""
+    """Returns what `begin` wrote. Raises OSError, and ValueError for what nobody of us wrote."""
     said = orjson.loads((folder / NIGHT_JSON).read_bytes())
     specs = folder / "specs"
 

@@ -1,5 +1,5 @@
-"""In which order a night makes its runs: what failed lately, then what was never run, then what has not been
-run for longest."""
+"""The order in which a night makes its runs: what failed lately, then what was never run, then what has not
+been run for longest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATELY = 5
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What earlier nights know of a run."""
+    """The knowledge of earlier nights on a run."""
 
     failed: bool
     """It did not come out well in one of the last nights."""
@@ -30,7 +30,7 @@ def nights(folder: Path, name: str) -> list[Path]:
 
 
 def before(earlier: Sequence[Path]) -> dict[str, Before]:
-    """By the run's name. ``earlier``: folders of nights, oldest first."""
+    """Returns the earlier results by the run's name. ``earlier``: folders of nights, oldest first."""
     known: dict[str, Before] = {}
     for ago, night in enumerate(reversed(earlier), start=1):
         for name, result in read(night).results.items():
@@ -41,7 +41,7 @@ def before(earlier: Sequence[Path]) -> dict[str, Before]:
 
 
 def ordered(names: Iterable[str], known: dict[str, Before]) -> list[str]:
-    """Those that are alike stay in their order."""
+    """Orders the names; those that are alike stay in their order."""
 
     def rank(name: str) -> tuple[int, int]:
         there = known.get(name)

@@ -1,4 +1,4 @@
-"""What is no longer kept of runs that passed: first all but their history and verdict, then they themselves.
+"""Retention of runs that passed: first all but their history and verdict go, then they themselves.
 
 What did not pass is kept, whole. So is whatever may still be needed by someone: a run that is being recorded,
 one that nobody has judged, every run of a night that may go on.
@@ -39,7 +39,7 @@ class Does(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What becomes of one run."""
+    """The step that retention takes with one run."""
 
     folder: Path
     does: Does
@@ -81,7 +81,8 @@ def prune(results: Path, keeping: Keeping) -> Plan:
 
 
 def plan(results: Path, keeping: Keeping, *, now_s: float | None = None) -> Plan:
-    """What would be done with the runs below a folder. ``now_s``: seconds since 1970. Raises OSError."""
+    """Returns what would be done with the runs below a folder. ``now_s``: seconds since 1970. Raises
+    OSError."""
     now_s = time.time() if now_s is None else now_s
     total = kept = 0
     passed: list[_Passed] = []
@@ -167,8 +168,8 @@ def _may_be_pruned(one: Record, folder: Path, now_s: float) -> bool:
 
 
 def _may_go_on(here: Path) -> bool:
-    """Whether a folder is one of a night or a bisection that is not at its end. Of nights of one name only
-    the last one goes on."""
+    """Tells whether a folder is one of a night or a bisection that is not at its end. Of nights of one name
+    only the last one goes on."""
     if not (here / JOURNAL).exists() or read(here).over:
         return False
     name = _name(here)
@@ -176,7 +177,7 @@ def _may_go_on(here: Path) -> bool:
 
 
 def _name(here: Path) -> str:
-    """Of a night; empty where it is none, or cannot be read."""
+    """Returns the name of a night; empty where it is none, or cannot be read."""
     try:
         return str(orjson.loads((here / NIGHT_JSON).read_bytes())["night"]["name"])
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError):

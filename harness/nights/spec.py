@@ -1,4 +1,4 @@
-"""What a night consists of: specifications times seeds times settings, in one YAML file.
+"""The settings of a night: specifications times seeds times settings, in one YAML file.
 
 name: nightly
 budget: 8h
@@ -67,7 +67,7 @@ class Entry(Strict):
 
 
 class Shrinking(Strict):
-    """How much is spent on making a violation smaller."""
+    """The limits of the runs that make a violation smaller."""
 
     runs: Annotated[int, Field(ge=0)] = 30
     """At most, for each violation; 0: it is left as it is."""
@@ -177,7 +177,7 @@ def _case(entry: Entry, chosen: Settings, folder: Path) -> Case:
 
 
 def _as_options(settings: Mapping[str, Any]) -> list[str]:
-    """As ``--set`` takes them: JSON is YAML."""
+    """Returns the settings as ``--set`` takes them: JSON is YAML."""
     return [f"{key}={orjson.dumps(value).decode()}" for key, value in settings.items()]
 
 

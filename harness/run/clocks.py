@@ -1,4 +1,4 @@
-"""By how much the hosts' clocks differ from ours, so that what they wrote down can be put on the run's clock.
+"""Offsets between the hosts' clocks and ours, so that what they wrote down can be put on the run's clock.
 
 Read once, when a run's files are collected. A clock that a fault has moved meanwhile was another one then.
 """
@@ -35,7 +35,7 @@ class Clocks:
     """Host -> how far its time of day is ahead of ours; 0 where the difference is less than can be told."""
 
     def of_run(self, at_ns: int, host: str) -> int:
-        """What the run's clock showed when the host's showed ``at_ns``."""
+        """Returns the run's clock when the host's clock showed ``at_ns``."""
         return at_ns - self.ahead_ns.get(host, 0) - self.start_ns
 
     def write(self, run_dir: Path) -> None:
@@ -55,7 +55,7 @@ class Clocks:
 
 
 def clocks_of(fleet: Fleet, system: System, recorder: Recorder) -> Clocks:
-    """Of every host that answers; the others are taken to have our time."""
+    """Returns the clock of every host that answers; the others are taken to have our time."""
     found = dict(on_each(system.nodes, lambda node: (node.host.name, _ahead_ns(fleet, node))))
     start_ns = time.time_ns() - (time.monotonic_ns() - recorder.start_ns)
     return Clocks(start_ns, {host: ahead for host, ahead in found.items() if ahead})

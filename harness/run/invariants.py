@@ -1,4 +1,4 @@
-"""The traces of a run's brokers, judged by the invariants of simulated ones (wrackline.simulator.traced)."""
+"""The traces of a run's brokers, judged by the invariants of simulated ones (simulator/trace_check)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wrackline.harness.run.account import MISSING
 from wrackline.harness.run.clocks import Clocks
+from wrackline.harness.run.runner_events import MISSING
 from wrackline.history import HistoryError, history_files, packed
 from wrackline.history.model import CHRONICLE, RunInfo
 from wrackline.history.tally import tally_in
 
 if TYPE_CHECKING:
-    from wrackline.simulator.traced.judged import Judged
+    from wrackline.simulator.trace_check.verdicts import Judged
 
 # The simulator takes half a second to import, which only a run with traces should wait for.
 
@@ -35,9 +35,9 @@ _SHOWN = 3
 
 
 def import_simulator() -> None:
-    """What `invariants_of` imports for a run with traces."""
-    import wrackline.simulator.traced.judged
-    import wrackline.simulator.traced.lines  # noqa: F401
+    """Imports what `invariants_of` needs for a run with traces."""
+    import wrackline.simulator.trace_check.lines
+    import wrackline.simulator.trace_check.verdicts  # noqa: F401
 
 
 def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
@@ -46,8 +46,8 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     files = packed.found(run_dir, TRACES)
     if not files:
         return _of_history(run_dir, info)
-    from wrackline.simulator.traced.judged import ON_ZOOKEEPER, judge
-    from wrackline.simulator.traced.lines import Trace
+    from wrackline.simulator.trace_check.lines import Trace
+    from wrackline.simulator.trace_check.verdicts import ON_ZOOKEEPER, judge
 
     if info.profile.startswith(ON_ZOOKEEPER):
         transactions = packed.found(run_dir, TRANSACTIONS)
@@ -88,7 +88,7 @@ def _of_history(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     try:
         if not _has_chronicle(run_dir):
             return None
-        from wrackline.harness.run.written import judged_of_history
+        from wrackline.harness.run.stored_state import judged_of_history
 
         found = judged_of_history(run_dir, info)
     except HistoryError:
@@ -154,7 +154,7 @@ def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> d
 
 
 def reasons(section: Mapping[str, Any]) -> list[str]:
-    """For the verdict: the first invariants that were broken, a line each; empty where none was."""
+    """Returns the first invariants that were broken, a line each, for the verdict; empty where none was."""
     broken = section.get("broken", ())
     lines = [
         f"invariant {one['id']} ({one['name']}) was broken at {one['at_ns'] / 1e9:,.3f} s"
@@ -166,7 +166,7 @@ def reasons(section: Mapping[str, Any]) -> list[str]:
 
 
 def _until_ns(files: Sequence[Path]) -> int | None:
-    """Where more was traced than can be held in memory: up to when it can."""
+    """Returns up to when traces can be judged, where more was traced than can be held in memory."""
     times = sorted(
         int(found[1]) for file in files for line in _lines(file, None) if (found := _TIME.match(line))
     )

@@ -1,4 +1,5 @@
-"""From a recorded run to its verdict and report; and the verdict of a run that broke down before it began."""
+"""The judging of a run: from a recorded run to its verdict and report; and the verdict of a run that broke
+down before it began."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ from wrackline.checkers.findings import EXIT_CODES, Verdict
 from wrackline.checkers.inputs.broken import part_of_the_judge
 from wrackline.checkers.inputs.runs import AnalysisError
 from wrackline.checkers.verdict.seal import sealed, why_broken
-from wrackline.harness.run.incident_lines import add_lines
+from wrackline.harness.run.incidents.incident_logs import add_lines
 from wrackline.history import read_info
 
 if TYPE_CHECKING:
     from wrackline.checkers.analysis import Elsewhere
+    from wrackline.harness.run.live.outcome import Outcome
 
 # What judges and what draws takes half a second of the processor to import, for which neither
 # `wrackline --help` nor the start of a run should wait. It is imported where it is used.
@@ -59,7 +61,7 @@ class Judged:
 
     @property
     def shown_report(self) -> str:
-        """Where the report is; empty when there is none."""
+        """Returns the path of the report for a person; empty when there is none."""
         if self.report is None:
             return ""
         return f"{self.address}/{self.report.name}" if self.address else str(self.report)
@@ -136,8 +138,25 @@ def judge(
     ]
 
 
+def judge_with_progress(run_dirs: Sequence[Path], **arguments: Any) -> list[Judged]:
+    """Judge as `judge` does, while standard error shows how far it is."""
+    from wrackline.harness.run.live.progress import on_stderr
+
+    with on_stderr() as progress:
+        return judge(run_dirs, progress=progress.say, status=progress.status, **arguments)
+
+
+def judge_outcomes(outcomes: Sequence[Outcome], **arguments: Any) -> list[Judged]:
+    """Judge runs that were just made, together and in order; one that broke down is judged by its
+    troubles."""
+    driven = [each.run_dir for each in outcomes if each.driven]
+    judged = judge_with_progress(driven, **arguments) if driven else []
+    by_folder = {each.run_dir: each for each in judged}
+    return [by_folder.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]
+
+
 def _not_judged(run_dirs: Sequence[Path]) -> str:
-    """What a person reads who has stopped the judging."""
+    """Returns the message for a person who has stopped the judging."""
     named = " ".join(map(str, run_dirs[:_NAMED]))
     more = f", and {len(run_dirs) - _NAMED} more" if len(run_dirs) > _NAMED else ""
     return f"stopped while judging, and no verdict was written; `wrackline analyze {named}`{more} begins anew"
@@ -146,8 +165,8 @@ def _not_judged(run_dirs: Sequence[Path]) -> str:
 def _add_reasons(
     run_dir: Path, verdict: dict[str, Any], contract: str | None, progress: Callable[[str], None]
 ) -> None:
-    """What others say of the findings becomes part of the verdict: Knossos, where it is installed, of each
-    witness; the nodes' own files, of the incidents; the invariants, of the nodes' traces."""
+    """Adds to the verdict what others say of the findings: Knossos, where it is installed, of each witness;
+    the nodes' own files, of the incidents; the invariants, of the nodes' traces."""
     from wrackline.checkers.jvm.referee import lines, referee, summary
     from wrackline.harness.report.read.files import replace_file
     from wrackline.harness.run.invariants import invariants_of, reasons
@@ -174,9 +193,9 @@ def _add_reasons(
 
 
 def _report(run_dir: Path, progress: Callable[[str], None], *, explained: bool = True) -> Path | None:
-    """None when the run has no verdict of its own yet (it was judged by another contract only), or when its
-    report could not be written: the verdict stands without it. ``explained``: false where the analysis did
-    not have the history in the run's folder, as it is there now."""
+    """Writes the report; None when the run has no verdict of its own yet (it was judged by another contract
+    only), or when its report could not be written: the verdict stands without it. ``explained``: false where
+    the analysis did not have the history in the run's folder, as it is there now."""
     if read_verdict(run_dir) is None:
         return None
     from wrackline.checkers.explain.step import explain

@@ -1,4 +1,4 @@
-"""What the harness logs during a run goes into the run's directory."""
+"""The log of the harness during a run, in the run's directory."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from wrackline.harness.run.live import LiveRun
+from wrackline.harness.run.live.live import LiveRun
+from wrackline.harness.run.live.outcome import CannotRecord, Interrupted, Options, Outcome
+from wrackline.harness.run.live.setup import new_test_id
 from wrackline.harness.run.logfile import logged_to
-from wrackline.harness.run.outcome import CannotRecord, Interrupted, Options, Outcome
-from wrackline.harness.run.setup import new_test_id
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import RecordingFailed
@@ -74,7 +74,7 @@ def _all_steps(live: LiveRun) -> None:
 
 
 def finish(live: LiveRun) -> None:
-    """What comes after the clients have stopped."""
+    """Finishes the run after the clients have stopped."""
     live.attempt("read back", live.read_back)
     live.attempt("collect", live.collect)
     live.attempt("collect", live.over)

@@ -1,1 +1,1 @@
-"""What a run is asked to be: one YAML file, its parts, its schema and its mistakes."""
+"""The specification of a run: one YAML file, its parts, its schema and its mistakes."""

@@ -1,4 +1,5 @@
-"""From a specification to what a run is made on: the fleet, the system, and the topic's settings."""
+"""The parts that a run is made on, built from its specification: the fleet, the system, and the topic's
+settings."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from wrackline.systems.spec import Layout
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a run is made on. Nothing is started yet."""
+    """The parts that a run is made on. Nothing is started yet."""
 
     fleet: Fleet
     system: System
@@ -29,13 +30,13 @@ class Parts:
     """Let the fleet outlive this process."""
 
     def close(self) -> None:
-        """Nothing of ours asks the cluster any more."""
+        """Closes the system's connections to the cluster."""
         if isinstance(self.system, Closable):
             self.system.close()
 
 
 def state_root() -> Path:
-    """Where the fleets of runs lie: where `wrackline fleet` looks for them."""
+    """Returns where the fleets of runs lie: where `wrackline fleet` looks for them."""
     return Path(os.environ.get("WRACKLINE_STATE_DIR") or DEFAULT_STATE_ROOT)
 
 

@@ -1,4 +1,4 @@
-"""What a specification asks of the system, put before the system itself: before a host is made.
+"""The check of a specification by the system itself: before a host is made.
 
 `wrackline.harness.specification.spec` checks whatever it can by itself. The system's settings, profile and
 defects, and the topic's name and settings, only the program that will be deployed knows; it is asked here.
@@ -62,7 +62,7 @@ def ask_system(spec: Spec, source: str) -> None:
 
 
 def _place(refusal: Refusal) -> str:
-    """What the reader wrote."""
+    """Returns the place of the refused setting as the reader wrote it."""
     match refusal.about:
         case About.CONFIG:
             return f"system.config.{refusal.key}"

@@ -31,7 +31,7 @@ def lines(error: ValidationError, model: type[BaseModel], written: Mapping[str, 
 
 
 def _causes(mistakes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Without lists that are too short only because what stands in them is wrong."""
+    """Drops mistakes in the length of lists that are too short only because an element is wrong."""
     places = [tuple(one["loc"]) for one in mistakes]
 
     def has_wrong_elements(loc: tuple[int | str, ...]) -> bool:
@@ -43,8 +43,8 @@ def _causes(mistakes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _one_a_value(mistakes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What may be a text, a number or a boolean and is none of them is one mistake; pydantic makes one of
-    each."""
+    """Joins mistakes on one value: what may be a text, a number or a boolean and is none of them is one
+    mistake; pydantic makes one of each."""
     kept: list[dict[str, Any]] = []
     branches: dict[tuple[int | str, ...], dict[str, Any]] = {}
     for mistake in map(dict, mistakes):
@@ -124,8 +124,8 @@ FIRST_GUESSES = {
 
 
 def _as_text(loc: tuple[int | str, ...], given: int | float | date) -> str:
-    """What to do with a number, a boolean or a date where a text is wanted: YAML takes what is not quoted for
-    one."""
+    """Returns what to do with a number, a boolean or a date where a text is wanted: YAML takes what is not
+    quoted for one."""
     shown = str(given).lower() if isinstance(given, bool) else given
     if loc[-1] == "version":
         return f"the number {shown} is no version: quote it and give it in full, such as '4.0.0'"
@@ -225,7 +225,7 @@ _DEEPEST = 4
 
 
 def _descend(annotation: Any, step: int | str) -> tuple[Any, bool]:
-    """(what is at ``step`` below an annotation, whether ``step`` is something the reader wrote)."""
+    """Returns (what is at ``step`` below an annotation, whether ``step`` is something the reader wrote)."""
     if isinstance(step, int):
         return _element(annotation), True
     models = _models(annotation)
@@ -277,7 +277,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _element(annotation: Any) -> Any:
-    """What a container holds (the values, of a mapping); None when that is not known."""
+    """Returns the type of a container's elements (the values, of a mapping); None when that is not known."""
     if get_origin(annotation) is Annotated:
         return _element(get_args(annotation)[0])
     if _is_union(annotation):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from wrackline.fleets.abilities import Ability
 from wrackline.harness.specification.errors import Misfits
 from wrackline.harness.specification.sections import Sections
-from wrackline.nemesis.faults.admin import ElectPreferred
+from wrackline.nemesis.faults.cluster.admin import ElectPreferred
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
@@ -51,7 +51,7 @@ def check(spec: Sections) -> None:
 
 
 def _workload(spec: Sections) -> Iterator[str]:
-    """What it needs of the system and of the topic."""
+    """Yields what the workload needs of the system and of the topic."""
     workload, system, topic = spec.workload, spec.system, spec.topic
     if lacks := sorted(workload.needs - system.offers):
         yield (
@@ -65,7 +65,7 @@ def _workload(spec: Sections) -> Iterator[str]:
 
 
 def _fleet(spec: Sections) -> Iterator[str]:
-    """Whether there are hosts for what needs some, and none for what runs already."""
+    """Yields whether there are hosts for what needs some, and none for what runs already."""
     runs_already = spec.system.broker_names() is not None
     if not runs_already and spec.fleet.hosts and (why := spec.system.misfit(spec.fleet.zookeeper)):
         yield why
@@ -86,7 +86,7 @@ def _fleet(spec: Sections) -> Iterator[str]:
 
 
 def _small_enough(spec: Sections) -> Iterator[str]:
-    """What hosts that share this machine can carry; others are the reader's to judge."""
+    """Yields what is too large for hosts that share this machine; others are the reader's to judge."""
     if not (spec.fleet.hosts and spec.fleet.made_here):
         return
     why = (
@@ -102,7 +102,7 @@ def _small_enough(spec: Sections) -> Iterator[str]:
 
 
 def _brokers(spec: Sections) -> int | None:
-    """How many there are; None: nobody knows before the run."""
+    """Returns how many brokers there are; None: nobody knows before the run."""
     names = spec.system.broker_names()
     return spec.fleet.brokers if names is None else len(names) or None
 
@@ -180,14 +180,14 @@ def _targets(spec: Sections) -> Iterator[str]:
 
 
 def _roles(spec: Sections) -> Iterator[tuple[str, str]]:
-    """(where, target) of every fault, as the reader wrote it."""
+    """Yields (where, target) of every fault, as the reader wrote it."""
     for place, fault in _faults(spec):
         if fault.fault not in ONCE or fault.target != SPARE:  # _room_to_move counts the spare hosts
             yield place, fault.target
 
 
 def _faults(spec: Sections) -> Iterator[tuple[str, FaultSpec]]:
-    """(where, settings) of every fault."""
+    """Yields (where, settings) of every fault."""
     for number, one in enumerate(spec.nemesis.schedule):
         yield f"nemesis.schedule[{number}]", one.inject
     for where, drawn in spec.nemesis_here.drawn.items():

@@ -23,8 +23,7 @@ _NAMED = ("properties", "$defs")
 
 
 def schema() -> JsonSchema:
-    """As JSON would have it; in the dialect that ``$schema`` names, and understood by readers of draft 7
-    too."""
+    """Returns the schema in the dialect that ``$schema`` names; readers of draft 7 understand it too."""
     made = _tidy(Spec.model_json_schema(schema_generator=_Plain))
     return {"$schema": _Plain.schema_dialect, **made, "title": TITLE}
 

@@ -71,7 +71,7 @@ class TopicSpec(Strict):
 
 
 class Percentiles(Strict):
-    """Of the latency of sends, in milliseconds: at most."""
+    """Limits of the latency of sends, in milliseconds."""
 
     p50: LimitMs | None = None
     """Half of the sends take no longer."""
@@ -107,7 +107,7 @@ class Thresholds(Strict):
     """At least so many operations succeed a second."""
 
     def limits(self) -> dict[str, float]:
-        """Those that are set, by their names in wrackline.checkers.verdict.conditions.thresholds."""
+        """Returns the limits that are set, by their names in `checkers.verdict.conditions.thresholds`."""
         return dict(_flat(self.model_dump(exclude_none=True)))
 
 
@@ -177,7 +177,7 @@ class Sections(Strict):
 
     @property
     def nemesis_here(self) -> NemesisSpec:
-        """What goes wrong, with the lanes of a preset written out as far as they are possible here."""
+        """Returns the nemesis, with the lanes of a preset written out as far as they are possible here."""
         return self.nemesis.without_preset(self.cannot)[0]
 
     @property
@@ -187,7 +187,7 @@ class Sections(Strict):
         return [f"left out of the preset: {line}" for line in left_out]
 
     def cannot(self, fault: FaultSpec) -> str | None:
-        """Why the fault cannot be done to this system on these hosts; None when it can."""
+        """Returns why the fault cannot be done to this system on these hosts; None when it can."""
         if self.system.broker_names() is None:
             return fault.refusal(self.fleet, self.system) if self.fleet.hosts else None
         built = fault.build()
@@ -198,7 +198,7 @@ class Sections(Strict):
     @model_validator(mode="before")
     @classmethod
     def _fleet_of_the_system(cls, raw: Any) -> Any:
-        """What runs already needs no fleet, so none must be named for it."""
+        """Sets the fleet of a system that runs already, which needs none."""
         system = raw.get("system") if isinstance(raw, dict) else None
         if "fleet" in (raw or ()) or not isinstance(system, dict | SystemSpec):
             return raw
@@ -248,7 +248,8 @@ def _usual_fleet(system: Any) -> str:
 
 
 def _clients_for(workload: Any, partitions: int) -> dict[str, int]:
-    """Nothing for a workload that there is not: it is refused where it stands."""
+    """Returns the default numbers of clients; nothing for a workload that does not exist: it is refused where
+    it stands."""
     try:
         model = WORKLOAD.model(workload)
     except PluginError:

@@ -107,8 +107,8 @@ def read(text: str) -> Any:
 
 
 def _check_size(node: yaml.Node, known: dict[int, int], depth: int) -> int:
-    """How many values a node stands for, aliases followed. Raises NotYaml, and RecursionError where it is
-    nested too deep, or within itself."""
+    """Returns how many values a node stands for, aliases followed. Raises NotYaml, and RecursionError where
+    it is nested too deep, or within itself."""
     if id(node) in known:
         return known[id(node)]
     if depth > DEEPEST:
@@ -124,7 +124,7 @@ def _check_size(node: yaml.Node, known: dict[int, int], depth: int) -> int:
 
 
 def _line(wrong: yaml.YAMLError) -> str:
-    """Where, and what is wrong, in words of ours where the library's do not say how to mend it."""
+    """Describes where and what is wrong, in words of ours where the library's do not say how to mend it."""
     if not isinstance(wrong, yaml.MarkedYAMLError) or wrong.problem_mark is None:
         return "not YAML: " + " ".join(str(wrong).split())
     problem = wrong.problem or "not YAML"

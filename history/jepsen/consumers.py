@@ -1,5 +1,5 @@
-"""Where the consumers of a Jepsen history stand, which no operation of it says: it follows from what they
-were assigned and given.
+"""Positions of the consumers in a Jepsen history, which no operation of it says: they follow from what
+consumers were assigned and given.
 
 =====================================  =======================================================================
 a poll that succeeded                  its consumer goes on behind the last record of each partition
@@ -32,12 +32,12 @@ an operation has them under the same names, with hyphens; Jepsen ignores them.""
 
 
 def ours_out(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """As an operation has them."""
+    """Returns our ``extra`` as fields of an operation."""
     return {name.replace("_", "-"): extra[name] for name in OURS if name in extra}
 
 
 def ours_in(op: Mapping[str, Any]) -> dict[str, Any]:
-    """As the ``extra`` of an event has them."""
+    """Returns the fields of an operation as our ``extra`` of an event."""
     found = {name: op.get(name.replace("_", "-")) for name in OURS}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -64,8 +64,8 @@ class Consumer:
     def after(
         self, wanted: Iterable[int], *, begin: bool = False, known: Mapping[int, int] | None = None
     ) -> dict[str, Any]:
-        """What an assignment of ``wanted`` makes of it, as the ``extra`` of an ``assign``. ``known``:
-        positions that an exported history of ours has."""
+        """Returns the ``extra`` of an ``assign`` for an assignment of ``wanted``. ``known``: positions that
+        an exported history of ours has."""
         positions = {
             partition: 0 if begin else self.stands.get(partition, SOMEWHERE) for partition in sorted(wanted)
         }
@@ -94,7 +94,7 @@ class Consumer:
         return dropped
 
     def whereabouts(self, dropped: Iterable[int] = ()) -> dict[str, Any]:
-        """Where it stands, as the ``extra`` of an ``assign``."""
+        """Returns the consumer's positions as the ``extra`` of an ``assign``."""
         return _extra(dict(sorted(self.stands.items())), list(dropped))
 
 

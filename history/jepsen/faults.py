@@ -1,4 +1,4 @@
-"""What Jepsen's nemesis did, as faults: never proved, for Jepsen records what was asked for, not that it took
+"""Faults of Jepsen's nemesis: never proved, for Jepsen records what was asked for, not that it took
 effect."""
 
 from __future__ import annotations

@@ -102,14 +102,14 @@ def _named(one: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def text_reader(line: str) -> Callable[[Iterable[str]], Iterator[Map]] | None:
-    """What reads a text with this first line; None where it is none of these."""
+    """Returns the reader of a text with this first line; None where it is none of these."""
     if _POLYSI.fullmatch(line.strip()):
         return _polysi
     return _dbcop if _DBCOP.match(line) else None
 
 
 def _why(wrong: Exception) -> str:
-    """What is wrong with a part of a file, in words."""
+    """Returns what is wrong with a part of a file, in words."""
     if isinstance(wrong, KeyError):
         return f"it has no {wrong.args[0]}"
     return str(wrong) if type(wrong) is ValueError else "a field holds something else than is known there"
@@ -291,7 +291,7 @@ def _of_events(events: Iterable[Any]) -> Iterator[Any]:
 
 
 def _plain(asked: Any, said: Any) -> _Found:
-    """Of a model in which an input is an operation with a value, and maybe a key."""
+    """Reads a model in which an input is an operation with a value, and maybe a key."""
     fields = _named(asked)
     word = next((fields[name] for name in _OPERATION if name in fields), None)
     if word is None:
@@ -315,7 +315,7 @@ def _plain(asked: Any, said: Any) -> _Found:
 
 
 def _of_etcd(asked: Map, said: Any, leased: dict[Any, set[Any]]) -> list[_Found]:
-    """What a request of etcd's did to single keys."""
+    """Returns the operations on single keys in a request of etcd."""
     answer = said if isinstance(said, Mapping) else {}
     unknown = bool(answer.get("Error") or answer.get("Persisted") or answer.get("PartialResponse"))
     if answer.get("ClientError"):

@@ -57,7 +57,7 @@ class ImportFailed(TextError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the history does not tell and a contract rests on."""
+    """Facts that the history does not tell and a contract rests on."""
 
     name: str
     acks: str = "all"

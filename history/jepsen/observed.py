@@ -1,4 +1,4 @@
-"""What the polls of a Jepsen history show of its logs, in the place of a final read, which Jepsen does not
+"""The logs as the polls of a Jepsen history show them, in the place of a final read, which Jepsen does not
 make.
 
 A value that anybody was given at an offset is there, whatever else was given there: several values at one
@@ -24,7 +24,7 @@ DERIVED = "polls"
 
 @dataclass
 class Observed:
-    """What polls gave, taken up one by one."""
+    """The records that polls gave, collected one by one."""
 
     first: dict[int, dict[int, int]] = field(default_factory=dict)
     """Partition -> offset -> the value that was given there first."""
@@ -89,7 +89,7 @@ class Observed:
         return seen | {value for _, _, value in self.others} | self.without_offset
 
     def final_read(self, process: int, partition: int, topic: str, unseen: int) -> Iterator[Event]:
-        """As operations of ``process``."""
+        """Yields the final read as operations of ``process``."""
         there = list(self.first.get(partition, {}).items())
         there += [(offset, value) for other, offset, value in self.others if other == partition]
         records = [Record(partition, offset, value) for offset, value in sorted(there)]

@@ -124,8 +124,8 @@ class Reader:
             self.add(Event(process + CONSUMERS, Type.INVOKE, "poll", topic=TOPIC, extra=extra))
 
     def _txn(self, op: Operation) -> int | None:
-        """Its number. Jepsen gives an operation several sends or polls in a test of transactions only; an
-        exported history of ours says itself what is one."""
+        """Returns the number of the operation's transaction. Jepsen gives an operation several sends or polls
+        in a test of transactions only; an exported history of ours says itself what is one."""
         txn = op.get("txn")
         if isinstance(txn, int):
             self.transactions = max(self.transactions, txn + 1)
@@ -274,7 +274,7 @@ class Reader:
         self.add(Event(consumer, Type.OK, "rebalance", topic=TOPIC, extra=extra))
 
     def _committed(self, process: int, f: str, op: Operation, kind: Type) -> None:
-        """Of an exported history of ours: Jepsen records no commits."""
+        """Adds the commits of an exported history of ours: Jepsen records none."""
         said = ours_in(op)
         if op["value"] or f == "commit":
             said["offsets"] = {str(self.key(key)): int(at) for key, at in op["value"].items()}
@@ -284,7 +284,7 @@ class Reader:
         self.add(Event(process, kind, f, topic=TOPIC, error=error, extra=said))
 
     def _moved(self, consumer: int, extra: Mapping[str, Any]) -> None:
-        """Where it stands from now on, as an assignment says it."""
+        """Moves a consumer to where an assignment puts it."""
         for kind in (Type.INVOKE, Type.OK):
             self.add(Event(consumer, kind, "assign", topic=TOPIC, extra=extra))
 

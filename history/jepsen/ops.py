@@ -82,7 +82,7 @@ class Processes:
     _named: dict[Any, NamedProcess] = field(default_factory=dict)
 
     def number(self, name: Any) -> int | None:
-        """None of Jepsen's own."""
+        """Returns the process number; None of Jepsen's own."""
         if type(name) is int:
             return name
         if name in _JEPSENS:
@@ -98,8 +98,8 @@ class Processes:
 def read_in_order(
     path: Path, use: Callable[[Iterator[Op]], Used], progress: Callable[[int], None] = lambda _done: None
 ) -> Used:
-    """What ``use`` makes of the events of a file in their order. It is called again where the order turns out
-    not to be the file's, so it must begin anew each time. Raises TextError, OSError."""
+    """Returns the result of ``use`` for the events of a file in their order. It is called again where the
+    order turns out not to be the file's, so it must begin anew each time. Raises TextError, OSError."""
     try:
         return _used(path, use, progress)
     except TextError as wrong:

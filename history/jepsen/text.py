@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
+from wrackline.errors import InputError
 from wrackline.history.folder import whole_file
 from wrackline.history.jepsen.edn import EdnError, forms
 from wrackline.history.jepsen.foreign import CLIENTS, ForeignError, of_json, text_reader
@@ -38,7 +39,7 @@ _JSON = re.compile(r'\s*(?:\[\s*)?\{\s*"[^"]*"\s*:(?:\s*["\d\[{-]|\s+[tfn])')
 _SPACE = re.compile(r"[\s,]*")
 
 
-class TextError(Exception):
+class TextError(InputError):
     """The file is not what its ending says. One line: where, what, how to mend it."""
 
 
@@ -142,12 +143,12 @@ def _from_lines(text: bytes, path: Path) -> Iterator[Any]:
 
 
 def _why(text: bytes) -> str:
-    """What may be wrong with a text that is no JSON."""
+    """Returns what may be wrong with a text that is no JSON."""
     return "an EDN history must not end in .json" if _EDN.match(text) else "was it cut off?"
 
 
 def _exactly(text: bytes) -> Any:
-    """With all digits of its integers. Raises ValueError."""
+    """Reads JSON with all digits of its integers. Raises ValueError."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 

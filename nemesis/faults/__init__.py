@@ -1,1 +1,1 @@
-"""What can be done to a cluster: network, processes, power, growth."""
+"""Faults of a cluster: network, processes, power, growth."""

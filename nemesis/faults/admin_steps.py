@@ -1,5 +1,6 @@
-"""What faults ask of the cluster itself, as an administrator would: values that
-`wrackline.nemesis.faults.administering` carries out. ``host`` says only beside which steps each stands."""
+"""Steps that faults ask of the cluster itself, as an administrator would. They are values that
+`wrackline.nemesis.faults.cluster.admin_executor` carries out; ``host`` says only beside which steps each
+stands."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from enum import StrEnum
 
 
 class Entity(StrEnum):
-    """Whose settings are changed."""
+    """The kind of entity whose settings are changed."""
 
     TOPIC = "topic"
     """The run's topic."""
@@ -25,7 +26,7 @@ class ElectPreferred:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Whatever the node leads of the run's topic another member of the ISR shall lead."""
+    """The transfer of whatever the node leads of the run's topic to another member of the ISR."""
 
     host: str
     node_id: int
@@ -33,15 +34,15 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtCluster:
+class DescribeCluster:
     """Output: what the cluster's metadata say of the run's topic and of the cluster, as JSON
-    (`wrackline.nemesis.faults.cluster_looks`)."""
+    (`wrackline.nemesis.faults.cluster.cluster_state`)."""
 
     host: str
 
 
 @dataclass(frozen=True, slots=True)
-class GiveBack:
+class RestoreLeadership:
     """The replicas of what a fault transferred stand in their old order again."""
 
     host: str
@@ -68,7 +69,7 @@ class RestoreSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtSettings:
+class DescribeSettings:
     """Output: the settings that have been given, as JSON."""
 
     host: str
@@ -85,7 +86,7 @@ class Recreate:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtTopic:
+class DescribeTopic:
     """Output: the id of that topic; empty when there is none."""
 
     host: str
@@ -119,7 +120,7 @@ class Unregister:
 
 
 @dataclass(frozen=True, slots=True)
-class LookForBroker:
+class DescribeBroker:
     """Output: ``there`` or ``not there``, by the cluster's metadata."""
 
     host: str
@@ -127,7 +128,7 @@ class LookForBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class EndSession:
+class ExpireBrokerSession:
     """ZooKeeper ends the session of a broker, and it is waited until the broker has another. Output: the
     `SessionEnd`, as JSON."""
 
@@ -138,7 +139,7 @@ class EndSession:
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeature:
-    """Ask for another level of a feature, and again while it is refused and there is time. Output: the level
+    """Asks for another level of a feature, and again while it is refused and there is time. Output: the level
     before and after, and the last refusal, as JSON."""
 
     host: str
@@ -150,18 +151,18 @@ class UpdateFeature:
 AdminStep = (
     ElectPreferred
     | Transfer
-    | LookAtCluster
-    | GiveBack
+    | DescribeCluster
+    | RestoreLeadership
     | ChangeSettings
     | RestoreSettings
-    | LookAtSettings
+    | DescribeSettings
     | Recreate
-    | LookAtTopic
+    | DescribeTopic
     | RemoveTopic
     | FailOver
     | Unregister
-    | LookForBroker
-    | EndSession
+    | DescribeBroker
+    | ExpireBrokerSession
     | UpdateFeature
 )
 ADMIN_STEPS = AdminStep.__args__

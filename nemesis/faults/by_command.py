@@ -7,23 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wrackline.fleets.base import Disk
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.steps import (
     Ask,
     Carry,
     ClusterFault,
     Commands,
-    Done,
     Fault,
+    FaultContext,
     FaultError,
+    ProbeLog,
     Proof,
-    Scene,
-    Trail,
+    StepResult,
 )
 from wrackline.systems.base import Node, System
-from wrackline.systems.external.commands.orders import FAULTS, UNDOES, Order
-from wrackline.systems.external.standing import StandingSystem
+from wrackline.systems.external.commands.operations import FAULTS, UNDOES, BrokerCommand
+from wrackline.systems.external.external_cluster import StandingSystem
 
 IN_FORCE, NOT_IN_FORCE = "in force", "not in force"
 
@@ -38,45 +38,45 @@ class ByCommand:
 
     name: str
     holds_node: bool
-    order: Order
+    order: BrokerCommand
 
-    def commands(self, scene: Scene) -> Commands:
-        ask = tuple(Ask(one.host, one.node_id, self.order) for one in scene.targets)
+    def commands(self, context: FaultContext) -> Commands:
+        ask = tuple(Ask(one.host, one.node_id, self.order) for one in context.targets)
         return Commands(
-            do=tuple(Carry(one.host, one.node_id, self.order) for one in scene.targets),
-            undo=tuple(Carry(one.host, one.node_id, UNDOES[self.order]) for one in scene.targets),
+            do=tuple(Carry(one.host, one.node_id, self.order) for one in context.targets),
+            undo=tuple(Carry(one.host, one.node_id, UNDOES[self.order]) for one in context.targets),
             probe=ask,
             control=ask,
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         lost: dict[str, dict[str, int]] = {}
-        if self.order is Order.POWER_OFF:
-            lost = {one.host: {} for one in scene.targets}
-        probes = [("at its beginning", trail.active)]
-        if trail.undo:
-            probes.append(("at its end", trail.final))
+        if self.order is BrokerCommand.POWER_OFF:
+            lost = {one.host: {} for one in context.targets}
+        probes = [("at its beginning", probe_log.active)]
+        if probe_log.undo:
+            probes.append(("at its end", probe_log.final))
         for when, probe in probes:
-            if flaw := _short_of(scene, probe, IN_FORCE, when):
+            if flaw := _short_of(context, probe, IN_FORCE, when):
                 return Proof(False, flaw, lost)
-        if not trail.undo:
-            return Proof(False, "; ".join(done.output for done in trail.active), lost)
-        if flaw := self.residue(scene, trail):
+        if not probe_log.undo:
+            return Proof(False, "; ".join(done.output for done in probe_log.active), lost)
+        if flaw := self.residue(context, probe_log):
             return Proof(False, flaw, lost)
-        did = "; ".join(f"{done.step.host}: {done.output}" for done in trail.do)
+        did = "; ".join(f"{done.step.host}: {done.output}" for done in probe_log.do)
         unknown = "; what was lost is not known" if lost else ""
         return Proof(
             True, f"{did}; its probe said yes at the beginning and the end, and no afterwards{unknown}", lost
         )
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        return _short_of(scene, trail.control, NOT_IN_FORCE, "after the undo")
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        return _short_of(context, probe_log.control, NOT_IN_FORCE, "after the undo")
 
 
-def _short_of(scene: Scene, probe: Sequence[Done], wanted: str, when: str) -> str:
-    """Which target's probe did not give the answer that was wanted; empty when all did."""
+def _short_of(context: FaultContext, probe: Sequence[StepResult], wanted: str, when: str) -> str:
+    """Returns which target's probe did not give the expected answer; empty when all did."""
     said = {done.step.host: done.error or done.output for done in probe if isinstance(done.step, Ask)}
-    for one in scene.targets:
+    for one in context.targets:
         answer = said.get(one.host, "nobody asked")
         if not answer.startswith(f"{wanted}: "):
             return f"{one.host} was not seen {wanted} {when}: {answer}"
@@ -93,7 +93,7 @@ def here(system: System, fault: Fault) -> Fault:
 
 
 def beyond_commands(fault: Fault) -> str | None:
-    """Why no command could do it; None when one could."""
+    """Returns why no command could do the fault; None when one could."""
     if isinstance(fault, Partition) and fault != Partition():
         return (
             "partition: commands cut hosts off from all others, both ways (shape isolate), and nothing else"
@@ -105,18 +105,18 @@ def beyond_commands(fault: Fault) -> str | None:
     return None
 
 
-def carried(system: System, node: Node, step: Carry | Ask) -> Done:
+def carried(system: System, node: Node, step: Carry | Ask) -> StepResult:
     """Raises DeployError."""
     assert isinstance(system, StandingSystem)
     if isinstance(step, Carry):
-        return Done(step, system.order(node, step.order))
+        return StepResult(step, system.order(node, step.order))
     said = system.probe(node, step.order)
-    return Done(step, f"{IN_FORCE if said.in_force else NOT_IN_FORCE}: {said.text}")
+    return StepResult(step, f"{IN_FORCE if said.in_force else NOT_IN_FORCE}: {said.text}")
 
 
-def doubtful(fault: Fault, trail: Trail) -> dict[str, dict[str, int]]:
+def doubtful(fault: Fault, probe_log: ProbeLog) -> dict[str, dict[str, int]]:
     """Hosts that may have lost bytes though the fault as a whole was never in force: their power was to go,
     and nobody can look."""
-    if not isinstance(fault, ByCommand) or fault.order is not Order.POWER_OFF:
+    if not isinstance(fault, ByCommand) or fault.order is not BrokerCommand.POWER_OFF:
         return {}
-    return {done.step.host: {} for done in trail.do}
+    return {done.step.host: {} for done in probe_log.do}

@@ -1,5 +1,5 @@
-"""What faults ask of the machine under a node, and of its disk and clock: values that
-`wrackline.nemesis.hands` carries out."""
+"""Steps that faults ask of the machine under a node, and of its disk and clock: values that
+`wrackline.nemesis.executor` carries out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SwapDisk:
 
 
 @dataclass(frozen=True, slots=True)
-class Furnish:
+class InstallTools:
     """Lay a node's data folder out as its installation did, where it is empty."""
 
     host: str
@@ -56,7 +56,7 @@ class Furnish:
 
 @dataclass(frozen=True, slots=True)
 class HoldDisk:
-    """Let a host's data disk read and write so many bytes a second each; None: as many as it can."""
+    """Limits a host's data disk to so many bytes a second for reads and for writes; None: no limit."""
 
     host: str
     bytes_per_s: int | None
@@ -71,8 +71,8 @@ class OwnKernel:
 
 @dataclass(frozen=True, slots=True)
 class ReadClock:
-    """Ask a host for the time, so many times. Output: a line for each with three numbers, in seconds: our own
-    clock (monotonic), by how much the host's is ahead of ours, and how uncertain that is."""
+    """Asks a host for the time, so many times. Output: a line for each with three numbers, in seconds: our
+    own clock (monotonic), by how much the host's is ahead of ours, and how uncertain that is."""
 
     host: str
     command: str

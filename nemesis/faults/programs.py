@@ -32,8 +32,8 @@ def below(root: PurePosixPath) -> str:
 
 
 def folder(fault_id: str, name: str, where: str = FOLDER) -> str:
-    """Where a program's ``pid`` and ``log`` are. ``where``: what `below` gave. Raises ValueError for a name
-    that is no plain word."""
+    """Returns the folder of a program's ``pid`` and ``log``. ``where``: what `below` gave. Raises ValueError
+    for a name that is no plain word."""
     for word in (fault_id, name):
         if not _NAME.fullmatch(word):
             raise ValueError(f"{word!r}: use up to 40 letters, digits, dots, underscores or dashes")

@@ -1,4 +1,4 @@
-"""Who is cut off from whom, and from what of it: pure functions of the scene.
+"""Shapes of a partition and flows between hosts: pure functions of the context.
 
 A partition has a *shape* (pairs of hosts that are on different sides), a *direction*, and may be limited to
 some *links* (the traffic between brokers, say) or *ports*. What comes out are flows: what one host sends to
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, zip_longest
 
-from wrackline.nemesis.faults.steps import FaultError, Scene, Target
+from wrackline.nemesis.faults.steps import FaultContext, FaultError, Target
 
 Pair = tuple[Target, Target]
 
 
 class Shape(StrEnum):
-    """Which hosts a partition cuts off from which."""
+    """The shape of a partition: which hosts it cuts off from which."""
 
     HALVES = "halves"
     """Two sides, each whole: the targets and the rest."""
@@ -65,10 +65,10 @@ class Link(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Which packets a fault of the network means, of those that come to the targets or leave them."""
+    """The packets that a fault of the network matches, of those that come to the targets or leave them."""
 
     at_clients: bool = False
-    """The clients' machine is the target: what goes between it and the port of the brokers that the scene
+    """The clients' machine is the target: what goes between it and the port of the brokers that the context
     names as targets."""
 
     direction: Direction = Direction.BOTH
@@ -78,7 +78,7 @@ class Traffic:
     """Only TCP from or to these ports; empty: all."""
 
     def flow(self, sender: Target, receiver: Target) -> Flow | None:
-        """What is meant of that which one host sends to another; None when nothing is."""
+        """Returns the matching flow from one host to another; None when nothing matches."""
         return flow(sender, receiver, self.links, self.ports)
 
     def ways(self, mine: Target, other: Target) -> list[Pair]:
@@ -86,18 +86,19 @@ class Traffic:
         ways = [(mine, other)] if self.direction is not Direction.IN else []
         return [*ways, (other, mine)] if self.direction is not Direction.OUT else ways
 
-    def with_clients(self, scene: Scene) -> list[Flow]:
-        """What is meant between the clients' machine and brokers. Raises FaultError when nothing is."""
-        brokers = [one for one in scene.targets if one.is_broker]
-        if scene.clients is None:
+    def with_clients(self, context: FaultContext) -> list[Flow]:
+        """Returns the matching flows between the clients' machine and brokers. Raises FaultError when nothing
+        is."""
+        brokers = [one for one in context.targets if one.is_broker]
+        if context.clients is None:
             raise FaultError("this fleet gives nobody the network that the clients are in")
         if not brokers:
             raise FaultError(
-                f"clients ask brokers, and {', '.join(one.host for one in scene.targets)} is none"
+                f"clients ask brokers, and {', '.join(one.host for one in context.targets)} is none"
             )
         flows = []
         for broker in brokers:
-            for sender, receiver in self.ways(scene.clients, broker):
+            for sender, receiver in self.ways(context.clients, broker):
                 asked = receiver is broker
                 port = (broker.port,)
                 flows.append(Flow(sender, receiver, port if asked else (), () if asked else port))
@@ -112,7 +113,7 @@ SMALLEST_RING = 4
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What one host sends to another."""
+    """The flow from one host to another."""
 
     sender: Target
     receiver: Target
@@ -127,7 +128,7 @@ class Flow:
         return f"{self.sender.host}>{self.receiver.host}"
 
     def matches(self) -> Sequence[str]:
-        """Of iptables, behind the addresses: one for each rule."""
+        """Returns the matches of iptables, behind the addresses: one for each rule."""
         if self.asked is None:
             return ("",)
         to = [f" -p tcp --dport {port}" for port in self.asked]
@@ -139,7 +140,7 @@ def is_controller(host: Target) -> bool:
 
 
 def ports_of(host: Target, *, controller: bool = True) -> tuple[int, ...]:
-    """Where its broker and, besides, its controller listen."""
+    """Returns the ports of a host's broker and, besides, of its controller."""
     ports = (host.port, host.replication_port, host.controller_port if controller else None)
     return tuple(port for port in ports if port is not None)
 
@@ -168,7 +169,7 @@ def asked_ports(asker: Target, server: Target, links: Iterable[Link]) -> tuple[i
 
 
 def flow(sender: Target, receiver: Target, links: Sequence[Link], ports: Sequence[int]) -> Flow | None:
-    """What is meant of that which one host sends to another; None when nothing is. Without links and ports
+    """Returns the matching flow from one host to another; None when nothing matches. Without links and ports
     everything is."""
     if ports:
         return Flow(sender, receiver, tuple(ports), tuple(ports))
@@ -178,36 +179,40 @@ def flow(sender: Target, receiver: Target, links: Sequence[Link], ports: Sequenc
     return Flow(sender, receiver, asked, answered) if asked or answered else None
 
 
-def cut_flows(scene: Scene, shape: Shape, traffic: Traffic, *, controllers: bool = True) -> list[Flow]:
-    """What a partition drops between hosts of the system. Raises FaultError when the shape does not fit."""
+def cut_flows(
+    context: FaultContext, shape: Shape, traffic: Traffic, *, controllers: bool = True
+) -> list[Flow]:
+    """Returns the flows that a partition drops between hosts of the system. Raises FaultError when the shape
+    does not fit."""
     return [
         one
-        for mine, other in _sides(scene, shape, controllers)
+        for mine, other in _sides(context, shape, controllers)
         for way in traffic.ways(mine, other)
         if (one := traffic.flow(*way))
     ]
 
 
-def _sides(scene: Scene, shape: Shape, controllers: bool) -> list[Pair]:
+def _sides(context: FaultContext, shape: Shape, controllers: bool) -> list[Pair]:
     """Pairs of hosts on different sides; of each the first is a target, where targets are one side."""
-    others = [other for other in scene.others if controllers or other.is_broker]
+    others = [other for other in context.others if controllers or other.is_broker]
     match shape:
         case Shape.LINK:
-            if len(scene.targets) != 2:
-                raise FaultError(f"partition link: needs two hosts, not {len(scene.targets)}")
-            first, second = scene.targets
+            if len(context.targets) != 2:
+                raise FaultError(f"partition link: needs two hosts, not {len(context.targets)}")
+            first, second = context.targets
             return [(first, second)]
         case Shape.MAJORITIES_RING:
-            return _ring([one for one in scene.targets if controllers or one.is_broker], others)
+            return _ring([one for one in context.targets if controllers or one.is_broker], others)
         case Shape.BRIDGE:
-            return _bridge(scene.targets, others)
+            return _bridge(context.targets, others)
         case _:
-            return [(mine, other) for mine in scene.targets for other in others]
+            return [(mine, other) for mine in context.targets for other in others]
 
 
 def _ring(targets: Sequence[Target], others: Sequence[Target]) -> list[Pair]:
-    """As Jepsen's: n hosts on a ring see k neighbours on each side, the fewest that make 2k+1 a majority.
-    (For an even majority Jepsen takes one neighbour less on one side, which cuts links one way only.)"""
+    """Returns the pairs that Jepsen's ring cuts: n hosts on a ring see k neighbours on each side, the fewest
+    that make 2k+1 a majority. (For an even majority Jepsen takes one neighbour less on one side, which cuts
+    links one way only.)"""
     turns = zip_longest(targets, others)
     ring = [host for turn in turns for host in turn if host is not None]
     count = len(ring)

@@ -1,4 +1,4 @@
-"""What a specification may say of any fault."""
+"""The settings of any fault in a specification."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class FaultSpec(Strict):
     """Whom it hits: a role such as `leader(log-0)`, resolved when the fault begins, or hosts by name."""
 
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
-        """Why it cannot be done to such a system on such hosts, in one line; None when it can. A system that
-        runs already, on hosts that are not ours, is asked otherwise
+        """Returns why the fault cannot be done to such a system on such hosts, in one line; None when it can.
+        A system that runs already, on hosts that are not ours, is asked otherwise
         (`wrackline.nemesis.faults.by_command`)."""
         if why := system.cannot(self.fault):
             return why
@@ -77,7 +77,7 @@ class FaultSpec(Strict):
 
     @property
     def begins_s(self) -> float:
-        """How long its beginning may take, besides the time that it is in force then."""
+        """Returns how long the fault's beginning may take, besides the time that it is in force then."""
         return 0.0
 
     def build(self) -> Fault:

@@ -1,4 +1,4 @@
-"""What a fault asks to be done, as values: typed steps that `wrackline.nemesis.stage` carries out.
+"""Steps of a fault as values, which `wrackline.nemesis.stage` carries out.
 
 A fault only says which steps do it, undo it and probe it; it touches nothing itself. Steps of different hosts
 run at the same time, steps of one host in their order.
@@ -16,8 +16,8 @@ from wrackline.nemesis.faults.admin_steps import ADMIN_STEPS, AdminStep
 from wrackline.nemesis.faults.host_steps import (
     CopyDisk,
     DropPageCache,
-    Furnish,
     HoldDisk,
+    InstallTools,
     OwnKernel,
     PlugHost,
     ReadClock,
@@ -25,7 +25,7 @@ from wrackline.nemesis.faults.host_steps import (
     SwapDisk,
 )
 from wrackline.nemesis.faults.programs import FOLDER
-from wrackline.systems.external.commands.orders import Order
+from wrackline.systems.external.commands.operations import BrokerCommand
 
 
 class FaultError(Exception):
@@ -60,8 +60,8 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """Everything a fault may know: whom it hits, and who else is there."""
+class FaultContext:
+    """The facts that a fault may know: its targets, and the other nodes."""
 
     fault_id: str
     targets: tuple[Target, ...]
@@ -84,7 +84,7 @@ class Shell:
 
 
 @dataclass(frozen=True, slots=True)
-class Knock:
+class TcpProbe:
     """Try a TCP connection from the control node, where the clients are."""
 
     host: str
@@ -95,7 +95,7 @@ class Knock:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where a knock goes."""
+    """The way of a TCP probe: from one host to a port of another."""
 
     name: str
     """``n1>n2:9092``."""
@@ -104,7 +104,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class KnockFrom:
+class TcpProbeFrom:
     """Try TCP connections from a host, all at once. Output: a line for each, the way, what came of it, and
     after how many seconds."""
 
@@ -139,7 +139,7 @@ class StartNode:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtNode:
+class DescribeNode:
     """Output: the process id of a node and the letter of its state (proc(5); T: stopped), ``None`` where none
     runs."""
 
@@ -192,7 +192,7 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveOff:
+class Evacuate:
     """The replicas on a node begin to move to other brokers. Output: the moves."""
 
     host: str
@@ -202,7 +202,7 @@ class MoveOff:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeOver:
+class AssignReplicas:
     """A spare broker is started, waited for, and begins to get all replicas of a node. Output: the moves."""
 
     host: str
@@ -215,7 +215,7 @@ class TakeOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class AwaitReassignment:
     """Wait for the moves that a fault began; take back what is not complete in time. Output: what became of
     them."""
 
@@ -232,23 +232,23 @@ class Carry:
 
     host: str
     node_id: int
-    order: Order
+    order: BrokerCommand
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask the user's own probe whether what an order did is in force. Output: whether it is, and what it
+    """Asks the user's own probe whether a command of the user is in force. Output: whether it is, and what it
     said."""
 
     host: str
     node_id: int
-    order: Order
+    order: BrokerCommand
 
 
 Step = (
     Shell
-    | Knock
-    | KnockFrom
+    | TcpProbe
+    | TcpProbeFrom
     | PowerOff
     | PowerOn
     | PlugHost
@@ -256,27 +256,27 @@ Step = (
     | DropPageCache
     | CopyDisk
     | SwapDisk
-    | Furnish
+    | InstallTools
     | OwnKernel
     | ReadClock
     | HoldDisk
     | StartNode
-    | LookAtNode
+    | DescribeNode
     | KillNode
     | Roll
     | StopNode
     | Join
-    | MoveOff
-    | TakeOver
-    | Settle
+    | Evacuate
+    | AssignReplicas
+    | AwaitReassignment
     | Carry
     | Ask
     | AdminStep
 )
-NEEDS_NO_POWER = (PowerOn, SwapDisk, HoldDisk, Settle, *ADMIN_STEPS)
+NEEDS_NO_POWER = (PowerOn, SwapDisk, HoldDisk, AwaitReassignment, *ADMIN_STEPS)
 """Undone whether the host is there or not: a switch, and what is asked of the cluster."""
 
-NEEDS_SHELL = (Shell, KnockFrom, LookAtNode, DropPageCache, CopyDisk, Furnish, OwnKernel, ReadClock)
+NEEDS_SHELL = (Shell, TcpProbeFrom, DescribeNode, DropPageCache, CopyDisk, InstallTools, OwnKernel, ReadClock)
 """Left out on a host without power: there is nothing to ask, and nothing to do it to."""
 
 
@@ -295,12 +295,12 @@ class Commands:
     """Run every second while the fault is in force: what must hold all the time, and not at both ends
     alone."""
     lasting: tuple[Shell, ...] = ()
-    """Done again on a host that comes back from a power cut while the fault is in force."""
+    """StepResult again on a host that comes back from a power cut while the fault is in force."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What one step did."""
+class StepResult:
+    """The result of one step."""
 
     step: Step
     output: str = ""
@@ -315,24 +315,24 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a probe, or one round of the watch, saw."""
+    """The results of a probe, or of one round of the watch."""
 
     when: str
     """``at the beginning``, ``3.2 s after its beginning``, ``at the end``."""
-    done: Sequence[Done]
+    done: Sequence[StepResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
-    """What all steps of one injection did, so far."""
+class ProbeLog:
+    """The results of all steps of one injection, so far."""
 
-    do: Sequence[Done] = ()
-    active: Sequence[Done] = ()
+    do: Sequence[StepResult] = ()
+    active: Sequence[StepResult] = ()
     """The probe after ``do``."""
-    final: Sequence[Done] = ()
+    final: Sequence[StepResult] = ()
     """The probe before ``undo``."""
-    undo: Sequence[Done] = ()
-    control: Sequence[Done] = ()
+    undo: Sequence[StepResult] = ()
+    control: Sequence[StepResult] = ()
     """After ``undo``; its errors are none of the fault's."""
     watched: Sequence[Look] = ()
     """The rounds of the watch. A step of it that failed says nothing."""
@@ -376,10 +376,10 @@ class Fault(Protocol):
     def holds_node(self) -> bool:
         """True when the node is not its own master meanwhile: no second such fault may hit it."""
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         """Raises FaultError when it cannot be done to these targets."""
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof: ...
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof: ...
 
 
 @runtime_checkable
@@ -387,8 +387,8 @@ class Restorable(Protocol):
     """A fault with more to restore than processes, chains and programs, which are looked at after every undo
     (`wrackline.nemesis.restoration`)."""
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        """What of the fault the control steps still saw after the undo; empty when nothing was."""
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        """Returns what of the fault the control steps still saw after the undo; empty when nothing was."""
 
 
 class ClusterFault:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.processes.processes import Kill
 from wrackline.nemesis.faults.shapes import Direction, Shape
 from wrackline.nemesis.guided import (
     defects,

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.processes.processes import Kill
 from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, Needs, Sleep
 from wrackline.nemesis.guided.swaps import candidate_with
 from wrackline.nemesis.guided.trio import ALONE, APART, NO_CONTROLLER, NOBODY, ONE_WAY_IN, Trio

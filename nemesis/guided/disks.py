@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrackline.fleets.base import Fleet, SwappedDisk
 from wrackline.fleets.folders import data_dir
-from wrackline.nemesis.faults.power import early_witness
+from wrackline.nemesis.faults.disks.power import early_witness
 from wrackline.nemesis.guided.steps import GuidedError
 from wrackline.systems.base import System
 from wrackline.systems.segments import HIGH_WATERMARKS

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from wrackline.nemesis.faults.admin import ChangeConfig
 from wrackline.nemesis.faults.admin_steps import Entity
-from wrackline.nemesis.faults.growth import Reassign
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.faults.cluster.admin import ChangeConfig
+from wrackline.nemesis.faults.cluster.growth import Reassign
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.processes.processes import Kill
 from wrackline.nemesis.guided.steps import Aim, GuidedError, GuidedStep, Heal, Needs, Sleep
 from wrackline.nemesis.guided.trio import APART, NOBODY, Trio
 

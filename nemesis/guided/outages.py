@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from wrackline.nemesis.faults.disk_errors import Intercepted
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.disks.disk_errors import Intercepted
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.guided.steps import (
     Aim,
     ElectUncleanly,

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from wrackline.nemesis.faults.admin import TransferLeadership
-from wrackline.nemesis.faults.kafka_apis import Api
-from wrackline.nemesis.faults.messages import What
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.packets import Packets
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.faults.cluster.admin import TransferLeadership
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.kafka_apis import Api
+from wrackline.nemesis.faults.network.messages import What
+from wrackline.nemesis.faults.network.packets import Packets
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.network.shaping import Shaping
+from wrackline.nemesis.faults.processes.processes import Kill
 from wrackline.nemesis.faults.shapes import Direction, Link, Shape
-from wrackline.nemesis.faults.shaping import Shaping
 from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.nemesis.guided.trio import APART, NOBODY, Trio
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wrackline.nemesis.faults.network import Partition
+from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.shapes import Direction, Shape
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.guided.steps import Aim, Await, GuidedError, Inject

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from wrackline.fleets.base import Disk
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Restart
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.processes.processes import Kill, Restart
 from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, KeepDisk, Needs, Sleep
 from wrackline.nemesis.guided.trio import APART, NOBODY, Trio
 

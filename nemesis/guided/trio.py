@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from wrackline.nemesis.faults.kafka_apis import Api
-from wrackline.nemesis.faults.messages import Act, Messages, What
-from wrackline.nemesis.faults.network import Partition
+from wrackline.nemesis.faults.network.kafka_apis import Api
+from wrackline.nemesis.faults.network.messages import Act, Messages, What
+from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.shapes import Direction, Shape
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.guided.steps import (

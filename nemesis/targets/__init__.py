@@ -1,1 +1,1 @@
-"""Whom a fault hits: roles, and who has them when the fault begins."""
+"""Targets of faults: roles, and who has them when the fault begins."""

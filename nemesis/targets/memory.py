@@ -1,4 +1,4 @@
-"""Who led a partition before: what no cluster can be asked, so it is looked at while the run goes on."""
+"""Former leaders of partitions, recorded while the run goes on: no cluster can be asked for them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class TargetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is known when a fault is aimed."""
+    """The situation of the cluster when a fault is aimed."""
 
     nodes: Sequence[Node]
     state: ClusterState | None = None

@@ -64,7 +64,7 @@ def check_any(role: str) -> str:
 
 
 def is_clients(role: str) -> bool:
-    """Whether the clients' machine is meant, and not hosts of the system."""
+    """Tells whether the role is the clients' machine, and not hosts of the system."""
     return bool(_CLIENTS_OF.fullmatch(role))
 
 
@@ -96,30 +96,30 @@ def coordinator_of(role: str) -> str | None:
 
 
 def needs_metadata(role: str) -> bool:
-    """Whether the cluster must be asked who has the role."""
+    """Tells whether the cluster must be asked who has the role."""
     role = plain(role)
     return role in CONTROLLERS or role == "primaries" or bool(OF_PARTITION.fullmatch(role))
 
 
 def needs_ensemble(role: str) -> bool:
-    """Whether the ZooKeeper servers must be asked what they are."""
+    """Tells whether the ZooKeeper servers must be asked what they are."""
     return bool(OF_ENSEMBLE.fullmatch(plain(role)))
 
 
 def needs_memory(role: str) -> bool:
-    """Whether somebody must have looked at the leaders before."""
+    """Tells whether the leaders must have been recorded before."""
     return plain(role).startswith("previous-leader")
 
 
 def settled_by_seed(role: str) -> bool:
-    """Whether the seed alone settles who has the role, if no other fault is in the way."""
+    """Tells whether the seed alone settles who has the role, if no other fault is in the way."""
     role = plain(role)
     return role in BY_SEED
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Whom roles may ever name in a run, as its specification says."""
+    """The nodes that roles may ever name in a run, as its specification says."""
 
     hosts: tuple[str, ...]
     """Empty: nobody knows them before the run."""
@@ -138,7 +138,7 @@ class Cast:
 
 
 def never(role: str, cast: Cast) -> str | None:
-    """Why a role can name nobody in a run with this cast, and what would; None when it can."""
+    """Returns why a role can name nobody in a run with this cast, and what would; None when it can."""
     role = without_clients(role)
     if found := SOME_OF.fullmatch(role):
         return never(found[2], cast) or _too_many(int(found[1]), found[2], cast)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from crc32c import crc32c
 
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.history.model import Record
 
 _BATCH_HEAD = struct.Struct(">qiibI")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     EARLIEST,
     LATEST,
     FetchPartition,

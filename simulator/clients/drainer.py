@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     EARLIEST,
     LATEST,
     FetchPartition,

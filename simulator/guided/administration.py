@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     AlteredResource,
     AlterOp,
     AlterPartitionReassignmentsRequest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.broker.model.messages import FetchResponse
+from wrackline.broker.model.messages.requests import FetchResponse
 from wrackline.simulator.guided.setting import T
 from wrackline.simulator.world.network import Matches, Message
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrackline.broker.core.zk08.administration import raise_level
-from wrackline.broker.model.features import WITH_CONTROLLER
+from wrackline.broker.model.metadata.features import WITH_CONTROLLER
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import CONTROLLER, Setting

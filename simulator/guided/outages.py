@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.admin_messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse
+from wrackline.broker.model.messages.admin import ElectionType, ElectLeadersRequest, ElectLeadersResponse
 from wrackline.broker.model.types import NO_LEADER, FlushMode, NodeId, RecoveryStrategy
-from wrackline.broker.rules.placement import PlacementRules
+from wrackline.broker.rules.placement.placement import PlacementRules
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import CONTROLLER, Setting, T
 from wrackline.simulator.guided.stage import Stage

@@ -6,15 +6,15 @@ from __future__ import annotations
 from uuid import UUID
 
 from wrackline.broker.core.controller.controller import Controller
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     AlterPartitionReassignmentsRequest,
     ElectionType,
     ElectLeadersRequest,
     Reassignment,
 )
-from wrackline.broker.model.quorum_messages import VoteRequest
+from wrackline.broker.model.messages.quorum import VoteRequest
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.raft import RaftRole
+from wrackline.broker.rules.leadership.raft import RaftRole
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import FetchPartition, FetchRequest
+from wrackline.broker.model.messages.requests import FetchPartition, FetchRequest
 from wrackline.simulator.guided.messages import diverges, has_high_watermark
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import Setting, T

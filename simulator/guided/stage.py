@@ -14,8 +14,8 @@ from collections.abc import Callable
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model import batch
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.messages.requests import (
     LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,

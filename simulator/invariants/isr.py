@@ -1,4 +1,4 @@
-"""What must hold of ISR, ELR and fetchers: I05, I08, I09, I14, I16, I18, I20 of docs/invariants.md."""
+"""Invariants of ISR, ELR and fetchers: I05, I08, I09, I14, I16, I18, I20 of docs/invariants.md."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.model.effects import Append, DeleteLog
 from wrackline.broker.model.events import RequestReceived
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import ProduceRequest
+from wrackline.broker.model.messages.requests import ProduceRequest
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NO_LEADER
 from wrackline.simulator.invariants.invariant import KIP966, Invariant, Violation
 from wrackline.simulator.invariants.observed_cluster import ObservedCluster

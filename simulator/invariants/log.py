@@ -1,4 +1,4 @@
-"""What must hold of the logs: I01 to I04, I07, I10, I13, I15, I17, I19, I23 of docs/invariants.md."""
+"""Invariants of the logs: I01 to I04, I07, I10, I13, I15, I17, I19, I23 of docs/invariants.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from wrackline.broker.model.effects import Append, ResetLog, Truncate
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, NodeId
 from wrackline.simulator.invariants.invariant import Invariant, Violation
 from wrackline.simulator.invariants.observed_cluster import ObservedCluster

@@ -1,16 +1,16 @@
-"""What must hold of metadata and its epochs: I06, I11, I12 of docs/invariants.md."""
+"""Invariants of metadata and its epochs: I06, I11, I12 of docs/invariants.md."""
 
 from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.effects import Append
+from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
 )
-from wrackline.broker.model.effects import Append
-from wrackline.broker.model.messages import Request
+from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.types import METADATA, NodeId
 from wrackline.simulator.invariants.invariant import Invariant, Violation
 from wrackline.simulator.invariants.observed_cluster import ObservedCluster

@@ -1,4 +1,4 @@
-"""What one step came to, for the invariants, and flags of what it touched."""
+"""The outcome of one step for the invariants, and flags of what it touched."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from uuid import UUID
 
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.image import BrokerImage, PartitionImage
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
 from wrackline.simulator.world.nodes import StepRecord
@@ -47,7 +47,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class ObservedStep:
-    """What one step came to."""
+    """The outcome of one step."""
 
     step: StepRecord
     replicas: list[tuple[Replica, Before | None]] = field(default_factory=list)

@@ -11,8 +11,8 @@ from uuid import UUID
 import orjson
 
 from wrackline.broker.model.effects import Effect, Trace
-from wrackline.broker.model.image import BrokerImage, PartitionImage, changed
-from wrackline.broker.model.records import PartitionChangeRecord, decode
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage, changed
+from wrackline.broker.model.metadata.records import PartitionChangeRecord, decode
 from wrackline.broker.model.types import (
     METADATA,
     NO_EPOCH,
@@ -21,7 +21,7 @@ from wrackline.broker.model.types import (
     RecoveryStrategy,
     TopicPartition,
 )
-from wrackline.broker.rules.election import RECOVERING
+from wrackline.broker.rules.leadership.election import RECOVERING
 from wrackline.simulator.invariants.observed_cluster import ObservedCluster
 from wrackline.simulator.invariants.observed_partition import ObservedPartition
 from wrackline.simulator.invariants.observed_step import Change, ObservedStep
@@ -154,9 +154,9 @@ class Registrations(ObservedCluster):
         known.suspects -= joined
 
     def _registered_life(self, node: NodeId) -> int:
-        """What joins an ISR is the life that is registered. After a crash that is, until its session ends or
-        the next life registers, the one that is over: a proposal that was under way is accepted rightly, and
-        brings nothing back of what the crash took."""
+        """Returns the life of the node that is registered, since that is what joins an ISR. After a crash
+        that is, until its session ends or the next life registers, the one that is over: a proposal that was
+        under way is accepted rightly, and brings nothing back of what the crash took."""
         broker = self.image.brokers.get(node)
         return 0 if broker is None else self._lives.get(broker.incarnation, 0)
 

@@ -1,4 +1,4 @@
-"""What must hold of snapshots of the metadata log (docs/protocol.md 2.12.7; docs/invariants.md; KIP-630), at
+"""Invariants of snapshots of the metadata log (docs/protocol.md 2.12.7; docs/invariants.md; KIP-630), at
 controllers and brokers.
 
 Nothing is said of a quorum one of whose voters has lost its disk or got an old one back.
@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from wrackline.broker.model.batch import values_of
+from wrackline.broker.model.batches.batch import values_of
 from wrackline.broker.model.effects import ResetLog, WriteSnapshot
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.image import ClusterImage, ImageError
-from wrackline.broker.model.records import decode
-from wrackline.broker.model.snapshot_format import read
+from wrackline.broker.model.metadata.image import ClusterImage, ImageError
+from wrackline.broker.model.metadata.records import decode
+from wrackline.broker.model.metadata.snapshot_format import read
 from wrackline.broker.model.types import METADATA
 from wrackline.simulator.invariants.invariant import Invariant, Violation
 from wrackline.simulator.invariants.observed_cluster import ObservedCluster

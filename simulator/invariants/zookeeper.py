@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.core.zk08.local import Local, Phase
-from wrackline.broker.model import znodes
 from wrackline.broker.model.effects import Append, CreateLog, DeleteLog, Reply, ResetLog, Truncate
 from wrackline.broker.model.events import RequestReceived
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import ProduceRequest, ProduceResponse
+from wrackline.broker.model.messages.requests import ProduceRequest, ProduceResponse
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.simulator.invariants.invariant import Violation

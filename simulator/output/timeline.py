@@ -13,12 +13,12 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import controller_messages
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
-from wrackline.broker.model import messages as msg
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
+from wrackline.broker.model.messages import controller
+from wrackline.broker.model.messages import requests as msg
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.world.network import Message
 from wrackline.simulator.world.world import FIRST_CLIENT, FIRST_CONTROLLER, PROBE, StepRecord, World
@@ -54,7 +54,8 @@ def line_of(record: StepRecord, width: int | None = WIDTH) -> str:
 
 
 def is_quiet(record: StepRecord) -> bool:
-    """Nothing in it for a reader who looks for a cause: housekeeping, empty fetches, heartbeats."""
+    """Tells whether a record has nothing for a reader who looks for a cause: housekeeping, empty fetches,
+    heartbeats."""
     if record.cut or record.kind in ("boot", "down", "fault", "refused"):
         return False
     if record.kind in _QUIET_KINDS:
@@ -230,16 +231,16 @@ def _request(request: msg.Request) -> str:
                 for part in request.partitions
             )
             return f" {parts}"
-        case controller_messages.AlterPartitionRequest():
+        case controller.AlterPartitionRequest():
             parts = " ".join(
                 f"{item.tp} le={item.leader_epoch} pe={item.partition_epoch} "
                 f"isr={_short([n for n, _ in item.isr])}"
                 for item in request.partitions
             )
             return f" {parts}"
-        case controller_messages.BrokerRegistrationRequest():
+        case controller.BrokerRegistrationRequest():
             return f" b{request.broker_id} previous={request.previous_broker_epoch}"
-        case controller_messages.BrokerHeartbeatRequest():
+        case controller.BrokerHeartbeatRequest():
             wants = "fence " * request.want_fence + "shutdown" * request.want_shut_down
             return f" e{request.broker_epoch} md={request.current_metadata_offset} {wants}".rstrip()
         case msg.ListOffsetsRequest():
@@ -258,7 +259,7 @@ def _response(response: msg.Response) -> str:
             )
         case msg.FetchResponse():
             return _error(response.error) + "".join(_fetched(part) for part in response.partitions)
-        case controller_messages.AlterPartitionResponse():
+        case controller.AlterPartitionResponse():
             return _error(response.error) + "".join(
                 f" {part.tp} le={part.leader_epoch} pe={part.partition_epoch} "
                 f"isr={_short(part.isr)}{_error(part.error)}"
@@ -271,10 +272,10 @@ def _response(response: msg.Response) -> str:
                 f" {part.tp}=e{part.leader_epoch}:{part.end_offset}{_error(part.error)}"
                 for part in response.partitions
             )
-        case controller_messages.BrokerHeartbeatResponse():
+        case controller.BrokerHeartbeatResponse():
             state = "fenced " * response.is_fenced + "stop" * response.should_shut_down
             return f"{_error(response.error)} {state}".rstrip()
-        case controller_messages.BrokerRegistrationResponse():
+        case controller.BrokerRegistrationResponse():
             return f" epoch={response.broker_epoch}{_error(response.error)}"
         case _:
             error = getattr(response, "error", None)

@@ -1,4 +1,4 @@
-"""What the core leaves open in a response, because only the disk knows it (as
+"""The parts of a response that the core leaves open, because only the disk knows them (as
 ``broker/server/answers.py``)."""
 
 from __future__ import annotations
@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     FetchRequest,
     FetchResponse,
     ListOffsetsResponse,
     Request,
     Response,
 )
-from wrackline.broker.model.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.model.messages.snapshots import FetchSnapshotResponse
 from wrackline.broker.model.types import LogSlice, SnapshotSlice
 from wrackline.simulator.world.disk import Disk
 

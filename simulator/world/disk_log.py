@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
-from wrackline.broker.model import batch
-from wrackline.broker.model.batch import BatchHeader
-from wrackline.broker.model.producers import ProducerTable
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.batches.batch import BatchHeader
+from wrackline.broker.model.batches.producers import ProducerTable
 from wrackline.broker.model.types import EpochEntry, ProducerSnapshot
 from wrackline.simulator.world.errors import SimulationError
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from wrackline.broker.model.effects import Send
-from wrackline.broker.model.messages import FetchRequest, FetchResponse, Request, Response
+from wrackline.broker.model.messages.requests import FetchRequest, FetchResponse, Request, Response
 from wrackline.broker.model.types import METADATA, NodeId
 
 Kind = Literal["request", "response", "close"]
@@ -22,7 +22,7 @@ Kind = Literal["request", "response", "close"]
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """On its way from ``source`` to ``destination``. ``request`` is what is asked, or was asked."""
+    """A message on its way from ``source`` to ``destination``. ``request`` is what is asked, or was asked."""
 
     kind: Kind
     source: NodeId

@@ -1,4 +1,4 @@
-"""What a world is made of: nodes, options, the record of a step."""
+"""The parts of a world: nodes, options, the record of a step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
-from wrackline.broker.model.messages import Request
+from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.world.disk import Disk, Lost
 from wrackline.simulator.world.network import Connection, Message, NetworkOptions, Slot
@@ -36,7 +36,7 @@ class Core(Protocol):
 
 @dataclass(slots=True)
 class StepRecord:
-    """What one step was.
+    """The record of one step.
 
     =========  ==========================================================================================
     boot       the process starts: ``event`` is the Boot

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from wrackline.broker.model import znodes
-from wrackline.broker.model.features import BROKER_PROTOCOL
-from wrackline.broker.model.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.features import BROKER_PROTOCOL
+from wrackline.broker.model.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from wrackline.broker.model.metadata.znodes import NO_LEADER_EPOCH
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
-from wrackline.broker.model.znodes import NO_LEADER_EPOCH
 from wrackline.simulator.zookeeper.tree import Tree
 
 

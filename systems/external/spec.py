@@ -1,4 +1,4 @@
-"""What a specification may say of the system ``external``: a cluster that runs already."""
+"""The settings of the system ``external`` in a specification: a cluster that runs already."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from pydantic_core import CoreSchema
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.none.fleet import NoFleet
+from wrackline.kafka_client.security import Security
 from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, JsonSchema, Like, Strict
 from wrackline.systems.base import DeployError, System
-from wrackline.systems.external.access.security import Security
-from wrackline.systems.external.commands.commander import Known
-from wrackline.systems.external.commands.orders import (
+from wrackline.systems.external.commands.operations import (
     FAULTS,
     PLACEHOLDERS,
     SAFE,
     UNDOES,
+    BrokerCommand,
     Command,
-    Order,
     placeholders,
 )
+from wrackline.systems.external.commands.runner import Known
 from wrackline.systems.external.system import ExternalSystem
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits
 
@@ -56,7 +56,7 @@ def _address(given: str) -> str:
 
 
 class SecretSpec(Strict):
-    """Where a secret is found when a run begins."""
+    """The place where a secret is found when a run begins."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -127,7 +127,7 @@ class SslSpec(Strict):
 
 
 class SecuritySpec(Strict):
-    """How clients, and the harness itself, reach the brokers."""
+    """The way that clients, and the harness itself, reach the brokers."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     """Kafka's `security.protocol`."""
@@ -145,7 +145,7 @@ class SecuritySpec(Strict):
         return self
 
     def resolve(self) -> Security:
-        """With the secrets, and files that can be read. Raises DeployError."""
+        """Returns the security with the secrets, and files that can be read. Raises DeployError."""
         sasl, ssl = self.sasl, self.ssl
         for key, location in _locations(ssl):
             try:
@@ -227,9 +227,11 @@ class CommandSpec(Strict):
 def _known_orders(given: dict[str, CommandSpec]) -> dict[str, CommandSpec]:
     """Raises ValueError for the first that does not fit."""
     for name, command in given.items():
-        if name not in set(Order):
-            raise ValueError(f"{name}: nothing is done by such a command; known here: {', '.join(Order)}")
-        mends = UNDOES.get(Order(name))
+        if name not in set(BrokerCommand):
+            raise ValueError(
+                f"{name}: nothing is done by such a command; known here: {', '.join(BrokerCommand)}"
+            )
+        mends = UNDOES.get(BrokerCommand(name))
         if mends is not None and mends not in given:
             raise ValueError(f"{name}: it needs the command {mends}, which undoes it")
         if mends is not None and command.probe is None:
@@ -242,11 +244,11 @@ def _known_orders(given: dict[str, CommandSpec]) -> dict[str, CommandSpec]:
     return given
 
 
-_ORDERS = {"propertyNames": {"enum": [str(order) for order in Order]}}
+_ORDERS = {"propertyNames": {"enum": [str(order) for order in BrokerCommand]}}
 
 
 class ExternalWaits(Waits):
-    """Those of brokers of which nobody knows how long they take."""
+    """Waits for brokers of which nobody knows how long they take."""
 
     start_s: Seconds = 60.0
     """After a command has brought a broker back, it answers after this time at most."""
@@ -305,7 +307,7 @@ class ExternalSpec(SystemSpec):
             fleet,
             bootstrap=self.bootstrap,
             hosts=[Known(name, one.node, one.address, one.values) for name, one in self.hosts.items()],
-            commands={Order(name): _command(one) for name, one in self.commands.items()},
+            commands={BrokerCommand(name): _command(one) for name, one in self.commands.items()},
             security=self.security.resolve,
             keep_topics=self.keep_topics,
             start_s=self.waits.start_s,
@@ -314,7 +316,7 @@ class ExternalSpec(SystemSpec):
 
     def configured(self) -> Configured:
         unread = {"replicas": NOT_OURS, "processes": NOT_OURS}
-        if Order.LOGS not in self.commands:
+        if BrokerCommand.LOGS not in self.commands:
             unread["logs"] = f"{NOT_OURS}, and there is no command `logs`"
         return Configured(flush_mode="not known", recovery_strategy="not known", unread=unread)
 

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from wrackline.systems.base import ReplicaLog
-from wrackline.systems.chronicle import UNCHANGED, Change, Chronicle, MetadataLog, UncleanRecovery
+from wrackline.systems.metadata_changes import UNCHANGED, Change, Chronicle, MetadataLog, UncleanRecovery
 
 TOPIC = "__cluster_metadata"
 SOURCE = f"the metadata log {TOPIC}-0"

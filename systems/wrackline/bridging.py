@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wrackline.systems.base import ClusterState, Node, Place
-from wrackline.systems.chronicle import Chronicle
+from wrackline.systems.metadata_changes import Chronicle
 from wrackline.systems.wrackline import znodes
 from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 from wrackline.systems.wrackline.settings import FROM_ZOOKEEPER

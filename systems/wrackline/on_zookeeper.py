@@ -12,9 +12,9 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, SessionEnd
-from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common import node_files
 from wrackline.systems.common.growth import share_of
+from wrackline.systems.metadata_changes import Chronicle
 from wrackline.systems.wrackline import znodes
 from wrackline.systems.wrackline.settings import LEVEL_ON_ZOOKEEPER
 from wrackline.systems.wrackline.system import START_S, WracklineSystem

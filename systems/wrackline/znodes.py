@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from wrackline.systems.base import ClusterState, PartitionState, Place
-from wrackline.systems.chronicle import Change, Chronicle
+from wrackline.systems.metadata_changes import Change, Chronicle
 from wrackline.systems.zookeeper.session import Asking
 from wrackline.systems.zookeeper.transactions import SOURCE, Written, change, gaps, states
 

@@ -17,7 +17,7 @@ import orjson
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir
 from wrackline.systems.base import DeployError, Node, PartitionState
-from wrackline.systems.chronicle import Change
+from wrackline.systems.metadata_changes import Change
 
 SOURCE = "ZooKeeper's transaction log"
 TRANSACTIONS = "transactions.jsonl"

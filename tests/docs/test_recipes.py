@@ -24,9 +24,11 @@ PACKAGES = (
     "harness",
     "nemesis",
     "workloads",
+    "clients_java",
     "checkers",
     "proving",
     "history",
+    "kafka_client",
     "plugins",
     "fleets",
     "systems",
@@ -46,11 +48,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.nemesis.doubles import scene
+from tests.nemesis.doubles import context
 
 from wrackline.harness.specification.spec import parse
 from wrackline.nemesis.schedule import plan
-from wrackline.nemesis.faults.steps import Done, Shell, Trail
+from wrackline.nemesis.faults.steps import StepResult, Shell, ProbeLog
 
 FAULT = "{at_s: 1, duration_s: 2, fault: low-priority, target: leader(log-0)}"
 TEXT = "{name: x, nemesis: {schedule: [" + FAULT + "]}}"
@@ -61,7 +63,7 @@ def run(steps):
         assert isinstance(step, Shell)
         shell = ["sh", "-c", step.command]
         said = subprocess.run(shell, capture_output=True, text=True, check=True, timeout=60).stdout
-        return Done(step, said)
+        return StepResult(step, said)
 
     return [one(step) for step in steps]
 
@@ -90,12 +92,12 @@ def test_its_commands_do_undo_and_prove_it_on_a_process_of_ours():
             for task in tasks.iterdir():
                 os.setpriority(os.PRIO_PROCESS, int(task.name), 0)
             fault = parse(TEXT, "x.yaml").nemesis.schedule[0].inject.build()
-            aimed = scene("n2", pid=process.pid)
+            aimed = context("n2", pid=process.pid)
             commands = fault.commands(aimed)
-            before = Trail(active=run(commands.probe))
+            before = ProbeLog(active=run(commands.probe))
             assert not fault.prove(aimed, before).proved, "nothing was done yet"
             run(commands.do)
-            trail = Trail(active=run(commands.probe), final=run(commands.probe))
+            trail = ProbeLog(active=run(commands.probe), final=run(commands.probe))
             assert fault.prove(aimed, trail).proved
             run(commands.undo)
             run(commands.undo)
@@ -182,7 +184,7 @@ OF_EVERY_ANOMALY = (
 JUDGED = ("tests/proving/test_proving.py", "tests/checkers/anomalies/test_anomalies.py")
 
 RECIPES = {
-    "A fault": ("tests/nemesis/faults", "test_priority.py", FAULT_TEST, 3),
+    "A fault": ("tests/nemesis/faults/processes", "test_priority.py", FAULT_TEST, 3),
     "An anomaly": ("tests/checkers", "", ANOMALY, 3),
     "A workload": ("tests/workloads", "test_edge.py", WORKLOAD, 2),
     "A system": ("tests/systems", "test_other.py", SYSTEM, 3),

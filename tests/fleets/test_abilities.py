@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.netns.spec import NetnsSpec
-from wrackline.nemesis.faults.power import PowerCutSpec
+from wrackline.nemesis.faults.disks.power import PowerCutSpec
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.systems.wrackline.spec import WracklineSpec
 

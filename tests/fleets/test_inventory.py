@@ -16,7 +16,8 @@ from wrackline.fleets.inventory import prepare
 from wrackline.fleets.inventory.power import PowerSpec, words
 from wrackline.fleets.inventory.read import InventoryError, Jump, login, read
 from wrackline.fleets.inventory.spec import InventorySpec
-from wrackline.nemesis.faults import chains, programs
+from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.network import iptables
 
 NEVER = {
     Ability.SWAPPED_DISK,
@@ -229,5 +230,5 @@ def test_the_rule_has_the_named_commands_and_nothing_else() -> None:
 
 
 def test_what_is_ended_of_a_killed_run_is_what_faults_make() -> None:
-    assert prepare.CHAINS == chains.PREFIX
+    assert prepare.CHAINS == iptables.PREFIX
     assert prepare.PROGRAMS == programs.FOLDER

@@ -122,7 +122,8 @@ def test_a_cut_loses_exactly_what_was_not_synced_and_a_snapshot_brings_the_host_
     assert left.split() == ["both", "100000", "synced", "70000"]
     assert remote.run("cat /root/system").stdout == "kept\n", "the host's own system disk outlives the cut"
     assert "-incoming" in qemu_of(fleet.name)[1], "it was booted from cold"
-    # What tells a host's lives apart (wrackline.nemesis.faults.chains) does so after a snapshot too.
+    # The rule that tells a host's lives apart (wrackline.nemesis.faults.network.iptables) works after a
+    # snapshot, too.
     assert remote.run(life).stdout != first
     assert abs(float(remote.run("date +%s.%N").stdout) - time.time()) < 5.0
 

@@ -17,6 +17,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         parts, fleet, system = paper_parts(bootstrap)
         monkeypatch.setattr("wrackline.harness.run.runner.build_parts", lambda _spec, _test_id: parts)
         monkeypatch.setattr(
-            "wrackline.harness.run.live.Nemesis", type("N", (PaperNemesis,), {"trail": fleet.trail})
+            "wrackline.harness.run.live.live.Nemesis", type("N", (PaperNemesis,), {"trail": fleet.trail})
         )
         yield Stage(fleet, system, tmp_path / "results", io.StringIO())

@@ -24,8 +24,8 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from wrackline.fleets.base import FleetError, Host
-from wrackline.harness.run.outcome import Options, Outcome
-from wrackline.harness.run.progress import Progress
+from wrackline.harness.run.live.outcome import Options, Outcome
+from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.build import Parts
 from wrackline.harness.specification.spec import parse

@@ -21,6 +21,8 @@ from tests.harness.machine_load import despite_load
 from tests.systems.external.running import ROOT, Running, running
 from wrackline.harness.cli.main import main
 
+pytestmark = pytest.mark.real
+
 LOAD = {"duration_s": 7, "rate": 60, "senders": 3, "in_flight": 20}
 
 

@@ -25,7 +25,7 @@ from wrackline.fleets.process.state import listening
 from wrackline.harness.specification.spec import SpecError, load
 from wrackline.harness.specification.suites import suites_dir
 
-pytestmark = [pytest.mark.slow, pytest.mark.apart]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.apart]
 
 NOBODY = 65534
 SUITE = suites_dir() / "laptop.yaml"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.known_answers.demo import demo_on_vms
+from wrackline.harness.expectations.demo import demo_on_vms
 from wrackline.harness.run.judge import judge
-from wrackline.harness.run.outcome import Options
+from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.suites import suites_dir

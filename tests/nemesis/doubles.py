@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import FileLoss, FleetError, Host, PowerCut, Result
 from wrackline.history.model import Event
-from wrackline.nemesis.faults.steps import Done, LookAtNode, Scene, Target
+from wrackline.nemesis.faults.steps import DescribeNode, FaultContext, StepResult, Target
 from wrackline.nemesis.guided.steps import Needs
 from wrackline.systems.base import (
     ClusterState,
@@ -71,7 +71,7 @@ COMBINED: tuple[Node, ...] = tuple(
 """Three brokers that are the controllers too."""
 
 
-def combined_scene(host: str) -> Scene:
+def combined_scene(host: str) -> FaultContext:
     first, *others = sorted(COMBINED, key=lambda one: one.host.name != host)
 
     def aimed(one: Node) -> Target:
@@ -85,17 +85,19 @@ def combined_scene(host: str) -> Scene:
             replication_port=one.replication_port,
         )
 
-    return Scene("f1", (aimed(first),), tuple(map(aimed, others)))
+    return FaultContext("f1", (aimed(first),), tuple(map(aimed, others)))
 
 
-def scene(*hosts: str, fault_id: str = "f1", pid: int | None = 41, spare: str | None = None) -> Scene:
+def context(
+    *hosts: str, fault_id: str = "f1", pid: int | None = 41, spare: str | None = None
+) -> FaultContext:
     """The four nodes of a small cluster, aimed at ``hosts``; the broker of ``spare`` has not joined."""
     others = tuple(
         replace(target(one.host.name), spare=one.host.name == spare)
         for one in NODES
         if one.host.name not in hosts
     )
-    return Scene(fault_id, tuple(target(host, pid=pid) for host in hosts), others, CLIENTS_SIDE)
+    return FaultContext(fault_id, tuple(target(host, pid=pid) for host in hosts), others, CLIENTS_SIDE)
 
 
 def partition(
@@ -171,9 +173,9 @@ class FakeRemote:
         pass
 
 
-def node_look(host: str, said: str) -> Done:
+def node_look(host: str, said: str) -> StepResult:
     """What a look at a host's node came to: ``41 S``, or ``None``."""
-    return Done(LookAtNode(host, target(host).node_id), said)
+    return StepResult(DescribeNode(host, target(host).node_id), said)
 
 
 class FakePower:
@@ -357,3 +359,11 @@ class Recorded:
             if one.extra and (one.extra.get("id"), one.extra.get("phase")) == (fault_id, "ended"):
                 return one.extra
         raise AssertionError(f"{fault_id} never ended; there are {self.events}")
+
+    def assert_proved(self, fault_id: str) -> Mapping[str, object]:
+        """Its last row; fails, with all that the row says, unless it was proved."""
+        ended = self.ended(fault_id)
+        assert ended["proved"] is True, (
+            f"{fault_id} was not proved: {ended.get('proof')}; its row: {dict(ended)}"
+        )
+        return ended

@@ -10,29 +10,36 @@ from dataclasses import replace
 
 import pytest
 
-from tests.nemesis.doubles import node_look, scene
+from tests.nemesis.doubles import context, node_look
 from wrackline.fleets.base import FileLoss
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER, CanaryLoss
-from wrackline.nemesis.faults.chains import Counter, Rule, chain, install, parse_chains, parse_counters
-from wrackline.nemesis.faults.knocks import command, knock_results
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.node_looks import process_state
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.iptables import (
+    Counter,
+    Rule,
+    chain,
+    install,
+    parse_chains,
+    parse_counters,
+)
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.network.tcp_probe import command, probe_results
+from wrackline.nemesis.faults.node_state import process_state
+from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Shape
 from wrackline.nemesis.faults.steps import (
-    Done,
-    Knock,
-    KnockFrom,
     Look,
     PowerOff,
     PowerOn,
+    ProbeLog,
     Proof,
     Shell,
     StartNode,
+    StepResult,
     StopNode,
-    Trail,
+    TcpProbe,
+    TcpProbeFrom,
     Way,
 )
 
@@ -92,24 +99,26 @@ def test_process_states(stat: str, state: str | None) -> None:
     assert process_state(stat) == state
 
 
-def look(host: str, *rules: tuple[int, str], boot: str = "b1", ahead: str = "", again: bool = False) -> Done:
+def look(
+    host: str, *rules: tuple[int, str], boot: str = "b1", ahead: str = "", again: bool = False
+) -> StepResult:
     """What a host says when it is looked at; ``ahead``: a rule of OUTPUT that packets meet first."""
     jumps = "-P INPUT ACCEPT\n-A INPUT -j WRACK-f9\n-A INPUT -j WRACK-f1\n-P OUTPUT ACCEPT\n"
     jumps += (f"{ahead}\n" if ahead else "") + "-A OUTPUT -j WRACK-f1\n"
     marker = "--- after knocking\n" if again else ""
-    return Done(Shell(host, "look"), f"{marker}-- boot {boot} 17\n{jumps}{listing(*rules)}")
+    return StepResult(Shell(host, "look"), f"{marker}-- boot {boot} 17\n{jumps}{listing(*rules)}")
 
 
-def knocks(host: str, **said: str) -> Done:
+def knocks(host: str, **said: str) -> StepResult:
     """``n2="silence"``: what came of a knock at n2's broker."""
     ways = tuple(Way(f"{host}>{peer}:9092", f"198.18.0.1{peer[1:]}", 9092) for peer in said)
     lines = [f"{way.name} {each}\n" for way, each in zip(ways, said.values(), strict=True)]
-    return Done(KnockFrom(host, ways), "".join(lines))
+    return StepResult(TcpProbeFrom(host, ways), "".join(lines))
 
 
 def ends(
     n1_to_n2: int, n2_to_n1: int, *, n1: str = "silence", n2: str = "silence", ahead: str = ""
-) -> list[Done]:
+) -> list[StepResult]:
     """A probe of both ends of a link: packets dropped until it, then a knock each, at n1 and at n2."""
     return [
         look("n1", (0, "n2>n1"), (n1_to_n2, "n1>n2")),
@@ -124,13 +133,13 @@ def ends(
 QUIET = ends(0, 0)
 
 
-def controls(n1: str = "connected", n2: str = "refused") -> list[Done]:
+def controls(n1: str = "connected", n2: str = "refused") -> list[StepResult]:
     return [knocks("n1", n2=n2), knocks("n2", n1=n1)]
 
 
-def cut_link(active: list[Done], final: list[Done], control: Sequence[Done] = ()) -> Proof:
-    trail = Trail(active=active, final=final, control=control)
-    return Partition(Shape.LINK).prove(scene("n1", "n2"), trail)
+def cut_link(active: list[StepResult], final: list[StepResult], control: Sequence[StepResult] = ()) -> Proof:
+    probe_log = ProbeLog(active=active, final=final, control=control)
+    return Partition(Shape.LINK).prove(context("n1", "n2"), probe_log)
 
 
 def test_a_cut_that_dropped_traffic_on_every_way_is_proved() -> None:
@@ -178,12 +187,12 @@ def test_a_rule_before_those_of_the_cut_makes_it_doubtful() -> None:
     assert cut_link(bypassed, ends(8, 3), controls()) == Proof(False, f"n1 at the beginning: {expected}")
 
 
-def without_rules(host: str, *, boot: str) -> Done:
-    return Done(Shell(host, "look"), f"-- boot {boot} 17\n-P INPUT ACCEPT\n-P OUTPUT ACCEPT\n")
+def without_rules(host: str, *, boot: str) -> StepResult:
+    return StepResult(Shell(host, "look"), f"-- boot {boot} 17\n-P INPUT ACCEPT\n-P OUTPUT ACCEPT\n")
 
 
 def test_rules_that_are_gone_are_only_forgiven_to_a_host_that_was_without_power() -> None:
-    def final(boot: str) -> list[Done]:
+    def final(boot: str) -> list[StepResult]:
         return [without_rules("n1", boot=boot), knocks("n1", n2="silence"), *ends(0, 6)[3:]]
 
     assert cut_link(QUIET, final("b2"), controls()).proved
@@ -196,57 +205,57 @@ def test_silence_that_the_undo_did_not_end_is_no_proof_and_says_so() -> None:
     proof = cut_link(QUIET, ends(8, 3), controls(n2="silence"))
     assert proof.proved
     assert proof.text.endswith("none on n1>n2:9092 after the undo either: there the packets alone are proof")
-    dumb = cut_link(QUIET, ends(8, 3), [Done(KnockFrom("n1", ()), error="down"), controls()[1]])
+    dumb = cut_link(QUIET, ends(8, 3), [StepResult(TcpProbeFrom("n1", ()), error="down"), controls()[1]])
     assert dumb.proved
     assert "none on n1>n2:9092 after the undo either" in dumb.text
 
 
 def test_a_cut_whose_end_nobody_saw_is_not_proved() -> None:
-    undone = Trail(active=QUIET, undo=[Done(Shell("n1", "undo"))])
-    assert Partition(Shape.LINK).prove(scene("n1", "n2"), undone).text == "nobody looked at its end"
-    failed = cut_link(QUIET, [*ends(8, 3)[:4], Done(KnockFrom("n2", ()), error="no python")])
+    undone = ProbeLog(active=QUIET, undo=[StepResult(Shell("n1", "undo"))])
+    assert Partition(Shape.LINK).prove(context("n1", "n2"), undone).text == "nobody looked at its end"
+    failed = cut_link(QUIET, [*ends(8, 3)[:4], StepResult(TcpProbeFrom("n2", ()), error="no python")])
     assert failed == Proof(False, "its end could not be looked at: n2: no python")
 
 
 def test_nothing_probed_is_nothing_proved() -> None:
     assert not cut_link([], []).proved
-    assert not cut_link([Done(Shell("n1", "probe"), error="no such chain")], []).proved
-    assert not cut_link([Done(Shell("n1", "probe"), skipped=True)], []).proved
+    assert not cut_link([StepResult(Shell("n1", "probe"), error="no such chain")], []).proved
+    assert not cut_link([StepResult(Shell("n1", "probe"), skipped=True)], []).proved
 
 
 def test_a_host_that_lost_its_power_is_judged_by_the_probe_it_answered() -> None:
-    final = [Done(Shell("n1", "probe"), skipped=True), *ends(0, 6)[3:]]
+    final = [StepResult(Shell("n1", "probe"), skipped=True), *ends(0, 6)[3:]]
     proof = cut_link(QUIET, final)
     assert proof.proved, proof
 
 
-def knocked_from_clients(before: int, after: int, said: str = "silence") -> list[Done]:
+def knocked_from_clients(before: int, after: int, said: str = "silence") -> list[StepResult]:
     return [
         look("n1", (before, "clients>n1")),
-        Done(Knock("n1", "198.18.0.11", 9092), said),
+        StepResult(TcpProbe("n1", "198.18.0.11", 9092), said),
         look("n1", (after, "clients>n1"), again=True),
     ]
 
 
 def test_clients_that_are_cut_off_are_proved_by_their_own_packets() -> None:
     fault = Partition(Shape.CLIENTS)
-    aimed = scene("n1")
+    aimed = context("n1")
     probes = knocked_from_clients
-    assert fault.prove(aimed, Trail(active=probes(0, 1), final=probes(7, 8))).proved
-    assert "no other traffic" in fault.prove(aimed, Trail(active=probes(0, 1), final=probes(1, 2))).text
-    assert not fault.prove(aimed, Trail(active=probes(0, 0), final=probes(0, 0))).proved
-    leak = fault.prove(aimed, Trail(active=probes(0, 1), final=probes(7, 7, "connected")))
+    assert fault.prove(aimed, ProbeLog(active=probes(0, 1), final=probes(7, 8))).proved
+    assert "no other traffic" in fault.prove(aimed, ProbeLog(active=probes(0, 1), final=probes(1, 2))).text
+    assert not fault.prove(aimed, ProbeLog(active=probes(0, 0), final=probes(0, 0))).proved
+    leak = fault.prove(aimed, ProbeLog(active=probes(0, 1), final=probes(7, 7, "connected")))
     assert leak == Proof(False, "the cut leaks: clients>n1:9092 answered at the end (connected)")
 
 
 def test_a_broker_that_lost_its_power_while_clients_were_cut_off_is_judged_by_the_first_probe() -> None:
     final = [
-        Done(Shell("n1", "list"), skipped=True),
-        Done(Knock("n1", "198.18.0.11", 9092), "EHOSTUNREACH"),
-        Done(Shell("n1", "list"), skipped=True),
+        StepResult(Shell("n1", "list"), skipped=True),
+        StepResult(TcpProbe("n1", "198.18.0.11", 9092), "EHOSTUNREACH"),
+        StepResult(Shell("n1", "list"), skipped=True),
     ]
-    trail = Trail(active=knocked_from_clients(3, 4), final=final)
-    assert Partition(Shape.CLIENTS).prove(scene("n1"), trail).proved
+    probe_log = ProbeLog(active=knocked_from_clients(3, 4), final=final)
+    assert Partition(Shape.CLIENTS).prove(context("n1"), probe_log).proved
 
 
 def test_a_host_says_what_came_of_each_knock() -> None:
@@ -255,12 +264,13 @@ def test_a_host_says_what_came_of_each_knock() -> None:
         port, nobody = server.getsockname()[1], shut.getsockname()[1]
         shut.close()
         ways = (Way("a>b:1", "127.0.0.1", port), Way("a>c:1", "127.0.0.1", nobody))
-        step = KnockFrom("a", ways)
+        step = TcpProbeFrom("a", ways)
         said = subprocess.run(
             ["sh", "-c", command(step, sys.executable)], capture_output=True, text=True, check=True
         )
     found = {
-        one.way: (one.answer, one.answered) for one in knock_results([Done(step, said.stdout)], "clients")
+        one.way: (one.answer, one.answered)
+        for one in probe_results([StepResult(step, said.stdout)], "clients")
     }
     assert found == {"a>b:1": ("connected", True), "a>c:1": ("refused", True)}
 
@@ -286,9 +296,9 @@ def test_a_kill_is_proved_when_no_process_of_the_node_was_there_from_beginning_t
         [node_look(host, said) for host, said in zip(("n1", "n2"), each, strict=False)]
         for each in (active, middle, final)
     )
-    trail = Trail(active=first, watched=[Look("2.0 s after its beginning", watched)], final=last)
-    trail = replace(trail, undo=[Done(StartNode("n1", 1), "60")])
-    proof = Kill().prove(scene("n1", "n2"), trail)
+    probe_log = ProbeLog(active=first, watched=[Look("2.0 s after its beginning", watched)], final=last)
+    probe_log = replace(probe_log, undo=[StepResult(StartNode("n1", 1), "60")])
+    proof = Kill().prove(context("n1", "n2"), probe_log)
     assert proof.proved is proved, proof.text
     if not proved:
         assert "n2" in proof.text or proof.text == "nobody looked at its end"
@@ -309,27 +319,27 @@ def test_a_kill_is_proved_when_no_process_of_the_node_was_there_from_beginning_t
 def test_a_pause_is_proved_when_it_lasted(
     active: str, middle: str | None, final: str | None, proved: bool
 ) -> None:
-    trail = Trail(
+    probe_log = ProbeLog(
         active=[node_look("n1", active)],
         watched=[] if middle is None else [Look("2.0 s after its beginning", [node_look("n1", middle)])],
         final=[] if final is None else [node_look("n1", final)],
     )
-    assert Pause().prove(scene("n1"), trail).proved is proved
+    assert Pause().prove(context("n1"), probe_log).proved is proved
 
 
 def test_a_restart_is_proved_by_the_clean_file_and_no_process() -> None:
-    clean = Done(Shell("n1", "find"), "/data/broker/.kafka_cleanshutdown\n")
-    stopped, down = [Done(StopNode("n1", 1))], node_look("n1", "None")
+    clean = StepResult(Shell("n1", "find"), "/data/broker/.kafka_cleanshutdown\n")
+    stopped, down = [StepResult(StopNode("n1", 1))], node_look("n1", "None")
 
-    def prove(do: list[Done], active: list[Done], final: list[Done]) -> bool:
-        trail = Trail(do=do, active=active, final=final, undo=[Done(StartNode("n1", 1), "88")])
-        return Restart().prove(scene("n1"), trail).proved
+    def prove(do: list[StepResult], active: list[StepResult], final: list[StepResult]) -> bool:
+        probe_log = ProbeLog(do=do, active=active, final=final, undo=[StepResult(StartNode("n1", 1), "88")])
+        return Restart().prove(context("n1"), probe_log).proved
 
     assert prove(stopped, [clean, down], [clean, down])
     assert not prove(stopped, [clean, node_look("n1", "41 S")], [clean, down]), "the same process as before"
     assert not prove(stopped, [clean, down], [clean, node_look("n1", "52 S")])
-    assert not prove(stopped, [Done(Shell("n1", "find"), ""), down], [down])
-    assert not prove([Done(StopNode("n1", 1), error="still runs")], [clean, down], [clean, down])
+    assert not prove(stopped, [StepResult(Shell("n1", "find"), ""), down], [down])
+    assert not prove([StepResult(StopNode("n1", 1), error="still runs")], [clean, down], [clean, down])
 
 
 GONE = CanaryLoss("n1", before_bytes=800, after_bytes=0, last_reported=200, reach_s=4.9)
@@ -346,17 +356,17 @@ SYNCED = CanaryLoss(
 
 def powered(
     host: str, files: dict[str, FileLoss], canary: CanaryLoss | None, *, counted: bool = True
-) -> tuple[Done, Done]:
+) -> tuple[StepResult, StepResult]:
     off = Cut(host, 0, 12_000_000)
     return (
-        Done(PowerOff(host), cut=off),
-        Done(PowerOn(host), cut=replace(off, files=files, counted=counted), canary=canary),
+        StepResult(PowerOff(host), cut=off),
+        StepResult(PowerOn(host), cut=replace(off, files=files, counted=counted), canary=canary),
     )
 
 
-def power_cut(*hosts: tuple[Done, Done]) -> Proof:
-    trail = Trail(do=[off for off, _ in hosts], undo=[on for _, on in hosts])
-    return PowerCut().prove(scene(*(off.step.host for off, _ in hosts)), trail)
+def power_cut(*hosts: tuple[StepResult, StepResult]) -> Proof:
+    probe_log = ProbeLog(do=[off for off, _ in hosts], undo=[on for _, on in hosts])
+    return PowerCut().prove(context(*(off.step.host for off, _ in hosts)), probe_log)
 
 
 def test_a_power_cut_is_lossy_only_with_bytes_gone() -> None:
@@ -370,8 +380,8 @@ def test_a_power_cut_is_lossy_only_with_bytes_gone() -> None:
         "n1: power gone 12.0 ms after the decision, 400 bytes in 1 files lost, "
         "canary: 800 of 800 bytes lost, last number reported 200, none is there" in proof.text
     )
-    missed = Trail(do=[Done(PowerOff("n1"), error="no such host")])
-    assert not PowerCut().prove(scene("n1"), missed).proved
+    missed = ProbeLog(do=[StepResult(PowerOff("n1"), error="no such host")])
+    assert not PowerCut().prove(context("n1"), missed).proved
 
 
 def test_a_power_cut_is_proved_by_the_canary_of_every_host() -> None:
@@ -393,11 +403,11 @@ def test_a_power_cut_is_proved_by_the_canary_of_every_host() -> None:
 
 def test_a_power_cut_proves_nothing_before_the_power_is_back() -> None:
     off, _ = powered("n1", {}, GONE)
-    before = PowerCut().prove(scene("n1"), Trail(do=[off]))
+    before = PowerCut().prove(context("n1"), ProbeLog(do=[off]))
     assert not before.proved
     assert before.text == "n1: power gone 12.0 ms after the decision; what it lost shows at power-on"
-    failed = Trail(do=[off], undo=[Done(PowerOn("n1"), error="did not boot")])
-    proof = PowerCut().prove(scene("n1"), failed)
+    failed = ProbeLog(do=[off], undo=[StepResult(PowerOn("n1"), error="did not boot")])
+    proof = PowerCut().prove(context("n1"), failed)
     assert not proof.proved
     assert "did not come back" in proof.text
     assert proof.lost == {"n1": {}}, "it may have lost anything"

@@ -42,7 +42,7 @@ def test_a_name_that_is_none_says_where_all_are() -> None:
 
 def test_names_for_a_fault_load_no_spark_and_names_for_a_mark_no_fleets() -> None:
     """The marks of a check are imported in Spark's workers, where little is installed."""
-    fault = "from wrackline.api import FaultSpec, Shell, Proof, Commands, Scene, Trail"
+    fault = "from wrackline.api import FaultSpec, Shell, Proof, Commands, FaultContext, ProbeLog"
     marks = "from wrackline.api import Bools, Candidate, Finding, Ints, Places, bools, check, is_place, mark"
     for names, without in (
         (fault, ("pyspark", "confluent_kafka")),

@@ -19,7 +19,7 @@ from wrackline.plugins.registry import Group, PluginError, entries, load, load_a
 ROOT = Path(__file__).parents[2]
 GOOD = """
 from typing import Literal
-from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.faults.processes.processes import Kill
 from wrackline.nemesis.faults.spec import FaultSpec
 
 class Smash(FaultSpec):

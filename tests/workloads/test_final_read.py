@@ -14,6 +14,8 @@ from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.log import LogSpec
 from wrackline.workloads.log.drain import Drained
 
+pytestmark = pytest.mark.real
+
 SHORT = 5
 PARTITIONS = 4
 

@@ -12,7 +12,7 @@ import pytest
 from tests.workloads.test_objects_workloads import PARTITIONS, of_partition
 from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
-from wrackline.harness.run.outcome import Options
+from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.spec import parse
 from wrackline.history import history_files

@@ -1,4 +1,4 @@
-"""What a workload asks of a client library: a few small protocols, and the values that they speak of.
+"""The interface between a workload and a client library: a few small protocols, and the values that they use.
 
 A library's own errors, messages and callbacks stay on its side. Clients are made in the thread that has
 entered the fleet's network, and their own threads stay there.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from wrackline.errors import InfrastructureError
 from wrackline.history.values import dataclass
 from wrackline.workloads.clients.outcomes import Outcome
 from wrackline.workloads.clients.settings import ClientSettings
@@ -39,7 +40,7 @@ class ClientError(Exception):
         """What the library says in its own words."""
 
 
-class Unavailable(Exception):
+class Unavailable(InfrastructureError):
     """The library cannot be used on this machine. One line: what is missing, and how to mend it."""
 
 
@@ -70,7 +71,7 @@ class Fetched(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """What one poll brought."""
+    """The records and markers of one poll."""
 
     records: Sequence[Fetched]
     error: str | None
@@ -82,7 +83,7 @@ class Polled:
 
 
 class Settings(Protocol):
-    """What of a workload's specification is about its clients."""
+    """The part of a workload's specification that is about its clients."""
 
     @property
     def acks(self) -> Literal[0, 1, "all"]: ...
@@ -96,7 +97,7 @@ class Settings(Protocol):
 
     @property
     def membership(self) -> GroupSettings | None:
-        """How members take part; None where the workload has no group."""
+        """Returns how members take part; None where the workload has no group."""
 
     @property
     def client(self) -> ClientSettings: ...
@@ -135,7 +136,7 @@ class Consumer(Client, Protocol):
         """Take these partitions (and no others) from these offsets on."""
 
     def poll(self, max_records: int | None = None, timeout_s: float | None = None) -> Polled:
-        """What is there by the timeout, without waiting for more once something came."""
+        """Returns the records that are there by the timeout, without waiting for more once something came."""
 
     def ends(self, topic: str, partition: int) -> tuple[int, int]:
         """(log start, end offset), asked of the leader now. Of a consumer of committed records the end is
@@ -150,8 +151,8 @@ class TransactionalProducer(Producer, Protocol):
     """One transaction at a time. Every call raises ClientError."""
 
     def init_transactions(self, timeout_s: float) -> None:
-        """Once, before the first transaction. Whatever an earlier producer of the same transactional id had
-        left open is ended by it."""
+        """Prepares the producer, once, before the first transaction. Whatever an earlier producer of the same
+        transactional id had left open is ended by it."""
 
     def begin_transaction(self) -> None: ...
 
@@ -167,17 +168,17 @@ class TransactionalProducer(Producer, Protocol):
 
 
 class Listener(Protocol):
-    """What a member of a group is told while it polls (or closes), in the thread that does so."""
+    """Callbacks of a member of a group while it polls (or closes), in the thread that does so."""
 
     def assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
-        """These were given to it in addition to what it has. Gives the offsets to begin at; where it names
-        none, the member goes on at what its group committed."""
+        """Tells the member that these partitions were given to it in addition to what it has. Gives the
+        offsets to begin at; where it names none, the member goes on at what its group committed."""
 
     def revoked(self, partitions: Sequence[int]) -> None:
-        """These are taken away: the last moment to commit."""
+        """Tells the member that these partitions are taken away: the last moment to commit."""
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """These are another's already."""
+        """Tells the member that these partitions are another's already."""
 
     def committed(self, error: str | None) -> None:
         """The asynchronous commit that was begun last is over."""
@@ -210,7 +211,7 @@ class Member(Consumer, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """How a member takes part in its group."""
+    """The way a member takes part in its group."""
 
     group: str
     protocol: str
@@ -233,9 +234,12 @@ class Library(Protocol):
     @property
     def version(self) -> str: ...
 
+    def locate(self) -> str:
+        """Path of what it runs in on this machine. Starts nothing. Raises Unavailable."""
+
     def check(self, settings: Settings) -> None:
-        """Whether it takes the settings and can be used here; connects nowhere. Raises RefusedSetting,
-        Unavailable."""
+        """Checks that the library takes the settings and can be used here; connects nowhere. Raises
+        RefusedSetting, Unavailable."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch to this machine what it lacks, before a run makes hosts. Raises Unavailable."""

@@ -1,5 +1,4 @@
-"""What became of a record that was sent: acked, certainly not appended, or unknown for ever
-(docs/anomalies.md).
+"""Outcomes of a record that was sent: acked, certainly not appended, or unknown for ever (docs/anomalies.md).
 
 An error code is evidence only if it is about the *first* try: after a retry inside the client, "not enough
 replicas" may be the answer to the second copy of a record whose first copy is in the log. So the workload
@@ -54,8 +53,8 @@ which."""
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one record: its offset, or UNKNOWN, FAILED, ACKED_WITHOUT_OFFSET; ``error`` is Kafka's name for
-    it."""
+    """The outcome of one record: its offset, or UNKNOWN, FAILED, ACKED_WITHOUT_OFFSET; ``error`` is Kafka's
+    name for it."""
 
     offset: int
     error: str | None = None
@@ -82,8 +81,8 @@ def delivered(offset: int | None, timestamp_ms: int, *, acks: int | str) -> Outc
 
 
 def type_of(outcomes: Sequence[Outcome]) -> Type:
-    """Of the whole operation: ``ok`` when every record was acked, ``fail`` when none was appended for
-    certain, ``info`` otherwise (docs/decisions/0003)."""
+    """Returns the type of the whole operation: ``ok`` when every record was acked, ``fail`` when none was
+    appended for certain, ``info`` otherwise (docs/decisions/0003)."""
     if all(outcome.offset == FAILED for outcome in outcomes):
         return Type.FAIL
     return Type.INFO if any(outcome.offset in (UNKNOWN, FAILED) for outcome in outcomes) else Type.OK

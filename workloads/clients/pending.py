@@ -31,7 +31,7 @@ class Pending:
         return self._finished is None
 
     def settle(self, place: int, outcome: Outcome) -> None:
-        """What became of one record; ignored once the operation is over."""
+        """Records the outcome of one record; ignored once the operation is over."""
         with self._lock:
             if self._found[place] is None:
                 self._found[place] = outcome
@@ -40,7 +40,7 @@ class Pending:
         self._tell(done)
 
     def expire(self) -> None:
-        """What is not known by now is unknown for ever."""
+        """Ends the operation: an outcome that is not known by now is unknown for ever."""
         with self._lock:
             done = self._take()
         self._tell(done)
@@ -55,8 +55,8 @@ class Pending:
 
 
 class ProducerOfOperations(ABC):
-    """What a producer does whatever its library: it keeps the operations that are under way, ends those whose
-    time is over, and waits for one."""
+    """The part of a producer that no library changes: it keeps the operations that are under way, ends those
+    whose time is over, and waits for one."""
 
     def __init__(self, settings: Settings) -> None:
         self._acks = settings.acks
@@ -69,11 +69,11 @@ class ProducerOfOperations(ABC):
     def begin(
         self, topic: str, records: Sequence[Outgoing], finished: Callable[[list[Outcome]], None]
     ) -> None:
-        """As `wrackline.workloads.clients.base.Producer` has it."""
+        """Begins an operation, as `wrackline.workloads.clients.base.Producer` has it."""
 
     @abstractmethod
     def serve(self, timeout_s: float) -> None:
-        """As `wrackline.workloads.clients.base.Producer` has it."""
+        """Serves callbacks, as `wrackline.workloads.clients.base.Producer` has it."""
 
     def send(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
         found: list[list[Outcome]] = []

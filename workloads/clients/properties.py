@@ -1,4 +1,4 @@
-"""Which properties of librdkafka a specification may set: a YAML file is not code.
+"""Properties of librdkafka that a specification may set: a YAML file is not code.
 
 librdkafka can be told to load libraries, run a shell command, read key files and fetch URLs, all of it as the
 user who runs the harness, who is root. And some properties are what the harness itself rests on: where
@@ -91,7 +91,7 @@ _NO_USE = frozenset(
 
 
 def refusal(name: str) -> str | None:
-    """Why a specification may not set this property, and what would do; None when it may."""
+    """Returns why a specification may not set this property, and what would do; None when it may."""
     if name in ALLOWED:
         return None
     if name in _KEYS:

@@ -1,4 +1,4 @@
-"""What a specification may say of the clients of any workload."""
+"""The settings of the clients of any workload in a specification."""
 
 from __future__ import annotations
 

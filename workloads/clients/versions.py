@@ -1,4 +1,4 @@
-"""Which versions of kafka-clients can be used."""
+"""Versions of kafka-clients that can be used."""
 
 from __future__ import annotations
 

@@ -136,7 +136,8 @@ class GroupMember(Process):
             self._back_at = time.monotonic() + slot.choice(self._spec.away_ms + 1, salt=_AWAY) / 1e3
 
     def drop_client(self) -> None:
-        """At the end it leaves as a member does, so that its last commit is there to be read."""
+        """Drops the client; at the end it leaves as a member does, so that its last commit is there to be
+        read."""
         if self._client is not None:
             self._client.close()
             self._gone(None)
@@ -189,7 +190,8 @@ class GroupMember(Process):
         self._event(self.process, Type.OK, "rebalance", extra=said)
 
     def _membership(self) -> dict[str, Any]:
-        """In KIP-848 each member has an epoch of its own, which orders no two of them."""
+        """Returns the membership as an operation says it: in KIP-848 each member has an epoch of its own,
+        which orders no two of them."""
         if self._client is None:
             return {}
         member, generation = self._client.membership()

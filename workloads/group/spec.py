@@ -1,4 +1,4 @@
-"""What a specification may say of the workload ``group``."""
+"""The settings of the workload ``group`` in a specification."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ class GroupSpec(ClientsSpec):
 
     @property
     def rebalances(self) -> Literal["eager", "cooperative", "consumer"]:
-        """How partitions change hands: whether their owner gives them up before the next one has them."""
+        """Returns how partitions change hands: whether their owner gives them up before the next one has
+        them."""
         if self.protocol == "consumer":
             return "consumer"
         return "cooperative" if self.assignor in (None, "cooperative-sticky") else "eager"
@@ -111,7 +112,7 @@ class GroupSpec(ClientsSpec):
         return self.taking_part("group", "member")
 
     def taking_part(self, group: str, instance: str) -> GroupSettings:
-        """How one member takes part."""
+        """Returns how one member takes part."""
         usual = "uniform" if self.protocol == "consumer" else "cooperative-sticky"
         return GroupSettings(
             group=group,

@@ -28,7 +28,7 @@ others share may give records for minutes that its end offset does not reach."""
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """How the final read of one partition went."""
+    """The course of the final read of one partition."""
 
     partition: int
     log_start: int
@@ -90,7 +90,7 @@ class _Drain:
         return Drained(self.partition, self.low, self.high, self.records, complete, problem, self.offsets)
 
     def _attempt(self) -> bool:
-        """With one consumer, as far as it goes. True when the end was reached."""
+        """Reads with one consumer, as far as it goes. True when the end was reached."""
         client = self.context.library.consumer(self.context.bootstrap, self.context.spec, tell_end=True)
         self.assigned = False
         try:
@@ -148,7 +148,7 @@ class _Drain:
         return complete
 
     def _ask(self, client: Consumer) -> str:
-        """Why there was no answer; empty: there was one."""
+        """Asks for the log's end; returns why there was no answer, empty when there was one."""
         try:
             self.low, self.high = self._ends(client)
         except ClientError as refused:

@@ -1,4 +1,4 @@
-"""What is at the end of a partition, for certain.
+"""The end of a partition, read for certain.
 
 An end offset proves little: a leader that was replaced and does not know it answers too. A *marker* proves
 it. It is a record that the reader sends with the workload's own acks; with acks=all only the leader that the

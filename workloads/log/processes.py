@@ -33,7 +33,7 @@ CLOSE_S = 10.0
 
 @dataclass
 class Context:
-    """What all processes of one run share."""
+    """The context that all processes of one run share."""
 
     bootstrap: str
     library: Library
@@ -53,7 +53,7 @@ class Context:
 
 
 @contextmanager
-def supervised(context: Context, what: str) -> Iterator[None]:
+def catch_all(context: Context, what: str) -> Iterator[None]:
     """The one supervisor of the workload: whatever breaks a thread of it must end the run with a word about
     it, else fewer and fewer clients would go on and the night would look green."""
     try:
@@ -82,7 +82,7 @@ class Process(threading.Thread):
         raise NotImplementedError
 
     def run(self) -> None:
-        with supervised(self.context, f"process {self.process} ({self.f})"), self.context.enter():
+        with catch_all(self.context, f"process {self.process} ({self.f})"), self.context.enter():
             self.work()
 
     def work(self) -> None:
@@ -234,7 +234,8 @@ def inside_the_log(context: Context, client: Consumer, positions: Mapping[int, i
 
 
 def committed_offsets(context: Context, client: Consumer, process: int, group: str) -> dict[int, int]:
-    """What the group has committed, asked as an operation of this process. Raises ClientError."""
+    """Returns the offsets that the group has committed, asked as an operation of this process. Raises
+    ClientError."""
 
     def record(kind: Type, extra: dict[str, Any], **columns: Any) -> None:
         event = Event(process, kind, "committed", topic=context.topic, extra=extra, **columns)
@@ -259,8 +260,8 @@ def positions_of(positions: Mapping[int, int]) -> dict[str, int]:
 def read_records(
     fetched: Sequence[Fetched], context: Context
 ) -> tuple[tuple[Record, ...], list[dict[str, Any]]]:
-    """What a consumer was given, as records of the history, and what is wrong with those that are corrupt or
-    foreign."""
+    """Returns a consumer's records as records of the history, and what is wrong with those that are corrupt
+    or foreign."""
     records = []
     wrong = []
     for partition, offset, epoch, timestamp, key, payload in fetched:

@@ -1,4 +1,4 @@
-"""Who sends: logical producers, one operation at a time each, and the clients that carry their records.
+"""Senders: logical producers, one operation at a time each, and the clients that carry their records.
 
 A client may carry many logical producers. A partition without a leader keeps an operation under way for
 seconds; a client that waited for it would put no load on the others, and a cluster that falls silent would be
@@ -180,7 +180,7 @@ class Sender(Process):
         self.drop_client()
 
     def _take(self) -> Due | None:
-        """What is due now; where nothing is under way, what falls due next."""
+        """Takes the operation that is due now; where nothing is under way, the one that falls due next."""
         generator = self.context.generator
         generator.done(*self._over)
         self._over.clear()
@@ -241,7 +241,7 @@ class _Client:
 
     @property
     def worn_out(self) -> bool:
-        """Whether another shall take its place."""
+        """Tells whether another shall take its place."""
         return self.producer.broken or (self._had_unknown and not self.under_way)
 
     def begin(self, operation: Operation, finished: Callable[[list[Outcome]], None]) -> None:

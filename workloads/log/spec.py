@@ -1,4 +1,4 @@
-"""What a specification may say of the workload ``log``, and of the clients of any workload."""
+"""The settings of the workload ``log``, and of the clients of any workload, in a specification."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_A_SECOND = 1_000_000
 
 
 class ClientsSpec(Strict):
-    """What every workload has: how long, how fast, and how its clients talk to the cluster."""
+    """The settings that every workload has: how long, how fast, and how its clients talk to the cluster."""
 
     name: str
     """The workload's name."""
@@ -46,12 +46,12 @@ class ClientsSpec(Strict):
 
     @property
     def shares(self) -> dict[str, tuple[int, float]]:
-        """Of each kind of operation how many processes do it, and its weight."""
+        """Returns for each kind of operation how many processes do it, and its weight."""
         raise NotImplementedError
 
     @property
     def concurrency(self) -> int:
-        """How many logical processes there are at a time."""
+        """Returns how many logical processes there are at a time."""
         return sum(processes for processes, _ in self.shares.values())
 
     @property
@@ -70,29 +70,29 @@ class ClientsSpec(Strict):
 
     @staticmethod
     def clients_for(partitions: int) -> dict[str, int]:
-        """How many clients of each kind there are by default, where that depends on the topic."""
+        """Returns how many clients of each kind there are by default, where that depends on the topic."""
         del partitions
         return {}
 
     @property
     def reads(self) -> str:
-        """How a read knows that it is the latest; empty where the workload makes no such claim."""
+        """Returns how a read knows that it is the latest; empty where the workload makes no such claim."""
         return ""
 
     @property
     def records_per_send(self) -> int:
-        """At most."""
+        """Returns the largest number of records of one send."""
         return 1
 
     @property
     def seek_every(self) -> int:
-        """After about so many polls a consumer that takes partitions by itself takes others, or another
-        position; 0: never."""
+        """Returns after about how many polls a consumer that takes partitions by itself takes others, or
+        another position; 0: never."""
         return 0
 
     @property
     def poll_wait_s(self) -> float:
-        """How long a poll waits for records."""
+        """Returns how long a poll waits for records."""
         return self.client.poll_ms / 1e3
 
     @property
@@ -106,8 +106,8 @@ class ClientsSpec(Strict):
         return payload.key_of(value)
 
     def _wait_s(self, pollers: int) -> float:
-        """How long a poll waits when it must not keep the next one waiting: no longer than the asked rate of
-        polls leaves time for."""
+        """Returns how long a poll waits when it must not keep the next one waiting: no longer than the asked
+        rate of polls leaves time for."""
         share = self.weights.get("poll", 0) / sum(self.weights.values())
         asked_ms = 1e3 * pollers / (self.rate * share) if self.rate * share else self.client.poll_ms
         return min(self.client.poll_ms, 0.8 * asked_ms) / 1e3
@@ -116,23 +116,23 @@ class ClientsSpec(Strict):
 
     @property
     def needs(self) -> frozenset[Capability]:
-        """What the system must offer."""
+        """Returns the capabilities that the system must offer."""
         return frozenset({Capability.IDEMPOTENCE}) if self.idempotence else frozenset()
 
     @property
     def isolation(self) -> str:
-        """What consumers ask for: ``read_committed`` or ``read_uncommitted``; empty where there are no
-        transactions."""
+        """Returns the isolation level of consumers: ``read_committed`` or ``read_uncommitted``; empty where
+        there are no transactions."""
         return ""
 
     @property
     def membership(self) -> GroupSettings | None:
-        """How members of its group take part; None where there is no group."""
+        """Returns how members of its group take part; None where there is no group."""
         return None
 
     @property
     def rewinds(self) -> bool:
-        """Whether consumers of transactions go back after an abort."""
+        """Tells whether consumers of transactions go back after an abort."""
         return False
 
     @property
@@ -143,16 +143,17 @@ class ClientsSpec(Strict):
 
     @property
     def contiguous(self) -> bool:
-        """Whether every offset of the topic has a record: no transactions' markers, no compaction."""
+        """Tells whether every offset of the topic has a record: no transactions' markers, no compaction."""
         return True
 
     @property
     def compacted(self) -> bool:
-        """Whether records that a later one of the same key follows may be gone."""
+        """Tells whether records that a later one of the same key follows may be gone."""
         return False
 
     def misfits(self, partitions: int) -> Iterator[str]:
-        """Why it cannot be done on a topic of so many partitions: key, what is wrong, what would do."""
+        """Yields why the workload cannot run on a topic of so many partitions: key, what is wrong, what would
+        do."""
         del partitions
         yield from ()
 
@@ -241,8 +242,8 @@ class AppendingSpec(ClientsSpec):
 
     @staticmethod
     def clients_for(partitions: int) -> dict[str, int]:
-        """How many clients there are by default: enough that every other partition is served while one keeps
-        its clients waiting."""
+        """Returns how many clients there are by default: enough that every other partition is served while
+        one keeps its clients waiting."""
         return {"senders": min(max(6, 2 * partitions), MOST_CLIENTS), "enders": min(max(2, partitions), 8)}
 
     @property

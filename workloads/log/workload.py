@@ -104,13 +104,13 @@ class Workload:
 
     @property
     def failure(self) -> str | None:
-        """Why the workload cannot go on, for reasons of our own; None while all is well."""
+        """Returns why the workload cannot go on, for reasons of our own; None while all is well."""
         return self._failure
 
     @property
     def left_out(self) -> dict[str, list[int]]:
-        """By kind and partition (one number for a kind that has no partition): operations that fell due while
-        the clients were busy for long, and were not done."""
+        """Returns by kind and partition (one number for a kind that has no partition) the operations that
+        fell due while the clients were busy for long, and were not done."""
         return self._generator.left_out
 
     def counts(self) -> Counts:
@@ -133,8 +133,8 @@ class Workload:
         return [f for f in self._spec.weights if not ok.get(f)]
 
     def stop(self, *, timeout_s: float) -> list[str]:
-        """No new operations; wait for those that are open. Returns the names of threads that did not end in
-        time (their operations stay open in the history, which is the truth about them)."""
+        """Stops new operations and waits for those that are open. Returns the names of threads that did not
+        end in time (their operations stay open in the history, which is the truth about them)."""
         self._generator.stop()
         deadline = time.monotonic() + timeout_s
         for process in self._processes:
@@ -149,7 +149,7 @@ class Workload:
 
     @property
     def transactional_ids(self) -> Sequence[str]:
-        """Of the producers that make transactions."""
+        """Returns the transactional ids of the producers that make transactions."""
         return ()
 
     def drain(self, *, deadline_s: float) -> list[Drained]:

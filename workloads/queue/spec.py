@@ -1,4 +1,4 @@
-"""What a specification may say of the workload ``queue``."""
+"""The settings of the workload ``queue`` in a specification."""
 
 from __future__ import annotations
 

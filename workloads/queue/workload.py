@@ -21,7 +21,7 @@ from wrackline.workloads.queue.spec import QueueSpec
 
 
 class Head:
-    """Of one queue: the offset of the next record to take. Guarded by its lock."""
+    """The head of one queue: the offset of the next record to take. Guarded by its lock."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

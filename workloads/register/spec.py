@@ -1,4 +1,4 @@
-"""What a specification may say of the workload ``register``."""
+"""The settings of the workload ``register`` in a specification."""
 
 from __future__ import annotations
 

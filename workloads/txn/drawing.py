@@ -1,4 +1,4 @@
-"""What a transaction will do, drawn before it begins."""
+"""The plan of a transaction, drawn before it begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ABORTS, _OFFSETS, _PARTITIONS, _HOLDS = 1, 2, 100, 200
 
 
 class End(StrEnum):
-    """What a transaction asks for at its end."""
+    """The end that a transaction asks for."""
 
     COMMIT = "commit"
     ABORT = "abort"

@@ -1,4 +1,4 @@
-"""How a transaction is ended, and what is known of it then (docs/anomalies.md section 1, *certain failure*).
+"""The end of a transaction, and what is known of it then (docs/anomalies.md section 1, *certain failure*).
 
 A call that returns success is believed, whatever really happened: that is what the judge holds the system to.
 A commit that did not return success may have taken effect, whatever was asked for afterwards: the request may
@@ -33,14 +33,14 @@ class Ended:
 
     @property
     def said(self) -> dict[str, str | int]:
-        """As the ``extra`` of completions says it."""
+        """Returns the end as the ``extra`` of completions says it."""
         if self.asked is None or self.at_ns is None:
             return {}
         return {"asked": str(self.asked), "end_ns": self.at_ns}
 
 
 class Endable(Protocol):
-    """What of a transactional producer ends a transaction."""
+    """The part of a transactional producer that ends a transaction."""
 
     @property
     def broken(self) -> bool: ...
@@ -76,7 +76,7 @@ def end(
 
 
 def _until(call: Callable[[float], None], deadline: float) -> ClientError | None:
-    """None when it succeeded; else why not, by the deadline."""
+    """Calls until it succeeds and returns None, else why not, by the deadline."""
     while True:
         try:
             call(max(0.1, min(CALL_S, deadline - time.monotonic())))

@@ -1,4 +1,4 @@
-"""What a specification may say of the workload ``txn``."""
+"""The settings of the workload ``txn`` in a specification."""
 
 from __future__ import annotations
 

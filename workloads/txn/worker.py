@@ -1,4 +1,4 @@
-"""Who makes transactions: one producer kept for many of them, one consumer of the same topic.
+"""The worker of transactions: one producer kept for many of them, one consumer of the same topic.
 
 A worker reads what is committed, writes to several partitions, sends the offsets of what it read, and ends
 the transaction: consume, transform, produce. After an abort its consumer goes back to where the transaction
@@ -127,7 +127,7 @@ class Worker(Process):
             producer.begin(self.context.topic, [outgoing], finished)
 
     def _flush(self, txn: _Open, producer: TransactionalProducer) -> None:
-        """Until it is known of every record whether it was delivered; the message timeout bounds it."""
+        """Waits until it is known of every record whether it was delivered; the message timeout bounds it."""
         while len(txn.told) < len(txn.outgoing) and self._failure(txn, producer) is None:
             producer.serve(SERVE_S)
 
@@ -153,13 +153,13 @@ class Worker(Process):
             return
 
     def _hold(self, txn: _Open, producer: TransactionalProducer, seconds: float) -> None:
-        """Let the transaction stay open; delivery reports are taken meanwhile."""
+        """Lets the transaction stay open; delivery reports are taken meanwhile."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0 and txn.gave_up is None:
             producer.serve(left)
 
     def _failure(self, txn: _Open, producer: TransactionalProducer) -> str | None:
-        """What a delivery report said of a record that is not in the log."""
+        """Returns what a delivery report said of a record that is not in the log."""
         if txn.gave_up is None:
             failed = (outcome for outcome in txn.told.values() if outcome.error is not None)
             txn.gave_up = next((outcome.error for outcome in failed), None)

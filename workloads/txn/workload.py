@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from wrackline.workloads.log.processes import Context, Poller, Process, supervised
+from wrackline.workloads.log.processes import Context, Poller, Process, catch_all
 from wrackline.workloads.log.workload import Workload
 from wrackline.workloads.txn.spec import TxnSpec
 from wrackline.workloads.txn.worker import Worker
@@ -45,9 +45,10 @@ class TxnWorkload(Workload):
         return stuck
 
     def _learn(self) -> None:
-        """Which version of EndTxn client and cluster agree on: what a late request can do depends on it."""
+        """Records which version of EndTxn client and cluster agree on: what a late request can do depends on
+        it."""
         context = self._context
-        with supervised(context, "the version of EndTxn"), context.enter():
+        with catch_all(context, "the version of EndTxn"), context.enter():
             name = f"wrackline-{context.tag.hex()}-probe"
             version = context.library.end_txn_version(context.bootstrap, context.spec, context.topic, name)
             if version is not None:

@@ -11,7 +11,7 @@ from wrackline.broker.core.controller.features import update_features
 from wrackline.broker.core.controller.partitions import remove_broker
 from wrackline.broker.core.controller.reassignments import alter_reassignments, list_reassignments
 from wrackline.broker.core.controller.topics import create_partitions
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     DecidedRequest,
@@ -23,7 +23,7 @@ from wrackline.broker.model.admin_messages import (
     UnregisterBrokerResponse,
     UpdateFeaturesRequest,
 )
-from wrackline.broker.model.records import UnregisterBrokerRecord
+from wrackline.broker.model.metadata.records import UnregisterBrokerRecord
 
 
 def administer(draft: Draft, request: DecidedRequest) -> ForwardedResponse:
@@ -45,8 +45,8 @@ def administer(draft: Draft, request: DecidedRequest) -> ForwardedResponse:
 
 
 def _unregister(draft: Draft, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
-    """For good: whoever comes back under this id has proved nothing about its logs, so it leaves the ELR
-    too."""
+    """Unregisters a broker for good: whoever comes back under this id has proved nothing about its logs, so
+    it leaves the ELR too."""
     broker = draft.image.brokers.get(request.broker_id)
     if broker is None:
         return UnregisterBrokerResponse(

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.partitions import elect_leaderless, led_by, remove_broker
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     BrokerHeartbeatRequest,
@@ -17,20 +17,20 @@ from wrackline.broker.model.controller_messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from wrackline.broker.model.image import BrokerImage, PartitionImage
-from wrackline.broker.model.records import (
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage
+from wrackline.broker.model.metadata.records import (
     BrokerRegistrationChangeRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.registration import BrokerState, Heartbeat
+from wrackline.broker.rules.leadership.registration import BrokerState, Heartbeat
 
 
 @dataclass(slots=True)
 class Session:
-    """What the controller remembers of a broker and does not write to the log."""
+    """The facts on a broker that the controller remembers and does not write to the log."""
 
     broker_epoch: int
     last_contact_ms: float
@@ -65,7 +65,7 @@ class Brokers:
         stale = [seen for seen in self._watched(draft) if rules.expired(seen[0], now_ms, timeout_ms)]
         found = list(draft.image.partitions())
         for broker in rules.to_fence(stale):
-            stale_view = draft.rules.switches.fences_from_view_of_event
+            stale_view = draft.rules.switches.fences_from_stale_image
             partitions = found if stale_view else list(draft.image.partitions())
             self._fence(draft, draft.image.brokers[broker], partitions)
 

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.partitions import reconsider
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     BROKER,
     TOPIC,
     AlterConfigsRequest,
@@ -24,10 +24,10 @@ from wrackline.broker.model.admin_messages import (
     Resource,
     ResourceOutcome,
 )
-from wrackline.broker.model.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, PartitionImage
-from wrackline.broker.model.records import ConfigRecord
+from wrackline.broker.model.metadata.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, PartitionImage
+from wrackline.broker.model.metadata.records import ConfigRecord
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.rules.topics import RECOVERY_STRATEGY
+from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY
 
 Key = tuple[str, str]
 Values = dict[str, str | None]
@@ -55,7 +55,7 @@ def alter_configs(draft: Draft, request: IncrementalAlterConfigsRequest) -> Incr
 
 
 def _check(draft: Draft, item: AlteredResource, *, replaces: bool) -> tuple[Key, Values]:
-    """What is to be written where; None deletes, and with ``replaces`` so does silence. Raises
+    """Returns what is to be written where; None deletes, and with ``replaces`` so does silence. Raises
     ConfigRefused."""
     key = _key(draft, item.resource)
     values: Values = {}
@@ -130,7 +130,7 @@ def _effective_min_isrs(draft: Draft) -> dict[TopicPartition, int]:
 
 
 def _settle(draft: Draft, before: Mapping[TopicPartition, int]) -> None:
-    """What changed settings mean for partitions: first those whose effective MinISR is another now, then
+    """Applies changed settings to partitions: first those whose effective MinISR is another now, then
     leaderless ones, that may have become electable."""
     changed: list[tuple[PartitionImage, int]] = []
     for partition in draft.image.partitions():

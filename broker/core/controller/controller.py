@@ -30,13 +30,7 @@ from wrackline.broker.core.controller.unclean_recovery import RECOVERY, Recoveri
 from wrackline.broker.core.quorum.log import Entry
 from wrackline.broker.core.quorum.voter import RAFT_TIMERS, Raft
 from wrackline.broker.core.requests.describe import DescribeRequest, describe
-from wrackline.broker.model.admin_messages import (
-    DescribeQuorumRequest,
-    ElectionType,
-    ElectLeadersRequest,
-)
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.controller_messages import ControllerRegistrationRequest
 from wrackline.broker.model.coordination import Coordinated, SessionChanged, WatchFired
 from wrackline.broker.model.effects import CancelTimer, CloseLogs, Effect, Exit, Reply, SetTimer, Trace
 from wrackline.broker.model.events import (
@@ -53,13 +47,19 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.image import ClusterImage, everything
-from wrackline.broker.model.messages import FetchRequest, Refused, Request, Response
-from wrackline.broker.model.metadata_messages import DescribeClusterRequest
+from wrackline.broker.model.messages.admin import (
+    DescribeQuorumRequest,
+    ElectionType,
+    ElectLeadersRequest,
+)
+from wrackline.broker.model.messages.controller import ControllerRegistrationRequest
+from wrackline.broker.model.messages.metadata import DescribeClusterRequest
+from wrackline.broker.model.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from wrackline.broker.model.messages.requests import FetchRequest, Refused, Request, Response
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
+from wrackline.broker.model.metadata.image import ClusterImage, everything
+from wrackline.broker.model.metadata.records import NoOpRecord
 from wrackline.broker.model.metric import Metric
-from wrackline.broker.model.quorum_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from wrackline.broker.model.records import NoOpRecord
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
 from wrackline.broker.model.types import METADATA, NO_LEADER
 from wrackline.broker.rules.profile import Rules
 
@@ -144,7 +144,8 @@ class Controller:
                 return []
 
     def _settle(self, now_ms: float) -> list[Effect]:
-        """What the event has done to the quorum: records were committed, leadership was won or lost."""
+        """Acts on what the event has done to the quorum: records were committed, leadership was won or
+        lost."""
         effects: list[Effect] = []
         if self._claimed is not None and not (self.raft.leads and self.raft.epoch == self._claimed):
             effects += self._resign(now_ms)
@@ -181,8 +182,8 @@ class Controller:
         return effects + self._settle(now_ms)
 
     def _claim(self, now_ms: float) -> list[Effect]:
-        """Everything up to the LeaderChangeRecord is applied: decide from here on
-        (docs/protocol.md 2.12.8)."""
+        """Begins to decide once everything up to the LeaderChangeRecord is applied (docs/protocol.md
+        2.12.8)."""
         self._claimed = self.raft.epoch
         self.speculative = self.committed.copy()
         self._brokers = Brokers()
@@ -198,7 +199,7 @@ class Controller:
         return effects + self._recover(now_ms)
 
     def _take_over(self, now_ms: float) -> list[Effect]:
-        """What ZooKeeper had, in one batch: all of it counts, or nothing."""
+        """Takes over what ZooKeeper had, in one batch: all of it counts, or nothing."""
         records, self._migration.records = self._migration.records, []
         draft = self._draft()
         for record in records if self._migration.waits(draft.image) else ():
@@ -206,8 +207,8 @@ class Controller:
         return self._append(draft, now_ms)
 
     def _resign(self, now_ms: float) -> list[Effect]:
-        """Whether what is not committed will be is for the next leader to say: nobody is told anything of
-        it."""
+        """Resigns without an answer to anybody: the next leader says whether what is not committed will
+        be."""
         self._claimed = None
         self._sessions_armed = False
         self.speculative = self.committed.copy()
@@ -279,12 +280,12 @@ class Controller:
     # --- unclean recovery --------------------------------------------------------------------------------
 
     def metrics(self) -> tuple[Metric, ...]:
-        """As of now, of what is committed."""
+        """Returns metrics of what is committed now."""
         waiting = self._recoveries.waiting(self.committed) if self.is_active else ()
         return self._counts.metrics(waiting, active=self.is_active)
 
     def _recover_anew(self) -> list[Effect]:
-        """By the rules of the level that the metadata has; what was under way begins again."""
+        """Begins recoveries anew, by the rules of the level that the metadata has."""
         self._recoveries = Recoveries(self.config, self.rules.at(self.committed.level))
         self._forced = ForcedElections(self.config, self._recoveries, self._counts)
         return self._recoveries.look(self.committed, everything(self.committed))

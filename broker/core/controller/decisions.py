@@ -1,4 +1,4 @@
-"""Which function decides which request that may change the cluster."""
+"""The function that decides each request that may change the cluster."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from wrackline.broker.core.controller.brokers import Brokers, allocate_producer_
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.partitions import alter_partition
 from wrackline.broker.core.controller.topics import create_topics, delete_topics
-from wrackline.broker.model.admin_messages import DecidedRequest
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.admin import DecidedRequest
+from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
 )
-from wrackline.broker.model.messages import Refused, Request, Response
-from wrackline.broker.model.metadata_messages import CreateTopicsRequest, DeleteTopicsRequest
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest
+from wrackline.broker.model.messages.requests import Refused, Request, Response
 from wrackline.broker.model.values import NO_ERROR
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid5
 
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.features import Levels
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.records import MetadataRecord
+from wrackline.broker.model.metadata.features import Levels
+from wrackline.broker.model.metadata.image import ClusterImage
+from wrackline.broker.model.metadata.records import MetadataRecord
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.rules.profile import Rules
 
@@ -33,7 +33,7 @@ class Draft:
 
     @property
     def rules(self) -> Rules:
-        """Those that hold at the level that the image has now."""
+        """Returns the rules that hold at the level that the image has now."""
         return self.profile.at(self.image.level)
 
     @property

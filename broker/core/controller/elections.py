@@ -6,12 +6,12 @@ from __future__ import annotations
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionOutcome,
 )
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import TopicPartition
 
 

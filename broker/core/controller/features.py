@@ -14,19 +14,19 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.partitions import change
-from wrackline.broker.model.admin_messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.effects import Effect, Send
+from wrackline.broker.model.messages.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
+from wrackline.broker.model.messages.controller import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from wrackline.broker.model.effects import Effect, Send
-from wrackline.broker.model.features import METADATA_VERSION, NOT_SAID, Levels
-from wrackline.broker.model.messages import Response
-from wrackline.broker.model.records import FeatureLevelRecord
+from wrackline.broker.model.messages.requests import Response
+from wrackline.broker.model.metadata.features import METADATA_VERSION, NOT_SAID, Levels
+from wrackline.broker.model.metadata.records import FeatureLevelRecord
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.features import ClusterLevels
+from wrackline.broker.rules.placement.features import ClusterLevels
 
 REGISTRATION = "controller-registration"
 """Timer and channel."""
@@ -62,8 +62,8 @@ def update_features(draft: Draft, request: UpdateFeaturesRequest) -> UpdateFeatu
 
 
 def _reconsider_leaderless(draft: Draft) -> None:
-    """By the rules of the new level, in the same batch. With ELR, a member that stood in the ISR because it
-    was the last, and is down, is in the ELR from here on."""
+    """Reconsiders leaderless partitions by the rules of the new level, in the same batch. With ELR, a member
+    that stood in the ISR because it was the last, and is down, is in the ELR from here on."""
     acceptable = draft.active_brokers()
     for partition in list(draft.image.partitions()):
         if partition.leader == NO_LEADER:
@@ -79,7 +79,7 @@ def _remembered(draft: Draft) -> str:
 
 
 class ControllerLevels:
-    """What every controller supports, as the active one knows it; a standby tells it."""
+    """The levels that every controller supports, as the active one knows them; a standby reports its own."""
 
     def __init__(self, config: ControllerConfig, levels: Levels) -> None:
         self._config = config
@@ -116,6 +116,7 @@ class ControllerLevels:
         return correlation >= _FIRST_CORRELATION
 
     def answered(self, response: Response | None, now_ms: float) -> None:
-        """It is told again with the next event after a while; a follower of the quorum has many."""
+        """Takes the answer to a report of levels; it is repeated with the next event after a while, since a
+        follower of the quorum has many."""
         if not isinstance(response, ControllerRegistrationResponse) or response.error is not NO_ERROR:
             self._told, self._not_before_ms = None, now_ms + _RETRY_MS

@@ -17,19 +17,19 @@ from wrackline.broker.core.controller.elections import unknown
 from wrackline.broker.core.controller.metrics import UncleanRecoveries
 from wrackline.broker.core.controller.partitions import change
 from wrackline.broker.core.controller.unclean_recovery import QUESTION_MS, DecidedBy, Decision, Recoveries
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.effects import CancelTimer, Effect, Reply, SetTimer
+from wrackline.broker.model.messages.admin import (
     ElectionType,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionOutcome,
 )
-from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.effects import CancelTimer, Effect, Reply, SetTimer
-from wrackline.broker.model.image import ClusterImage, PartitionImage
-from wrackline.broker.model.messages import Refused
+from wrackline.broker.model.messages.requests import Refused
+from wrackline.broker.model.metadata.image import ClusterImage, PartitionImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
-from wrackline.broker.rules.recovery import Named
-from wrackline.broker.rules.topics import RECOVERY_STRATEGY
+from wrackline.broker.rules.leadership.recovery import Named
+from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY
 
 FORCED = "forced-elections"
 POSSIBLE_LOSS = "possible data loss: committed records that only other replicas had are gone"

@@ -1,4 +1,4 @@
-"""What a controller counts of unclean recoveries (KIP-966, "Metrics"), for as long as its process lives."""
+"""Counts of unclean recoveries in a controller (KIP-966, "Metrics"), for as long as its process lives."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TypeGuard
 
 from wrackline.broker.core.controller.unclean_recovery import DecidedBy, Decision
 from wrackline.broker.core.quorum.log import Entry
+from wrackline.broker.model.metadata.records import MetadataRecord, PartitionChangeRecord
 from wrackline.broker.model.metric import Metric
-from wrackline.broker.model.records import MetadataRecord, PartitionChangeRecord
 from wrackline.broker.model.types import RecoveryStrategy
-from wrackline.broker.rules.election import RECOVERING
+from wrackline.broker.rules.leadership.election import RECOVERING
 
 
 class UncleanRecoveries:

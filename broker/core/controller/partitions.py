@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.eligible import ChangeInput
-from wrackline.broker.rules.reassign import Assignment
+from wrackline.broker.rules.leadership.eligible import ChangeInput
+from wrackline.broker.rules.placement.reassign import Assignment
 
 _NOBODY: frozenset[NodeId] = frozenset()
 

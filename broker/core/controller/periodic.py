@@ -1,4 +1,4 @@
-"""What an active controller does from time to time: a record for an idle log, preferred leaders."""
+"""Periodic work of an active controller: a record for an idle log, preferred leaders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.elections import rebalance
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import CancelTimer, Effect, SetTimer
-from wrackline.broker.model.records import NoOpRecord
+from wrackline.broker.model.metadata.records import NoOpRecord
 
 NOOP = "noop"
 IMBALANCE = "imbalance"

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.partitions import change, takes_losses
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsRequest,
@@ -20,9 +20,9 @@ from wrackline.broker.model.admin_messages import (
     PartitionOutcome,
     Reassignment,
 )
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.reassign import Assignment
+from wrackline.broker.rules.placement.reassign import Assignment
 
 
 def alter_reassignments(

@@ -8,14 +8,13 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     NewPartitions,
     TopicOutcome,
 )
-from wrackline.broker.model.image import TopicImage
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.metadata import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -24,9 +23,15 @@ from wrackline.broker.model.metadata_messages import (
     DeleteTopicsResponse,
     NewTopic,
 )
-from wrackline.broker.model.records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from wrackline.broker.model.metadata.image import TopicImage
+from wrackline.broker.model.metadata.records import (
+    ConfigRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from wrackline.broker.model.types import NodeId, Placement
-from wrackline.broker.rules.reassign import Assignment as Replicas
+from wrackline.broker.rules.placement.reassign import Assignment as Replicas
 
 MAX_PARTITIONS = 10_000
 """Of one topic: all its records are one batch of the metadata log (Kafka's limit for one operation)."""
@@ -93,7 +98,7 @@ def _placed(draft: Draft, topic: NewTopic) -> Assignment:
 
 
 def _place(draft: Draft, partitions: int, factor: int, first: int = 0) -> Assignment:
-    """By the configured rule, on the brokers that are live now. Raises TopicRefused."""
+    """Places partitions by the configured rule, on the brokers that are live now. Raises TopicRefused."""
     live = sorted(draft.active_brokers())
     if not 1 <= factor <= len(live):
         raise TopicRefused(

@@ -10,8 +10,8 @@ from wrackline.broker.core.controller.metrics import is_unclean_election
 from wrackline.broker.core.controller.unclean_recovery import DecidedBy, Decision
 from wrackline.broker.core.quorum.log import Entry
 from wrackline.broker.model.effects import Effect, Trace
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.records import (
+from wrackline.broker.model.metadata.image import ClusterImage
+from wrackline.broker.model.metadata.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     NoOpRecord,

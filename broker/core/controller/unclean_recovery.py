@@ -21,20 +21,20 @@ from uuid import UUID
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.effects import Effect, Send, SetTimer, Trace
+from wrackline.broker.model.messages.controller import (
     MAX_LOG_INFOS,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
 )
-from wrackline.broker.model.effects import Effect, Send, SetTimer, Trace
-from wrackline.broker.model.image import ClusterImage, ImageDelta, PartitionImage
-from wrackline.broker.model.messages import Response
+from wrackline.broker.model.messages.requests import Response
+from wrackline.broker.model.metadata.image import ClusterImage, ImageDelta, PartitionImage
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, NodeId, RecoveryStrategy
-from wrackline.broker.rules.election import Recovery
+from wrackline.broker.rules.leadership.election import Recovery
+from wrackline.broker.rules.leadership.recovery import UNUSABLE, LogEnd, Verdict
+from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.recovery import UNUSABLE, LogEnd, Verdict
-from wrackline.broker.rules.topics import RECOVERY_STRATEGY
 
 RECOVERY = "recovery"
 """Timer and channel."""
@@ -48,7 +48,7 @@ Key = tuple[UUID, int]
 
 
 class DecidedBy(Enum):
-    """Who elected a leader from outside ISR and ELR."""
+    """The part that elected a leader from outside ISR and ELR."""
 
     BALANCED = "balanced"
     PROACTIVE = "proactive"
@@ -86,7 +86,7 @@ class _Peer:
 
 
 class Decision(NamedTuple):
-    """What an election was decided on."""
+    """The facts that an election was decided on."""
 
     by: DecidedBy
     ends: tuple[LogEnd, ...] = ()
@@ -174,7 +174,8 @@ class Recoveries:
         return self._rules.recovery.view(strategy, self._rules.election, partition, active), strategy
 
     def waiting(self, image: ClusterImage) -> Iterator[RecoveryStrategy]:
-        """For each partition that only an unclean recovery can give a leader, the strategy it waits under."""
+        """Yields for each partition that only an unclean recovery can give a leader the strategy it waits
+        under."""
         active = frozenset(broker.id for broker in image.brokers.values() if broker.active)
         for partition in image.partitions():
             recovery, strategy = self._view(image, partition, active)

@@ -1,4 +1,5 @@
-"""What the parts of the quorum share: effects and clock of the event, questions, timers, chance."""
+"""Context that the parts of the quorum share: effects and clock of the event, questions, timers, random
+numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from uuid import UUID
 
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import CancelTimer, Effect, Send, SetTimer
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NodeId
 
 RAFT = "raft"

@@ -9,9 +9,15 @@ from wrackline.broker.core.quorum.log import Entry
 from wrackline.broker.core.quorum.roles import RETRY
 from wrackline.broker.core.quorum.snapshot_fetching import RaftSnapshots
 from wrackline.broker.model.effects import Exit, Trace
-from wrackline.broker.model.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, Response
+from wrackline.broker.model.messages.requests import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    Response,
+)
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID
-from wrackline.broker.rules.raft import RaftRole
+from wrackline.broker.rules.leadership.raft import RaftRole
 
 _FETCH_BYTES = 1 << 20
 

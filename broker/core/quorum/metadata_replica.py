@@ -18,12 +18,18 @@ from wrackline.broker.core.quorum.snapshots import Download
 from wrackline.broker.core.replication import validation
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.uplink import Uplink
-from wrackline.broker.model import snapshot_format
-from wrackline.broker.model.batch import CorruptBatch
+from wrackline.broker.model.batches.batch import CorruptBatch
 from wrackline.broker.model.effects import DeleteSnapshot, Effect, Exit, ResetLog, Trace
-from wrackline.broker.model.image import ClusterImage, ImageDelta, ImageError, difference
-from wrackline.broker.model.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, Response
-from wrackline.broker.model.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.model.messages.requests import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    Response,
+)
+from wrackline.broker.model.messages.snapshots import FetchSnapshotResponse
+from wrackline.broker.model.metadata import snapshot_format
+from wrackline.broker.model.metadata.image import ClusterImage, ImageDelta, ImageError, difference
 from wrackline.broker.model.types import (
     METADATA,
     METADATA_TOPIC_ID,
@@ -205,7 +211,8 @@ class Observer:
             self._fetch()
 
     def _is_deposed(self, result: FetchResult) -> bool:
-        """It leads an epoch older than our newest record: nothing it says of our log means anything."""
+        """Tells whether the answering leader leads an epoch older than our newest record: nothing it says of
+        our log means anything."""
         leader = result.current_leader
         return leader is not None and leader.leader_epoch < self.log.latest_epoch
 

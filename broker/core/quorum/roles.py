@@ -17,11 +17,11 @@ from wrackline.broker.core.quorum.leader import Leadership
 from wrackline.broker.core.quorum.log import Entry, MetadataLog
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import Trace, WriteQuorumState
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import LeaderIdAndEpoch
+from wrackline.broker.model.messages.requests import LeaderIdAndEpoch
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, QuorumState
+from wrackline.broker.rules.leadership.raft import NOTHING_KNOWN, RaftRole, forgotten
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.raft import NOTHING_KNOWN, RaftRole, forgotten
 
 CLOCK = RAFT
 """The timer of every role but the leader's: without news until then, an election."""
@@ -70,7 +70,7 @@ class RaftRoles(ABC):
 
     @property
     def leader_id(self) -> NodeId:
-        """Who leads this epoch, as far as known; -1 when nobody does any more."""
+        """Returns the leader of this epoch, as far as known; -1 when nobody leads any more."""
         return NO_LEADER if self.role is _RESIGNED else self.state.leader_id
 
     @property
@@ -128,7 +128,7 @@ class RaftRoles(ABC):
         self._fetch()
 
     def _learn(self, leader: NodeId, epoch: int) -> bool:
-        """What another voter says of the quorum. True when it was news, and the role has changed."""
+        """Takes what another voter says of the quorum. True when it was news, and the role has changed."""
         if epoch < self.epoch:
             return False
         if leader in (NO_LEADER, self._ctx.me):
@@ -149,8 +149,8 @@ class RaftRoles(ABC):
 
     @abstractmethod
     def _ask_around(self) -> None:
-        """No leader for too long: would this voter win?"""
+        """Asks whether this voter would win, since no leader was heard for too long."""
 
     @abstractmethod
     def _fetch(self) -> None:
-        """Ask the leader for what comes next."""
+        """Asks the leader for what comes next."""

@@ -12,11 +12,11 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.quorum.roles import RETRY, RaftRoles
 from wrackline.broker.core.quorum.snapshots import Download
-from wrackline.broker.model import snapshot_format
 from wrackline.broker.model.effects import Effect, Trace
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import Response
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.messages.requests import Response
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.metadata import snapshot_format
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import SnapshotId
 
 

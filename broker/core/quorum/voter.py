@@ -20,22 +20,22 @@ from wrackline.broker.core.quorum.follower import RaftFollower
 from wrackline.broker.core.quorum.leader import FETCH_TIMERS, Leadership, not_leader
 from wrackline.broker.core.quorum.roles import CLOCK, PULSE, RETRY
 from wrackline.broker.core.quorum.votes import Tally, answer_vote, refuse
-from wrackline.broker.model.admin_messages import DescribeQuorumResponse
 from wrackline.broker.model.effects import Effect, Reply, Trace
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.messages import FetchRequest, Response
-from wrackline.broker.model.quorum_messages import (
+from wrackline.broker.model.messages.admin import DescribeQuorumResponse
+from wrackline.broker.model.messages.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     QuorumEpochResponse,
     VoteRequest,
     VoteResponse,
 )
-from wrackline.broker.model.records import LeaderChangeRecord, MetadataRecord
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.model.messages.requests import FetchRequest, Response
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
+from wrackline.broker.model.metadata.records import LeaderChangeRecord, MetadataRecord
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId, QuorumState
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.raft import LogEnd, RaftRole, Voter
+from wrackline.broker.rules.leadership.raft import LogEnd, RaftRole, Voter
 
 RAFT_TIMERS = (RAFT, FETCH_TIMERS)
 """What the keys of the quorum's timers begin with."""
@@ -46,7 +46,7 @@ RaftRequest = (
 
 
 class Raft(RaftFollower):
-    """What a voter does in each role, and what it answers."""
+    """A voter of the quorum: its actions in each role, and its answers."""
 
     # --- events --------------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class Raft(RaftFollower):
         return out
 
     def describe(self, now_ms: float) -> DescribeQuorumResponse:
-        """Only of a leader."""
+        """Describes the quorum, as a leader only."""
         assert self.leadership is not None, "only a leader knows"
         self._ctx.begin(now_ms)
         return self.leadership.describe(self.state.directory_id)
@@ -146,7 +146,7 @@ class Raft(RaftFollower):
         return out
 
     def append(self, records: Sequence[MetadataRecord], now_ms: float) -> list[Effect]:
-        """Only as the leader. The records are committed, or lost, later."""
+        """Appends records, as the leader only. The records are committed, or lost, later."""
         assert self.leadership is not None, "only a leader appends"
         out = self._ctx.begin(now_ms)
         self._append(records)

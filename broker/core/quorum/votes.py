@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.quorum.context import RaftContext
-from wrackline.broker.model.quorum_messages import VoteRequest
+from wrackline.broker.model.messages.quorum import VoteRequest
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.raft import Ballot, LogEnd, RaftRules, Voter
+from wrackline.broker.rules.leadership.raft import Ballot, LogEnd, RaftRules, Voter
 
 
 class Tally:
@@ -33,7 +33,7 @@ class Tally:
 
 
 def refuse(ctx: RaftContext, cluster_id: str, sender: NodeId, receiver: NodeId | None = None) -> ErrorCode:
-    """What makes a request of the quorum void, whatever it asks."""
+    """Returns what makes a request of the quorum void, whatever it asks."""
     if cluster_id != ctx.config.cluster_id:
         return ErrorCode.inconsistent_cluster_id
     if sender not in ctx.others:

@@ -10,15 +10,15 @@ from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.replica import Changes, Replica
 from wrackline.broker.core.replication.uplink import Uplink
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from wrackline.broker.model.messages import Response
+from wrackline.broker.model.messages.requests import Response
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.isr import AfterAlter
+from wrackline.broker.rules.replication.isr import AfterAlter
 
 _TIMER = "alter-partition-retry"
 
@@ -76,7 +76,7 @@ class AlterPartitions:
         return refused and self._ctx.rules.isr.after_refusal(result.error) is AfterAlter.RETRY
 
     def _again(self, undecided: list[tuple[Replica, AlterPartitionItem]]) -> None:
-        """Whatever is still the leader's proposal is proposed again after a pause."""
+        """Proposes again, after a pause, what is still the leader's proposal."""
         for replica, item in undecided:
             if replica.leader is not None and replica.leader.proposal is item:
                 self._changes.proposed[replica.tp] = replica

@@ -1,4 +1,5 @@
-"""What the parts of one broker share: the event's clock and effects, settings, rules, the cluster image."""
+"""Context that the parts of one broker share: the event's clock and effects, settings, rules, the cluster
+image."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from wrackline.broker.core.continuations import Continuations
 from wrackline.broker.core.replication.throttle import Throttle
 from wrackline.broker.model.config import BrokerConfig
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import LeaderIdAndEpoch
+from wrackline.broker.model.messages.requests import LeaderIdAndEpoch
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules
 
@@ -49,7 +50,7 @@ class Context(Continuations):
     # --- what the image says -------------------------------------------------------------------------------
 
     def leader_of(self, tp: TopicPartition) -> LeaderIdAndEpoch | None:
-        """For answers that send the asker elsewhere."""
+        """Returns the leader for answers that send the asker elsewhere."""
         partition = self.image.partition(tp)
         return None if partition is None else LeaderIdAndEpoch(partition.leader, partition.leader_epoch)
 

@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.continuations import OnFire
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.following import Following
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     EpochEndOffset,
     OffsetForLeaderEpochPartition,
     OffsetForLeaderEpochRequest,
@@ -21,7 +21,7 @@ from wrackline.broker.model.messages import (
     Response,
 )
 from wrackline.broker.model.types import NO_EPOCH, NodeId
-from wrackline.broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.rules.replication.epoch_end import end_of_epoch
 
 
 class EpochProbe:

@@ -9,10 +9,10 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication import validation
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.messages import EpochEndOffset, FetchResult
+from wrackline.broker.model.messages.requests import EpochEndOffset, FetchResult
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.epoch_end import end_of_epoch
-from wrackline.broker.rules.fetching import AnswerFacts
+from wrackline.broker.rules.replication.epoch_end import end_of_epoch
+from wrackline.broker.rules.replication.fetching import AnswerFacts
 
 
 class Outcome(Enum):
@@ -25,7 +25,7 @@ class Outcome(Enum):
 
 
 class Following:
-    """From the moment the partition enters a fetcher until it leaves it."""
+    """A partition that a follower fetches, from the moment it enters a fetcher until it leaves it."""
 
     __slots__ = ("_ctx", "paused_until", "probing", "replica", "reset")
 

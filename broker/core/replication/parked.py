@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wrackline.broker.model.messages import FetchRequest, ProduceResult
+from wrackline.broker.model.messages.requests import FetchRequest, ProduceResult
 from wrackline.broker.model.types import TopicPartition
 
 

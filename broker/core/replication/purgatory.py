@@ -15,7 +15,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.parked import ParkedFetch, ParkedProduce, Waiter
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.messages import FetchRequest, ProduceResponse, ProduceResult
+from wrackline.broker.model.messages.requests import FetchRequest, ProduceResponse, ProduceResult
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 
@@ -39,7 +39,7 @@ class Deadlines:
         self._alive.discard(request_id)
 
     def arm(self) -> None:
-        """At the end of an event: make sure the timer fires by the earliest deadline."""
+        """Sets the timer, at the end of an event, so that it fires by the earliest deadline."""
         heap = self.heap
         while heap and heap[0][1] not in self._alive:
             heappop(heap)

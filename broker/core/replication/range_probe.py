@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.continuations import OnFire
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.following import Following
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     EARLIEST,
     LATEST,
     ListOffsetsPartition,
@@ -19,7 +19,7 @@ from wrackline.broker.model.messages import (
     Response,
 )
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.rules.truncation import LeaderRange, OutOfRange
+from wrackline.broker.rules.replication.truncation import LeaderRange, OutOfRange
 
 _OnOffset = Callable[[int | None], None]
 

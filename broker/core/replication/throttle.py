@@ -7,9 +7,9 @@ that partition. Replicas that are in a set already are never held back, so no IS
 from __future__ import annotations
 
 from wrackline.broker.model.config import BrokerConfig
-from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.rules.topics import REPLICATION_RATE
+from wrackline.broker.rules.placement.topics import REPLICATION_RATE
 
 
 class Throttle:
@@ -29,7 +29,8 @@ class Throttle:
         return int(limit) if added else None
 
     def max_bytes(self, tp: TopicPartition, image: ClusterImage) -> int:
-        """For one fetch: at most a second's worth, so that no single answer stops the rest for long."""
+        """Returns the limit of one fetch: at most a second's worth, so that no single answer stops the rest
+        for long."""
         most, rate = self._config.replica_fetch_max_bytes, self.rate(tp, image)
         return most if rate is None else min(most, rate)
 

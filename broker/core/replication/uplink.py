@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.continuations import OnAnswer
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NodeId
 
 _ITEMS = ("topics", "resources")

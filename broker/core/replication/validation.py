@@ -7,7 +7,7 @@ import struct
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.batch import (
+from wrackline.broker.model.batches.batch import (
     CRC_START,
     BatchHeader,
     CorruptBatch,
@@ -17,7 +17,7 @@ from wrackline.broker.model.batch import (
     split,
     stamp,
 )
-from wrackline.broker.model.batch_checks import Limits, Refusal, check_header, check_records
+from wrackline.broker.model.batches.batch_checks import Limits, Refusal, check_header, check_records
 from wrackline.broker.model.values import dataclass
 
 _MAGIC_OFFSET = 16

@@ -14,7 +14,7 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import Deadlines
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     UP_TO_HIGH_WATERMARK,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -64,7 +64,7 @@ class DeleteRecordsHandler:
         return ErrorCode.none, target
 
     def look(self) -> None:
-        """Something changed: a follower's log start, who leads, who is alive."""
+        """Looks again after a change: a follower's log start, who leads, who is alive."""
         for waiting in list(self._waiting.values()):
             self._look(waiting)
 

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.image import ClusterImage, PartitionImage, TopicImage
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.metadata import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     MetadataRequest,
@@ -16,6 +15,7 @@ from wrackline.broker.model.metadata_messages import (
     PartitionMetadata,
     TopicMetadata,
 )
+from wrackline.broker.model.metadata.image import ClusterImage, PartitionImage, TopicImage
 from wrackline.broker.model.types import NO_LEADER, Endpoint, NodeId
 
 DescribeRequest = MetadataRequest | DescribeClusterRequest | DescribeTopicPartitionsRequest

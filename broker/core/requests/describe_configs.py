@@ -12,7 +12,8 @@ from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.config import BrokerConfig
+from wrackline.broker.model.messages.admin import (
     BROKER,
     TOPIC,
     DescribeConfigsRequest,
@@ -22,9 +23,8 @@ from wrackline.broker.model.admin_messages import (
     Setting,
     Source,
 )
-from wrackline.broker.model.config import BrokerConfig
-from wrackline.broker.model.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, ClusterImage
-from wrackline.broker.rules.topics import CLUSTER_SETTINGS, SETTINGS
+from wrackline.broker.model.metadata.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, ClusterImage
+from wrackline.broker.rules.placement.topics import CLUSTER_SETTINGS, SETTINGS
 
 _BUILT_IN = {
     "cleanup.policy": "delete",

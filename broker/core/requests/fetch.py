@@ -10,7 +10,7 @@ from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import FetchPurgatory
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.requests.fetch_sessions import FetchSessions
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     EpochEndOffset,
     FetchPartition,
     FetchRequest,
@@ -19,7 +19,7 @@ from wrackline.broker.model.messages import (
 )
 from wrackline.broker.model.types import LogSlice, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.rules.replication.epoch_end import end_of_epoch
 
 
 class FetchHandler:

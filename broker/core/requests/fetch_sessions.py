@@ -18,10 +18,10 @@ from zlib import crc32
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.model.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
+from wrackline.broker.model.messages.requests import FetchPartition, FetchRequest, FetchResponse, FetchResult
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, SessionFacts
+from wrackline.broker.rules.leadership.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, SessionFacts
 
 Key = tuple[UUID, int] | TopicPartition
 """By topic id where there is one: a topic that was deleted still has its place in the session."""
@@ -57,7 +57,7 @@ class FetchSession:
         )
 
     def take(self, request: FetchRequest) -> None:
-        """What the request adds, changes and forgets."""
+        """Takes what the request adds, changes and forgets."""
         for part in request.partitions:
             known = self.partitions.get(_key(part))
             if known is None:

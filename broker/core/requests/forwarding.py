@@ -1,4 +1,4 @@
-"""What a broker passes on to the controller for clients: administration, producer ids
+"""Requests that a broker forwards to the controller for clients: administration, producer ids
 (docs/protocol.md 5.4)."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.purgatory import Deadlines
 from wrackline.broker.core.replication.uplink import Uplink, not_in_charge
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     TOPIC,
     AlterConfigsRequest,
     AlterOp,
@@ -26,16 +26,21 @@ from wrackline.broker.model.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from wrackline.broker.model.controller_messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from wrackline.broker.model.image import CLUSTER_DYNAMIC, ClusterImage
-from wrackline.broker.model.messages import InitProducerIdRequest, InitProducerIdResponse, Refused, Response
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.controller import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from wrackline.broker.model.messages.metadata import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     NewTopic,
 )
+from wrackline.broker.model.messages.requests import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    Refused,
+    Response,
+)
+from wrackline.broker.model.metadata.image import CLUSTER_DYNAMIC, ClusterImage
 
 _CHANNEL = "controller-forward"
 ForControllerRequest = CreateTopicsRequest | DeleteTopicsRequest | ForwardedRequest
@@ -74,7 +79,8 @@ class Forwarder:
             self._uplink.send(_CHANNEL, forwarded.request, answered, timeout)
 
     def create_automatically(self, names: list[str]) -> None:
-        """For a metadata request that allows it: nobody waits for the outcome, the client asks again."""
+        """Creates topics for a metadata request that allows it: nobody waits for the outcome, the client asks
+        again."""
         timeout = self._uplink.timeout_ms
         request = CreateTopicsRequest(tuple(NewTopic(name) for name in names), int(timeout))
         self._uplink.send(_CHANNEL, request, lambda _: None, timeout)
@@ -97,7 +103,7 @@ class Forwarder:
         self._reply(forwarded, response)
 
     def look(self) -> None:
-        """After a change of the image."""
+        """Looks again after a change of the image."""
         for forwarded in list(self._pending.values()):
             if forwarded.response is not None and _shown(self._ctx.image, forwarded):
                 self._reply(forwarded, forwarded.response)

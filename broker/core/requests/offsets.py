@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     EARLIEST,
     LATEST,
     ListOffsetsPartition,
@@ -22,7 +22,7 @@ from wrackline.broker.model.messages import (
 )
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.rules.replication.epoch_end import end_of_epoch
 
 
 class OffsetsHandler:

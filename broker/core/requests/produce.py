@@ -11,12 +11,17 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import ProducePurgatory, trace_acks
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model.batch_checks import Limits, Refusal
+from wrackline.broker.model.batches.batch_checks import Limits, Refusal
 from wrackline.broker.model.effects import NoReply
-from wrackline.broker.model.messages import ProducePartition, ProduceRequest, ProduceResponse, ProduceResult
+from wrackline.broker.model.messages.requests import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResult,
+)
 from wrackline.broker.model.types import Acks
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.broker.rules.produce import Sequence
+from wrackline.broker.rules.replication.produce import Sequence
 
 _SEQUENCE_ERRORS = {
     Sequence.OUT_OF_ORDER: ErrorCode.out_of_order_sequence_number,
@@ -141,7 +146,8 @@ class ProduceHandler:
         )
 
     def _elsewhere(self, part: ProducePartition) -> ProduceResult:
-        """Not led here: unknown altogether, or led by another broker."""
+        """Returns the result for a partition that this broker does not lead: unknown altogether, or led by
+        another broker."""
         image = self._ctx.image
         if part.topic_id is not None and part.topic_id not in image.topics_by_id:
             return _refused(part, ErrorCode.unknown_topic_id)

@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.partitions import Partitions
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     MAX_LOG_INFOS,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,

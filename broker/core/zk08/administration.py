@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Create, Operation, Set
-from wrackline.broker.model.features import WITH_EPOCHS, Levels
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.features import WITH_EPOCHS, Levels
 from wrackline.broker.model.types import NodeId, TopicPartition
 
 

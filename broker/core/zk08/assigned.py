@@ -8,7 +8,7 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.zk08.local import Local
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import RecoveredLog, TopicPartition
 
 

@@ -26,7 +26,6 @@ from wrackline.broker.core.zk08.state_changes import StateChanges
 from wrackline.broker.core.zk08.succession import Succession
 from wrackline.broker.core.zk08.topics import Topics
 from wrackline.broker.core.zk08.view import Registered, View
-from wrackline.broker.model import znodes
 from wrackline.broker.model.config import BrokerConfig
 from wrackline.broker.model.coordination import (
     Answer,
@@ -54,10 +53,11 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.image import ClusterImage
+from wrackline.broker.model.metadata.znodes import StateRequest
 from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import NO_EPOCH, NodeId, RecoveredLog, TopicPartition
-from wrackline.broker.model.znodes import StateRequest
 from wrackline.broker.rules.profile import Rules
 
 DISK_FAILURE = 3

@@ -10,10 +10,10 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.zk08.leading import Leading
 from wrackline.broker.core.zk08.local import Local, Phase
 from wrackline.broker.core.zk08.view import View
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Delete, Outcome, Set
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.znodes import StateRequest
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.model.znodes import StateRequest
 
 _AGAIN_MS = 100.0
 Resign = Callable[[Local, str, Delete | None], None]

@@ -14,8 +14,8 @@ from wrackline.broker.core.zk08.leading import Leading
 from wrackline.broker.core.zk08.level import ClusterLevel
 from wrackline.broker.core.zk08.local import NOT_READ, Local, Phase
 from wrackline.broker.core.zk08.view import Registered, View
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Create, Delete, Get, Outcome
+from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
 from wrackline.broker.rules.zookeeper import RaceFacts
 

@@ -14,9 +14,9 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.zk08.level import ClusterLevel
 from wrackline.broker.core.zk08.local import Local
 from wrackline.broker.core.zk08.view import View
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Create, Get, Outcome, Set
-from wrackline.broker.model.znodes import LeaderEpoch
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.znodes import LeaderEpoch
 
 _AGAIN_MS = 100.0
 _UNKNOWN = (Outcome.CONNECTION_LOSS, Outcome.SESSION_EXPIRED)

@@ -17,10 +17,10 @@ from wrackline.broker.core.replication.replica import LeaderState
 from wrackline.broker.core.zk08.assigned import Assigned
 from wrackline.broker.core.zk08.local import NOT_READ, Commits, Local, Phase
 from wrackline.broker.core.zk08.view import View
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import ANY_VERSION, Answer, Create, Get, Outcome, Set
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.znodes import StateRequest
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.model.znodes import StateRequest
 
 _AGAIN_MS = 100.0
 _UNKNOWN = (Outcome.CONNECTION_LOSS, Outcome.SESSION_EXPIRED)

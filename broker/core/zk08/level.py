@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Create, Get, Outcome
 from wrackline.broker.model.effects import Exit
-from wrackline.broker.model.features import WITH_CONTROLLER, Levels
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.features import WITH_CONTROLLER, Levels
 
 _AGAIN_MS = 200.0
 

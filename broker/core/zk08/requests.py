@@ -14,19 +14,19 @@ from wrackline.broker.core.requests.produce import ProduceHandler
 from wrackline.broker.core.zk08.assigned import Assigned
 from wrackline.broker.core.zk08.topics import Topics
 from wrackline.broker.model.events import RequestReceived
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.metadata import (
+    CreateTopicsRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+)
+from wrackline.broker.model.messages.requests import (
     DeleteRecordsRequest,
     FetchRequest,
     ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     Refused,
-)
-from wrackline.broker.model.metadata_messages import (
-    CreateTopicsRequest,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    MetadataRequest,
 )
 
 

@@ -7,10 +7,10 @@ from functools import partial
 
 from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Create, Delete, Get
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.znodes import StateRequest
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.model.znodes import StateRequest
 
 Act = Callable[[TopicPartition, StateRequest], None]
 

@@ -13,9 +13,9 @@ from wrackline.broker.core.lifecycle import registration
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.uplink import Uplink
 from wrackline.broker.core.zk08.level import ClusterLevel
-from wrackline.broker.model.controller_messages import BrokerRegistrationResponse
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.messages import Response
+from wrackline.broker.model.messages.controller import BrokerRegistrationResponse
+from wrackline.broker.model.messages.requests import Response
 from wrackline.broker.model.types import NO_EPOCH
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.broker.rules.profile import Rules

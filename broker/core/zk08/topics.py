@@ -14,7 +14,7 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.zk08.administration import create_topic
 from wrackline.broker.core.zk08.view import View
 from wrackline.broker.model.coordination import Answer, Operation, Outcome
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.metadata import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,

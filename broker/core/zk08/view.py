@@ -15,11 +15,11 @@ from uuid import UUID
 
 from wrackline.broker.core.coordination import Coordination
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Stat
-from wrackline.broker.model.image import BrokerImage, PartitionImage, TopicImage
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage, TopicImage
+from wrackline.broker.model.metadata.znodes import NO_LEADER_EPOCH, LeaderEpoch
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
-from wrackline.broker.model.znodes import NO_LEADER_EPOCH, LeaderEpoch
 
 
 @dataclass(slots=True)

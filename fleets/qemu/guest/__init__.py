@@ -1,1 +1,1 @@
-"""What runs inside a virtual machine; on the standard library alone."""
+"""The programs inside a virtual machine; on the standard library alone."""

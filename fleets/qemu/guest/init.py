@@ -114,8 +114,8 @@ class Port:
 
 
 def await_plan(port: Port) -> dict[str, Any]:
-    """What host this guest is to be. Returns when somebody says so, in this life or in one that goes on from
-    a snapshot of it."""
+    """Waits for the plan of the host that this guest is to be. Returns when somebody says so, in this life or
+    in one that goes on from a snapshot of it."""
     while True:
         port.say(WAITING)
         if select.select([port.descriptor], [], [], WAITING_EVERY_S)[0]:
@@ -127,7 +127,7 @@ def await_plan(port: Port) -> dict[str, Any]:
 
 
 def renew(plan: dict[str, Any]) -> None:
-    """What two guests from one snapshot must not share: time and chance."""
+    """Renews what two guests from one snapshot must not share: time and random numbers."""
     time.clock_settime(time.CLOCK_REALTIME, plan["time"])
     chance = bytes.fromhex(plan["entropy"])
     with open("/dev/urandom", "wb", buffering=0) as random:  # noqa: PTH123 - it is a device

@@ -1,4 +1,4 @@
-"""What goes into an image, and the one number that follows from it.
+"""The content of an image, and the one number that follows from it.
 
 The guest is the Debian release that this machine runs, from the archive this machine is set up for: so its
 Python has the minor version of ours, which the broker's libraries are built for, and no address of an archive
@@ -78,7 +78,7 @@ def check_machine() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that decides what is in an image."""
+    """The parts that decide what is in an image."""
 
     release: str
     """Debian's name of it: ``bookworm``."""

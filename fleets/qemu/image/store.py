@@ -61,7 +61,7 @@ class Image:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes on the disk; images are sparse."""
+        """Returns the size on the disk; images are sparse."""
         return sum(file.stat().st_blocks * 512 for file in self.folder.rglob("*") if file.is_file())
 
 
@@ -88,7 +88,7 @@ class Store:
             return None
 
     def all(self) -> tuple[Image, ...]:
-        """Those that are whole, oldest first."""
+        """Returns the images that are complete, oldest first."""
         folders = self.root.iterdir() if self.root.is_dir() else ()
         found = (self.find(folder.name) for folder in folders if not folder.name.startswith("."))
         return tuple(sorted(filter(None, found), key=lambda image: image.built))
@@ -129,7 +129,7 @@ class Store:
         shutil.rmtree(folder, ignore_errors=True)
 
     def finish(self, scratch: Path, image: Image) -> Image:
-        """From now on it is there; to be called with the lock held."""
+        """Moves a finished image into the store; to be called with the lock held."""
         shutil.rmtree(image.folder, ignore_errors=True)
         scratch.rename(image.folder)
         write_atomically(
@@ -159,7 +159,7 @@ class Store:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Whoever reads the file meanwhile finds the old one, or none, or all of the new one."""
+    """Writes a file so that a reader finds the old one, or none, or all of the new one."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.write_bytes(content.encode() if isinstance(content, str) else content)
     fresh.rename(path)

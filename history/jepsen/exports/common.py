@@ -1,4 +1,4 @@
-"""What all models are made of: rows of a history, and the integers that stand for what they name."""
+"""Parts of all models: rows of a history, and the integers that stand for what they name."""
 
 from __future__ import annotations
 

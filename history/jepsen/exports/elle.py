@@ -132,7 +132,7 @@ def _prefix_read(
 
 @dataclass
 class _Log:
-    """What one consumer has been given of one partition, from its start on."""
+    """The records that one consumer has been given of one partition, from its start on."""
 
     upto: int = 0
     order: list[tuple[int, int]] = field(default_factory=list)
@@ -163,7 +163,7 @@ class _Txn:
 
 
 class _Transactions:
-    """Of one history. ``write``: the word for a write, by which the model is known."""
+    """The transactions of one history. ``write``: the word for a write, by which the model is known."""
 
     def __init__(self, write: str) -> None:
         self._write = write

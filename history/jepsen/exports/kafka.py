@@ -65,13 +65,14 @@ def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
 
 
 def _ours(row: Row) -> Operation:
-    """What else rows of transactions and groups say."""
+    """Returns what else rows of transactions and groups say."""
     extra = row["extra"] or ""
     return ours_out(extra_of(row)) if '"txn"' in extra or '"group"' in extra else {}
 
 
 def _txn_number(row: Row, *, several: bool = False) -> int | bool | None:
-    """For Jepsen an operation of several sends is a transaction; what is none of them must say so."""
+    """Returns the number of the transaction: for Jepsen an operation of several sends is a transaction; what
+    is none of them must say so."""
     number = extra_of(row).get("txn") if "txn" in (row["extra"] or "") else None
     return False if number is None and several else number
 
@@ -94,8 +95,8 @@ def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
 
 
 def _rebalance(row: Row, keys: Keys) -> Operation:
-    """What a member has now, and where it goes on, for the ``:rebalance-log`` of the poll in which it
-    learned it."""
+    """Returns the partitions of a member and its positions, for the ``:rebalance-log`` of the poll in which
+    it learned them."""
     extra = orjson.loads(row["extra"] or "{}")
     entry: Operation = {"keys": [keys.of(row["topic"], int(p)) for p in extra.get("partitions") or ()]}
     positions = extra.get("positions") or {}

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from wrackline.systems.base import ClusterState, DeployError, PartitionState
-from wrackline.systems.chronicle import Change, Chronicle
+from wrackline.systems.metadata_changes import Change, Chronicle
 from wrackline.systems.zookeeper.session import Asking
 from wrackline.systems.zookeeper.transactions import SOURCE, Written, change, gaps, states
 

@@ -17,6 +17,8 @@ from wrackline.nemesis.guided import asking
 from wrackline.nemesis.guided.steps import AskEnd, GuidedError
 from wrackline.systems.base import Node
 
+pytestmark = pytest.mark.real
+
 FLEET: Any = SimpleNamespace(entered=nullcontext)
 """Brokers on loopback are in this network already."""
 

@@ -14,7 +14,9 @@ from confluent_kafka import KafkaError, Message, Producer
 from tests.broker.clients.logs import consume
 from tests.broker.clients.loopback import Cluster, wait_for
 from wrackline.broker.admin.cli import main
-from wrackline.broker.rules.topics import REPLICATION_RATE
+from wrackline.broker.rules.placement.topics import REPLICATION_RATE
+
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture

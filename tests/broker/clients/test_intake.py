@@ -14,9 +14,11 @@ import pytest
 
 from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, Node, wait_for
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.broker.server.config import parse
 from wrackline.broker.wire.schema import request_schema, response_schema
+
+pytestmark = pytest.mark.real
 
 OPEN_FILES = 300
 IDLE = 400
@@ -161,7 +163,7 @@ def test_a_client_that_does_not_read_its_answers_is_not_answered_further(small: 
                 began = time.monotonic()
                 other.sendall(frame(18, 0, number, b""))
                 assert answer(other)[0] == number
-                assert time.monotonic() - began < 5
+                assert time.monotonic() - began < 20
         time.sleep(0.5)
         assert memory(node) - before < 60_000_000, f"{count * CAP_BYTES} bytes were asked for"
         for number in range(count):

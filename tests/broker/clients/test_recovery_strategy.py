@@ -17,9 +17,9 @@ from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, free_ports, wait_for
 from tests.broker.clients.metrics import metrics
 from wrackline.broker.admin.cli import main
-from wrackline.broker.rules.topics import RECOVERY_STRATEGY
+from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 BEFORE = [b"a%d" % n for n in range(5)]
 
 

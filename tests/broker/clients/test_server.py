@@ -23,6 +23,8 @@ from wrackline.broker.model.types import RecoveryStrategy
 from wrackline.broker.server.config import ConfigError, load, parse
 from wrackline.broker.wire.schema import request_schema
 
+pytestmark = pytest.mark.real
+
 EXIT_USAGE = 2
 EXIT_DISK_FAILED = 3
 EXIT_KILLED = 130

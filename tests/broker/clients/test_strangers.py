@@ -22,11 +22,13 @@ from kio.schema.errors import ErrorCode
 from tests.broker.clients.logs import end_offset, produce
 from tests.broker.clients.loopback import CLUSTER_ID, Cluster, Node, free_ports, wait_for
 from tests.broker.wire.samples import asked, request_frame
-from wrackline.broker.model.batch import split
+from wrackline.broker.model.batches.batch import split
 from wrackline.broker.wire.api import Api, Listener
 from wrackline.broker.wire.apis import BY_KEY
 from wrackline.broker.wire.proof import ClusterSecret
 from wrackline.broker.wire.schema import request_schema, response_schema
+
+pytestmark = pytest.mark.real
 
 PATIENT = {"replica_lag_time_max_ms": 600_000}
 """Who is frozen stays in the ISR."""

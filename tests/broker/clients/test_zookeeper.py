@@ -16,7 +16,7 @@ from wrackline.broker.core.zk08.administration import create_cluster
 from wrackline.broker.model.coordination import Create
 from wrackline.systems.zookeeper.session import password_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
 class OnZooKeeper(Cluster):

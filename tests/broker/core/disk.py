@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.batches.producers import ProducerTable
 from wrackline.broker.model.effects import (
     Append,
     CloseLogs,
@@ -20,8 +21,7 @@ from wrackline.broker.model.effects import (
     WriteEpochs,
     WriteQuorumState,
 )
-from wrackline.broker.model.messages import LookupByTime
-from wrackline.broker.model.producers import ProducerTable
+from wrackline.broker.model.messages.requests import LookupByTime
 from wrackline.broker.model.types import (
     EpochEntry,
     LogSlice,

@@ -11,11 +11,11 @@ from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.defects import apply
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.events import Boot, RequestReceived, StopRequested
-from wrackline.broker.model.messages import ProducePartition, ProduceRequest, ProduceResult, Request
-from wrackline.broker.model.metadata_messages import CreateTopicsRequest, NewTopic
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, NewTopic
+from wrackline.broker.model.messages.requests import ProducePartition, ProduceRequest, ProduceResult, Request
 from wrackline.broker.model.types import METADATA, NO_EPOCH, Endpoint, FlushMode, NodeId, TopicPartition
 from wrackline.broker.rules.profile import profile
 

@@ -31,7 +31,7 @@ from wrackline.broker.model.events import (
     SendFailed,
     TimerFired,
 )
-from wrackline.broker.model.messages import FetchResponse, ListOffsetsResponse, Request, Response
+from wrackline.broker.model.messages.requests import FetchResponse, ListOffsetsResponse, Request, Response
 from wrackline.broker.model.types import METADATA, LogSlice, NodeId
 
 LATENCY_MS = 1.0

@@ -14,14 +14,8 @@ from tests.broker.core.disk import Disk, SimLog
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.defects import apply
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.config import BrokerConfig
-from wrackline.broker.model.controller_messages import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
 from wrackline.broker.model.effects import (
     CancelTimer,
     Effect,
@@ -34,7 +28,13 @@ from wrackline.broker.model.effects import (
     Trace,
 )
 from wrackline.broker.model.events import Boot, Event, RequestReceived, ResponseReceived, TimerFired
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.controller import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from wrackline.broker.model.messages.requests import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -46,7 +46,7 @@ from wrackline.broker.model.messages import (
     Request,
     Response,
 )
-from wrackline.broker.model.records import (
+from wrackline.broker.model.metadata.records import (
     ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,

@@ -11,8 +11,15 @@ from kio.schema.errors import ErrorCode
 from tests.broker.core.driver import CLUSTER_ID, CONTROLLER, Call, Cluster, T
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
-from wrackline.broker.model.controller_messages import BrokerRegistrationRequest
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.controller import BrokerRegistrationRequest
+from wrackline.broker.model.messages.metadata import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    MetadataRequest,
+    NewTopic,
+)
+from wrackline.broker.model.messages.requests import (
     LATEST,
     FetchPartition,
     FetchRequest,
@@ -21,13 +28,6 @@ from wrackline.broker.model.messages import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ProduceResponse,
-)
-from wrackline.broker.model.metadata_messages import (
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeClusterRequest,
-    MetadataRequest,
-    NewTopic,
 )
 from wrackline.broker.model.types import FlushMode, TopicPartition
 from wrackline.broker.rules.profile import profile

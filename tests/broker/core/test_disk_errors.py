@@ -9,7 +9,7 @@ from tests.broker.core.solo import Solo, T, log_of
 from wrackline.broker.core.broker import DISK_FAILURE
 from wrackline.broker.model.effects import Append, Exit, Reply
 from wrackline.broker.model.events import DiskFailed
-from wrackline.broker.model.records import PartitionRecord
+from wrackline.broker.model.metadata.records import PartitionRecord
 from wrackline.broker.model.types import TopicPartition
 
 

@@ -12,17 +12,17 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.driver import CONTROLLER, Cluster, T
 from tests.broker.core.solo import EPOCHS, TOPIC_ID, Solo, change
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     AlterPartitionResponse,
     AlterPartitionResult,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
 )
-from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
+from wrackline.broker.rules.leadership.recovery import LogEnd, RecoveryRules
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.recovery import LogEnd, RecoveryRules
 
 BROKERS = (1, 2, 3)
 

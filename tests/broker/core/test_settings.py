@@ -12,7 +12,7 @@ from tests.broker.core.solo import Solo, log_of
 from tests.broker.core.solo import T as ST
 from wrackline.broker.model.effects import ConfigureLog, Flush, MoveLogStart, Retain
 from wrackline.broker.model.events import Flushed, LogStartMoved
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     EARLIEST,
     UP_TO_HIGH_WATERMARK,
     DeleteRecordsRequest,
@@ -21,7 +21,7 @@ from wrackline.broker.model.messages import (
     ListOffsetsPartition,
     ListOffsetsRequest,
 )
-from wrackline.broker.model.records import ConfigRecord
+from wrackline.broker.model.metadata.records import ConfigRecord
 from wrackline.broker.model.types import EpochEntry, LogOverrides, TopicPartition
 
 

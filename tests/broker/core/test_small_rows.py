@@ -9,10 +9,16 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import Solo, T, log_of
 from wrackline.broker.model.effects import Append, Flush, Reply
-from wrackline.broker.model.messages import EARLIEST, LATEST, FetchRequest, FetchResponse, FetchResult
-from wrackline.broker.rules.isr import LagFacts
-from wrackline.broker.rules.produce import ProduceRules
+from wrackline.broker.model.messages.requests import (
+    EARLIEST,
+    LATEST,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+)
 from wrackline.broker.rules.profile import profile
+from wrackline.broker.rules.replication.isr import LagFacts
+from wrackline.broker.rules.replication.produce import ProduceRules
 
 
 def test_z20_a_follower_acknowledges_from_memory() -> None:

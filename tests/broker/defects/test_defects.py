@@ -13,15 +13,15 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
-from wrackline.broker.model.controller_messages import AlterPartitionItem
-from wrackline.broker.model.image import BrokerImage, PartitionImage
-from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.model.messages.controller import AlterPartitionItem
+from wrackline.broker.model.messages.requests import EpochEndOffset
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, TopicPartition
-from wrackline.broker.rules.eligible import ChangeInput
-from wrackline.broker.rules.fetching import AnswerFacts
-from wrackline.broker.rules.isr import JoinFacts, LagFacts
+from wrackline.broker.rules.leadership.eligible import ChangeInput
 from wrackline.broker.rules.profile import Rules, profile
-from wrackline.broker.rules.truncation import LeaderRange, OutOfRange
+from wrackline.broker.rules.replication.fetching import AnswerFacts
+from wrackline.broker.rules.replication.isr import JoinFacts, LagFacts
+from wrackline.broker.rules.replication.truncation import LeaderRange, OutOfRange
 
 T = TopicPartition("t", 0)
 ID = UUID(int=9)

@@ -123,7 +123,7 @@ def test_the_golden_examples_are_named_and_there() -> None:
 
 def test_a_name_that_is_not_there_is_noticed() -> None:
     with pytest.raises(KeyError):
-        find("wrackline.broker.rules.watermark.HighWatermarkRules.no_such_rule")
+        find("wrackline.broker.rules.replication.watermark.HighWatermarkRules.no_such_rule")
     with pytest.raises(AssertionError, match="no such module"):
         find("no_such_package.module.thing")
     assert "test_a_name_that_is_not_there_is_noticed" in functions_of(

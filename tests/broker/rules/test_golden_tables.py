@@ -75,10 +75,10 @@ def decisions(file: Path) -> Iterator[str]:
 
 OTHER_CLASSES = ("earlier_profiles",)
 """Files whose classes of rules are not called so."""
-DECIDED = sorted({name for file in RULES.glob("*.py") for name in decisions(file)})
+DECIDED = sorted({name for file in RULES.rglob("*.py") for name in decisions(file)})
 
 
-@pytest.mark.parametrize("file", sorted(RULES.glob("[a-z]*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted(RULES.rglob("[a-z]*.py")), ids=lambda file: file.stem)
 def test_every_file_of_rules_has_its_tables(file: Path) -> None:
     assert (FOLDER / f"{file.stem}.txt").exists()
 

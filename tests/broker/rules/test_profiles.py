@@ -9,12 +9,12 @@ import pytest
 
 from wrackline.broker.defects import apply
 from wrackline.broker.defects.isr import NoPartitionEpoch
-from wrackline.broker.model.features import WITH_ELR, WITHOUT_ELR, WITHOUT_EPOCHS
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.model.messages.requests import EpochEndOffset
+from wrackline.broker.model.metadata.features import WITH_ELR, WITHOUT_ELR, WITHOUT_EPOCHS
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
-from wrackline.broker.rules.election import RECOVERING
-from wrackline.broker.rules.eligible import ChangeInput
+from wrackline.broker.rules.leadership.election import RECOVERING
+from wrackline.broker.rules.leadership.eligible import ChangeInput
 from wrackline.broker.rules.profile import profile
 
 T = TopicPartition("t", 0)

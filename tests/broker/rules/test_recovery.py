@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.controller_messages import ReplicaLogInfo
+from wrackline.broker.model.messages.controller import ReplicaLogInfo
 from wrackline.broker.model.types import RecoveryStrategy
-from wrackline.broker.rules.election import Recovery
-from wrackline.broker.rules.recovery import LogEnd, RecoveryRules, Verdict
+from wrackline.broker.rules.leadership.election import Recovery
+from wrackline.broker.rules.leadership.recovery import LogEnd, RecoveryRules, Verdict
 
 ENDS = [
     ({1: (4, 9), 2: (5, 3)}, 2),  # a later epoch beats a longer log

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from wrackline.broker.core.requests.produce import PIECE_BYTES
-from wrackline.broker.server.connection import Connection, Slot
+from wrackline.broker.server.connection import Connection, PendingReply
 from wrackline.broker.wire.codec import Codec
 from wrackline.broker.wire.schema import request_schema
 
@@ -53,10 +53,10 @@ class Transport:
         self.aborted = True
 
 
-class Desk:
+class RequestSink:
     def __init__(self) -> None:
         self.codec = Codec(names=lambda _: None)
-        self.slots: list[Slot] = []
+        self.slots: list[PendingReply] = []
         self.room = True
         self.takes_s = 0.0
         self.answers: bytes | None = None
@@ -66,9 +66,9 @@ class Desk:
         return self.room
 
     def active(self, _: Connection) -> None: ...
-    def closed(self, _: Connection, unanswered: list[Slot]) -> None: ...
+    def closed(self, _: Connection, unanswered: list[PendingReply]) -> None: ...
 
-    def received(self, slot: Slot, client_host: str) -> None:  # noqa: ARG002
+    def received(self, slot: PendingReply, client_host: str) -> None:  # noqa: ARG002
         self.slots.append(slot)
         time.sleep(self.takes_s)
         if self.answers is not None:
@@ -124,9 +124,9 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-def run(scenario: Callable[[Desk, Transport, Connection], Any]) -> None:
+def run(scenario: Callable[[RequestSink, Transport, Connection], Any]) -> None:
     async def inside() -> None:
-        desk, transport = Desk(), Transport()
+        desk, transport = RequestSink(), Transport()
         connection = Connection(desk, 100_000_000)
         connection.connection_made(cast(asyncio.Transport, transport))
         await scenario(desk, transport, connection)
@@ -135,7 +135,7 @@ def run(scenario: Callable[[Desk, Transport, Connection], Any]) -> None:
 
 
 def test_a_chunk_of_requests_is_taken_up_as_far_as_there_is_room() -> None:
-    async def scenario(desk: Desk, transport: Transport, connection: Connection) -> None:
+    async def scenario(desk: RequestSink, transport: Transport, connection: Connection) -> None:
         connection.data_received(b"".join(metadata(number) for number in range(1_000)))
         assert desk.handed == list(range(PENDING))
         connection.data_received(metadata(1_000))
@@ -152,7 +152,7 @@ def test_a_chunk_of_requests_is_taken_up_as_far_as_there_is_room() -> None:
 
 
 def test_the_pause_is_looked_at_after_each_request() -> None:
-    async def scenario(desk: Desk, transport: Transport, connection: Connection) -> None:
+    async def scenario(desk: RequestSink, transport: Transport, connection: Connection) -> None:
         desk.answers = b"more than the client reads"
         transport.on_write = connection.pause_writing
         connection.data_received(b"".join(metadata(number) for number in range(100)))
@@ -169,7 +169,7 @@ def test_the_pause_is_looked_at_after_each_request() -> None:
 
 @pytest.mark.parametrize("large", [False, True], ids=["a fetch", "more than a piece"])
 def test_nothing_is_taken_up_behind_what_is_large(large: bool) -> None:
-    async def scenario(desk: Desk, transport: Transport, connection: Connection) -> None:
+    async def scenario(desk: RequestSink, transport: Transport, connection: Connection) -> None:
         first = produce(1, PIECE_BYTES) if large else fetch(1)
         connection.data_received(metadata(0) + first + metadata(2) + fetch(3) + metadata(4))
         assert desk.handed == [0, 1]
@@ -193,7 +193,7 @@ def test_nothing_is_taken_up_behind_what_is_large(large: bool) -> None:
 def test_bytes_that_are_held_are_counted(held: str) -> None:
     """Sixty-four megabytes of them, whatever they belong to."""
 
-    async def scenario(desk: Desk, _: Transport, connection: Connection) -> None:
+    async def scenario(desk: RequestSink, _: Transport, connection: Connection) -> None:
         if held == "requests":
             for number in range(100):
                 connection.data_received(produce(number, 1_000_000))
@@ -218,7 +218,7 @@ def test_bytes_that_are_held_are_counted(held: str) -> None:
 def test_others_have_their_turn_between_the_requests_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wrackline.broker.server.connection._TURN_S", 0.02)
 
-    async def scenario(desk: Desk, transport: Transport, connection: Connection) -> None:
+    async def scenario(desk: RequestSink, transport: Transport, connection: Connection) -> None:
         desk.takes_s, desk.answers = 0.005, b"a"
         connection.data_received(b"".join(metadata(number) for number in range(40)))
         assert len(desk.handed) <= 5
@@ -234,7 +234,7 @@ def test_others_have_their_turn_between_the_requests_of_one(monkeypatch: pytest.
 
 
 def test_a_connection_there_is_no_room_for_is_cut_off() -> None:
-    async def scenario(desk: Desk, _: Transport, __: Connection) -> None:
+    async def scenario(desk: RequestSink, _: Transport, __: Connection) -> None:
         desk.room = False
         transport = Transport()
         late = Connection(desk, 1_000)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from wrackline.broker.model.effects import Send
-from wrackline.broker.model.metadata_messages import DeleteTopicsRequest
+from wrackline.broker.model.messages.metadata import DeleteTopicsRequest
 from wrackline.broker.model.types import Endpoint
 from wrackline.broker.server.link import Link
 from wrackline.broker.wire.codec import Codec

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from crc32c import crc32c
 
-from wrackline.broker.model.batch import build, stamp
+from wrackline.broker.model.batches.batch import build, stamp
 
 
 def batch(

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.broker.storage.batches import batch, run_of
-from wrackline.broker.model.batch import split
-from wrackline.broker.model.messages import MAX_TIMESTAMP, LookupByTime
+from wrackline.broker.model.batches.batch import split
+from wrackline.broker.model.messages.requests import MAX_TIMESTAMP, LookupByTime
 from wrackline.broker.model.types import LogOverrides, LogSlice, TopicPartition
 from wrackline.broker.storage import descriptors
 from wrackline.broker.storage.log import LogSettings, PartitionLog, create

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from tests.broker.storage.batches import batch, run_of
-from wrackline.broker.model.batch import split
+from wrackline.broker.model.batches.batch import split
 from wrackline.broker.model.types import LogSlice, TopicPartition
 from wrackline.broker.storage import files, log, segment
 from wrackline.broker.storage.log import LogFailed, LogSettings

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.broker.storage.batches import batch, foreign_batch, run_of
-from wrackline.broker.model.batch import parse_header, split
-from wrackline.broker.model.messages import MAX_TIMESTAMP, LookupByTime
+from wrackline.broker.model.batches.batch import parse_header, split
+from wrackline.broker.model.messages.requests import MAX_TIMESTAMP, LookupByTime
 from wrackline.broker.model.types import LogSlice, TopicPartition
 from wrackline.broker.storage.log import LogFailed, LogSettings, PartitionLog, create
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.broker.storage.batches import batch, run_of
-from wrackline.broker.model.batch import split
+from wrackline.broker.model.batches.batch import split
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice, TopicPartition
 from wrackline.broker.storage import checkpoint
 from wrackline.broker.storage.log import LogSettings

@@ -16,8 +16,8 @@ from uuid import UUID
 import pytest
 
 from tests.broker.storage.batches import batch, run_of
-from wrackline.broker.model import snapshot_format
-from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.metadata import snapshot_format
+from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import (
     METADATA,
     METADATA_TOPIC_ID,

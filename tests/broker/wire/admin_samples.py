@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.types import METADATA, Endpoint, TopicPartition
 from wrackline.broker.wire.schema import Schema
 

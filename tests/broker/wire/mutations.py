@@ -18,9 +18,9 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.wire.encoder import filled
 from tests.broker.wire.samples import AnyNode
-from wrackline.broker.model.controller_messages import BrokerRegistrationRequest
-from wrackline.broker.model.messages import Refused, Request
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.messages.controller import BrokerRegistrationRequest
+from wrackline.broker.model.messages.requests import Refused, Request
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest, FetchSnapshotResponse
 from wrackline.broker.model.types import Endpoint, SnapshotId
 from wrackline.broker.wire.api import Api, Listener
 from wrackline.broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY

@@ -11,10 +11,10 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from tests.broker.wire import admin_samples
-from wrackline.broker.model import controller_messages, metadata_messages, quorum_messages
-from wrackline.broker.model import messages as m
-from wrackline.broker.model.features import METADATA_VERSION, Levels
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.messages import controller, metadata, quorum
+from wrackline.broker.model.messages import requests as m
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.metadata.features import METADATA_VERSION, Levels
 from wrackline.broker.model.types import Endpoint, SnapshotId, TopicPartition
 from wrackline.broker.wire.apis import BY_KEY
 from wrackline.broker.wire.codec import Caller, Codec, Incoming
@@ -235,19 +235,15 @@ def asked(key: int, s: Schema) -> Any:
             return make("DescribeTopicPartitionsRequest", topics=topics)
 
 
-META = metadata_messages.MetadataResponse(
+META = metadata.MetadataResponse(
     brokers=(Endpoint(1, "h1", 9_092, "r"), Endpoint(2, "h2", 9_093)),
     cluster_id="c",
     controller_id=1,
     topics=(
-        metadata_messages.TopicMetadata(
+        metadata.TopicMetadata(
             "t",
             TOPIC_ID,
-            (
-                metadata_messages.PartitionMetadata(
-                    3, 1, 4, (1, 2, 3), (1, 2), (3,), elr=(3,), last_known_elr=(2,)
-                ),
-            ),
+            (metadata.PartitionMetadata(3, 1, 4, (1, 2, 3), (1, 2), (3,), elr=(3,), last_known_elr=(2,)),),
         ),
     ),
 )
@@ -277,19 +273,17 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
         m.ListOffsetsRequest((m.ListOffsetsPartition(TP, -1, 4),)),
         m.ListOffsetsResponse((m.ListOffsetsResult(TP, ErrorCode.none, 55, 6, 4),)),
     ),
-    3: (metadata_messages.MetadataRequest(("t",)), META),
+    3: (metadata.MetadataRequest(("t",)), META),
     19: (
-        metadata_messages.CreateTopicsRequest(
-            (metadata_messages.NewTopic("t", 3, 2, {}, {"min.insync.replicas": "2"}),), 2_000, True
+        metadata.CreateTopicsRequest(
+            (metadata.NewTopic("t", 3, 2, {}, {"min.insync.replicas": "2"}),), 2_000, True
         ),
-        metadata_messages.CreateTopicsResponse(
-            (metadata_messages.CreatedTopic("t", ErrorCode.none, None, TOPIC_ID, 3, 2),)
-        ),
+        metadata.CreateTopicsResponse((metadata.CreatedTopic("t", ErrorCode.none, None, TOPIC_ID, 3, 2),)),
     ),
     20: (
-        metadata_messages.DeleteTopicsRequest(("t",), 2_000),
-        metadata_messages.DeleteTopicsResponse(
-            (metadata_messages.DeletedTopic("t", ErrorCode.unknown_topic_or_partition, TOPIC_ID, "no"),)
+        metadata.DeleteTopicsRequest(("t",), 2_000),
+        metadata.DeleteTopicsResponse(
+            (metadata.DeletedTopic("t", ErrorCode.unknown_topic_or_partition, TOPIC_ID, "no"),)
         ),
     ),
     21: (
@@ -302,58 +296,54 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
         m.OffsetForLeaderEpochResponse((m.OffsetForLeaderEpochResult(TP, ErrorCode.none, 2, 40),)),
     ),
     56: (
-        controller_messages.AlterPartitionRequest(
-            1, 9, (controller_messages.AlterPartitionItem(TP, TOPIC_ID, 4, 6, ((1, 9),)),)
+        controller.AlterPartitionRequest(
+            1, 9, (controller.AlterPartitionItem(TP, TOPIC_ID, 4, 6, ((1, 9),)),)
         ),
-        controller_messages.AlterPartitionResponse(
-            partitions=(
-                controller_messages.AlterPartitionResult(TP, TOPIC_ID, ErrorCode.none, 1, 4, (1, 2), 7),
-            )
+        controller.AlterPartitionResponse(
+            partitions=(controller.AlterPartitionResult(TP, TOPIC_ID, ErrorCode.none, 1, 4, (1, 2), 7),)
         ),
     ),
-    60: (metadata_messages.DescribeClusterRequest(), META),
+    60: (metadata.DescribeClusterRequest(), META),
     62: (
-        controller_messages.BrokerRegistrationRequest(
-            1, "c", TOPIC_ID, "h", 9_092, "r", 7, Levels(11, 15), 9_094
-        ),
-        controller_messages.BrokerRegistrationResponse(ErrorCode.none, 99),
+        controller.BrokerRegistrationRequest(1, "c", TOPIC_ID, "h", 9_092, "r", 7, Levels(11, 15), 9_094),
+        controller.BrokerRegistrationResponse(ErrorCode.none, 99),
     ),
     63: (
-        controller_messages.BrokerHeartbeatRequest(1, 9, 12, False, True),
-        controller_messages.BrokerHeartbeatResponse(ErrorCode.none, True, False, True),
+        controller.BrokerHeartbeatRequest(1, 9, 12, False, True),
+        controller.BrokerHeartbeatResponse(ErrorCode.none, True, False, True),
     ),
     70: (
-        controller_messages.ControllerRegistrationRequest(101, TOPIC_ID, "h", 9_093, Levels(11, 15)),
-        controller_messages.ControllerRegistrationResponse(ErrorCode.not_controller, "no"),
+        controller.ControllerRegistrationRequest(101, TOPIC_ID, "h", 9_093, Levels(11, 15)),
+        controller.ControllerRegistrationResponse(ErrorCode.not_controller, "no"),
     ),
     52: (
-        quorum_messages.VoteRequest("c", 101, 4, 102, TOPIC_ID, 3, 17, pre_vote=True),
-        quorum_messages.VoteResponse(ErrorCode.none, 4, 103, granted=True),
+        quorum.VoteRequest("c", 101, 4, 102, TOPIC_ID, 3, 17, pre_vote=True),
+        quorum.VoteResponse(ErrorCode.none, 4, 103, granted=True),
     ),
     53: (
-        quorum_messages.BeginQuorumEpochRequest("c", 102, 4),
-        quorum_messages.QuorumEpochResponse(ErrorCode.fenced_leader_epoch, 5, 101),
+        quorum.BeginQuorumEpochRequest("c", 102, 4),
+        quorum.QuorumEpochResponse(ErrorCode.fenced_leader_epoch, 5, 101),
     ),
     54: (
-        quorum_messages.EndQuorumEpochRequest("c", 102, 4, (103, 101)),
-        quorum_messages.QuorumEpochResponse(ErrorCode.none, 4, -1),
+        quorum.EndQuorumEpochRequest("c", 102, 4, (103, 101)),
+        quorum.QuorumEpochResponse(ErrorCode.none, 4, -1),
     ),
     59: (
         FetchSnapshotRequest("c", 102, SNAPSHOT, 512, 4_096, 4, TOPIC_ID),
         FetchSnapshotResponse(ErrorCode.none, SNAPSHOT, 2_000, 512, RECORDS, 101, 4),
     ),
     67: (
-        controller_messages.AllocateProducerIdsRequest(1, 9),
-        controller_messages.AllocateProducerIdsResponse(ErrorCode.none, 1_000, 1_000),
+        controller.AllocateProducerIdsRequest(1, 9),
+        controller.AllocateProducerIdsResponse(ErrorCode.none, 1_000, 1_000),
     ),
-    75: (metadata_messages.DescribeTopicPartitionsRequest(("t",)), META),
+    75: (metadata.DescribeTopicPartitionsRequest(("t",)), META),
     93: (
-        controller_messages.GetReplicaLogInfoRequest(((TOPIC_ID, 3), (TOPIC_ID, 4))),
-        controller_messages.GetReplicaLogInfoResponse(
+        controller.GetReplicaLogInfoRequest(((TOPIC_ID, 3), (TOPIC_ID, 4))),
+        controller.GetReplicaLogInfoResponse(
             9,
             (
-                controller_messages.ReplicaLogInfo(TOPIC_ID, 3, 2, 4, 40),
-                controller_messages.ReplicaLogInfo(TOPIC_ID, 4, error=ErrorCode.not_leader_or_follower),
+                controller.ReplicaLogInfo(TOPIC_ID, 3, 2, 4, 40),
+                controller.ReplicaLogInfo(TOPIC_ID, 4, error=ErrorCode.not_leader_or_follower),
             ),
             has_more=True,
         ),

@@ -27,9 +27,9 @@ from tests.broker.wire.samples import (
     request_frame,
 )
 from wrackline.broker.core.replication.uplink import not_in_charge
-from wrackline.broker.model import messages as m
-from wrackline.broker.model import metadata_messages, quorum_messages
-from wrackline.broker.model.admin_messages import ForwardedRequest
+from wrackline.broker.model.messages import metadata, quorum
+from wrackline.broker.model.messages import requests as m
+from wrackline.broker.model.messages.admin import ForwardedRequest
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID
 from wrackline.broker.wire.api import Listener
 from wrackline.broker.wire.apis import BY_KEY, BY_REQUEST, advertised
@@ -248,37 +248,37 @@ def test_an_epoch_that_leaves_no_room_for_the_next_election_is_refused() -> None
     """A controller that took 2^31 - 1 over ended at its own election, and again at each start."""
     controller, last = codec(), 2**31 - 1
     for request in (
-        quorum_messages.VoteRequest("c", 1, last, 2, UUID(int=9), 0, 0, pre_vote=False),
-        quorum_messages.BeginQuorumEpochRequest("c", 2, last),
-        quorum_messages.EndQuorumEpochRequest("c", 2, last, ()),
+        quorum.VoteRequest("c", 1, last, 2, UUID(int=9), 0, 0, pre_vote=False),
+        quorum.BeginQuorumEpochRequest("c", 2, last),
+        quorum.EndQuorumEpochRequest("c", 2, last, ()),
     ):
         frame = controller.encode_request(1, "n2", request)[4:]
         with pytest.raises(WireError, match="of epoch 2147483647; the highest taken over is 2130706431"):
             controller.decode_request(frame, caller(52))
-    asked = quorum_messages.VoteRequest("c", 1, 5, 2, UUID(int=9), 0, 0, pre_vote=False)
+    asked = quorum.VoteRequest("c", 1, 5, 2, UUID(int=9), 0, 0, pre_vote=False)
     incoming_vote = controller.decode_request(controller.encode_request(1, "n2", asked)[4:], caller(52))
     assert isinstance(incoming_vote, Incoming)
     answer = controller.encode_response(
-        incoming_vote, quorum_messages.VoteResponse(ErrorCode.none, last, -1, granted=False)
+        incoming_vote, quorum.VoteResponse(ErrorCode.none, last, -1, granted=False)
     )
     with pytest.raises(WireError, match="VoteResponse of epoch 2147483647"):
         controller.decode_response(answer[4:], asked)
 
 
 def test_an_answer_that_a_version_has_no_room_for_is_an_error_of_its_connection() -> None:
-    response = metadata_messages.MetadataResponse((), "x" * 32_768, -1)
+    response = metadata.MetadataResponse((), "x" * 32_768, -1)
     with pytest.raises(WireError, match="the answer to Metadata v4 cannot be written: String is too long"):
         codec().encode_response(incoming(3, 4), response)
 
 
 def test_topics_are_described_page_by_page() -> None:
-    parts = tuple(metadata_messages.PartitionMetadata(i, 1, 0, (1,), (1,)) for i in range(3))
-    response = metadata_messages.MetadataResponse(
-        (), "c", 1, tuple(metadata_messages.TopicMetadata(name, TOPIC_ID, parts) for name in ("b", "a", "c"))
+    parts = tuple(metadata.PartitionMetadata(i, 1, 0, (1,), (1,)) for i in range(3))
+    response = metadata.MetadataResponse(
+        (), "c", 1, tuple(metadata.TopicMetadata(name, TOPIC_ID, parts) for name in ("b", "a", "c"))
     )
     seen, cursor = [], None
     for _ in range(20):
-        request = metadata_messages.DescribeTopicPartitionsRequest((), partition_limit=2, cursor=cursor)
+        request = metadata.DescribeTopicPartitionsRequest((), partition_limit=2, cursor=cursor)
         schema = response_schema(75, 0)
         entity = BY_KEY[75].encode_response(schema, request, response)
         seen += [(t.name, p.partition_index) for t in entity.topics for p in t.partitions]

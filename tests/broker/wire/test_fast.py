@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import messages as m
+from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.types import METADATA, SnapshotId, TopicPartition
 from wrackline.broker.wire.apis import BY_KEY
 from wrackline.broker.wire.fast import REQUESTS, RESPONSES

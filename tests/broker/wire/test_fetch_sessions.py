@@ -6,7 +6,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     FetchPartition,
     FetchRequest,
     FetchResponse,

@@ -16,9 +16,9 @@ import click
 import orjson
 import pytest
 
-from wrackline.harness.cli import plan
 from wrackline.harness.cli.commands import FORMER, HEADINGS, MEANT
 from wrackline.harness.cli.main import main, wrackline
+from wrackline.harness.cli.runs import plan
 from wrackline.harness.cli.verbosity import Terminal, restored
 from wrackline.progress import PROGRESS, progress
 from wrackline.simulator.headings import HEADINGS as SIMULATE
@@ -212,7 +212,7 @@ def test_progress_is_said_unless_it_shall_be_quiet(
 
 
 def test_verbose_shows_where_it_went_wrong(tmp_path: Path) -> None:
-    code = f"from wrackline.harness.cli import runs; del runs.load_checked; {PROGRAM}"
+    code = f"from wrackline.harness.cli.runs import run; del run.load_checked; {PROGRAM}"
     said = subprocess.run(
         [sys.executable, "-c", code, "run", "x.yaml", "-v"],
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -259,7 +259,7 @@ def test_a_progress_line_is_silent_when_it_is_quiet(monkeypatch: pytest.MonkeyPa
 
     from rich.console import Console
 
-    from wrackline.harness.run.progress import Progress
+    from wrackline.harness.run.live.progress import Progress
 
     said = {}
     for level in (logging.WARNING, logging.INFO, logging.DEBUG):

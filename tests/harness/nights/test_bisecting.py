@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.cli import bisect
-from wrackline.harness.cli.bisect import bisect_command
-from wrackline.harness.nights import children
+from wrackline.harness.cli.runs import bisect
+from wrackline.harness.cli.runs.bisect import bisect_command
+from wrackline.harness.nights import subprocesses
 from wrackline.harness.nights.bisecting import Candidate, Found, look, names
 from wrackline.harness.nights.journal import Result as Judged
 from wrackline.harness.nights.journal import State
@@ -57,7 +57,7 @@ def test_ends_that_are_not_good_and_bad_are_told() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(children, "_ENTRY", (sys.executable, str(STAND_IN)))
+    monkeypatch.setattr(subprocesses, "_ENTRY", (sys.executable, str(STAND_IN)))
     (tmp_path / "lap.yaml").write_text(
         "name: lap\nfleet: {kind: process, brokers: 3}\ntopic: {partitions: 1}\n"
         "workload: {duration_s: 0.1, rate: 20, senders: 1, pollers: 1, enders: 1}\n"

@@ -20,15 +20,17 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.cli.nights import suite_command
 from wrackline.harness.cli.options import WrongInput
-from wrackline.harness.nights import children
+from wrackline.harness.cli.runs.suite import suite_command
+from wrackline.harness.nights import subprocesses
 from wrackline.harness.nights.driver import DiskFull, Stopped
 from wrackline.harness.nights.journal import Journal, read
 from wrackline.harness.nights.night import NightDriver, begin
 from wrackline.harness.nights.order import before
 from wrackline.harness.nights.spec import cases, load_night
 from wrackline.harness.records import JOURNAL
+
+pytestmark = pytest.mark.real
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 SPEC = """
@@ -42,7 +44,7 @@ nemesis: {{schedule: [{{at_s: 0.05, duration_s: 0.1, fault: {fault}, target: one
 
 @pytest.fixture(autouse=True)
 def _stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "_ENTRY", (sys.executable, str(STAND_IN)))
+    monkeypatch.setattr(subprocesses, "_ENTRY", (sys.executable, str(STAND_IN)))
 
 
 def night(folder: Path, *specs: tuple[str, str], lasts: float = 0.3, **settings: Any) -> Path:
@@ -180,10 +182,10 @@ def test_a_night_that_was_killed_takes_its_run_with_it_and_goes_on(tmp_path: Pat
     driver(tmp_path, file, [])
     code = (
         "import sys; from pathlib import Path\n"
-        "from wrackline.harness.nights import children\n"
+        "from wrackline.harness.nights import subprocesses\n"
         "from wrackline.harness.nights.journal import Journal\n"
         "from wrackline.harness.nights.night import NightDriver\n"
-        f"children._ENTRY = (sys.executable, {str(STAND_IN)!r})\n"
+        f"subprocesses._ENTRY = (sys.executable, {str(STAND_IN)!r})\n"
         f"here = Path({str(tmp_path / 'here')!r})\n"
         "NightDriver(here, Journal(here), master='local[1]', say=print).drive()\n"
     )

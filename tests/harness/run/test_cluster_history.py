@@ -11,9 +11,9 @@ from wrackline.harness.report.draw.cluster_chart import cluster_chart, span_tip
 from wrackline.harness.report.draw.frame import PAGE
 from wrackline.harness.report.read.cluster import cluster_of
 from wrackline.harness.run.clocks import CLOCKS, Clocks
-from wrackline.harness.run.cluster_history import events
+from wrackline.harness.run.live.cluster_history import events
 from wrackline.history.model import CONTROL, Event, Type
-from wrackline.systems.chronicle import Change, Chronicle, UncleanRecovery
+from wrackline.systems.metadata_changes import Change, Chronicle, UncleanRecovery
 
 S = 1_000_000_000
 CLOCK = Clocks(start_ns=1_000 * S, ahead_ns={"c1": 2 * S})

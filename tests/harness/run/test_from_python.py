@@ -13,7 +13,7 @@ import pytest
 from tests.harness.doubles import PARTITIONS, Stage, rows
 from wrackline import api
 from wrackline.harness.run.judge import judge
-from wrackline.harness.run.outcome import Options
+from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.runner import run as make
 from wrackline.harness.specification.spec import parse
 

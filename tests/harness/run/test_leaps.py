@@ -10,7 +10,7 @@ import pytest
 from tests.checkers.good_runs import decided, good_run
 from tests.checkers.histories import info
 from wrackline.checkers.inputs.runs import load_run
-from wrackline.harness.run.leaps import Leaps
+from wrackline.harness.run.live.leaps import Leaps
 from wrackline.history import Recorder
 
 HOURS = 2 * 3600 * 1_000_000_000

@@ -13,10 +13,10 @@ import pytest
 
 from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.run.clocks import Clocks
-from wrackline.harness.run.incident_lines import add_lines
-from wrackline.harness.run.loss import how_of
-from wrackline.harness.run.mechanisms import MECHANISMS, Evidence, Mechanism, told_of
-from wrackline.harness.run.node_lines import Line, Tells
+from wrackline.harness.run.incidents.incident_logs import add_lines
+from wrackline.harness.run.incidents.loss import how_of
+from wrackline.harness.run.incidents.mechanisms import MECHANISMS, Evidence, Mechanism, told_of
+from wrackline.harness.run.incidents.node_lines import Line, Tells
 
 SECOND = 1_000_000_000
 

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from tests.harness.doubles import Stage
-from wrackline.harness.run import progress as module
-from wrackline.harness.run.progress import Progress
-from wrackline.harness.run.watch import Watch
+from wrackline.harness.run.live import progress as module
+from wrackline.harness.run.live.progress import Progress
+from wrackline.harness.run.live.watch import Watch
 from wrackline.history.model import CONTROL, DIED, NEMESIS, Event, Type
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load

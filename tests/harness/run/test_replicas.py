@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.harness.doubles import PaperFleet, PaperSystem
-from wrackline.harness.run.replicas import read_replicas
+from wrackline.harness.run.final_read.replicas import read_replicas
 from wrackline.harness.specification.spec import parse
 from wrackline.history import Recorder, history_files
 from wrackline.history.model import RunInfo, TopicInfo

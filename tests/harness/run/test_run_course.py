@@ -13,7 +13,7 @@ from tests.harness.doubles import Stage, interrupt_when, rows
 from wrackline.checkers.inputs.runs import Run, load_run
 from wrackline.checkers.verdict.conditions.conditions import conditions
 from wrackline.checkers.verdict.measures.metrics import Figures
-from wrackline.harness.run.outcome import CannotRecord, Outcome
+from wrackline.harness.run.live.outcome import CannotRecord, Outcome
 from wrackline.history import read_info
 from wrackline.history.model import DIED, PlanInfo
 from wrackline.nemesis.heal import NemesisError
@@ -50,7 +50,7 @@ def test_clients_are_stopped_before_anything_is_read_though_healing_failed(
     def fails(_self: object, **_: float) -> list[str]:
         raise NemesisError("the fleet could not be healed: n2: No space left on device")
 
-    monkeypatch.setattr("wrackline.harness.run.live.Nemesis.stop_and_heal", fails)
+    monkeypatch.setattr("wrackline.harness.run.live.live.Nemesis.stop_and_heal", fails)
     outcome = stage.run()
     assert outcome.troubles == ("drive: the fleet could not be healed: n2: No space left on device",)
     found = rows(outcome.run_dir)
@@ -70,7 +70,7 @@ def test_a_mistake_of_ours_ends_the_run_and_is_on_record(
     def fails(_self: object, **_: float) -> list[str]:
         raise KeyError("nobody thought of this")
 
-    monkeypatch.setattr("wrackline.harness.run.live.Nemesis.stop_and_heal", fails)
+    monkeypatch.setattr("wrackline.harness.run.live.live.Nemesis.stop_and_heal", fails)
     with pytest.raises(KeyError):
         stage.run()
     assert stage.trail[-1] == "down"
@@ -102,13 +102,13 @@ def test_an_interruption_while_healing_is_on_record_too(stage: Stage) -> None:
 
 
 def test_a_node_that_dies_in_the_main_phase(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wrackline.harness.run.deaths.LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr("wrackline.harness.run.live.unexpected_exits.LOOK_EVERY_S", 0.1)
 
     def kill(_self: object) -> None:
         stage.system.pids["n2"] = None
         threading.Timer(0.5, lambda: stage.system.pids.update(n2=99)).start()
 
-    monkeypatch.setattr("wrackline.harness.run.live.Nemesis.start", kill)
+    monkeypatch.setattr("wrackline.harness.run.live.live.Nemesis.start", kill)
     run = loaded(stage.run())
     [fault] = run.faults
     assert (fault.name, fault.targets, fault.proved) == (DIED, ("n2",), True)

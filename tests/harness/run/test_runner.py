@@ -13,7 +13,7 @@ import pytest
 from tests.harness.doubles import PARTITIONS, Stage, interrupt_when, phases, rows
 from wrackline.fleets.base import FleetError
 from wrackline.harness.run.judge import broken_down, exit_code
-from wrackline.harness.run.outcome import Interrupted
+from wrackline.harness.run.live.outcome import Interrupted
 from wrackline.history import read_info
 
 
@@ -107,7 +107,7 @@ def test_a_replica_that_stays_behind_is_noted_and_read_all_the_same(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "wrackline.harness.run.live.Nemesis.start",
+        "wrackline.harness.run.live.live.Nemesis.start",
         lambda _self: setattr(stage.system, "isr", (1, 3)),
         raising=False,
     )

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from wrackline.harness.run.forecast import forecast
-from wrackline.harness.run.setup import plan_of, run_info
+from wrackline.harness.run.dry_run import forecast
+from wrackline.harness.run.live.setup import plan_of, run_info
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import System
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from wrackline.harness.run.incident_lines import add_lines
+from wrackline.harness.run.incidents.incident_logs import add_lines
 from wrackline.history import read_info
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.output.export import write_run

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from wrackline.harness.run.warm import become_steady
+from wrackline.harness.run.live.warm import become_steady
 
 
 def stretches(rate: float, each: list[int], *, stretch_s: float = 8, warm_s: float = 60) -> float:

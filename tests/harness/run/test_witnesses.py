@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient
 from tests.harness.machine_load import unmet
 from wrackline.checkers.analysis import analyze
 from wrackline.fleets.folders import data_dir
-from wrackline.harness.run import live as live_run
-from wrackline.harness.run import replicas as replica_logs
-from wrackline.harness.run.outcome import Options
+from wrackline.harness.run.final_read import replicas as replica_logs
+from wrackline.harness.run.live import live as live_run
+from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, ReplicaLog

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,10 +12,18 @@ from tests.nemesis.doubles import Recorded
 from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.base import Host
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.nemesis.faults import chains
+from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.nemesis.spec import load
+
+
+def assert_soon(seen: Callable[[], bool], within_s: float = 30.0) -> None:
+    """Looks again and again until it is seen. What nothing hinders is quick at one try of many, also on a
+    busy machine; what a fault holds back is so at every try."""
+    deadline = time.monotonic() + within_s
+    while not seen():
+        assert time.monotonic() < deadline, f"not seen within {within_s:g} s"
 
 
 class Running:
@@ -51,7 +60,7 @@ class Running:
         return next(host for host in self.fleet.hosts if host.name == name)
 
     def chains(self, name: str) -> list[str]:
-        return chains.parse_chains(self.fleet.remote(self.host(name)).run(chains.LIST_CHAINS).stdout)
+        return iptables.parse_chains(self.fleet.remote(self.host(name)).run(iptables.LIST_CHAINS).stdout)
 
 
 @contextmanager

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from tests.nemesis.doubles import combined_scene, scene
+from tests.nemesis.doubles import combined_scene, context
 from wrackline.nemesis.faults import programs
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Shape
-from wrackline.nemesis.faults.steps import Commands, FaultError, KnockFrom, Step
+from wrackline.nemesis.faults.steps import Commands, FaultError, Step, TcpProbeFrom
 from wrackline.nemesis.spec import FAULT
 from wrackline.plugins.registry import Group, entries
 
 PARTS = ("do", "probe", "watch", "undo", "control", "lasting")
-PROGRAMS = sorted(Path(programs.__file__).parent.glob("*_program.py"))
+PROGRAMS = sorted(Path(programs.__file__).parent.rglob("*_program.py"))
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 
 
@@ -50,7 +50,7 @@ def test_a_fault_gives_the_steps_that_were_reviewed(file: Path) -> None:
     fault = FAULT.validate_python(golden["inject"]).build()
     stopped = golden["inject"]["fault"] == "add-broker"
     found = as_json(
-        fault.commands(scene(*golden["targets"], pid=None if stopped else 41, spare=golden.get("spare")))
+        fault.commands(context(*golden["targets"], pid=None if stopped else 41, spare=golden.get("spare")))
     )
     assert found == golden["steps"]
 
@@ -65,12 +65,12 @@ def test_every_fault_and_every_shape_has_a_golden_file() -> None:
 @pytest.mark.parametrize("fault", [Kill(), Pause(), Restart()], ids=lambda fault: fault.name)
 def test_a_process_fault_refuses_a_node_that_does_not_run(fault: Kill | Pause | Restart) -> None:
     with pytest.raises(FaultError, match="node 2 on n2 does not run"):
-        fault.commands(scene("n2", pid=None))
+        fault.commands(context("n2", pid=None))
 
 
 def test_a_partition_with_nobody_on_the_other_side_is_refused() -> None:
     with pytest.raises(FaultError, match="nobody is left"):
-        Partition(Shape.ISOLATE, controllers=False).commands(scene("n1", "n2", "n3"))
+        Partition(Shape.ISOLATE, controllers=False).commands(context("n1", "n2", "n3"))
 
 
 def test_a_cut_that_spares_the_controllers_lets_their_port_pass_where_they_share_a_host() -> None:
@@ -93,7 +93,7 @@ def test_a_cut_that_spares_the_controllers_lets_their_port_pass_where_they_share
 def test_a_cut_knocks_at_brokers_and_controllers_but_not_where_it_lets_pass() -> None:
     def knocked(controllers: bool) -> set[str]:
         probe = Partition(controllers=controllers).commands(combined_scene("n2")).probe
-        return {way.name for step in probe if isinstance(step, KnockFrom) for way in step.ways}
+        return {way.name for step in probe if isinstance(step, TcpProbeFrom) for way in step.ways}
 
     brokers = {"n2>n1:9092", "n2>n3:9092", "n1>n2:9092", "n3>n2:9092"}
     assert knocked(controllers=False) == brokers
@@ -102,7 +102,7 @@ def test_a_cut_knocks_at_brokers_and_controllers_but_not_where_it_lets_pass() ->
 
 def test_undoing_names_only_the_chain_of_the_fault() -> None:
     """A fault f1 must not take the rules of f10, nor anybody else's, with it."""
-    for step in Partition().commands(scene("n1", fault_id="f1")).undo:
+    for step in Partition().commands(context("n1", fault_id="f1")).undo:
         words = getattr(step, "command").replace(";", " ").split()  # noqa: B009
         flushed = [words[at + 1] for at, word in enumerate(words) if word in ("-F", "-X", "-j")]
         assert set(flushed) == {"WRACK-f1"}

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.nemesis.doubles import combined_scene, scene
-from wrackline.nemesis.faults.network import Partition, PartitionSpec
+from tests.nemesis.doubles import combined_scene, context
+from wrackline.nemesis.faults.network.partitions import Partition, PartitionSpec
 from wrackline.nemesis.faults.shapes import Flow, Link, Shape, Traffic, asked_ports, cut_flows, ports_of
-from wrackline.nemesis.faults.steps import FaultError, KnockFrom, Scene, Shell, Target
+from wrackline.nemesis.faults.steps import FaultContext, FaultError, Shell, Target, TcpProbeFrom
 from wrackline.nemesis.spec import FAULT
 
 
@@ -23,9 +23,9 @@ def hosts(count: int) -> list[Target]:
     ]
 
 
-def aimed(count: int, *targets: int) -> Scene:
+def aimed(count: int, *targets: int) -> FaultContext:
     every = hosts(count)
-    return Scene(
+    return FaultContext(
         "f1",
         tuple(one for one in every if one.node_id in targets),
         tuple(one for one in every if one.node_id not in targets),
@@ -76,7 +76,7 @@ def test_the_bridge_sees_both_halves_which_do_not_see_each_other() -> None:
 
 def test_a_kind_of_link_is_known_by_its_port_and_by_who_asks() -> None:
     [n1], (n2, *_) = combined_scene("n1").targets, combined_scene("n1").others
-    alone, controller = scene("n1").targets[0], scene("c1").targets[0]
+    alone, controller = context("n1").targets[0], context("c1").targets[0]
     for link, ports in {
         Link.BROKER_BROKER: (9092,),
         Link.BROKER_CONTROLLER: (9093,),
@@ -89,7 +89,7 @@ def test_a_kind_of_link_is_known_by_its_port_and_by_who_asks() -> None:
     assert asked_ports(alone, controller, [Link.CONTROLLER_CONTROLLER]) == ()
 
 
-def apart(found: Scene) -> Scene:
+def apart(found: FaultContext) -> FaultContext:
     """The same cluster, its brokers with a port of their own for other nodes."""
 
     def both(one: Target) -> Target:
@@ -105,7 +105,7 @@ def test_brokers_with_a_port_for_nodes_are_cut_off_from_each_other_there() -> No
     assert asked_ports(n1, n2, [Link.BROKER_CONTROLLER]) == (9093,)
     rules = [
         line
-        for step in Partition(links=(Link.BROKER_BROKER,)).commands(apart(scene("n1"))).do
+        for step in Partition(links=(Link.BROKER_BROKER,)).commands(apart(context("n1"))).do
         for line in _rules(step)
     ]
     assert {rule.split(" -m comment")[0].split("/32 ")[1] for rule in rules} == {
@@ -116,14 +116,14 @@ def test_brokers_with_a_port_for_nodes_are_cut_off_from_each_other_there() -> No
 
 def test_clients_are_cut_off_where_clients_ask() -> None:
     """Nodes that share a machine with them, as the port for nodes, are not meant."""
-    [step] = Partition(Shape.CLIENTS).commands(apart(scene("n1"))).do
+    [step] = Partition(Shape.CLIENTS).commands(apart(context("n1"))).do
     assert {word for rule in _rules(step) for word in rule.split() if word.isdigit()} == {"9092"}
 
 
 def test_a_cut_is_knocked_at_on_every_port() -> None:
     for controllers in (True, False):
         probe = Partition(controllers=controllers).commands(apart(combined_scene("n1"))).probe
-        ways = {way.port for step in probe if isinstance(step, KnockFrom) for way in step.ways}
+        ways = {way.port for step in probe if isinstance(step, TcpProbeFrom) for way in step.ways}
         assert ways == {9092, 9094} | ({9093} if controllers else set())
 
 
@@ -145,7 +145,7 @@ def test_what_shares_a_host_is_cut_by_port() -> None:
 
 def test_links_that_nothing_goes_along_are_refused_when_the_fault_begins() -> None:
     with pytest.raises(FaultError, match="nothing of controller-controller is between the sides"):
-        Partition(links=(Link.CONTROLLER_CONTROLLER,)).commands(scene("n1"))
+        Partition(links=(Link.CONTROLLER_CONTROLLER,)).commands(context("n1"))
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 
 from tests.nemesis.doubles import COMBINED, NODES, cast, cluster, node, partition, target
 from wrackline.fleets.base import Disk
-from wrackline.nemesis.faults.kafka_apis import Api
-from wrackline.nemesis.faults.messages import Act, Messages, What
-from wrackline.nemesis.faults.network import Partition
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.steps import Scene, Target
+from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.network.kafka_apis import Api
+from wrackline.nemesis.faults.network.messages import Act, Messages, What
+from wrackline.nemesis.faults.network.partitions import Partition
+from wrackline.nemesis.faults.steps import FaultContext, Target
 from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
 from wrackline.nemesis.guided.eras import SCHEDULES as OF_STORIES
 from wrackline.nemesis.guided.steps import (
@@ -336,10 +336,10 @@ def test_whoever_keeps_the_sessions_is_cut_off_and_nobody_else() -> None:
         for step in SCHEDULES["failover-twice"](aim(LED_BY_FIRST))
         if isinstance(step, Inject) and step.id == "g2" and isinstance(step.fault, Partition)
     ]
-    with_zookeeper = Scene("f1", (target("n1"),), (target("n2"), ZOOKEEPER))
-    with_controller = Scene("f1", (target("n1"),), (target("n2"), target("c1")))
-    for scene, coordinator in ((with_zookeeper, "z1"), (with_controller, "c1")):
-        assert {flow.way for flow in cut.flows(scene)} == {f"n1>{coordinator}", f"{coordinator}>n1"}
+    with_zookeeper = FaultContext("f1", (target("n1"),), (target("n2"), ZOOKEEPER))
+    with_controller = FaultContext("f1", (target("n1"),), (target("n2"), target("c1")))
+    for context, coordinator in ((with_zookeeper, "z1"), (with_controller, "c1")):
+        assert {flow.way for flow in cut.flows(context)} == {f"n1>{coordinator}", f"{coordinator}>n1"}
 
 
 def test_the_client_that_asks_a_paused_leader_knows_of_its_successor() -> None:
@@ -386,10 +386,10 @@ def test_a_schedule_refuses_to_run_without_what_it_is_declared_to_need(name: str
         "apart": (Aim(LED_BY_FIRST, beside, "log", 0), needs.apart),
         "one controller": (Aim(LED_BY_FIRST, many, "log", 0), needs.one_controller),
     }
-    for what, (scene, needed) in lacking.items():
+    for what, (context, needed) in lacking.items():
         refused = False
         try:
-            SCHEDULES[name](scene)
+            SCHEDULES[name](context)
         except GuidedError:
             refused = True
         assert refused == needed, what

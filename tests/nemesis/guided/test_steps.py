@@ -11,8 +11,8 @@ from tests.nemesis.doubles import FakeFleet, FakePower, FakeSystem, Recorded, cl
 from wrackline.fleets.base import Disk, Host
 from wrackline.history.model import Event, Type
 from wrackline.nemesis import runner, stage
-from wrackline.nemesis.faults.power import early_witness
-from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.faults.disks.power import early_witness
+from wrackline.nemesis.faults.processes.processes import Kill
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.disks import keep_copy
 from wrackline.nemesis.guided.elections import elect_uncleanly

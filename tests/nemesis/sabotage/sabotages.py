@@ -20,13 +20,13 @@ from wrackline.fleets.canary import Canaries
 from wrackline.nemesis.faults.steps import (
     Commands,
     Fault,
+    FaultContext,
     PowerOff,
+    ProbeLog,
     Proof,
     Restorable,
-    Scene,
     Shell,
     Step,
-    Trail,
 )
 from wrackline.nemesis.heal import Healer
 from wrackline.nemesis.inject import injected, look_again
@@ -94,8 +94,8 @@ class Sabotaged:
     def holds_node(self) -> bool:
         return self.fault.holds_node
 
-    def commands(self, scene: Scene) -> Commands:
-        real = self.fault.commands(scene)
+    def commands(self, context: FaultContext) -> Commands:
+        real = self.fault.commands(context)
         self.made.append(real)
         match self.sabotage:
             case Sabotage.OFF:
@@ -108,7 +108,7 @@ class Sabotaged:
                 return replace(real, do=tuple(do), lasting=())
             case Sabotage.OTHER:
                 pid = self.pid_of(self.elsewhere)
-                other = self.fault.commands(_aimed(scene, self.elsewhere, pid))
+                other = self.fault.commands(_aimed(context, self.elsewhere, pid))
                 self.made.append(other)
                 return replace(real, do=other.do, lasting=())
             case Sabotage.AT_ONCE:
@@ -120,11 +120,11 @@ class Sabotaged:
                 return replace(real, undo=tuple(Shell(host, "exit 7") for host in hosts))
         return real
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
-        return self.fault.prove(scene, trail)
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        return self.fault.prove(context, probe_log)
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
-        return self.fault.residue(scene, trail) if isinstance(self.fault, Restorable) else ""
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        return self.fault.residue(context, probe_log) if isinstance(self.fault, Restorable) else ""
 
 
 def _looks(real: Commands) -> tuple[Step, ...]:
@@ -137,11 +137,11 @@ def _alone(step: Step, among: int) -> Step:
     return replace(step, among=among) if isinstance(step, PowerOff) else step
 
 
-def _aimed(scene: Scene, host: str, pid: int | None) -> Scene:
+def _aimed(context: FaultContext, host: str, pid: int | None) -> FaultContext:
     """At another host; the targets' own are among the others."""
-    everybody = {one.host: one for one in scene.hosts}
-    others = tuple(one for one in scene.hosts if one.host != host)
-    return replace(scene, targets=(replace(everybody[host], pid=pid),), others=others)
+    everybody = {one.host: one for one in context.hosts}
+    others = tuple(one for one in context.hosts if one.host != host)
+    return replace(context, targets=(replace(everybody[host], pid=pid),), others=others)
 
 
 @dataclass
@@ -180,10 +180,9 @@ async def _held(stage: Stage, fault: Sabotaged, trial: Trial) -> None:
             await stage.run(real.undo, undoing=True)
 
 
-def check(trial: Trial, place: Place, sabotage: Sabotage, before: Callable[[], None] = lambda: None) -> None:
+def check(trial: Trial, place: Place, sabotage: Sabotage) -> None:
     """Nobody is taken in: what was not done, or not all the time, is not proved; what was not undone is not
     restored. Of the fault as it is both are said."""
-    before()
     ended = place.tried(trial, sabotage)
     words = {key: ended.get(key) for key in ("proved", "proof", "restored", "restoration", "error")}
     if sabotage is Sabotage.NONE:

@@ -117,8 +117,8 @@ ON_VMS: Mapping[str, Trial] = {
 """On a virtual machine, and nightly."""
 
 WITHOUT: Mapping[str, str] = {
-    "expire-session": "needs ZooKeeper; its proof is read in tests/nemesis/faults/test_sessions.py",
-    "lazyfs": "needs a mounted LazyFS; tests/nemesis/faults/test_lazyfs.py has one of its own",
+    "expire-session": "needs ZooKeeper; its proof is read in tests/nemesis/faults/cluster/test_sessions.py",
+    "lazyfs": "needs a mounted LazyFS; tests/nemesis/faults/disks/test_lazyfs.py has one of its own",
 }
 """Faults that are not sabotaged here, and why."""
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.model import batch
-from wrackline.broker.model.messages import ProducePartition, ProduceRequest
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.messages.requests import ProducePartition, ProduceRequest
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.invariant import Violation

@@ -12,13 +12,18 @@ from kio.schema.errors import ErrorCode
 from tests.simulator.invariants.runs import Run, T
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.model import batch
-from wrackline.broker.model.controller_messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.effects import Append, DeleteLog, Effect, Reply, Trace, Truncate
 from wrackline.broker.model.epochs import EpochCache
 from wrackline.broker.model.events import Boot, Event, RequestReceived
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import ProducePartition, ProduceRequest, ProduceResponse, ProduceResult
+from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wrackline.broker.model.messages.requests import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResult,
+)
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, EpochEntry, FlushMode
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.checker import Checker

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.simulator.invariants.runs import Run, T
-from wrackline.broker.model import batch
-from wrackline.broker.model.messages import ProducePartition, ProduceRequest
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.messages.requests import ProducePartition, ProduceRequest
 from wrackline.simulator.invariants.liveness import missing, settle
 from wrackline.simulator.world.world import World, WorldOptions
 

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.simulator.invariants.runs import Run
 from wrackline.broker.core.controller.controller import Controller
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.effects import (
     DeleteSnapshot,
     Effect,
@@ -21,10 +21,10 @@ from wrackline.broker.model.effects import (
     WriteSnapshot,
 )
 from wrackline.broker.model.events import Event, RequestReceived
-from wrackline.broker.model.quorum_messages import VoteRequest, VoteResponse
-from wrackline.broker.model.snapshot_format import write
+from wrackline.broker.model.messages.quorum import VoteRequest, VoteResponse
+from wrackline.broker.model.metadata.snapshot_format import write
 from wrackline.broker.model.types import METADATA, SnapshotId
-from wrackline.broker.rules.raft import RaftRole
+from wrackline.broker.rules.leadership.raft import RaftRole
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.raft import Invariant
 from wrackline.simulator.world.disk_log import SimLog, Stored

@@ -17,7 +17,7 @@ from wrackline.simulator.cli import simulate
 from wrackline.simulator.faults.setup import TOPIC, Setup
 from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import Result, run
-from wrackline.systems.wrackline.chronicle import chronicle
+from wrackline.systems.wrackline.metadata_changes import chronicle
 
 SHORT = Setup(seed=1, seconds=6.0, partitions=2, fault_every_ms=500.0, kinds=("kill", "power", "lag"))
 

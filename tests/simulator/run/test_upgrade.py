@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wrackline.broker.model.admin_messages import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
-from wrackline.broker.model.features import METADATA_VERSION, WITH_ELR
-from wrackline.broker.rules.features import ClusterLevels, FeatureRules
+from wrackline.broker.model.messages.admin import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
+from wrackline.broker.model.metadata.features import METADATA_VERSION, WITH_ELR
+from wrackline.broker.rules.placement.features import ClusterLevels, FeatureRules
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run import run
 from wrackline.simulator.run.session import Run

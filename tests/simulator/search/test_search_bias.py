@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages import Refused
+from wrackline.broker.model.messages.requests import Refused
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.cli import _setup, simulate
 from wrackline.simulator.faults.actions import ACTIONS

@@ -8,11 +8,12 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model import batch
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.effects import Append, CloseLogs, CreateLog, Truncate, WriteCheckpoint
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.metadata import MetadataRequest
+from wrackline.broker.model.messages.requests import (
     LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -20,7 +21,6 @@ from wrackline.broker.model.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from wrackline.broker.model.metadata_messages import MetadataRequest
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.clients.batches import encode
 from wrackline.simulator.world.disk import Disk

@@ -11,11 +11,11 @@ from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.zk08.administration import cannot_hand_over, lacks_level
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.core.zk08.level import ClusterLevel
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Coordinate, Coordinated, Create, Set
-from wrackline.broker.model.features import WITH_CONTROLLER, WITH_EPOCHS
-from wrackline.broker.model.records import POST_MIGRATION
-from wrackline.broker.model.snapshot_format import read, write
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.features import WITH_CONTROLLER, WITH_EPOCHS
+from wrackline.broker.model.metadata.records import POST_MIGRATION
+from wrackline.broker.model.metadata.snapshot_format import read, write
 from wrackline.broker.model.types import NodeId, SnapshotId, TopicPartition
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided.migration import ZOOKEEPER_ERA, bridge, hand_over

@@ -22,12 +22,12 @@ from tests.simulator.zookeeper.zk08 import (
 from wrackline.broker.core.zk08.administration import add_brokers
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.core.zk08.local import Phase
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Create, Delete, Set
 from wrackline.broker.model.effects import Checkpoint, Truncate
 from wrackline.broker.model.events import Boot
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.znodes import StateRequest
 from wrackline.broker.model.types import NodeId
-from wrackline.broker.model.znodes import StateRequest
 from wrackline.simulator.guided.messages import carries_records
 from wrackline.simulator.guided.setting import T
 from wrackline.simulator.guided.stage import Stage

@@ -18,8 +18,8 @@ from tests.simulator.zookeeper.zk08 import (
     zookeeper,
 )
 from wrackline.broker.core.zk08.administration import reassign
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Coordinate, Delete, Set
+from wrackline.broker.model.metadata import znodes
 from wrackline.broker.rules.zookeeper import RaceRules
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.faults.setup import Setup

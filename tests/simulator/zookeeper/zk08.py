@@ -6,8 +6,8 @@ from typing import Any
 
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.core.zk08.local import Local, Phase
-from wrackline.broker.model import znodes
 from wrackline.broker.model.effects import Trace
+from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage

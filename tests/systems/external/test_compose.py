@@ -14,8 +14,8 @@ from wrackline.fleets.base import Host
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import Spec
 from wrackline.systems.base import Node
-from wrackline.systems.external.commands.commander import Commander, Known
-from wrackline.systems.external.commands.orders import UNDOES, Command, Order
+from wrackline.systems.external.commands.operations import UNDOES, BrokerCommand, Command
+from wrackline.systems.external.commands.runner import Commander, Known
 from wrackline.systems.external.spec import ExternalSpec
 
 FOLDER = Path(__file__).parents[3] / "docs" / "examples" / "external-compose"
@@ -48,8 +48,8 @@ def test_the_names_and_ports_are_those_of_the_compose_file(spec: Spec) -> None:
 
 
 def test_every_fault_that_a_container_can_have_has_its_commands(spec: Spec) -> None:
-    without_power = {Order.POWER_OFF, Order.POWER_ON}
-    assert set(external(spec).commands) == set(Order) - without_power
+    without_power = {BrokerCommand.POWER_OFF, BrokerCommand.POWER_ON}
+    assert set(external(spec).commands) == set(BrokerCommand) - without_power
     assert {one.inject.fault for one in spec.nemesis.schedule} == {"kill", "partition", "pause", "restart"}
 
 
@@ -69,7 +69,7 @@ def test_the_commands_ask_docker_for_the_right_container(
     monkeypatch.setenv("PATH", f"{docker(tmp_path / 'bin')}:/usr/bin:/bin")
     system = external(spec)
     hosts = {one.node: Known(name, one.node, None, one.values) for name, one in system.hosts.items()}
-    commands = {Order(name): Command(one.run, one.probe) for name, one in system.commands.items()}
+    commands = {BrokerCommand(name): Command(one.run, one.probe) for name, one in system.commands.items()}
     second = Node(2, Host("kafka-2", "127.0.0.1"), frozenset({"broker"}), 19092)
     commander = Commander(commands, hosts, "test", lambda text: text)
     for order in UNDOES:

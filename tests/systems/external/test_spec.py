@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from wrackline.harness.run.forecast import forecast
-from wrackline.harness.run.setup import plan_of
+from wrackline.harness.run.dry_run import forecast
+from wrackline.harness.run.live.setup import plan_of
 from wrackline.harness.specification.build import as_run
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import Spec, SpecError, parse

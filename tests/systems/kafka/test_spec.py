@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wrackline.checkers.verdict.system_words import elections, features, flushing, recovery
-from wrackline.harness.run.forecast import forecast
+from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.systems.kafka.spec import KafkaSpec

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from tests.systems.zookeeper.in_memory import InMemory
 from wrackline.broker.core.zk08 import administration
-from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Create, Set
-from wrackline.broker.model.features import Levels
+from wrackline.broker.model.metadata import znodes
+from wrackline.broker.model.metadata.features import Levels
 from wrackline.broker.model.types import TopicPartition
 from wrackline.systems.base import PartitionState
 from wrackline.systems.wrackline.znodes import (

@@ -1,4 +1,4 @@
-"""What all clients of librdkafka have in common: settings, errors, the log."""
+"""Common parts of all clients of librdkafka: settings, errors, the log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COMMON: dict[str, Any] = {
 
 
 class Health:
-    """What the errors of a client say of it; made to be its ``error_cb``."""
+    """The health of a client by its errors; made to be its ``error_cb``."""
 
     def __init__(self) -> None:
         self.broken = False

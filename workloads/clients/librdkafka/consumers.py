@@ -128,7 +128,7 @@ class RdkafkaConsumer:
         return {one.partition: max(one.offset, -1) for one in told}
 
     def group_metadata(self) -> Any:
-        """What a transactional producer must know to commit offsets of this consumer's group."""
+        """Returns what a transactional producer must know to commit offsets of this consumer's group."""
         return self._handle.consumer_group_metadata()
 
     def close(self) -> None:

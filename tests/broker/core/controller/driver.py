@@ -9,21 +9,8 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.controller import Controller
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.controller_messages import (
-    AlterPartitionItem,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    GetReplicaLogInfoRequest,
-    GetReplicaLogInfoResponse,
-    ReplicaLogInfo,
-)
 from wrackline.broker.model.effects import (
     Append,
     CancelTimer,
@@ -49,9 +36,20 @@ from wrackline.broker.model.events import (
     SendFailed,
     TimerFired,
 )
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import Request, Response
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.controller import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+    ReplicaLogInfo,
+)
+from wrackline.broker.model.messages.metadata import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -59,7 +57,9 @@ from wrackline.broker.model.metadata_messages import (
     DeleteTopicsResponse,
     NewTopic,
 )
-from wrackline.broker.model.records import MetadataRecord, decode
+from wrackline.broker.model.messages.requests import Request, Response
+from wrackline.broker.model.metadata.image import PartitionImage
+from wrackline.broker.model.metadata.records import MetadataRecord, decode
 from wrackline.broker.model.types import (
     METADATA,
     METADATA_TOPIC_ID,

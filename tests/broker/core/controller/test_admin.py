@@ -11,9 +11,9 @@ from kio.schema.errors import ErrorCode
 from tests.broker.core.controller.driver import Driver, T
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY
 from wrackline.broker.defects import apply
-from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model.metadata_messages import CreateTopicsRequest, NewTopic
-from wrackline.broker.model.records import PartitionChangeRecord
+from wrackline.broker.model.messages import admin as a
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, NewTopic
+from wrackline.broker.model.metadata.records import PartitionChangeRecord
 from wrackline.broker.model.types import NO_LEADER, Placement, TopicPartition
 from wrackline.broker.rules.profile import Rules
 

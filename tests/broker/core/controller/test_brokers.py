@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import CLUSTER, Driver, T
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     BrokerHeartbeatRequest,
@@ -16,13 +16,13 @@ from wrackline.broker.model.controller_messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from wrackline.broker.model.records import (
+from wrackline.broker.model.metadata.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
 from wrackline.broker.model.types import NO_LEADER
-from wrackline.broker.rules.registration import BrokerState, Heartbeat, RegistrationRules
+from wrackline.broker.rules.leadership.registration import BrokerState, Heartbeat, RegistrationRules
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wrackline.broker.model.epochs import EpochCache
-from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.model.messages.requests import EpochEndOffset
 from wrackline.broker.model.types import EpochEntry
-from wrackline.broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.rules.replication.epoch_end import end_of_epoch
 
 
 def cache_of(epochs: list[int], leading: int | None = None) -> EpochCache:

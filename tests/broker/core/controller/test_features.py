@@ -9,22 +9,22 @@ from kio.schema.errors import ErrorCode
 from tests.broker.core.controller.driver import CLUSTER, Driver, T, config
 from tests.broker.core.solo import Solo
 from wrackline.broker.core.controller.features import ControllerLevels
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.effects import Send
+from wrackline.broker.model.messages.admin import (
     FeatureUpdate,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
     UpgradeType,
 )
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from wrackline.broker.model.effects import Send
-from wrackline.broker.model.features import METADATA_VERSION, NEWEST, WITH_ELR, WITHOUT_ELR, Levels
-from wrackline.broker.model.messages import Refused
-from wrackline.broker.model.records import FeatureLevelRecord
+from wrackline.broker.model.messages.requests import Refused
+from wrackline.broker.model.metadata.features import METADATA_VERSION, NEWEST, WITH_ELR, WITHOUT_ELR, Levels
+from wrackline.broker.model.metadata.records import FeatureLevelRecord
 from wrackline.broker.rules.profile import profile
 
 FORMER = Levels(WITHOUT_ELR, WITHOUT_ELR)

@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,

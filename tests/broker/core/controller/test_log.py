@@ -6,8 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
-from wrackline.broker.model import batch
-from wrackline.broker.model.controller_messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.effects import Append, Flush, WriteEpochs
 from wrackline.broker.model.events import (
     DiskFailed,
@@ -17,7 +16,15 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from wrackline.broker.model.messages.metadata import (
+    CreateTopicsRequest,
+    DescribeClusterRequest,
+    MetadataRequest,
+    MetadataResponse,
+    NewTopic,
+)
+from wrackline.broker.model.messages.requests import (
     EpochEndOffset,
     FetchPartition,
     FetchRequest,
@@ -27,14 +34,7 @@ from wrackline.broker.model.messages import (
     ProduceRequest,
     Refused,
 )
-from wrackline.broker.model.metadata_messages import (
-    CreateTopicsRequest,
-    DescribeClusterRequest,
-    MetadataRequest,
-    MetadataResponse,
-    NewTopic,
-)
-from wrackline.broker.model.records import LeaderChangeRecord, NoOpRecord
+from wrackline.broker.model.metadata.records import LeaderChangeRecord, NoOpRecord
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice
 
 

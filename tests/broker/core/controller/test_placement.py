@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.rules.growth import plan_growth
-from wrackline.broker.rules.placement import PlacementRules
+from wrackline.broker.rules.placement.growth import plan_growth
+from wrackline.broker.rules.placement.placement import PlacementRules
 
 RULES = PlacementRules()
 
@@ -82,29 +82,29 @@ def test_more_replicas_than_brokers() -> None:
 def test_growth_moves_the_least_there_can_be(
     old: int, new: int, partitions: int, data: st.DataObject
 ) -> None:
-    """Z09: elders level with newcomers to within one; what moves goes to a new broker, none between old
+    """Z09: existing level with added to within one; what moves goes to a new broker, none between old
     ones."""
     factor = data.draw(st.integers(1, old))
-    elders, newcomers = list(range(old)), list(range(old, old + new))
-    placed = RULES.place(elders, partitions, factor)
+    existing, added = list(range(old)), list(range(old, old + new))
+    placed = RULES.place(existing, partitions, factor)
     before = {TopicPartition("t", p): replicas for p, replicas in enumerate(placed)}
-    moves = plan_growth(before, newcomers, elders)
+    moves = plan_growth(before, added, existing)
     after = {**before, **{move.tp: move.after for move in moves}}
-    held = Counter(dict.fromkeys([*elders, *newcomers], 0))
+    held = Counter(dict.fromkeys([*existing, *added], 0))
     held.update(b for replicas in after.values() for b in replicas)
-    # Elders give and newcomers take: no gap wider than one is left that a move could narrow. Between two
-    # elders nothing moves, so the whole is balanced only where no elder began below the fair share.
-    assert all(held[elder] - held[newcomer] <= 1 for elder in elders for newcomer in newcomers)
+    # Elders give and added take: no gap wider than one is left that a move could narrow. Between two
+    # existing nothing moves, so the whole is balanced only where no elder began below the fair share.
+    assert all(held[elder] - held[newcomer] <= 1 for elder in existing for newcomer in added)
     fair = -(-partitions * factor // (old + new))
     first_load = Counter(b for replicas in placed for b in replicas)
-    if all(first_load[b] >= fair for b in elders):
+    if all(first_load[b] >= fair for b in existing):
         assert max(held.values()) - min(held.values()) <= 1
-    assert sum(move.copied for move in moves) == sum(held[b] for b in newcomers)
+    assert sum(move.copied for move in moves) == sum(held[b] for b in added)
     for move in moves:
-        assert set(move.after) - set(move.before) <= set(newcomers)
+        assert set(move.after) - set(move.before) <= set(added)
         assert len(set(move.after)) == len(move.after) == factor
         assert set(move.before) - set(move.after), "an order alone is no reason to touch a partition"
-    assert plan_growth(after, newcomers, elders) == (), "a second time there is nothing left to do"
+    assert plan_growth(after, added, existing) == (), "a second time there is nothing left to do"
 
 
 def test_new_brokers_take_their_share_of_leading() -> None:

@@ -9,7 +9,7 @@ from tests.broker.core.controller.driver import Driver, T
 from tests.broker.core.controller.outage import outage, recoveries
 from wrackline.broker.core.controller.forced_elections import POSSIBLE_LOSS
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY
-from wrackline.broker.model.admin_messages import (
+from wrackline.broker.model.messages.admin import (
     ElectionType,
     ElectLeadersRequest,
     ElectLeadersResponse,

@@ -18,20 +18,20 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
-from wrackline.broker.model import batch
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.messages.controller import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
 )
-from wrackline.broker.model.image import ClusterImage, PartitionImage
-from wrackline.broker.model.records import decode
+from wrackline.broker.model.metadata.image import ClusterImage, PartitionImage
+from wrackline.broker.model.metadata.records import decode
 from wrackline.broker.model.types import NO_LEADER
-from wrackline.broker.rules.election import RECOVERING, ElectionRules
-from wrackline.broker.rules.eligible import ChangeInput, Eligible
-from wrackline.broker.rules.isr import IsrChangeRules
+from wrackline.broker.rules.leadership.election import RECOVERING, ElectionRules
+from wrackline.broker.rules.leadership.eligible import ChangeInput, Eligible
+from wrackline.broker.rules.leadership.registration import RegistrationRules
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.registration import RegistrationRules
+from wrackline.broker.rules.replication.isr import IsrChangeRules
 
 BROKERS = (1, 2, 3, 4)
 MIN_ISR = 2

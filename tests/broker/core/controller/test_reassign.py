@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
 from wrackline.broker.defects import apply
-from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.types import NO_LEADER, ReassignRule, TopicPartition
 from wrackline.broker.rules.profile import Rules
 

@@ -12,9 +12,9 @@ from tests.broker.core.controller.test_with_brokers import Client, T, create, pa
 from tests.broker.core.controller.world import CONTROLLER, Node, World
 from wrackline.broker import defects
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model.messages import Request, Response
-from wrackline.broker.model.metadata_messages import NewTopic
+from wrackline.broker.model.messages import admin as a
+from wrackline.broker.model.messages.metadata import NewTopic
+from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NO_LEADER
 from wrackline.broker.rules.profile import Rules
 

@@ -10,12 +10,12 @@ from kio.schema.errors import ErrorCode
 from tests.broker.core.controller.driver import CLUSTER, Driver, T
 from tests.broker.core.controller.outage import outage, recoveries
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY
-from wrackline.broker.model.controller_messages import BrokerRegistrationRequest, GetReplicaLogInfoRequest
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.metadata_messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from wrackline.broker.model.messages.controller import BrokerRegistrationRequest, GetReplicaLogInfoRequest
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy
-from wrackline.broker.rules.election import ElectionRules
-from wrackline.broker.rules.eligible import Eligible
+from wrackline.broker.rules.leadership.election import ElectionRules
+from wrackline.broker.rules.leadership.eligible import Eligible
 from wrackline.broker.rules.profile import Rules
 
 

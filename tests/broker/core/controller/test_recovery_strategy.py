@@ -10,10 +10,10 @@ from tests.broker.core.controller.driver import Driver, T
 from tests.broker.core.controller.outage import outage, recoveries
 from tests.broker.core.controller.test_proactive_recovery import elr_away
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY
-from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy
+from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY
 from wrackline.broker.rules.profile import profile
-from wrackline.broker.rules.topics import RECOVERY_STRATEGY
 
 TOPIC, CLUSTER = a.Resource(a.TOPIC, "t"), a.Resource(a.BROKER, "")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.metadata import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -20,7 +20,7 @@ from wrackline.broker.model.metadata_messages import (
     DeleteTopicsResponse,
     NewTopic,
 )
-from wrackline.broker.rules.placement import PlacementRules
+from wrackline.broker.rules.placement.placement import PlacementRules
 
 place = PlacementRules().place
 

@@ -15,15 +15,20 @@ from tests.broker.core.controller.test_random import IgnoreUnclean, KeepElr
 from tests.broker.core.controller.world import CONTROLLER, World
 from wrackline.broker import defects
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.model import batch
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import ProducePartition, ProduceRequest, ProduceResponse, Response
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.messages.metadata import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     NewTopic,
 )
+from wrackline.broker.model.messages.requests import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    Response,
+)
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
 from wrackline.broker.rules.profile import Rules
 

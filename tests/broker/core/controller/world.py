@@ -15,8 +15,8 @@ from uuid import UUID
 
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
-from wrackline.broker.model import batch
 from wrackline.broker.model import effects as fx
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.events import (
     Boot,
@@ -29,7 +29,7 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.messages import FetchResponse, FetchResult, Request, Response
+from wrackline.broker.model.messages.requests import FetchResponse, FetchResult, Request, Response
 from wrackline.broker.model.types import (
     METADATA,
     Endpoint,

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.effects import Trace
-from wrackline.broker.model.metadata_messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from wrackline.broker.model.types import METADATA
 from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions

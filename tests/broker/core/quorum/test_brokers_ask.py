@@ -6,15 +6,15 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.uplink import not_in_charge
-from wrackline.broker.model.controller_messages import AlterPartitionRequest, BrokerHeartbeatRequest
-from wrackline.broker.model.messages import Refused, Request
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.controller import AlterPartitionRequest, BrokerHeartbeatRequest
+from wrackline.broker.model.messages.metadata import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     NewTopic,
 )
+from wrackline.broker.model.messages.requests import Refused, Request
 from wrackline.broker.wire.refusals import expand
 
 

@@ -10,16 +10,16 @@ from kio.schema.errors import ErrorCode
 from tests.broker.core.quorum.voter import Hand
 from wrackline.broker.core.quorum.voter import Raft
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.messages import FetchPartition, FetchRequest
-from wrackline.broker.model.quorum_messages import (
+from wrackline.broker.model.messages.quorum import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     QuorumEpochResponse,
     VoteRequest,
     VoteResponse,
 )
+from wrackline.broker.model.messages.requests import FetchPartition, FetchRequest
 from wrackline.broker.model.types import METADATA, QuorumState
-from wrackline.broker.rules.raft import LogEnd, RaftRole, RaftRules
+from wrackline.broker.rules.leadership.raft import LogEnd, RaftRole, RaftRules
 
 
 def test_a_vote_is_given_once_in_an_epoch_and_is_on_disk_before_the_answer() -> None:

@@ -7,17 +7,17 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.quorum.quorum import FAST, Broken, Quorum
-from wrackline.broker.model.controller_messages import BrokerHeartbeatRequest
 from wrackline.broker.model.effects import Send
-from wrackline.broker.model.messages import FetchRequest, Refused
-from wrackline.broker.model.metadata_messages import (
+from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest
+from wrackline.broker.model.messages.metadata import (
     CreateTopicsRequest,
     DescribeClusterRequest,
     MetadataResponse,
     NewTopic,
 )
+from wrackline.broker.model.messages.requests import FetchRequest, Refused
 from wrackline.broker.model.types import METADATA
-from wrackline.broker.rules.raft import RaftRole
+from wrackline.broker.rules.leadership.raft import RaftRole
 from wrackline.simulator.world.world import StepRecord, World
 
 FETCH_TIMEOUT_MS = FAST["quorum_fetch_timeout_ms"]

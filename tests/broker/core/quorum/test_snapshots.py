@@ -15,10 +15,10 @@ from tests.broker.core.quorum.quorum import Quorum
 from tests.broker.core.quorum.test_random import torment
 from wrackline.broker.model.effects import Append, Effect, ResetLog, Send, Trace, WriteSnapshot
 from wrackline.broker.model.events import Event
-from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import FetchRequest
-from wrackline.broker.model.snapshot_format import read, write
-from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.model.messages.requests import FetchRequest
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
+from wrackline.broker.model.metadata.image import ClusterImage
+from wrackline.broker.model.metadata.snapshot_format import read, write
 from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.simulator.invariants.checker import Checker, InvariantViolated
 from wrackline.simulator.world.disk_log import SimLog

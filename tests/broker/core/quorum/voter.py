@@ -9,13 +9,13 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.quorum.voter import Raft, RaftRequest
 from wrackline.broker.defects import apply
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import Append, Effect, Reply, Send, Truncate, WriteQuorumState
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.messages import FetchPartition, FetchRequest, Request, Response
-from wrackline.broker.model.quorum_messages import VoteRequest, VoteResponse
-from wrackline.broker.model.records import NoOpRecord, encode
+from wrackline.broker.model.messages.quorum import VoteRequest, VoteResponse
+from wrackline.broker.model.messages.requests import FetchPartition, FetchRequest, Request, Response
+from wrackline.broker.model.metadata.records import NoOpRecord, encode
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, Endpoint, QuorumState, RecoveredLog
 from wrackline.broker.rules.profile import profile
 

@@ -12,8 +12,13 @@ from kio.schema.errors import ErrorCode
 from tests.broker.core.solo import TOPIC_ID, Solo, T, change, log_of
 from wrackline.broker.model.effects import Send
 from wrackline.broker.model.events import SendFailed
-from wrackline.broker.model.messages import FetchRequest, FetchResponse, FetchResult, ForgottenPartition
-from wrackline.broker.model.records import PartitionChangeRecord, PartitionRecord
+from wrackline.broker.model.messages.requests import (
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    ForgottenPartition,
+)
+from wrackline.broker.model.metadata.records import PartitionChangeRecord, PartitionRecord
 from wrackline.broker.model.types import TopicPartition
 
 T1 = TopicPartition("t", 1)

@@ -10,8 +10,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import EPOCHS, TOPIC_ID, Solo, T, change, log_of
-from wrackline.broker.model import batch
-from wrackline.broker.model.controller_messages import BrokerHeartbeatResponse
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.effects import Send
 from wrackline.broker.model.events import (
     DiskFailed,
@@ -22,7 +21,8 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.controller import BrokerHeartbeatResponse
+from wrackline.broker.model.messages.requests import (
     EARLIEST,
     LATEST,
     EpochEndOffset,
@@ -34,7 +34,7 @@ from wrackline.broker.model.messages import (
     ListOffsetsResult,
     Refused,
 )
-from wrackline.broker.model.records import PartitionRecord
+from wrackline.broker.model.metadata.records import PartitionRecord
 from wrackline.broker.model.types import NO_LEADER, FlushMode, LogSlice
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.broker.core.solo import EPOCHS, Solo
-from wrackline.broker.model.records import BrokerRegistrationChangeRecord
+from wrackline.broker.model.metadata.records import BrokerRegistrationChangeRecord
 
 ALONE = (1,)
 """The ISR; MinISR is 2, so the high watermark stands still, or 1."""

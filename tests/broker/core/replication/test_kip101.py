@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import Solo, T, change, log_of
 from wrackline.broker.model.events import SendFailed
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages.requests import (
     FetchRequest,
     FetchResponse,
     OffsetForLeaderEpochRequest,

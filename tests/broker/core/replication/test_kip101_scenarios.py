@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.broker.core.solo import Solo, T, change, log_of
-from wrackline.broker.model.messages import FetchRequest, FetchResponse, OffsetForLeaderEpochRequest
+from wrackline.broker.model.messages.requests import FetchRequest, FetchResponse, OffsetForLeaderEpochRequest
 from wrackline.broker.model.types import EpochEntry, LogSlice
 
 PROFILES = ["kip966", "kip101"]

@@ -9,13 +9,13 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import EPOCHS, TOPIC_ID, Solo, T, change, log_of, register
-from wrackline.broker.model.controller_messages import (
+from wrackline.broker.model.messages.controller import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from wrackline.broker.model.messages import EARLIEST, LATEST, FetchRequest, FetchResponse
-from wrackline.broker.model.records import BrokerRegistrationChangeRecord, ConfigRecord
+from wrackline.broker.model.messages.requests import EARLIEST, LATEST, FetchRequest, FetchResponse
+from wrackline.broker.model.metadata.records import BrokerRegistrationChangeRecord, ConfigRecord
 from wrackline.broker.model.types import LogSlice
 from wrackline.broker.rules.profile import profile
 

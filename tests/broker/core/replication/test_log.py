@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.broker.core.solo import T
 from wrackline.broker.core.replication.log import PLENTY_BYTES, PartitionLog
-from wrackline.broker.model.batch import BatchHeader
+from wrackline.broker.model.batches.batch import BatchHeader
 from wrackline.broker.model.effects import Append, Effect, Flush, Truncate, WriteEpochs
 from wrackline.broker.model.types import EpochEntry, FlushMode, ProducerBatch, ProducerSnapshot, RecoveredLog
 

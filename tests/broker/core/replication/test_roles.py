@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import TOPIC_ID, Solo, T, change
 from wrackline.broker.model.effects import DeleteLog, Reply
-from wrackline.broker.model.records import RemoveTopicRecord
+from wrackline.broker.model.metadata.records import RemoveTopicRecord
 
 
 def test_who_waits_at_a_replica_that_was_moved_away_is_refused_at_once() -> None:

@@ -9,10 +9,10 @@ import pytest
 from tests.broker.core.solo import CONTROLLER, T
 from wrackline.broker.core.replication.throttle import Throttle
 from wrackline.broker.model.config import BrokerConfig
-from wrackline.broker.model.image import CLUSTER_DYNAMIC, ClusterImage
-from wrackline.broker.model.records import ConfigRecord, PartitionRecord, TopicRecord
+from wrackline.broker.model.metadata.image import CLUSTER_DYNAMIC, ClusterImage
+from wrackline.broker.model.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
 from wrackline.broker.model.types import Endpoint, TopicPartition
-from wrackline.broker.rules.topics import REPLICATION_RATE
+from wrackline.broker.rules.placement.topics import REPLICATION_RATE
 
 ADDED, OTHER_ADDED, MEMBER = T, TopicPartition("t", 1), TopicPartition("t", 2)
 CONFIG = BrokerConfig(4, "cluster", "b4", 9092, (Endpoint(CONTROLLER, "c", 9093),), replication_port=9094)

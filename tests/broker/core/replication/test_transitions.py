@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.broker.core.solo import TOPIC_ID, Solo, T, change, log_of
-from wrackline.broker.model.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
-from wrackline.broker.model.records import PartitionChangeRecord, PartitionRecord
+from wrackline.broker.model.messages.requests import FetchPartition, FetchRequest, FetchResponse, FetchResult
+from wrackline.broker.model.metadata.records import PartitionChangeRecord, PartitionRecord
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
 
 

@@ -18,10 +18,10 @@ from kio.schema.errors import ErrorCode
 from tests.broker.core.driver import Cluster, T
 from tests.broker.core.solo import Solo
 from wrackline.broker.core.replication.validation import fetched, produced
-from wrackline.broker.model import batch
-from wrackline.broker.model.batch_checks import Limits, Refusal
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.batches.batch_checks import Limits, Refusal
 from wrackline.broker.model.events import RequestCancelled, RequestReceived
-from wrackline.broker.model.messages import ProducePartition, ProduceRequest
+from wrackline.broker.model.messages.requests import ProducePartition, ProduceRequest
 
 LIMITS = Limits(1_000_000)
 NOW_MS = 1_700_000_000_000

@@ -7,8 +7,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import TOPIC_ID, Solo, T, log_of
-from wrackline.broker.model import batch
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.messages.requests import (
     EpochEndOffset,
     FetchPartition,
     FetchRequest,
@@ -59,7 +59,7 @@ def test_a_long_poll_is_answered_by_data_by_min_bytes_or_by_time() -> None:
 
 
 def test_the_byte_limit_of_a_request_covers_all_its_partitions() -> None:
-    from wrackline.broker.model.records import PartitionRecord
+    from wrackline.broker.model.metadata.records import PartitionRecord
 
     solo = Solo(isr=(1,), min_isr=1)
     solo.metadata(PartitionRecord(1, TOPIC_ID, (1,), (1,), 1, 0, 0))

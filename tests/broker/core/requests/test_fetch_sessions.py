@@ -10,8 +10,8 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.driver import Cluster
 from tests.broker.core.solo import TOPIC_ID, Solo, T, log_of
-from wrackline.broker.model import batch
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.messages.requests import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -19,9 +19,9 @@ from wrackline.broker.model.messages import (
     ProducePartition,
     ProduceRequest,
 )
-from wrackline.broker.model.records import PartitionRecord, TopicRecord
+from wrackline.broker.model.metadata.records import PartitionRecord, TopicRecord
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.rules.sessions import SessionFacts, SessionRules
+from wrackline.broker.rules.leadership.sessions import SessionFacts, SessionRules
 
 T1 = TopicPartition("t", 1)
 FULL, CLOSE = 0, -1

@@ -10,10 +10,10 @@ from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import TOPIC_ID, Solo, T, change, log_of
-from wrackline.broker.model import batch
+from wrackline.broker.model.batches import batch
 from wrackline.broker.model.events import RequestCancelled
-from wrackline.broker.model.messages import ProducePartition, ProduceRequest
-from wrackline.broker.model.records import PartitionRecord
+from wrackline.broker.model.messages.requests import ProducePartition, ProduceRequest
+from wrackline.broker.model.metadata.records import PartitionRecord
 from wrackline.broker.model.types import TopicPartition
 
 # --- acknowledgements (docs/protocol.md 2.1) -------------------------------------------------------------

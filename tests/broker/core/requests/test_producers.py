@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.driver import Cluster, T
-from wrackline.broker.model import batch
-from wrackline.broker.model.producers import KEPT_BATCHES, ProducerTable
+from wrackline.broker.model.batches import batch
+from wrackline.broker.model.batches.producers import KEPT_BATCHES, ProducerTable
 from wrackline.broker.model.types import ProducerBatch
 
 P = 7

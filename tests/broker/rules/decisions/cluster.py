@@ -6,9 +6,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from tests.broker.rules.golden_tables import Decide, Facts, yes
-from wrackline.broker.model.image import BrokerImage
+from wrackline.broker.model.metadata.image import BrokerImage
+from wrackline.broker.rules.leadership.registration import BrokerState, Heartbeat
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.registration import BrokerState, Heartbeat
 
 
 def broker(epoch: int = 11, incarnation: int = 7, state: str = "unfenced") -> BrokerImage:

@@ -8,13 +8,13 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from tests.broker.rules.golden_tables import Decide, Facts, end, epochs_of, ids, some, yes
-from wrackline.broker.model.controller_messages import ReplicaLogInfo
-from wrackline.broker.model.image import PartitionImage, changed
+from wrackline.broker.model.messages.controller import ReplicaLogInfo
+from wrackline.broker.model.metadata.image import PartitionImage, changed
 from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy, TopicPartition
-from wrackline.broker.rules.election import Recovery
-from wrackline.broker.rules.eligible import ChangeInput
+from wrackline.broker.rules.leadership.election import Recovery
+from wrackline.broker.rules.leadership.eligible import ChangeInput
+from wrackline.broker.rules.leadership.recovery import UNUSABLE, LogEnd
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.recovery import UNUSABLE, LogEnd
 
 T = TopicPartition("t", 0)
 TOPIC = UUID(int=9)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.broker.rules.golden_tables import Decide, Facts, yes
-from wrackline.broker.model.admin_messages import FeatureUpdate, UpgradeType
-from wrackline.broker.model.features import METADATA_VERSION, NOT_SAID, Levels
-from wrackline.broker.rules.features import ClusterLevels
+from wrackline.broker.model.messages.admin import FeatureUpdate, UpgradeType
+from wrackline.broker.model.metadata.features import METADATA_VERSION, NOT_SAID, Levels
+from wrackline.broker.rules.placement.features import ClusterLevels
 from wrackline.broker.rules.profile import Rules
 
 TYPES = {

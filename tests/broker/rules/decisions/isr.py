@@ -7,11 +7,11 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from tests.broker.rules.golden_tables import Decide, Facts, end, ids, some, yes
-from wrackline.broker.model.controller_messages import AlterPartitionItem
-from wrackline.broker.model.image import BrokerImage, PartitionImage
+from wrackline.broker.model.messages.controller import AlterPartitionItem
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.rules.isr import JoinFacts, LagFacts
 from wrackline.broker.rules.profile import Rules
+from wrackline.broker.rules.replication.isr import JoinFacts, LagFacts
 
 T = TopicPartition("t", 0)
 TOPIC = UUID(int=9)

@@ -7,11 +7,11 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from tests.broker.rules.golden_tables import Decide, Facts, bar, end, epochs_of, upto, yes
-from wrackline.broker.rules.epoch_end import end_of_epoch
-from wrackline.broker.rules.fetching import AnswerFacts
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.truncation import LeaderRange
-from wrackline.broker.rules.watermark import UNKNOWN_OFFSET
+from wrackline.broker.rules.replication.epoch_end import end_of_epoch
+from wrackline.broker.rules.replication.fetching import AnswerFacts
+from wrackline.broker.rules.replication.truncation import LeaderRange
+from wrackline.broker.rules.replication.watermark import UNKNOWN_OFFSET
 
 
 def epoch_end(_rules: Rules, facts: Facts) -> object:

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from tests.broker.rules.golden_tables import Decide, Facts, bar, end, epochs_of, ids, yes
 from wrackline.broker.model.types import QuorumState, SnapshotId
+from wrackline.broker.rules.leadership.raft import Ballot, LogEnd, RaftRole, Voter
+from wrackline.broker.rules.placement.snapshots import Growth
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.raft import Ballot, LogEnd, RaftRole, Voter
-from wrackline.broker.rules.snapshots import Growth
 
 DIRECTORY = UUID(int=5)
 

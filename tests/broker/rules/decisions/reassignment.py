@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from tests.broker.rules.golden_tables import Decide, Facts, ids, some, yes
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.records import LEADER_UNCHANGED
+from wrackline.broker.model.metadata.image import PartitionImage
+from wrackline.broker.model.metadata.records import LEADER_UNCHANGED
 from wrackline.broker.model.types import ReassignRule, TopicPartition
-from wrackline.broker.rules.eligible import ChangeInput
-from wrackline.broker.rules.growth import Replicas, plan_growth
+from wrackline.broker.rules.leadership.eligible import ChangeInput
+from wrackline.broker.rules.placement.growth import Replicas, plan_growth
+from wrackline.broker.rules.placement.reassign import Assignment
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.reassign import Assignment
 
 MIN_ISR = 2
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.broker.rules.golden_tables import Decide, Facts, bar, end
 from wrackline.broker.model.types import ProducerBatch, ProducerSnapshot
+from wrackline.broker.rules.leadership.sessions import SessionFacts
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.sessions import SessionFacts
 
 
 def refusal(rules: Rules, facts: Facts) -> object:

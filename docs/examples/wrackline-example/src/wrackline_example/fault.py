@@ -8,7 +8,17 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from wrackline.api import Commands, Done, FaultError, FaultSpec, Proof, Scene, Shell, Target, Trail
+from wrackline.api import (
+    Commands,
+    FaultContext,
+    FaultError,
+    FaultSpec,
+    ProbeLog,
+    Proof,
+    Shell,
+    StepResult,
+    Target,
+)
 
 ONLINE = "/sys/devices/system/cpu/online"
 
@@ -35,7 +45,7 @@ def _ask(target: Target) -> Shell:
     return Shell(target.host, f"sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' {status} | sort -u")
 
 
-def _outputs(target: Target, done: Iterable[Done]) -> list[str]:
+def _outputs(target: Target, done: Iterable[StepResult]) -> list[str]:
     return [" ".join(one.output.split()) for one in done if one.step.host == target.host]
 
 
@@ -51,28 +61,31 @@ class OneCore:
 
     core: int
 
-    def commands(self, scene: Scene) -> Commands:
+    def commands(self, context: FaultContext) -> Commands:
         return Commands(
-            do=tuple(_pin(one, self.core) for one in scene.targets),
-            undo=tuple(_free(one) for one in scene.targets),
-            probe=tuple(_ask(one) for one in scene.targets),
-            control=tuple(_ask(one) for one in scene.targets),
+            do=tuple(_pin(one, self.core) for one in context.targets),
+            undo=tuple(_free(one) for one in context.targets),
+            probe=tuple(_ask(one) for one in context.targets),
+            control=tuple(_ask(one) for one in context.targets),
         )
 
-    def prove(self, scene: Scene, trail: Trail) -> Proof:
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         wanted = str(self.core)
-        for one in scene.targets:
-            during, after = _outputs(one, (*trail.active, *trail.final)), _outputs(one, trail.control)
+        for one in context.targets:
+            during, after = (
+                _outputs(one, (*probe_log.active, *probe_log.final)),
+                _outputs(one, probe_log.control),
+            )
             if not during or set(during) != {wanted}:
                 return Proof(False, f"{one.host}: cores {during} were allowed, not {wanted} alone")
             if wanted in after:
-                return Proof(False, self.residue(scene, trail))
-        hosts = ", ".join(one.host for one in scene.targets)
+                return Proof(False, self.residue(context, probe_log))
+        hosts = ", ".join(one.host for one in context.targets)
         return Proof(True, f"every thread of the node on {hosts} was on core {wanted} from beginning to end")
 
-    def residue(self, scene: Scene, trail: Trail) -> str:
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
         """What is still there after the undo, by the control steps; empty when nothing is."""
-        held = [one.host for one in scene.targets if str(self.core) in _outputs(one, trail.control)]
+        held = [one.host for one in context.targets if str(self.core) in _outputs(one, probe_log.control)]
         return f"{', '.join(held)}: core {self.core} was the only one after the undo, too" if held else ""
 
 

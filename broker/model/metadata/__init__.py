@@ -1,0 +1,1 @@
+"""Metadata of the cluster: its records, its image, ZooKeeper's nodes."""

@@ -1,0 +1,1 @@
+"""Rules of leadership: elections, recovery, Raft, registration, sessions."""

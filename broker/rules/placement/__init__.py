@@ -1,0 +1,1 @@
+"""Rules of topics and replicas: placement, reassignment, growth, features."""

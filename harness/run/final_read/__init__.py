@@ -1,0 +1,1 @@
+"""The reads at the end of a run: replicas, second readers, the ISR."""

@@ -1,0 +1,127 @@
+"""Every replica's own log, read from its own files over SSH, into the history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wrackline.fleets.base import FleetError
+from wrackline.harness.specification.spec import Spec
+from wrackline.history import Recorder
+from wrackline.history.model import REPLICA, Event, Record, Type
+from wrackline.history.offsets import Offsets
+from wrackline.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
+from wrackline.workloads.payload import KeyOf, decode, kept_timestamp, run_tag
+
+CHUNK_RECORDS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLog:
+    """The records that the first reader found in one replica's own log."""
+
+    node: Node
+    partition: int
+    log_start: int
+    is_evidence: bool
+    """It was read whole, and its replica is in the ISR."""
+    offsets: Offsets
+
+
+def read_replicas(
+    system: System, recorder: Recorder, state: ClusterState, spec: Spec
+) -> tuple[list[HeldLog], list[str]]:
+    """One row per chunk of every replica there is by ``state``. Returns the logs, and what could not be read,
+    one line each."""
+    topic, workload = spec.topic.name, spec.workload
+    brokers = [node for node in system.nodes if node.is_broker]
+    wanted = [
+        (node, partition)
+        for partition in range(spec.topic.partitions)
+        for node in brokers
+        if _holds(state, topic, partition, node.node_id)
+    ]
+    problems: list[str] = []
+    read: list[HeldLog] = []
+    with ThreadPoolExecutor(max_workers=4, thread_name_prefix="replica-log") as pool:
+        logs = pool.map(lambda place: _fetch(system, place[0], topic, place[1]), wanted)
+        for (node, partition), found in zip(wanted, logs, strict=True):
+            if isinstance(found, str):
+                problems.append(f"replica of {topic}-{partition} on {node.host.name}: {found}")
+            else:
+                in_isr = _in_isr(state, topic, partition, node.node_id)
+                if not workload.compacted and found.problem is None:
+                    found = replace(found, problem=found.hole)
+                _write(recorder, node, found, in_isr, workload.key_of)
+                offsets = Offsets(record.offset for record in found.records)
+                whole = in_isr and found.problem is None
+                read.append(HeldLog(node, partition, found.log_start, whole, offsets))
+    return read, problems
+
+
+def _fetch(system: System, node: Node, topic: str, partition: int) -> ReplicaLog | str:
+    try:
+        return system.replica_log(node, topic, partition)
+    except (FleetError, DeployError) as wrong:
+        return str(wrong)
+
+
+def _holds(state: ClusterState, topic: str, partition: int, node_id: int) -> bool:
+    found = state.partition(topic, partition)
+    return found is None or node_id in found.replicas
+
+
+def _in_isr(state: ClusterState, topic: str, partition: int, node_id: int) -> bool:
+    found = state.partition(topic, partition)
+    return found is not None and node_id in found.isr
+
+
+def _write(recorder: Recorder, node: Node, log: ReplicaLog, in_isr: bool, key_of: KeyOf) -> None:
+    tag = run_tag(recorder.info.test_id)
+    chunks = [log.records[at : at + CHUNK_RECORDS] for at in range(0, len(log.records), CHUNK_RECORDS)] or [
+        ()
+    ]
+    for number, chunk in enumerate(chunks):
+        records, corrupt = _decoded(chunk, log.partition, tag, key_of)
+        extra: dict[str, Any] = {
+            "in_isr": in_isr,
+            "complete": number == len(chunks) - 1 and log.problem is None,
+            "hw": log.high_watermark,
+        }
+        if log.epochs is not None and number == len(chunks) - 1:
+            extra["epochs"] = [list(entry) for entry in log.epochs]
+        if corrupt:
+            extra["corrupt"] = corrupt
+        recorder.record(
+            Event(
+                REPLICA,
+                Type.OK,
+                "replica",
+                topic=log.topic,
+                partition=log.partition,
+                offset=log.log_start,
+                high_watermark=log.leo,
+                records=records,
+                error=log.problem,
+                node=node.host.name,
+                extra=extra,
+            )
+        )
+
+
+def _decoded(
+    chunk: Sequence[StoredRecord], partition: int, tag: bytes, key_of: KeyOf
+) -> tuple[tuple[Record, ...], list[dict[str, Any]]]:
+    records = []
+    corrupt = []
+    for stored in chunk:
+        kept = kept_timestamp(stored.timestamp_ms, stored.leader_epoch)
+        found = decode(tag, stored.value, key=stored.key, timestamp_ms=kept, key_of=key_of)
+        records.append(
+            Record(partition, stored.offset, found.value, stored.leader_epoch, stored.timestamp_ms)
+        )
+        if found.detail is not None:
+            corrupt.append({"partition": partition, "offset": stored.offset, "detail": found.detail})
+    return tuple(records), corrupt

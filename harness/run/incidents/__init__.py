@@ -1,0 +1,1 @@
+"""An incident's evidence in the lines of the nodes' logs."""

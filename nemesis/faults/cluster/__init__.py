@@ -1,0 +1,1 @@
+"""Faults by administration: elections, configuration, growth, removal, sessions."""

@@ -1,0 +1,1 @@
+"""Faults of disks: power cuts, page caches, errors, space, bytes."""

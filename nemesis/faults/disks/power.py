@@ -1,0 +1,224 @@
+"""The power cut: whatever a host has not synced is gone, and with another disk what it has synced, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from wrackline.fleets.abilities import Ability
+from wrackline.fleets.base import Disk
+from wrackline.fleets.base import PowerCut as Cut
+from wrackline.fleets.spec import FleetSpec
+from wrackline.nemesis.faults.host_steps import CopyDisk, InstallTools, SwapDisk
+from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.steps import (
+    Commands,
+    FaultContext,
+    FaultError,
+    PowerOff,
+    PowerOn,
+    ProbeLog,
+    Proof,
+    Shell,
+    StartNode,
+    Step,
+    StepResult,
+    Target,
+)
+from wrackline.plugins.fields import SECONDS, Lax
+from wrackline.systems.spec import SystemSpec
+
+OURS = ".wrack-"
+"""How names of our own begin at the top of a data disk: the loss of such files is none of the system's."""
+WITNESSES = f"{OURS}witness"
+EARLY, LATE = "early", "late"
+"""Synced before the copy of a disk is made, and after it."""
+NO_VOTERS = "a controller that forgets what it voted for may elect two leaders: aim at brokers alone"
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCut:
+    """Power off, of all targets at the same moment; on undo power on, and the nodes start.
+
+    Proved when the canary of every host lost what it should; lossy only where bytes of other files were gone
+    too. With another disk a file that was synced is the witness: it must be gone, and one that was synced
+    before the copy of a stale disk must be there.
+    """
+
+    name: ClassVar[str] = "power-cut"
+    holds_node: ClassVar[bool] = True
+
+    disk: Disk = Disk.KEPT
+    age_s: float | None = 3.0
+    """None: the copy for ``stale`` was made beforehand, with ``early_witness`` on it."""
+
+    def commands(self, context: FaultContext) -> Commands:
+        among = len(context.targets)
+        return Commands(
+            do=tuple(step for one in context.targets for step in self._off(context.fault_id, one, among)),
+            undo=tuple(step for one in context.targets for step in self._on(one)),
+        )
+
+    def _off(self, fault_id: str, target: Target, among: int) -> Sequence[Step]:
+        host, off = target.host, PowerOff(target.host, fault_id, among)
+        if self.disk is Disk.KEPT:
+            return (off,)
+        if target.controller_port is not None or not target.is_broker:
+            raise FaultError(f"{self.name}: {host} gets no {self.disk} disk: {NO_VOTERS}")
+        swap = SwapDisk(host, self.disk)
+        if self.disk is Disk.WIPED:
+            return (_witness(target, EARLY), off, swap)
+        if self.age_s is None:
+            return (_witness(target, LATE), off, swap)
+        later = Shell(host, f"sleep {self.age_s:g}", timeout_s=self.age_s + 15)
+        return (_witness(target, EARLY), CopyDisk(host), _witness(target, LATE), later, off, swap)
+
+    def _on(self, target: Target) -> Sequence[Step]:
+        on, start = PowerOn(target.host), StartNode(target.host, target.node_id)
+        if self.disk is Disk.KEPT:
+            return (on, start)
+        folder = f"{target.data_dir}/{WITNESSES}"
+        there = Shell(target.host, f"ls {folder} 2>/dev/null; rm -rf {folder}")
+        return (on, there, InstallTools(target.host, target.node_id), start)
+
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        off = {done.step.host: done for done in probe_log.do if done.cut}
+        on = {done.step.host: done for done in probe_log.undo if isinstance(done.step, PowerOn) and done.cut}
+        uncut = [target.host for target in context.targets if target.host not in off]
+        if uncut:  # others may have lost their power nevertheless
+            why = f"the power of {', '.join(uncut)} was not cut"
+            return Proof(False, why, lost_by_host(off, on), self._damaged(off))
+        if not probe_log.undo:
+            text = "; ".join(f"{_gone(host, off[host])}; what it lost shows at power-on" for host in off)
+            return Proof(False, text + _spread(off))
+        texts = [f"{_gone(host, off[host])}, {text_of(on.get(host))}" for host in sorted(off)]
+        proved = all(took_what_it_should(on.get(host)) for host in off)
+        if self.disk is not Disk.KEPT:
+            flaws = [flaw for host in sorted(off) if (flaw := self._other_disk(host, probe_log))]
+            texts += flaws or [f"the disk is another: {self._witnesses()}"]
+            proved = not flaws and (proved or self.disk is Disk.WIPED)
+        return Proof(proved, "; ".join(texts) + _spread(off), lost_by_host(off, on), self._damaged(off))
+
+    def _damaged(self, off: Mapping[str, StepResult]) -> dict[str, dict[str, int]]:
+        return {} if self.disk is Disk.KEPT else {host: {} for host in off}
+
+    def _other_disk(self, host: str, probe_log: ProbeLog) -> str:
+        """Returns why the proof does not show that the host got the disk it should; empty when it does."""
+        if not any(isinstance(done.step, SwapDisk) and done.step.host == host for done in probe_log.do):
+            return f"{host}: its disk was not exchanged"
+        said = [
+            done.output.split()
+            for done in probe_log.undo
+            if isinstance(done.step, Shell) and done.step.host == host and not (done.error or done.skipped)
+        ]
+        wanted = [EARLY] if self.disk is Disk.STALE else []
+        if said != [wanted]:
+            seen = ", ".join(word for words in said for word in words) or "none"
+            return f"{host}: its disk is not the {self.disk} one: of the files that were synced, {seen} there"
+        return ""
+
+    def _witnesses(self) -> str:
+        if self.disk is Disk.WIPED:
+            return "a file that was synced before the cut is gone"
+        before = "" if self.age_s is None else f"{self.age_s:g} s "
+        return (
+            f"a file that was synced before the copy was made is there, one that was synced after it, "
+            f"{before}before the cut, is gone"
+        )
+
+
+def early_witness(data_dir: object) -> str:
+    """The command that leaves a file on a data disk by which a copy of it is known later."""
+    return _leave(data_dir, EARLY)
+
+
+def _witness(target: Target, name: str) -> Shell:
+    return Shell(target.host, _leave(target.data_dir, name))
+
+
+def _leave(data_dir: object, name: str) -> str:
+    folder = f"{data_dir}/{WITNESSES}"
+    return f"mkdir -p {folder} && echo {name} >{folder}/{name} && sync {folder}/{name} {folder}"
+
+
+def took_what_it_should(done: StepResult | None) -> bool:
+    return done is not None and done.canary is not None and done.canary.proved
+
+
+def lost_by_host(off: Mapping[str, StepResult], on: Mapping[str, StepResult]) -> dict[str, dict[str, int]]:
+    """Hosts that lost something. One without files lost nobody knows what: nobody could look."""
+    lost: dict[str, dict[str, int]] = {}
+    for host in off:
+        cut = on[host].cut if host in on else None
+        if cut is None or not cut.counted:
+            lost[host] = {}
+        elif files := _lost(cut):
+            lost[host] = files
+    return lost
+
+
+def _lost(cut: Cut) -> dict[str, int]:
+    """Bytes by file, without those of the canary: they are no loss of the system's."""
+    return {
+        name: loss.lost_bytes
+        for name, loss in sorted(cut.files.items())
+        if loss.lost_bytes and not name.startswith(OURS)
+    }
+
+
+def _gone(host: str, off: StepResult) -> str:
+    assert off.cut is not None
+    took = (off.cut.lost_ns - off.cut.decided_ns) / 1e6
+    return f"{host}: power gone {took:.1f} ms after the decision"
+
+
+def _spread(off: Mapping[str, StepResult]) -> str:
+    """Describes how far apart the cuts of several hosts were."""
+    lost_ns = [done.cut.lost_ns for done in off.values() if done.cut]
+    if len(lost_ns) < 2:
+        return ""
+    return f"; all {len(lost_ns)} within {(max(lost_ns) - min(lost_ns)) / 1e6:.1f} ms of one another"
+
+
+def text_of(on: StepResult | None) -> str:
+    if on is None or on.cut is None:
+        return "and it did not come back: what it lost is not known"
+    files = _lost(on.cut)
+    counted = (
+        f"{sum(files.values())} bytes in {len(files)} files lost" if on.cut.counted else "files not counted"
+    )
+    return f"{counted}, {on.canary or 'no canary watched it'}"
+
+
+class PowerCutSpec(FaultSpec):
+    """Settings of the fault ``power-cut``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = (Ability.POWER, Ability.DISK)
+
+    fault: Literal["power-cut"]
+    """The host loses its power and all unsynced bytes. Several targets lose it at the same moment."""
+    disk: Annotated[Disk, Lax] = Disk.KEPT
+    """What the host finds at power-on: its own disk; `stale`, an older copy of it; `wiped`, an empty one."""
+    age_s: Annotated[float, Field(ge=2, le=600), SECONDS] = 3.0
+    """Of `stale`: how old the copy is. It is made when the fault begins, and the power goes so much later."""
+
+    def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
+        if (why := super().refusal(fleet, system)) is not None or self.disk is Disk.KEPT:
+            return why
+        if why := fleet.lacks(Ability.SWAPPED_DISK):
+            return f"power-cut with disk: {self.disk} needs {Ability.SWAPPED_DISK}: {why}"
+        if fleet.combined:
+            return (
+                f"power-cut with disk: {self.disk}: the brokers are controllers too (combined); {NO_VOTERS}"
+            )
+        return None
+
+    @property
+    def begins_s(self) -> float:
+        return self.age_s if self.disk is Disk.STALE else 0.0
+
+    def build(self) -> PowerCut:
+        return PowerCut(self.disk, self.age_s)

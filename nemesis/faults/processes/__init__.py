@@ -1,0 +1,1 @@
+"""Faults of processes and hosts: kill, pause, restart, pressure, freeze."""

@@ -1,0 +1,171 @@
+"""Faults of a node's process: killed, stopped for a while, restarted cleanly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from wrackline.fleets.abilities import Ability
+from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.node_state import looks_at, not_down, not_stopped
+from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.steps import (
+    Commands,
+    FaultContext,
+    FaultError,
+    ProbeLog,
+    Proof,
+    Shell,
+    StartNode,
+    StepResult,
+    StopNode,
+    Target,
+)
+
+CLEAN_FILE = ".kafka_cleanshutdown"
+"""Kafka's own name, at the top of a data directory or one folder below."""
+
+
+def _running(fault: str, target: Target) -> int:
+    if target.pid is None:
+        raise FaultError(f"{fault}: node {target.node_id} on {target.host} does not run")
+    return target.pid
+
+
+def _outputs(dones: Iterable[StepResult], kind: type) -> dict[str, str]:
+    """Host -> output of its successful step of this kind."""
+    return {
+        done.step.host: done.output
+        for done in dones
+        if isinstance(done.step, kind) and not done.error and not done.skipped
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """kill -9; on undo the node is started again. What was written stays in the page cache.
+
+    Proved when no process of the node was there from beginning to end, whoever may start it."""
+
+    name: ClassVar[str] = "kill"
+    holds_node: ClassVar[bool] = True
+
+    def commands(self, context: FaultContext) -> Commands:
+        return Commands(
+            do=tuple(Shell(one.host, programs.killed(_running(self.name, one))) for one in context.targets),
+            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
+            probe=looks_at(context.targets),
+            watch=looks_at(context.targets),
+        )
+
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        if flaw := not_down(context, probe_log):
+            return Proof(False, flaw)
+        return Proof(True, f"process {_pids(context.targets)} is gone{_restarted(probe_log)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """SIGSTOP; on undo SIGCONT. The node wakes up believing no time has passed."""
+
+    name: ClassVar[str] = "pause"
+    holds_node: ClassVar[bool] = True
+
+    def commands(self, context: FaultContext) -> Commands:
+        pids = {one.host: _running(self.name, one) for one in context.targets}
+        # Waited for: a process that waits for its disk stops only when the disk has answered.
+        stop = (
+            "kill -STOP {0}; for i in $(seq 250); do "
+            "grep -q '^State:.T' /proc/{0}/status && break; sleep 0.02; done"
+        )
+        return Commands(
+            do=tuple(Shell(host, stop.format(pid)) for host, pid in pids.items()),
+            # Gone meanwhile (killed, power cut): nothing to wake up.
+            undo=tuple(Shell(host, f"kill -CONT {pid} 2>/dev/null || true") for host, pid in pids.items()),
+            probe=looks_at(context.targets),
+            watch=looks_at(context.targets),
+        )
+
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        if flaw := not_stopped(context, probe_log):
+            return Proof(False, flaw)
+        return Proof(True, f"process {_pids(context.targets)} in state T (stopped) from beginning to end")
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Clean stop; on undo the node is started again."""
+
+    name: ClassVar[str] = "restart"
+    holds_node: ClassVar[bool] = True
+
+    def commands(self, context: FaultContext) -> Commands:
+        for one in context.targets:
+            _running(self.name, one)
+        return Commands(
+            do=tuple(StopNode(one.host, one.node_id) for one in context.targets),
+            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
+            probe=tuple(
+                Shell(one.host, f"find {one.data_dir} -maxdepth 2 -name {CLEAN_FILE}")
+                for one in context.targets
+            )
+            + looks_at(context.targets),
+            watch=looks_at(context.targets),
+        )
+
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        clean = _outputs(probe_log.active, Shell)
+        unclean = [
+            one.host for one in context.targets if CLEAN_FILE not in clean.get(one.host, "") and one.is_broker
+        ]
+        if unclean or any(done.error for done in probe_log.do):
+            return Proof(False, f"no clean shutdown of {', '.join(unclean) or 'every target'}")
+        if flaw := not_down(context, probe_log):
+            return Proof(False, flaw)
+        return Proof(True, f"process {_pids(context.targets)} shut down cleanly{_restarted(probe_log)}")
+
+
+def _pids(targets: Iterable[Target]) -> str:
+    return ", ".join(f"{one.pid} on {one.host}" for one in targets)
+
+
+def _restarted(probe_log: ProbeLog) -> str:
+    started = _outputs(probe_log.undo, StartNode)
+    return "".join(f"; {host} runs again as {pid}" for host, pid in sorted(started.items()))
+
+
+class KillSpec(FaultSpec):
+    """Settings of the fault ``kill``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = ()
+
+    fault: Literal["kill"]
+    """The process is killed."""
+
+    def build(self) -> Kill:
+        return Kill()
+
+
+class PauseSpec(FaultSpec):
+    """Settings of the fault ``pause``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = ()
+
+    fault: Literal["pause"]
+    """The process is stopped, and goes on afterwards."""
+
+    def build(self) -> Pause:
+        return Pause()
+
+
+class RestartSpec(FaultSpec):
+    """Settings of the fault ``restart``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = ()
+
+    fault: Literal["restart"]
+    """The process is asked to end, and is started again."""
+
+    def build(self) -> Restart:
+        return Restart()

@@ -1,0 +1,83 @@
+"""A feature gets a higher level, or is refused it while a node does not support it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.nemesis.doubles import FakeFleet, FakeSystem, cluster, context, partition
+from wrackline.fleets.netns.spec import NetnsSpec
+from wrackline.nemesis.executor import StepExecutor
+from wrackline.nemesis.faults import admin_steps
+from wrackline.nemesis.faults.cluster import admin_executor
+from wrackline.nemesis.faults.cluster.features import UpdateFeature, UpdateFeatureSpec
+from wrackline.nemesis.faults.steps import FaultError, ProbeLog, StepResult
+from wrackline.systems.kafka.spec import KafkaSpec
+from wrackline.systems.wrackline.spec import WracklineSpec
+
+STEP = admin_steps.UpdateFeature("n1", "metadata.version", 23, 5.0)
+
+
+class LevelledSystem(FakeSystem):
+    """Refuses a level as often as it is told to."""
+
+    refusals = 0
+    level = 11
+
+    def levels(self, *, timeout_s: float) -> dict[str, int]:
+        del timeout_s
+        return {"metadata.version": self.level}
+
+    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
+        del feature, timeout_s
+        if self.refusals:
+            self.refusals -= 1
+            return "Broker 3 only supports versions 11 to 11."
+        self.level = level
+        return ""
+
+
+def carried_out(step: admin_steps.UpdateFeature, refusals: int) -> StepResult:
+    fleet = FakeFleet()
+    system = LevelledSystem(fleet, cluster(partition()))
+    system.refusals = refusals
+    return StepExecutor(fleet, system, ("log",)).carry_out(step)
+
+
+def test_it_is_asked_again_until_the_cluster_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_executor, "POLL_S", 0.01)
+    done = carried_out(STEP, refusals=3)
+    assert json.loads(done.output) == {"before": 11, "after": 23, "refusal": ""}
+    assert UpdateFeature("metadata.version", 23).prove(context("n1"), ProbeLog(do=[done])).proved
+    too_early = UpdateFeature("metadata.version", 23, refused=True).prove(context("n1"), ProbeLog(do=[done]))
+    assert not too_early.proved
+    assert "and done" in too_early.text
+
+
+def test_a_refusal_that_is_wanted_is_asked_for_once() -> None:
+    [step] = UpdateFeature("metadata.version", 23, refused=True).commands(context("n1")).do
+    assert isinstance(step, admin_steps.UpdateFeature)
+    done = carried_out(step, refusals=1)
+    assert (
+        UpdateFeature("metadata.version", 23, refused=True).prove(context("n1"), ProbeLog(do=[done])).proved
+    )
+    late = UpdateFeature("metadata.version", 23).prove(context("n1"), ProbeLog(do=[done]))
+    assert not late.proved
+    assert "Broker 3 only supports versions 11 to 11." in late.text
+
+
+def test_a_level_that_was_there_before_proves_nothing() -> None:
+    there = StepResult(STEP, json.dumps({"before": 23, "after": 23, "refusal": ""}))
+    assert not UpdateFeature("metadata.version", 23).prove(context("n1"), ProbeLog(do=[there])).proved
+    assert not UpdateFeature("metadata.version", 23).prove(context("n1"), ProbeLog()).proved
+
+
+def test_a_system_without_levels_is_refused_it() -> None:
+    fleet = FakeFleet()
+    with pytest.raises(FaultError, match="have no levels"):
+        StepExecutor(fleet, FakeSystem(fleet, cluster(partition())), ("log",)).carry_out(STEP)
+    spec = UpdateFeatureSpec(fault="update-feature", feature="metadata.version", level=23)
+    assert spec.refusal(NetnsSpec(), WracklineSpec(profile="kraft35")) is None
+    assert spec.refusal(NetnsSpec(), KafkaSpec(version="4.1.1")) is None
+    assert "Kafka 1.1.1 on ZooKeeper" in str(spec.refusal(NetnsSpec(zookeeper=1), KafkaSpec(version="1.1.1")))
