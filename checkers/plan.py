@@ -90,7 +90,7 @@ class Work:
     """Records in the final read whose sends were told no offset, and those next to them."""
     rows: Rows | None = None
     """Those among which the candidates with marks are, and the contradictions of objects."""
-    asked: finding.Asked = field(init=False)
+    check_context: finding.CheckContext = field(init=False)
     """What the tasks that find know."""
     by_log: Rows | None = None
     """``rows`` where all of their log are."""
@@ -283,7 +283,7 @@ JUDGE = (
 def _ask(work: Work) -> None:
     """What checks are told of the runs, and which checks have rows to look at."""
     topics = topics_of(work.runs)
-    work.asked = finding.Asked(
+    work.check_context = finding.CheckContext(
         runs=[about(number, run, topics) for number, run in enumerate(work.runs)],
         marks=marks(),
         checks=[one for one in checks() if one.applies(work.counts)],
@@ -297,7 +297,7 @@ def _walk(work: Work) -> None:
         runs = [number for number, run in enumerate(work.runs) if _is_walked(walk, run, number, work)]
         if not runs:
             continue
-        given = work.executor.given(work.asked)
+        given = work.executor.given(work.check_context)
         events = _events(work, runs, finding.events_for(given, walk.reads, walk.parts))
         found = events.mapped(finding.walked(given, walk), finding.FOUND).kept()
         for batch in found.having("rank", (finding.FIGURE,)).batches():
@@ -308,7 +308,7 @@ def _walk(work: Work) -> None:
                     figures.groups[figure.name] = (count, different)
                 else:
                     figures.transactions[figure.name] = TransactionEnds(*figure.counts)
-        work.found.append(found.having("rank", work.asked.ranks.values()))
+        work.found.append(found.having("rank", work.check_context.ranks.values()))
 
 
 def _is_walked(walk: Walk, run: Run, number: int, work: Work) -> bool:
@@ -316,20 +316,20 @@ def _is_walked(walk: Walk, run: Run, number: int, work: Work) -> bool:
 
 
 def _bring_by_log(work: Work) -> None:
-    if work.asked.checks and work.rows is not None:
+    if work.check_context.checks and work.rows is not None:
         by_log = work.rows.mapped(finding.by_log, SCHEMA)
         work.by_log = by_log.placed(work.parts, ("owner",), ("owner", "kind"))
 
 
 def _read_words(work: Work) -> None:
     """What checks want to read besides their rows: words of events, and the last offsets of keys."""
-    compacted = any(log.compacted for run in work.asked.runs for log in run.logs.values())
-    if work.by_log is None or not (compacted or any(one.words_of for one in work.asked.checks)):
+    compacted = any(log.compacted for run in work.check_context.runs for log in run.logs.values())
+    if work.by_log is None or not (compacted or any(one.words_of for one in work.check_context.checks)):
         return
     given = work.executor.given
     indexes: dict[int, set[int]] = {}
     values: dict[int, list[int]] = {}
-    for packed in _collected(work.by_log.mapped(finding.words_wanted(given(work.asked)), SCHEMA)):
+    for packed in _collected(work.by_log.mapped(finding.words_wanted(given(work.check_context)), SCHEMA)):
         note = packed.note()
         indexes.setdefault(packed.owner >> 32, set()).update(note["index"])
         if note["values"]:
@@ -344,26 +344,26 @@ def _read_words(work: Work) -> None:
             of_run[row["index"]] = Words(row["node"], row["error"], row["extra"])
     last: dict[int, dict[int, int]] = {}
     if values:
-        asked = given(work.asked)
-        events = _events(work, {log >> 32 for log in values}, finding.events_for(asked, KINDS_WITH_OFFSETS))
-        keys = events.mapped(finding.last_of_keys(asked, given(values)), SCHEMA)
+        context = given(work.check_context)
+        events = _events(work, {log >> 32 for log in values}, finding.events_for(context, KINDS_WITH_OFFSETS))
+        keys = events.mapped(finding.last_of_keys(context, given(values)), SCHEMA)
         last = {packed.owner: dict(packed.note()["last"]) for packed in _collected(keys)}
-    work.asked = replace(work.asked, words=words, last_of_keys=last)
+    work.check_context = replace(work.check_context, words=words, last_of_keys=last)
 
 
 def _check(work: Work) -> None:
     """Rows of each log become findings."""
     if work.by_log is not None:
-        task = finding.found_at_places(work.executor.given(work.asked))
+        task = finding.found_at_places(work.executor.given(work.check_context))
         work.found.append(work.by_log.mapped(task, finding.FOUND))
 
 
 FIND = (
-    Stage(_ask, ("rows",), ("asked",)),
-    Stage(_walk, ("source", "transactional", "asked"), ("found", "figures")),
-    Stage(_bring_by_log, ("rows", "asked"), ("by_log",)),
-    Stage(_read_words, ("source", "by_log", "asked"), ("asked",)),
-    Stage(_check, ("by_log", "asked"), ("found",)),
+    Stage(_ask, ("rows",), ("check_context",)),
+    Stage(_walk, ("source", "transactional", "check_context"), ("found", "figures")),
+    Stage(_bring_by_log, ("rows", "check_context"), ("by_log",)),
+    Stage(_read_words, ("source", "by_log", "check_context"), ("check_context",)),
+    Stage(_check, ("by_log", "check_context"), ("found",)),
 )
 
 
