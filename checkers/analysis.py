@@ -24,8 +24,8 @@ from typing import Any
 
 import orjson
 
-from wrackline.checkers.anomalies.registry import anomalies, checks, not_looked_for
-from wrackline.checkers.anomalies.tasks import ORDER
+from wrackline.checkers.checks.registry import anomalies, checks, not_looked_for
+from wrackline.checkers.checks.tasks import ORDER
 from wrackline.checkers.engine.executor import LOCAL_BYTES, LOCAL_FACTS, Executor, LocalExecutor, TooLarge
 from wrackline.checkers.engine.spark.failures import (
     cause,
@@ -39,11 +39,11 @@ from wrackline.checkers.explain.step import write as write_explanations
 from wrackline.checkers.gather import FINDINGS_FILE, gather
 from wrackline.checkers.inputs.broken import JudgeBroken, part_of_the_judge, told_by_a_worker
 from wrackline.checkers.inputs.runs import NO_HISTORY, AnalysisError, Run, open_run
-from wrackline.checkers.plan import find, judge, survey_all
+from wrackline.checkers.plan import find, judge, scan_all
 from wrackline.checkers.verdict.contracts import contract_for, named
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, incidents_of
-from wrackline.checkers.verdict.load import loads
-from wrackline.checkers.verdict.metrics import Figures, metrics
+from wrackline.checkers.verdict.measures.load import loads
+from wrackline.checkers.verdict.measures.metrics import Figures, metrics
 from wrackline.checkers.verdict.seal import sealed
 from wrackline.checkers.verdict.verdict import Found, rules_of, verdict
 from wrackline.history.addresses import is_elsewhere, remove
@@ -53,7 +53,7 @@ VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"
 BRIEF_FACTS = 100_000_000
 """Below so many records and events the JVM's optimising compiler costs more than it saves."""
-SURVEYED_HERE = 500_000
+SCANNED_HERE = 500_000
 """With fewer events and records than this, runs are surveyed in this process."""
 
 
@@ -131,7 +131,7 @@ def analyze(
     if any(run.files for run in runs):
         runs, judged = _carried_out(runs, asked)
     else:
-        runs = _surveyed(None, runs, wrong)
+        runs = _scanned(None, runs, wrong)
     verdicts: dict[Path, dict[str, Any]] = {}
     broken_steps: list[JudgeBroken] = []
     nothing = _Outcome(Found(), Figures(), {"name": "", "seconds": 0.0})
@@ -157,12 +157,12 @@ def analyze(
 
 def _carried_out(runs: list[Run], asked: _Asked) -> tuple[list[Run], dict[Path, _Outcome]]:
     """The runs that can be read, and what is found in them, by the engine that is asked for."""
-    is_surveyed = sum(run.facts for run in runs) < SURVEYED_HERE
-    if is_surveyed:
-        runs = _surveyed(None, runs, asked.wrong)
+    is_scanned = sum(run.facts for run in runs) < SCANNED_HERE
+    if is_scanned:
+        runs = _scanned(None, runs, asked.wrong)
     if asked.engine is Engine.LOCAL or (asked.engine is Engine.AUTO and _is_small(runs, asked)):
         try:
-            return _here(runs, asked, LOCAL_BYTES if _is_brief(runs) else sys.maxsize, is_surveyed)
+            return _here(runs, asked, LOCAL_BYTES if _is_brief(runs) else sys.maxsize, is_scanned)
         except TooLarge:
             if asked.engine is Engine.LOCAL:
                 raise AnalysisError(
@@ -170,13 +170,13 @@ def _carried_out(runs: list[Run], asked: _Asked) -> tuple[list[Run], dict[Path, 
                 ) from None
             asked.progress("this needs more memory than one process may take: Spark judges it")
     try:
-        return _by_spark(runs, asked, is_surveyed)
+        return _by_spark(runs, asked, is_scanned)
     except JavaMissing as missing:
         if asked.engine is Engine.SPARK or not asked.master.startswith("local"):
             raise
         asked.progress(f"{missing}; until then this process judges, which takes longer where there is much")
         try:
-            return _here(runs, asked, sys.maxsize, is_surveyed)
+            return _here(runs, asked, sys.maxsize, is_scanned)
         except TooLarge:
             raise AnalysisError(f"{_runs(runs)}: more memory than this process gets; {missing}") from None
 
@@ -192,17 +192,17 @@ def _is_brief(runs: Sequence[Run]) -> bool:
 
 
 def _here(
-    runs: list[Run], asked: _Asked, limit: int, is_surveyed: bool
+    runs: list[Run], asked: _Asked, limit: int, is_scanned: bool
 ) -> tuple[list[Run], dict[Path, _Outcome]]:
     """Raises TooLarge."""
-    runs = runs if is_surveyed else _surveyed(None, runs, asked.wrong)
+    runs = runs if is_scanned else _scanned(None, runs, asked.wrong)
     executor = LocalExecutor(limit)
     asked.progress(f"judging {_runs(runs)} in this process")
     with executor.followed(asked.status) as at:
         return runs, _judge(executor, [run for run in runs if run.files], _Job("", asked.progress, at))
 
 
-def _by_spark(runs: list[Run], asked: _Asked, is_surveyed: bool) -> tuple[list[Run], dict[Path, _Outcome]]:
+def _by_spark(runs: list[Run], asked: _Asked, is_scanned: bool) -> tuple[list[Run], dict[Path, _Outcome]]:
     facts = sum(run.facts for run in runs)
     asked.progress(f"starting Spark ({asked.master}) for {sum(bool(run.files) for run in runs)} runs")
     with (
@@ -220,13 +220,13 @@ def _by_spark(runs: list[Run], asked: _Asked, is_surveyed: bool) -> tuple[list[R
         if not asked.master.startswith("local"):
             spark.sparkContext.setCheckpointDir(scratch)
         executor = SparkExecutor(spark)
-        if not is_surveyed:
-            runs = _surveyed(executor, runs, asked.wrong)
+        if not is_scanned:
+            runs = _scanned(executor, runs, asked.wrong)
         with executor.followed(asked.status) as at:
             return runs, _judge(
                 executor,
                 [run for run in runs if run.files],
-                _Job("" if facts < SURVEYED_HERE else scratch, asked.progress, at),
+                _Job("" if facts < SCANNED_HERE else scratch, asked.progress, at),
             )
 
 
@@ -279,11 +279,11 @@ def _opened(
     return list(runs.values())
 
 
-def _surveyed(
+def _scanned(
     executor: Executor | None, runs: Sequence[Run], wrong: Callable[[AnalysisError], None]
 ) -> list[Run]:
     found = []
-    for run, problem in survey_all(executor, runs):
+    for run, problem in scan_all(executor, runs):
         if problem is None:
             found.append(run)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wrackline.checkers.anomalies.registry import names
+from wrackline.checkers.checks.registry import names
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.verdict import Found

@@ -2,7 +2,7 @@
 
 The executor cuts, brings together and sorts, in this process or in Spark
 (wrackline.checkers.engine.executor); what the facts say is decided by numpy in the tasks
-(wrackline.checkers.engine.tasks, wrackline.checkers.anomalies.tasks). Only what is small comes back to the
+(wrackline.checkers.engine.tasks, wrackline.checkers.checks.tasks). Only what is small comes back to the
 driver: what runner, nemesis and final reads wrote down, one short row per range of a log, and counts.
 """
 
@@ -16,23 +16,29 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.anomalies import tasks as finding
-from wrackline.checkers.anomalies.about import about
-from wrackline.checkers.anomalies.keys import KINDS_WITH_OFFSETS
-from wrackline.checkers.anomalies.places import Words
-from wrackline.checkers.anomalies.registry import checks, marks, walks
-from wrackline.checkers.anomalies.walks import Figure, Walk
+from wrackline.checkers.checks import tasks as finding
+from wrackline.checkers.checks.about import about
+from wrackline.checkers.checks.keys import KINDS_WITH_OFFSETS
+from wrackline.checkers.checks.places import Words
+from wrackline.checkers.checks.registry import checks, marks, walks
+from wrackline.checkers.checks.walks import Figure, Walk
 from wrackline.checkers.engine import tasks as stages
 from wrackline.checkers.engine.context import Context, context_of, places_of, topics_of
 from wrackline.checkers.engine.executor import Executor, Rows, Task
+from wrackline.checkers.engine.fact_codec import SCHEMA, Packed, read
 from wrackline.checkers.engine.facts import Kind, Summary
-from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, beyond_of
-from wrackline.checkers.engine.packed import SCHEMA, Packed, read
-from wrackline.checkers.engine.range_bounds import below_of, bounds, row_of
-from wrackline.checkers.inputs.first_look import Partners, Survey
+from wrackline.checkers.engine.logs.range_bounds import below_of, bounds, row_of
+from wrackline.checkers.engine.objects.times import DECIDED, SUMMARIES, outside_of
 from wrackline.checkers.inputs.row_groups import Split
-from wrackline.checkers.inputs.runs import AnalysisError, Place, Run, surveyed, surveyed_split
-from wrackline.checkers.verdict.metrics import Figures, TransactionEnds, take_counts, take_gaps, take_written
+from wrackline.checkers.inputs.runs import AnalysisError, Place, Run, scanned, scanned_split
+from wrackline.checkers.inputs.scan import Partners, SplitSummary
+from wrackline.checkers.verdict.measures.metrics import (
+    Figures,
+    TransactionEnds,
+    take_counts,
+    take_gaps,
+    take_written,
+)
 
 FACTS_PER_TASK = 1_500_000
 """So many records make a task of the shuffles: some 100 MiB."""
@@ -63,22 +69,22 @@ class Judged:
     """Those among which the candidates with marks are, and the contradictions of objects."""
 
 
-def survey_all(executor: Executor | None, runs: Sequence[Run]) -> Iterator[tuple[Run, AnalysisError | None]]:
+def scan_all(executor: Executor | None, runs: Sequence[Run]) -> Iterator[tuple[Run, AnalysisError | None]]:
     """Completes runs that were opened; each with what is wrong with it, if something is. ``executor``: None
     to read them here."""
     splits = [replace(split, run=number) for number, run in enumerate(runs) for split in run.splits]
-    found: dict[int, list[Survey]] = {number: [] for number in range(len(runs))}
+    found: dict[int, list[SplitSummary]] = {number: [] for number in range(len(runs))}
     if executor is None:
-        local: Iterable[Survey] = map(surveyed_split, splits)
+        local: Iterable[SplitSummary] = map(scanned_split, splits)
     else:
         table = _table_of_splits(executor, splits, {}, sum(run.facts for run in runs))
-        rows = table.mapped(stages.surveys, SCHEMA)
-        local = (Survey.from_json(packed.data) for packed in _collected(rows))
+        rows = table.mapped(stages.scans, SCHEMA)
+        local = (SplitSummary.from_json(packed.data) for packed in _collected(rows))
     for one in local:
         found[one.run].append(one)
     for number, run in enumerate(runs):
         try:
-            yield surveyed(run, found[number]), None
+            yield scanned(run, found[number]), None
         except AnalysisError as wrong:
             yield run, wrong
 
@@ -102,7 +108,7 @@ def judge(executor: Executor, runs: Sequence[Run], **cuts: int) -> Judged:
     found = Judged([Figures() for _ in runs], source=source)
     said = _take(found, _collected(first.having("kind", few)), runs)
     if context.objects:
-        _objects(found, first, replace(context, beyond=beyond_of(said.intervals)), tasks, executor)
+        _objects(found, first, replace(context, outside=outside_of(said.intervals)), tasks, executor)
     above, again, gaps = bounds(said.summaries, context)
     again |= said.late
     found.again = len(again)
@@ -162,7 +168,7 @@ def _by_value(
         _count(found, one["marks"])
     if any(one["unplaced"] for one in said):
         records = wanted.having("kind", (Kind.IN_FINAL,)).union(in_final)
-        if any(one["untold"] for one in said):
+        if any(one["acked_without_offset"] for one in said):
             assert found.source is not None
             records = records.union(found.source.mapped(_ingested(executor, context, stages.ENDS), SCHEMA))
         by_owner = records.placed(tasks, ("owner",), ("owner", "part"))
@@ -183,7 +189,7 @@ def _count(found: Judged, marks: Mapping[str, int]) -> None:
 
 
 def find(executor: Executor, runs: Sequence[Run], judged: Judged) -> Rows | None:
-    """What checks and walks find, as rows of ``wrackline.checkers.anomalies.tasks.FOUND``; None: nothing had
+    """What checks and walks find, as rows of ``wrackline.checkers.checks.tasks.FOUND``; None: nothing had
     to be looked at. Figures go to their runs."""
     topics, tasks = topics_of(runs), tasks_of(runs)
     asked = finding.Asked(

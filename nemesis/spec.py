@@ -1,4 +1,5 @@
-"""The settings of the nemesis in a specification: an explicit schedule, random faults, or a guided schedule."""
+"""The settings of the nemesis in a specification: an explicit schedule, random faults, or a guided
+schedule."""
 
 from __future__ import annotations
 

@@ -166,7 +166,8 @@ def missing_extras(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_there(program: str) -> bool:
-    """Tells whether this machine has a program, or a file of this pattern; a Java only if it is new enough."""
+    """Tells whether this machine has a program, or a file of this pattern; a Java only if it is new
+    enough."""
     if "*" in program:
         return any(Path("/").glob(program.lstrip("/")))
     if program == "java":

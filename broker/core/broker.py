@@ -127,14 +127,14 @@ class Broker:
         return self._partitions.get(tp)
 
     def fetching(self, tp: TopicPartition) -> tuple[NodeId, ...]:
-        """Whom the partition is fetched from; more than one would be a fault (I16)."""
+        """Returns whom the partition is fetched from; more than one would be a fault (I16)."""
         return self._fetchers.of(tp)
 
     def metrics(self) -> tuple[Metric, ...]:
         return replica_metrics(self._partitions)
 
     def succeed(self, former: Continuations) -> None:
-        """Of another core of this process, whose logs this one is booted with."""
+        """Succeeds another core of this process, whose logs this one is booted with."""
         self._ctx.succeed(former)
 
     # --- events --------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Broker:
         return ctx.out
 
     def _settle(self) -> None:
-        """What follows from the event: waiters of changed replicas, then what is to be sent."""
+        """Acts on what follows from the event: waiters of changed replicas, then what is to be sent."""
         changes, changed = self._changes, False
         while changes.touched:
             touched = list(changes.touched.values())

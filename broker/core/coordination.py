@@ -103,7 +103,7 @@ class Coordination:
             self._read(kept)
 
     def drop(self, path: str, *, children: bool = False) -> None:
-        """What is under way is heard no more."""
+        """Forgets the questions under way at a path."""
         kept = self._kept.pop((path, children), None)
         if kept is not None:
             kept.dropped = True
@@ -127,8 +127,8 @@ class Coordination:
         kept.on_value(answer)
 
     def _read_if_there(self, kept: _Kept, found: Answer) -> None:
-        """It may have been created between the two questions; an answer that is missing is asked for again
-        when there is a connection."""
+        """Reads a node that may have been created between the two questions; an answer that is missing is
+        asked for again when there is a connection."""
         if found.ok and not kept.dropped:
             self._read(kept)
         kept.fresh = kept.fresh and found.outcome in _DONE
@@ -146,7 +146,8 @@ class Coordination:
                 self._changed(event)
 
     def _heard(self, answer: Answer) -> None:
-        """Whatever this broker does from here on rests on this transaction, and may rest on all before."""
+        """Notes the transaction of an answer: whatever this broker does from here on rests on it, and may
+        rest on all before."""
         if answer.stat is not None and answer.stat.modified > self._zxid:
             self._zxid = answer.stat.modified
             self._ctx.trace("zk", zxid=self._zxid, path=answer.path)
@@ -187,7 +188,7 @@ class Coordination:
             self._on_reconnected()
 
     def _give_up(self, why: str) -> None:
-        """By our own clock, or because ZooKeeper says so."""
+        """Gives the session up, by our own clock, or because ZooKeeper says so."""
         self._ctx.cancel_timer(_OWN_RULE)
         if self.session:
             self.session = 0

@@ -48,7 +48,7 @@ class State(Enum):
 
 
 def registration(ctx: Context, previous_epoch: int, levels: Levels) -> BrokerRegistrationRequest:
-    """By which this life of the broker asks a controller for its broker epoch."""
+    """Returns the request by which this life of the broker asks a controller for its broker epoch."""
     config = ctx.config
     return BrokerRegistrationRequest(
         broker_id=config.node_id,
@@ -85,8 +85,8 @@ class Lifecycle:
 
     @property
     def clean_epoch(self) -> int:
-        """What a clean shutdown may be signed with: this life's epoch, or the last one's when it never got
-        one (its logs are still exactly what they were)."""
+        """Returns the epoch that a clean shutdown may be signed with: this life's epoch, or the last one's
+        when it never got one (its logs are still exactly what they were)."""
         return self._ctx.broker_epoch if self._ctx.broker_epoch != NO_EPOCH else self._previous_epoch
 
     # --- registration (docs/protocol.md 2.7.2) -----------------------------------------------------------

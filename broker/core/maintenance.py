@@ -1,4 +1,4 @@
-"""What a broker does by the clock for all its partitions: ISR checks, flushes, checkpoints, expiry.
+"""Maintenance of a broker's partitions by the clock: ISR checks, flushes, checkpoints, expiry.
 
 The ISR is checked every half lag time (docs/protocol.md 2.5), logs are flushed by interval (R03), and
 checkpoint files are written (docs/protocol.md 2.14, Z23).
@@ -60,7 +60,8 @@ class Maintenance:
                 replica.log.flush(self._ctx.out)
 
     def _retain(self) -> None:
-        """On every replica by itself: retention.bytes and retention.ms. Only what is committed may go."""
+        """Applies retention.bytes and retention.ms on every replica by itself. Only what is committed
+        may go."""
         for replica in self._partitions:
             settings = replica.settings
             if not settings.retains_all and not replica.failed:
@@ -68,7 +69,7 @@ class Maintenance:
                 self._ctx.out.append(Retain(replica.tp, *limits, upto=replica.high_watermark))
 
     def _expire_producers(self) -> None:
-        """On every replica by itself, as each has counted since it was started."""
+        """Expires producers on every replica by itself, as each has counted since it was started."""
         config = self._ctx.config
         interval_ms = config.producer_id_expiration_check_interval_ms
         looks = math.ceil(config.producer_id_expiration_ms / interval_ms)

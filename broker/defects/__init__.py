@@ -93,7 +93,7 @@ each."""
 
 
 class UnknownDefect(ValueError):
-    """No defect of this name, or none that concerns the rules at hand."""
+    """Raised for a defect without an entry, or one that concerns none of the rules at hand."""
 
 
 def apply(rules: Rules, names: Iterable[str]) -> Rules:

@@ -1,4 +1,4 @@
-"""What a defect says that turns a switch: a defect that decides nothing has nothing else."""
+"""The definition of a defect that turns a switch: a defect that decides nothing has nothing else."""
 
 from __future__ import annotations
 

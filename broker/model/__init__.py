@@ -1,1 +1,1 @@
-"""What rules and machines both speak: values, records, images, messages, events and effects."""
+"""The vocabulary that rules and machines share: values, records, images, messages, events and effects."""

@@ -18,7 +18,7 @@ from wrackline.broker.model.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What both roles need to know of themselves and of the controllers."""
+    """The facts that both roles need on themselves and on the controllers."""
 
     node_id: NodeId
     cluster_id: str

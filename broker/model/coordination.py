@@ -26,7 +26,7 @@ ANY_VERSION = -1
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What ZooKeeper keeps of a node beside its data."""
+    """The metadata that ZooKeeper keeps of a node beside its data."""
 
     created: int
     """The transaction (zxid) that created the node: rises with time over all nodes, and names one life of a
@@ -110,7 +110,7 @@ class Answer:
 
 
 class Change(Enum):
-    """What fired a watch."""
+    """The change that fired a watch."""
 
     CREATED = "created"
     DELETED = "deleted"

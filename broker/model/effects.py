@@ -1,4 +1,4 @@
-"""What a core object asks its shell to do, in order. The shell (or the simulator) only carries it out.
+"""Effects that a core object asks of its shell, in order. The shell (or the simulator) only carries it out.
 
 Appends and truncations are carried out before the effects that follow them: a Reply that comes after an
 Append may rely on the bytes being in the log (in the page cache, not on the disk). Flush, WriteSnapshot and
@@ -65,7 +65,8 @@ class NoReply:
 
 @dataclass(frozen=True, slots=True)
 class CreateLog:
-    """Nothing rests on its being there before its first Flush: a power cut may take a log without one."""
+    """Creates a log; nothing rests on its being there before its first Flush: a power cut may take a log
+    without one."""
 
     tp: TopicPartition
     topic_id: UUID
@@ -132,7 +133,7 @@ class Retain:
 
 @dataclass(frozen=True, slots=True)
 class ConfigureLog:
-    """How the log is laid out on disk from now on."""
+    """Configures the layout of the log on disk from now on."""
 
     tp: TopicPartition
     overrides: LogOverrides

@@ -1,4 +1,4 @@
-"""What can happen to a core object. Production and simulator feed the same events."""
+"""Events that a core object takes. Production and simulator feed the same events."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class SendFailed:
-    """No answer to ``Send(correlation, ...)``: refused, cut or timed out. It may have been carried out."""
+    """No answer came to ``Send(correlation, ...)``: it was refused, cut or timed out. It may have been
+    carried out."""
 
     correlation: int
     destination: NodeId
@@ -84,7 +85,7 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class Flushed:
-    """Everything of the log below ``upto`` is on disk."""
+    """A flush has ended: everything of the log below ``upto`` is on disk."""
 
     tp: TopicPartition
     upto: int

@@ -1,4 +1,4 @@
-"""What a profile or a historic bug turns on or off without deciding anything.
+"""Switches that a profile or a historic bug turns on or off without deciding anything.
 
 A decision (may this follower join the ISR?) is a method in ``broker/rules``. What is here has no facts to
 decide by: the core does a step, or leaves it out. The defaults are the right behaviour of profile ``kip966``.

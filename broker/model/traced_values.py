@@ -1,5 +1,5 @@
-"""How values of the model stand in a line of the trace (docs/broker.md, "Trace"): for orjson, which knows the
-plain ones."""
+"""Values of the model in a line of the trace (docs/broker.md, "Trace"): for orjson, which knows the plain
+ones."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ EVERY_WRITE: Final = FlushMode.EVERY_WRITE
 
 
 class RecoveryStrategy(Enum):
-    """What becomes of a partition that nobody in ISR and ELR can lead (docs/protocol.md C3, R27-R29)."""
+    """The recovery of a partition that nobody in ISR and ELR can lead (docs/protocol.md C3, R27-R29)."""
 
     PROACTIVE = "proactive"
     """Ask every replica at once, elect the best log of those that answer soon, though a better one may be
@@ -80,14 +80,14 @@ class ReassignRule(Enum):
 
 
 class Placement(Enum):
-    """How replicas of new partitions are spread (docs/protocol.md 2.16)."""
+    """The spread of the replicas of new partitions (docs/protocol.md 2.16)."""
 
     FORMULA = "formula"
     STRIPED = "striped"
 
 
 class PendingOnShrink(StrEnum):
-    """How acks=all requests end that wait while the ISR falls below MinISR (docs/protocol.md C5)."""
+    """The end of acks=all requests that wait while the ISR falls below MinISR (docs/protocol.md C5)."""
 
     FAIL_FAST = "fail_fast"
     """At once, with NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
@@ -113,7 +113,7 @@ class ProducerBatch:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
-    """What a log remembers of one producer id."""
+    """The state of one producer id in a log."""
 
     producer_id: int
     producer_epoch: int
@@ -195,8 +195,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """What a controller must not forget between two answers
-    (docs/protocol.md 2.12, file ``quorum-state``)."""
+    """The state that a controller must not forget between two answers (docs/protocol.md 2.12, file
+    ``quorum-state``)."""
 
     epoch: int
     leader_id: NodeId = NO_LEADER

@@ -28,8 +28,8 @@ class LastReplicaStanding(ElectionRules):
     """Profiles kraft35 and kip101 (docs/protocol.md 2.8.4)."""
 
     def elect(self, given: ChangeInput) -> Elected:
-        """From the ISR or uncleanly. An ISR that would become empty keeps its last member, without a leader
-        until that member is back (K37)."""
+        """Elects from the ISR or uncleanly. An ISR that would become empty keeps its last member, without a
+        leader until that member is back (K37)."""
         elected = super().elect(given)
         if elected.isr:
             return elected

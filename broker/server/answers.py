@@ -1,4 +1,5 @@
-"""What the core leaves open in a response, because only the disk knows it: records and offsets by time."""
+"""The parts of a response that the core leaves open, because only the disk knows them: records and offsets by
+time."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from wrackline.broker.storage.logdir import LogDir
 
 
 def resolve(logs: LogDir, request: Request, response: Response, fetch_max_bytes: int) -> Response:
-    """Not more than ``fetch_max_bytes`` of records, but one batch always. Raises OSError when a log cannot be
-    read."""
+    """Fills in records and offsets: not more than ``fetch_max_bytes`` of records, but one batch always.
+    Raises OSError when a log cannot be read."""
     match response:
         case FetchResponse():
             assert isinstance(request, FetchRequest)

@@ -37,7 +37,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
-    """What the process around the core needs to know."""
+    """The facts that the process around the core needs."""
 
     data_dir: str
     secret_file: str
@@ -78,7 +78,7 @@ class Settings:
 
     @property
     def parts(self) -> tuple[Settings, ...]:
-        """What runs in this process, the broker first."""
+        """Returns what runs in this process, the broker first."""
         return (self,) if self.controller is None else (self, self.controller)
 
     def to_toml(self) -> str:

@@ -52,7 +52,7 @@ class PendingReply:
 
 
 class RequestSink(Protocol):
-    """Where requests are handed in."""
+    """The receiver of requests."""
 
     codec: Codec
 

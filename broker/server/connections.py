@@ -1,5 +1,5 @@
-"""How many clients a node serves at once, and for how long it keeps those that say nothing (max.connections,
-connections.max.idle.ms).
+"""Limits of the clients that a node serves at once, and of the time that it keeps those that say nothing
+(max.connections, connections.max.idle.ms).
 
 When it is full, the connection that has been silent for the longest makes room for a new one, as on Kafka's
 listener for brokers: the nodes of a cluster talk all the time, so clients that only hold connections cannot

@@ -1,4 +1,4 @@
-"""Which core a role runs, how its other nodes are found, and when it may be asked."""
+"""The core that a role runs, how its other nodes are found, and when it may be asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process may open, shared out between the files of logs and the connections of clients
+"""The open files of the process, shared out between the files of logs and the connections of clients
 (RLIMIT_NOFILE)."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Whatever waits for the disk, off the event loop: fdatasync of logs, whole files that must be durable, what
-a log directory has to do behind the loop.
+"""Work for the disk off the event loop: fdatasync of logs, whole files that must be durable, what a log
+directory has to do behind the loop.
 
 One flush per log at a time, and one per thread: requests that come meanwhile wait, without a descriptor of
 their own, and share the next.
@@ -66,7 +66,7 @@ class Flusher:
             self.flush(self._wanted.pop(waiting))
 
     def rest(self, then: Callable[[], None]) -> None:
-        """No flush begins any more; ``then`` is called once none is under way."""
+        """Begins no flush any more, and calls ``then`` once none is under way."""
         self._wanted.clear()
         self._at_rest = then
         self._look_whether_at_rest()

@@ -1,4 +1,4 @@
-"""What a node measures where requests come in and go out, and how long its loop took up nothing."""
+"""Measurements of a node where requests come in and go out, and of how long its loop took up nothing."""
 
 from __future__ import annotations
 

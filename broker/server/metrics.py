@@ -16,7 +16,8 @@ _PATIENCE_S = 5.0
 
 
 def of_all(parts: Iterable[Read]) -> Iterable[Metric]:
-    """Of every part of a process: a metric that two have is told once, with the samples of both."""
+    """Yields the metrics of every part of a process: a metric that two have is reported once, with the
+    samples of both."""
     told: dict[str, Metric] = {}
     for metric in (metric for read in parts for metric in read()):
         before = told.get(metric.name, metric)

@@ -158,7 +158,8 @@ def _write_effective(settings: Settings) -> None:
 
 
 async def _serve(parts: Sequence[_Part], rules: Rules, most_connections: int) -> int:
-    """Of a combined node both parts live and die together: when one ends unasked, so does the process."""
+    """Serves until a part ends: of a combined node both parts live and die together; when one ends unasked,
+    so does the process."""
     loop = asyncio.get_running_loop()
     roles = [make_role(part.settings, rules) for part in parts]
     shells = [
@@ -188,7 +189,7 @@ async def _serve(parts: Sequence[_Part], rules: Rules, most_connections: int) ->
 
 
 def _pass_on(task: asyncio.Task[None]) -> None:
-    """What a task raised goes to the supervisor of the loop."""
+    """Passes what a task raised to the supervisor of the loop."""
     if not task.cancelled() and (failure := task.exception()) is not None:
         raise failure
 

@@ -295,7 +295,8 @@ class Shell:
     # --- the disk --------------------------------------------------------------------------------------
 
     def _disk_failed(self, tp: TopicPartition, failure: OSError) -> None:
-        """Nothing more is written to any log from here on (B57): the core hears of it next, and ends."""
+        """Reports a disk failure to the core: nothing more is written to any log from here on (B57), and the
+        core ends."""
         _LOG.error("disk: %s: %s", tp, failure)
         self._events.append(ev.DiskFailed(tp, str(failure)))
         if self._log_dir.take_offline(f"{tp}: {failure}"):
@@ -386,7 +387,7 @@ class Shell:
             self._log_dir.write_checkpoint_later(effect.kind, effect.offsets)
 
     def _write_behind(self) -> None:
-        """What the events before have left to do, one batch at a time: the larger, the cheaper."""
+        """Writes what the events before have left to do, one batch at a time: the larger, the cheaper."""
         if self._writes_behind or self._closes or (job := self._log_dir.behind()) is None:
             return
 
@@ -437,7 +438,7 @@ class Shell:
             self._disk_failed(METADATA, failure)
 
     def _close_logs(self, effect: fx.CloseLogs) -> None:
-        """From here on nothing else is written: not by the core, and not behind it."""
+        """Closes the logs: from here on nothing else is written, neither by the core nor behind it."""
         points: dict[TopicPartition, int] = {}
 
         def close() -> None:

@@ -1,5 +1,5 @@
 """The trace: one JSON line per state change (docs/broker.md "Trace"), enough to check the invariants of a
-real run (``wrackline.simulator.traced``).
+real run (``wrackline.simulator.trace_check``).
 
 The lines of one event are a step: they have one time, when the node took the event up, and are in the file
 before any message that the event makes leaves the node. So whoever has such a message from a node finds in
@@ -27,8 +27,8 @@ class TraceWriter:
     """Adds time (wall clock and monotonic, ns), node, incarnation and a sequence number to every line."""
 
     def __init__(self, path: Path | None, node_id: int, incarnation: UUID) -> None:
-        """None: nobody wants to know, and nothing is written. Raises OSError when the file cannot be
-        opened."""
+        """Opens the trace; None: nobody wants to know, and nothing is written. Raises OSError when the file
+        cannot be opened."""
         self._file: IO[bytes] | None = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ class TraceWriter:
         self._lines.append(head.encode() + (b"," + body[1:] if len(body) > 3 else b"}\n"))
 
     def flush(self) -> None:
-        """What was written is in the file when this returns (not on the disk: nothing is synced)."""
+        """Writes what is buffered to the file (not to the disk: nothing is synced)."""
         if self._file is None or not self._lines:
             return
         lines, self._lines = self._lines, []

@@ -117,8 +117,8 @@ class ZooKeeper:
             self._session.close()
 
     async def closed(self) -> None:
-        """Until a session that was closed is closed at the server, too. One that was not ends by its time, as
-        that of a process that was killed."""
+        """Waits until a session that was closed is closed at the server, too. One that was not ends by its
+        time, as that of a process that was killed."""
         if self._session is not None:
             await self._session.closed()
 
@@ -187,7 +187,7 @@ class _Session:
     # --- what kazoo's threads tell -------------------------------------------------------------------------
 
     def _on_loop(self, call: Callable[..., None], *arguments: Any) -> None:
-        """From any thread. After the end of the loop there is nobody to tell."""
+        """Calls on the loop from any thread. After the end of the loop there is nobody to tell."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
 

@@ -74,7 +74,7 @@ class _SetWatches:
 
 
 def persistently() -> KazooRetry:
-    """How a lost server is tried again: soon, and then about five times a second.
+    """Returns how a lost server is tried again: soon, and then about five times a second.
 
     With a backoff of 1 the pauses would dwindle to nothing, for kazoo multiplies each by a chance of its own.
     A hundred attempts a second would then keep a slow server from its start."""
@@ -96,7 +96,7 @@ class Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
         self.add_listener(self._tell)
 
     def _tell(self, state: str) -> None:
-        """In the thread of the connection, before it reads another word."""
+        """Reports the state in the thread of the connection, before it reads another word."""
         told = partial(self._on_state, state, self._session_id or 0, self.last_zxid)
         if self.handler.running:
             self.handler.completion_queue.put(told)
@@ -116,7 +116,8 @@ class Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
         self._call(request, result)
 
     def watch_again(self, watches: Watches, zxid: int, watcher: Callable[[Any], None]) -> None:
-        """In a new connection, on which nothing was asked yet: nothing is told meanwhile."""
+        """Sets the watches again in a new connection, on which nothing was asked yet: nothing is reported
+        meanwhile."""
         for path in watches.data | watches.missing:
             self._data_watchers[path].add(watcher)
         for path in watches.children:

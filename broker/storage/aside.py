@@ -1,4 +1,5 @@
-"""What was put aside because it was damaged, and how much of it is kept (docs/broker.md, "Bits that change").
+"""Files that were put aside because they were damaged, and how much of them is kept (docs/broker.md, "Bits
+that change").
 
 It may be the last copy of what was acknowledged, so the limit takes the oldest first and never what this
 process put aside itself; each removal is a line in the log.
@@ -20,7 +21,7 @@ _LOG = logging.getLogger("broker.storage")
 
 @dataclass(frozen=True, slots=True)
 class AsideLimits:
-    """Of a data directory."""
+    """The limits of a data directory on files put aside."""
 
     entries: int = 100
     """Files and directories."""

@@ -1,4 +1,4 @@
-"""What the directories of logs still lack on the disk: done in batches, in a thread, and synced at once.
+"""Work that the directories of logs still lack on the disk: done in batches, in a thread, and synced at once.
 
 A log is made, its leader epochs are written and its directory is removed behind the event loop, so an event
 that concerns a thousand logs takes as long as one that concerns none. Two orders hold for each log:
@@ -32,7 +32,7 @@ Task = Callable[[], Iterable[Path]]
 
 
 class DirectoryQueue:
-    """Of one log's directory. Any thread may work on it; only the event loop's adds to it."""
+    """The queue of one log's directory. Any thread may work on it; only the event loop's adds to it."""
 
     __slots__ = ("_lock", "_tasks", "_unsynced", "_writes")
 
@@ -51,7 +51,7 @@ class DirectoryQueue:
         self._tasks.append(task)
 
     def work(self) -> None:
-        """On return everything asked for is written. Raises OSError; then the rest is left as it was."""
+        """Writes everything that was asked for. Raises OSError; then the rest is left as it was."""
         if not self._tasks:
             return
         with self._lock:
@@ -66,11 +66,12 @@ class DirectoryQueue:
             return dict(self._unsynced)
 
     def forget(self) -> None:
-        """By a task that takes the directory away."""
+        """Forgets the work of a directory that a task takes away."""
         self._unsynced.clear()
 
     def synced(self, before: Mapping[Path, int]) -> None:
-        """What ``unsynced`` said before is on the disk. What was written again meanwhile is not."""
+        """Notes that what ``unsynced`` said before is on the disk. What was written again meanwhile is
+        not."""
         with self._lock:
             for path, write in before.items():
                 if self._unsynced.get(path) == write:
@@ -79,7 +80,7 @@ class DirectoryQueue:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Everything that was asked for until the batch was taken."""
+    """The work that was asked for until the batch was taken."""
 
     directory: Path
     queues: tuple[DirectoryQueue, ...]
@@ -88,7 +89,7 @@ class Batch:
     closed: Event
 
     def run(self) -> None:
-        """In any thread. Raises OSError."""
+        """Runs the batch, in any thread. Raises OSError."""
         lacking: dict[DirectoryQueue, Mapping[Path, int]] = {}
         for queue in self.queues:
             if self.closed.is_set():
@@ -114,7 +115,7 @@ class Batch:
 
 
 class Backlog:
-    """Of all logs of one data directory."""
+    """The backlog of all logs of one data directory."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -139,7 +140,7 @@ class Backlog:
         self._doomed.append(doomed)
 
     def batch(self) -> Batch | None:
-        """What there is to do; None when there is nothing."""
+        """Returns the work that is to be done; None when there is none."""
         if not self._waiting:
             return None
         waiting, self._waiting = tuple(self._waiting), {}

@@ -148,8 +148,8 @@ def _json(fields: Mapping[str, object]) -> bytes:
 
 
 def read_quorum_state(data_dir: Path) -> QuorumState | None:
-    """None when there is no file. Raises CheckpointError: to go on without a vote that was given could make
-    two leaders of one epoch."""
+    """Reads the quorum state; None when there is no file. Raises CheckpointError: to go on without a vote
+    that was given could make two leaders of one epoch."""
     path = data_dir / QUORUM_FILE
     try:
         fields = json.loads(path.read_bytes())
@@ -170,7 +170,7 @@ def read_quorum_state(data_dir: Path) -> QuorumState | None:
 
 
 def unknown_vote(data_dir: Path) -> str:
-    """What follows for a controller, and its way out."""
+    """Returns what follows for a controller, and its way out."""
     return f"this controller cannot know whom it voted for; {empty_controller(data_dir)}"
 
 
@@ -201,7 +201,7 @@ def write_properties(path: Path, properties: Mapping[str, object]) -> None:
 
 
 def read_topic_id(partition_dir: Path) -> UUID | None:
-    """From partition.metadata; None when it is missing or unreadable."""
+    """Reads the topic id from partition.metadata; None when it is missing or unreadable."""
     try:
         text = (partition_dir / PARTITION_METADATA_FILE).read_bytes().decode()
         content, _, checksum = text.partition(f"\n{_CHECKSUM}: ")

@@ -86,7 +86,7 @@ def _copy(segment: Segment, size: int) -> Path:
 
 
 def _free(path: Path) -> Path:
-    """What was put aside before stays."""
+    """Returns a free path, so that what was put aside before stays."""
     names = (path.with_name(f"{path.name}.{n}") if n else path for n in count())
     return next(name for name in names if not name.exists())
 

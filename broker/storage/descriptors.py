@@ -1,4 +1,4 @@
-"""How many files of logs are open at once: at most one a partition, and at most what the process may.
+"""Open files of logs: at most one a partition, and at most what the process may have.
 
 Segments ask for their file when they use it and keep it until they are at rest, or until others need the
 room: then the one that was not used for the longest gives its descriptor back and opens its file again when
@@ -19,7 +19,7 @@ _OUT = (errno.EMFILE, errno.ENFILE)
 
 
 class Holder(Protocol):
-    """Something with an open file that it can do without for a while."""
+    """An owner of an open file that it can do without for a while."""
 
     @property
     def fd(self) -> int: ...
@@ -27,7 +27,7 @@ class Holder(Protocol):
 
 
 class OpenFiles:
-    """Who holds a descriptor, the one that was not used for the longest first."""
+    """The owners of descriptors, the one that was not used for the longest first."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -44,7 +44,8 @@ class OpenFiles:
         self._holders.pop(holder, None)
 
     def make_room(self, most: int | None = None) -> bool:
-        """Before another one opens its file. With ``most``, so many may stay. True when one was closed."""
+        """Closes the files of others before another one opens its own. With ``most``, so many may stay. True
+        when one was closed."""
         keep = max(self.most - 1 if most is None else most, 0)
         before = len(self._holders)
         while len(self._holders) > keep:

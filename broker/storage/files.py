@@ -19,7 +19,7 @@ def fsync_dir(path: Path) -> None:
 
 
 def fsync_path(path: Path, flags: int = 0) -> None:
-    """Of a file or a directory that nobody has open here. Raises OSError."""
+    """Syncs a file or a directory that nobody has open here. Raises OSError."""
     fd = open_file(path, os.O_RDONLY | flags)
     try:
         os.fsync(fd)
@@ -28,8 +28,8 @@ def fsync_path(path: Path, flags: int = 0) -> None:
 
 
 def sync_filesystem(path: Path) -> None:
-    """Everything written to the file system that holds ``path``, for one wait (syncfs(2)). Raises OSError,
-    since Linux 5.8 also for what could not be written earlier."""
+    """Syncs everything written to the file system that holds ``path``, for one wait (syncfs(2)). Raises
+    OSError, since Linux 5.8 also for what could not be written earlier."""
     fd = open_file(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         if _LIBC.syncfs(fd) != 0:
@@ -73,7 +73,7 @@ def write_whole(fd: int, buffers: Sequence[bytes | memoryview], position: int) -
 
 
 def read_whole(fd: int, size: int, position: int) -> bytes:
-    """Up to ``size`` bytes at ``position``; fewer only at the end of the file."""
+    """Reads up to ``size`` bytes at ``position``; fewer only at the end of the file."""
     data = os.pread(fd, size, position)
     if len(data) == size or not data:
         return data

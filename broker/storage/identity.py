@@ -1,4 +1,4 @@
-"""Whose directory it is: ``meta.properties``, with Kafka's names, and a checksum that Kafka skips."""
+"""The owner of a directory: ``meta.properties``, with Kafka's names, and a checksum that Kafka skips."""
 
 from __future__ import annotations
 

@@ -197,8 +197,8 @@ class PartitionLog:
         return self.leo
 
     def old_before(self, retention_bytes: int, retention_ms: int, upto: int, now_ms: float) -> int:
-        """Where the log would start if the whole old segments went that are past the limits (-1: no limit)
-        and end at or below ``upto``. The active segment counts too when all of it is too old."""
+        """Returns where the log would start if the whole old segments went that are past the limits (-1: no
+        limit) and end at or below ``upto``. The active segment counts too when all of it is too old."""
         size = sum(segment.size for segment in self._segments)
         start = self.log_start
         for segment in self._segments:
@@ -250,7 +250,7 @@ class PartitionLog:
             self.failure = reason
 
     def _writable(self) -> None:
-        """What was asked of the directory is done by now. Raises OSError."""
+        """Waits until what was asked of the directory is done. Raises OSError."""
         if self.failure is not None:
             raise LogFailed(f"{self.tp} takes no more writes since: {self.failure}")
         self.queue.work()
@@ -347,7 +347,7 @@ class PartitionLog:
     # --- reading ---------------------------------------------------------------------------------------
 
     def _at(self, offset: int) -> int:
-        """Which segment holds ``offset``."""
+        """Returns which segment holds ``offset``."""
         return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
 
     def read(self, part: LogSlice) -> bytes:

@@ -47,7 +47,7 @@ class DataDirError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the directory held at start: the material of the event Boot."""
+    """The content of the directory at start: the material of the event Boot."""
 
     logs: Mapping[TopicPartition, RecoveredLog]
     metadata: tuple[bytes, ...]
@@ -60,7 +60,7 @@ class Found:
 
 
 def _make_directory(directory: Path, topic_id: UUID) -> Iterable[Path]:
-    """Of a log. Raises OSError."""
+    """Makes the directory of a log. Raises OSError."""
     directory.mkdir()
     checkpoint.write_topic_id(directory, topic_id, durable=False)
     return directory / checkpoint.PARTITION_METADATA_FILE, directory.parent
@@ -346,7 +346,7 @@ class LogDir:
         self._leaving[tp] = log.queue
 
     def behind(self) -> Callable[[], None] | None:
-        """What is to be done in a thread, durable when it returns; None when there is nothing, or the
+        """Returns what is to be done in a thread, durable when it returns; None when there is nothing, or the
         directory is offline. It raises OSError. One at a time, and in the order in which they were handed
         out."""
         if self.offline is not None:
@@ -364,8 +364,8 @@ class LogDir:
         return run
 
     def take_offline(self, reason: str) -> bool:
-        """No log of this directory takes a write any more (KAFKA-10778). False when writing goes on after
-        errors (the defect of B57)."""
+        """Takes the directory offline: no log of it takes a write any more (KAFKA-10778). False when writing
+        goes on after errors (the defect of B57)."""
         if self._settings.continue_after_error:
             return False
         self.offline = self.offline or reason
@@ -384,13 +384,15 @@ class LogDir:
         return self._logs[tp].truncate(to_offset)
 
     def move_log_start(self, tp: TopicPartition, to_offset: int) -> None:
-        """In memory, and behind; ``settle`` is due before anybody is told of it. Raises OSError."""
+        """Moves the log start in memory, and behind; ``settle`` is due before anybody is told of it. Raises
+        OSError."""
         if to_offset > self._logs[tp].log_start:
             self._move_log_start(tp, to_offset)
             self.owes = True
 
     def settle(self) -> None:
-        """On return no log begins before where it was told to, whatever comes. Raises OSError."""
+        """Makes the log starts durable: no log begins before where it was told to, whatever comes. Raises
+        OSError."""
         self.owes = False
         self._online()
         self._checkpoints.write_due()
@@ -427,13 +429,14 @@ class LogDir:
             self.write_checkpoint(Checkpoint.RECOVERY_POINT, {**points, tp: to_offset})
 
     def write_epochs(self, tp: TopicPartition, entries: Sequence[EpochEntry]) -> None:
-        """Before the log's next write, and on the disk before its next flush. Raises OSError."""
+        """Writes the leader epochs before the log's next write, and on the disk before its next flush. Raises
+        OSError."""
         self._online()
         log = self._logs[tp]
         self._backlog.add(log.queue, partial(log.write_epochs, entries))
 
     def write_quorum_state(self, state: QuorumState) -> None:
-        """In any thread; durable on return. Raises OSError."""
+        """Writes the quorum state, in any thread; durable on return. Raises OSError."""
         checkpoint.write_quorum_state(self.path, state)
 
     def snapshot_writer(self, snapshot: SnapshotId, data: bytes) -> Callable[[], None]:

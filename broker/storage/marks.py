@@ -1,4 +1,4 @@
-"""Where in a segment a search begins: by offset, and by time.
+"""Marks in a segment at which a search begins: by offset, and by time.
 
 Kafka keeps this in the files of the offset and the time index. Here it is in memory only, since recovery
 walks every header anyway, and does not depend on a topic's index.interval.bytes.

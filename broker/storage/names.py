@@ -1,4 +1,4 @@
-"""What the directories of logs are called: Kafka's names."""
+"""Names of the directories of logs: Kafka's names."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _NAME_MAX = 255
 
 
 def log_of(name: str) -> TopicPartition | None:
-    """Whose log is in a directory of this name; None: it is that of no log."""
+    """Returns whose log is in a directory of this name; None: it is that of no log."""
     match = _LOG.match(name)
     return None if match is None else TopicPartition(match["topic"], int(match["partition"]))
 
 
 def unused(tp: TopicPartition, ending: str) -> str:
-    """For a directory that is no log any more: the log's name, the topic shortened to what fits."""
+    """Returns a name for a directory that is no log any more: the log's name, the topic shortened to what
+    fits."""
     suffix = f"-{tp.partition}.{uuid4().hex}{ending}"
     return tp.topic[: _NAME_MAX - len(suffix)] + suffix

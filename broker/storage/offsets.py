@@ -58,7 +58,7 @@ class OffsetCheckpoints:
         return bool(self._due)
 
     def write_due(self) -> None:
-        """In any thread; durable on return. Raises OSError."""
+        """Writes the offsets that are due, in any thread; durable on return. Raises OSError."""
         for kind in Checkpoint:
             with self._lock:
                 if kind in self._due:
@@ -67,7 +67,8 @@ class OffsetCheckpoints:
                     checkpoint.write_offsets(self._path(kind), self._offsets[kind].copy())
 
     def forget(self, tp: TopicPartition) -> None:
-        """Its log was deleted: what is known of it is soon no more said of another log of that name."""
+        """Forgets a log that was deleted: what is known of it is soon no more said of another log of that
+        name."""
         for kind, offsets in self._offsets.items():
             if offsets.pop(tp, None) is not None:
                 self._due.add(kind)

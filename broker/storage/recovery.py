@@ -1,4 +1,4 @@
-"""What a log is after a stop of any kind: read it back, cut it at the first thing that is not whole.
+"""Recovery of a log after a stop of any kind: read it back, cut it at the first thing that is not whole.
 
 After a power cut a file may lack its unsynced tail, hold zeros there, or hold anything in it; an index may be
 empty; a directory may lack its newest files. After ``kill -9`` only the write in progress may be torn. After
@@ -102,7 +102,7 @@ class _Scan:
         self.next_offset = header.last_offset + 1
 
     def fault(self, header: BatchHeader, data: memoryview) -> str | None:
-        """Why the batch cannot be the next one of the log."""
+        """Returns why the batch cannot be the next one of the log."""
         if header.base_offset != self.next_offset:
             return f"offset {header.base_offset} where {self.next_offset} is due"
         if not crc_is_right(header, data):
@@ -196,7 +196,7 @@ def _topic_id(directory: Path, tp: TopicPartition) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What every pass begins with."""
+    """The state that every pass begins with."""
 
     directory: Path
     settings: LogSettings
@@ -206,7 +206,7 @@ class _Start:
     high_watermark: int
 
     def scan(self, bad_offset: int | None) -> _Scan:
-        """Nothing is changed but the indexes, which are rebuilt."""
+        """Scans the log and changes nothing but the indexes, which are rebuilt."""
         producers = ProducerTable(committed=self.high_watermark)
         scan = _Scan(self.bases[0], EpochWitness(self.epochs), bad_offset, producers=producers)
         for at, base in enumerate(self.bases):
@@ -240,7 +240,7 @@ def _changed(scan: _Scan) -> bool:
 
 
 def _cut(scan: _Scan, directory: Path) -> None:
-    """Let the log end behind its last good batch."""
+    """Cuts the log behind its last good batch."""
     if scan.cut is not None:
         for segment in scan.segments:
             os.ftruncate(segment.fd, segment.size)
@@ -270,7 +270,7 @@ def _headers(fd: int, size: int) -> Iterator[tuple[BatchHeader | str, memoryview
 
 
 def _known_epochs(directory: Path) -> tuple[EpochEntry, ...] | None:
-    """As the checkpoint has them; None when it cannot be read."""
+    """Returns the leader epochs of the checkpoint; None when it cannot be read."""
     try:
         return checkpoint.read_epochs(directory / checkpoint.EPOCHS_FILE)
     except checkpoint.CheckpointError as wrong:
@@ -279,7 +279,7 @@ def _known_epochs(directory: Path) -> tuple[EpochEntry, ...] | None:
 
 
 def _remove_later(directory: Path, bases: list[int]) -> None:
-    """Those that were put aside have another name by now."""
+    """Removes files later that were put aside and have another name by now."""
     for base in reversed(bases):
         path = directory / file_name(base)
         path.unlink(missing_ok=True)
@@ -287,7 +287,7 @@ def _remove_later(directory: Path, bases: list[int]) -> None:
 
 
 def remove_rubbish(directory: Path) -> None:
-    """Also an index whose segment is gone."""
+    """Removes rubbish, also an index whose segment is gone."""
     for path in list(directory.iterdir()):
         stray_index = path.suffix == ".index" and not path.with_suffix(".log").exists()
         if path.name.endswith(_RUBBISH) or stray_index:

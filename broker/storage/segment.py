@@ -36,7 +36,7 @@ _RECENT = 4_096
 
 @dataclass(frozen=True, slots=True)
 class BatchBounds:
-    """What a walk along a segment needs of each batch."""
+    """The part of each batch that a walk along a segment needs."""
 
     base_offset: int
     last_offset: int
@@ -73,9 +73,9 @@ class DamagedLog(OSError):
 def fault_of(
     batches: bytes | memoryview, start_offset: int, *, contiguous: bool = True
 ) -> tuple[int, str] | None:
-    """What is wrong with batches read from a log, the first of which must hold ``start_offset``: (byte,
-    what). Their CRC leaves the base offset out, so they must also go on from each other (unless the log may
-    have holes)."""
+    """Returns what is wrong with batches read from a log, the first of which must hold ``start_offset``:
+    (byte, what). Their CRC leaves the base offset out, so they must also go on from each other (unless the
+    log may have holes)."""
     view, at, due = memoryview(batches), 0, start_offset
     while at < len(view):
         if len(view) - at < HEADER_BYTES:
@@ -263,7 +263,7 @@ class Segment:
         return self.size
 
     def whole(self, batch: BatchBounds) -> bytes:
-        """As it is in the file. Raises OSError."""
+        """Returns the batch as it is in the file. Raises OSError."""
         with self._to_read() as fd:
             return read_whole(fd, batch.size_bytes, batch.position)
 
@@ -294,7 +294,7 @@ class Segment:
     def _read(
         self, start_offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool
     ) -> tuple[int, bytes]:
-        """(where they begin, the batches as they are in the file)"""
+        """Returns (where they begin, the batches as they are in the file)."""
         position = self.position_of(start_offset)
         limit = self.size if end_offset >= self.next_offset else self.position_of(end_offset)
         if position >= limit:
@@ -319,7 +319,7 @@ class Segment:
 
     @staticmethod
     def _whole_batches(data: bytes, max_bytes: int) -> int:
-        """How many bytes of ``data`` are whole batches within ``max_bytes``."""
+        """Returns how many bytes of ``data`` are whole batches within ``max_bytes``."""
         end = 0
         limit = min(len(data), max_bytes)
         while end + HEADER_BYTES <= limit:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 import orjson
 
-from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, FurtherRows, Spelt
-from wrackline.checkers.anomalies.finding import Finding, known, least, seconds
-from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, completion, mark
+from wrackline.checkers.checks.explained_by import IN_ANY_ORDER, By, ExplainedBy, FurtherRows, Spelt
+from wrackline.checkers.checks.finding import Finding, known, least, seconds
+from wrackline.checkers.checks.places import Places, Row
+from wrackline.checkers.checks.registry import check, completion, mark
 from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_held, is_place
 from wrackline.checkers.engine.marks import Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools
 from wrackline.checkers.verdict.anomaly import Family, Promise
 from wrackline.history.model import CORRUPT
 

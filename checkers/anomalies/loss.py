@@ -11,21 +11,20 @@ from itertools import islice
 
 import numpy as np
 
-from wrackline.checkers.anomalies.explained_by import ExplainedBy, FurtherRows
-from wrackline.checkers.anomalies.finding import Finding, known, seconds
-from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, completion, mark
+from wrackline.checkers.checks.explained_by import ExplainedBy, FurtherRows
+from wrackline.checkers.checks.finding import Finding, known, seconds
+from wrackline.checkers.checks.places import Places, Row
+from wrackline.checkers.checks.registry import check, completion, mark
 from wrackline.checkers.engine.candidates import (
     Candidate,
     SendOutcome,
     Step,
-    is_astray,
+    has_wrong_offset,
     is_beyond_reading,
     is_place,
 )
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import rows_of
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools, rows_of
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
@@ -69,18 +68,18 @@ def _maybe_vanished(rows: Candidate[Ints]) -> Bools:
 def _vanished(rows: Candidate[Ints], _: Unfilled) -> Bools:
     """This place was given to somebody, and is gone; where its log has the value elsewhere, the poll named a
     wrong offset."""
-    return bools(_maybe_vanished(rows) & ~is_astray(rows))
+    return bools(_maybe_vanished(rows) & ~has_wrong_offset(rows))
 
 
 def _missing(rows: Candidate[Ints]) -> Bools:
-    """``owed``: a bit for each replica that must have it (wrackline.checkers.engine.offset_ranges)."""
+    """``owed``: a bit for each replica that must have it (wrackline.checkers.engine.logs.offset_ranges)."""
     return bools((rows.step == Step.IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
 
 
 LOST = mark("lost", _maybe_lost, _lost)
 VANISHED = mark("vanished", _maybe_vanished, _vanished)
 MISSING = mark("missing", _missing, Alone(_missing))
-BEYOND = mark("beyond")
+PAST_END = mark("past end")
 HOLE = mark("hole")
 """Nothing is at an offset of the final read, though it goes on."""
 
@@ -159,14 +158,14 @@ def vanished_read(at: Places) -> Iterator[Finding]:
     "offset where it has nothing",
     breaks=Promise.NO_LOSS,
     rests_on_final_read=True,
-    marks=[BEYOND, HOLE],
+    marks=[PAST_END, HOLE],
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, ends=True, until_fault=True),
 )
 def lost_committed(at: Places) -> Iterator[Finding]:
     """Reported once per partition, with the largest offset, or else with the first that is missing in the
     middle of a topic with contiguous offsets: what a client is shown as the log's end is committed, whoever
     sent the records."""
-    marked = at.having(BEYOND)
+    marked = at.having(PAST_END)
     if not len(marked):
         yield from islice(_middle(at), 1)
     largest = np.lexsort((-marked.complete_index, marked.other_offset))[-1:]

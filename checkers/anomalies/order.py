@@ -11,14 +11,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
-from wrackline.checkers.anomalies.finding import Finding, known, seconds
-from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, mark
-from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_astray, is_kept, lt
+from wrackline.checkers.checks.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
+from wrackline.checkers.checks.finding import Finding, known, seconds
+from wrackline.checkers.checks.places import Places, Row
+from wrackline.checkers.checks.registry import check, mark
+from wrackline.checkers.engine.candidates import Candidate, SendOutcome, has_wrong_offset, is_kept, lt
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import Bools, Ints, bools
-from wrackline.checkers.inputs.table import rows_of
+from wrackline.checkers.inputs.table import Bools, Ints, bools, rows_of
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
@@ -37,9 +36,9 @@ def _before_what_was_acked(rows: Candidate[Ints], _: Unfilled) -> Bools:
 
 OUT_OF_ORDER = mark("out of order", out_of_order, _before_what_was_acked)
 OUT_OF_SESSION = mark("out of session", _process_out_of_order)
-ASTRAY = mark("astray", by_value=Alone(is_astray))
-SHUFFLED = mark("shuffled")
-JUMPED = mark("jumped")
+WRONG_OFFSET = mark("wrong offset", by_value=Alone(has_wrong_offset))
+BATCH_REORDERED = mark("batch reordered")
+SKIPPED = mark("skipped")
 REWOUND = mark("rewound")
 
 
@@ -116,13 +115,13 @@ def session_order(at: Places) -> Iterator[Finding]:
     "–",
     "an ack or a poll names an offset at which the value is not: the final read has it elsewhere",
     breaks=Promise.LASTING_OFFSETS,
-    marks=[ASTRAY],
+    marks=[WRONG_OFFSET],
     explained_by=IN_ANY_ORDER,
 )
 def wrong_offset(at: Places) -> Iterator[Finding]:
     """One finding for each place that was named. Compaction moves nothing: of a compacted topic a copy that a
     retry made may be all that is left, but it lies above the first, and an idempotent producer makes none."""
-    for c in at.each(ASTRAY):
+    for c in at.each(WRONG_OFFSET):
         if at.log.compacted and not at.run.info.idempotence and c.kept_offset > c.offset:
             continue
         value, acked = at.run.value(c.value), c.acked == 1
@@ -149,11 +148,11 @@ def wrong_offset(at: Places) -> Iterator[Finding]:
     "int-nonmonotonic-send",
     "records of one send are stored in another order than they were sent in",
     breaks=Promise.IDEMPOTENCE,
-    marks=[SHUFFLED],
+    marks=[BATCH_REORDERED],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.ALL_SENT),
 )
 def batch_order(at: Places) -> Iterator[Finding]:
-    for c in at.each(SHUFFLED):
+    for c in at.each(BATCH_REORDERED):
         yield Finding(
             anomaly="batch-order",
             log=at.log,
@@ -174,14 +173,14 @@ def batch_order(at: Places) -> Iterator[Finding]:
     "int-/poll-skip",
     "a consumer jumped over offsets that held records, with no assignment or seek between",
     breaks=Promise.CONSUMERS_GET_ALL,
-    marks=[JUMPED],
+    marks=[SKIPPED],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN),
 )
 def poll_skip(at: Places) -> Iterator[Finding]:
     """Not of a compacted topic: what the consumer passed over may have been gone by then."""
     if at.log.compacted:
         return
-    for c in at.each(JUMPED):
+    for c in at.each(SKIPPED):
         yield Finding(
             anomaly="poll-skip",
             log=at.log,

@@ -14,16 +14,16 @@ from itertools import chain, groupby
 
 import numpy as np
 
-from wrackline.checkers.anomalies.explained_by import ExplainedBy
-from wrackline.checkers.anomalies.finding import Finding, apart, known, least, seconds
 from wrackline.checkers.anomalies.integrity import TWO_VALUES
 from wrackline.checkers.anomalies.loss import HOLE
-from wrackline.checkers.anomalies.places import Places
-from wrackline.checkers.anomalies.registry import check, mark
+from wrackline.checkers.checks.explained_by import ExplainedBy
+from wrackline.checkers.checks.finding import Finding, apart, known, least, seconds
+from wrackline.checkers.checks.places import Places
+from wrackline.checkers.checks.registry import check, mark
 from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, Step, is_place, lt
 from wrackline.checkers.engine.candidates import least as least_of
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 

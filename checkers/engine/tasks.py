@@ -14,11 +14,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wrackline.checkers.engine.by_value import Bucket
 from wrackline.checkers.engine.candidates import Candidate, Entry, SendOutcome, Step
 from wrackline.checkers.engine.context import Context, owner_of_run
-from wrackline.checkers.engine.counts import figures_of, longest_gaps
 from wrackline.checkers.engine.executor import Batches
+from wrackline.checkers.engine.fact_codec import AS_A_WHOLE, VALUES, Packed, Writer, read
 from wrackline.checkers.engine.facts import (
     Count,
     Edge,
@@ -31,12 +30,9 @@ from wrackline.checkers.engine.facts import (
     Summary,
     grouped,
 )
-from wrackline.checkers.engine.ingest import Ingest
-from wrackline.checkers.engine.object_times import DECIDED, SUMMARIES, Interval
-from wrackline.checkers.engine.object_values import Values
-from wrackline.checkers.engine.offset_ranges import Range
-from wrackline.checkers.engine.packed import AS_A_WHOLE, VALUES, Packed, Writer, read
-from wrackline.checkers.engine.per_process import (
+from wrackline.checkers.engine.ingest.counts import figures_of, longest_gaps
+from wrackline.checkers.engine.ingest.ingest import Ingest
+from wrackline.checkers.engine.ingest.per_process import (
     Pair,
     Walk,
     is_backwards,
@@ -44,12 +40,15 @@ from wrackline.checkers.engine.per_process import (
     put_sessions,
     put_steps,
 )
+from wrackline.checkers.engine.logs.by_value import Bucket
+from wrackline.checkers.engine.logs.offset_ranges import Range
+from wrackline.checkers.engine.logs.unacknowledged import LogOrder, of_senders, put_to_senders, put_unplaced
+from wrackline.checkers.engine.objects.times import DECIDED, SUMMARIES, Interval
+from wrackline.checkers.engine.objects.values import Values
 from wrackline.checkers.engine.routing import put_candidates, put_found
-from wrackline.checkers.engine.unacknowledged import LogOrder, of_senders, put_to_senders, put_unplaced
-from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.row_groups import Split
-from wrackline.checkers.inputs.runs import BROKEN, surveyed_split, unreadable
-from wrackline.checkers.inputs.table import Table, constant
+from wrackline.checkers.inputs.runs import BROKEN, scanned_split, unreadable
+from wrackline.checkers.inputs.table import Ints, Table, constant
 
 GivesContext = Callable[[], Context]
 """Gives the context of an analysis, out of a broadcast."""
@@ -73,11 +72,11 @@ def splits_in(batches: Batches) -> Iterator[tuple[Split, bytes]]:
             yield split, row["partners"]
 
 
-def surveys(batches: Batches) -> Batches:
-    """Splits to notes of one ``Survey`` each."""
+def scans(batches: Batches) -> Batches:
+    """Splits to notes of one ``SplitSummary`` each."""
     writer = Writer()
     for split, _ in splits_in(batches):
-        writer.put(Packed(split.run, split.number, Kind.NOTE, 1, surveyed_split(split).to_json()))
+        writer.put(Packed(split.run, split.number, Kind.NOTE, 1, scanned_split(split).to_json()))
         yield from writer.batches()
     yield from writer.batches(everything=True)
 
@@ -321,7 +320,7 @@ def _leave_values(bucket: Bucket, writer: Writer) -> None:
         "unproven": [[run, *both] for run, both in unproven.items()],
         "unmatched": unmatched,
         "unplaced": len(bucket.unplaced),
-        "untold": int((bucket.unplaced.outcome == SendOutcome.ACKED).sum()),
+        "acked_without_offset": int((bucket.unplaced.outcome == SendOutcome.ACKED).sum()),
         "marks": bucket.context.marks.counted(rows),
     }
     writer.note(VALUES, 0, said)

@@ -10,11 +10,17 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.anomalies.registry import explained_by, names
+from wrackline.checkers.checks.registry import explained_by, names
 from wrackline.checkers.explain.explanation import Around, explanations
-from wrackline.checkers.explain.form import from_json, to_json
-from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, FaultNear
-from wrackline.checkers.explain.shown import IncidentRows, Sample, sampled
+from wrackline.checkers.explain.model import (
+    EXPLANATIONS_FILE,
+    VERSION,
+    Explanations,
+    FaultNear,
+    from_json,
+    to_json,
+)
+from wrackline.checkers.explain.selection import IncidentRows, Sample, sampled
 from wrackline.checkers.findings import WORST_FIRST
 from wrackline.checkers.gather import FINDINGS_FILE
 from wrackline.checkers.inputs.runs import BROKEN

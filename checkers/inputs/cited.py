@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
 from wrackline.checkers.inputs.row_groups import Names, ints
 from wrackline.checkers.inputs.runs import Place
+from wrackline.checkers.inputs.table import NONE, Bools, Ints
 from wrackline.history.addresses import parquet
 from wrackline.history.model import REPLICA
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wrackline.checkers.inputs.arrays import NEVER, NONE
+from wrackline.checkers.inputs.table import NEVER, NONE
 from wrackline.history.offsets import Intervals
 
 

@@ -20,8 +20,37 @@ from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+NONE = int(np.iinfo(np.int64).min)
+"""Stands for what is not known, or is not there."""
+NEVER = int(np.iinfo(np.int64).max)
+"""An index later than all others: that of what did not happen."""
+
+
+def bools(comparison: Any) -> Bools:
+    """What numpy's comparisons give, which its type stubs do not say."""
+    found: Bools = comparison
+    return found
+
+
+def place_in(ascending: Ints, values: Ints) -> Ints:
+    """The place of each value; NONE where it is not there."""
+    if not len(ascending):
+        return np.full(len(values), NONE)
+    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.where(ascending[at] == values, at, NONE)
+
+
+def values_at(column: Ints, rows: Ints) -> Ints:
+    """What a column has in these rows; NONE where the row is."""
+    found = np.full(len(rows), NONE)
+    known = rows != NONE
+    found[known] = column[rows[known]]
+    return found
+
 
 C = TypeVar("C")
 """What a column is: ``Ints``, or ``int`` in a single row."""

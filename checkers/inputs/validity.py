@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+from wrackline.checkers.inputs.table import NONE, Bools, Ints
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FOREIGN
 from wrackline.history.schema import SCHEMA
 from wrackline.history.tally import Tally, difference

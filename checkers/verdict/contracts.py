@@ -38,8 +38,8 @@ from typing import Final
 import numpy as np
 
 from wrackline.checkers.findings import Meaning
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
 from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints
 from wrackline.checkers.verdict.anomaly import Anomaly, Promise
 from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.excuses import NOTHING, Excuse, Excuses, Grounds

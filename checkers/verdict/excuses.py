@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 
 from wrackline.checkers.inputs import phases
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
 from wrackline.checkers.inputs.cited import epochs_of_final_reads
 from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.inputs.table import NEVER, NONE, Ints
 from wrackline.checkers.verdict.leadership import EFFECT_NS, Change, Leaders, Leadership
 from wrackline.checkers.verdict.lossy_shutdowns import (
     LossyShutdown,

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from wrackline.checkers.inputs import phases
-from wrackline.checkers.inputs.arrays import NEVER, Ints
 from wrackline.checkers.inputs.cluster_history import LeaderSpan, exact_spans, polled_spans
 from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.checkers.inputs.table import NEVER, Ints
 from wrackline.history.model import CONTROL, DIED, Event, Type
 
 WRITTEN_DOWN_NS: Final = 100_000_000

@@ -174,7 +174,8 @@ class LocalFleet(ABC):
             return self._remotes[host.name]
 
     def entered(self) -> AbstractContextManager[None]:
-        """Opens sockets of this thread, and of threads and processes started inside, in the fleet's network."""
+        """Opens sockets of this thread, and of threads and processes started inside, in the fleet's
+        network."""
         return entered_netns(self.state.control)
 
     @property

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 import click
 from rich.console import Console
@@ -23,30 +22,9 @@ from wrackline.harness.cli.options import (
 )
 from wrackline.harness.records import in_json, records
 from wrackline.harness.run import results as stored
-from wrackline.harness.run.judge import Judged, exit_code, judge
+from wrackline.harness.run.judge import Judged, exit_code, judge_with_progress
 from wrackline.harness.run.live.progress import on_stderr
 from wrackline.history.addresses import is_elsewhere
-
-
-def judge_shown(
-    runs: Sequence[Path],
-    *,
-    contract: str | None = None,
-    engine: str = "auto",
-    master: str,
-    properties: Mapping[str, str] = MappingProxyType({}),
-) -> list[Judged]:
-    """Judge, while standard error shows how far it is."""
-    with on_stderr() as progress:
-        return judge(
-            runs,
-            contract=contract,
-            engine=engine,
-            master=master,
-            properties=properties,
-            progress=progress.say,
-            status=progress.status,
-        )
 
 
 def show_verdicts(judged: Sequence[Judged]) -> int:
@@ -144,7 +122,9 @@ def analyze_command(
             )
     else:
         found = [stored.find(name, results) for name in runs]
-        judged = judge_shown(found, contract=contract, engine=engine, master=master, properties=properties)
+        judged = judge_with_progress(
+            found, contract=contract, engine=engine, master=master, properties=properties
+        )
     return show_verdicts(judged)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import click
 import orjson
 
-from wrackline.checkers.anomalies.registry import checks
+from wrackline.checkers.checks.registry import checks
 from wrackline.harness.cli.options import output_option
 from wrackline.harness.report.glossary import METRICS
 

@@ -19,14 +19,14 @@ class Entry:
     below: Mapping[str, Entry] = field(default_factory=dict)
     examples: str = ""
     """Of a group: what its help shows."""
+    text: str = ""
+    """Of a group: what its help says before that."""
 
 
 HEADINGS: Mapping[str, Mapping[str, Entry]] = {
     "Start": {
         "doctor": Entry("Check what this machine can do, and say how to mend it.", f"{_HERE}.doctor:doctor"),
-        "demo": Entry(
-            "Make three short runs that show what it is for.", f"{_HERE}.known_answers:demo_command"
-        ),
+        "demo": Entry("Make three short runs that show what it is for.", f"{_HERE}.known:demo_command"),
         "init": Entry("Write a commented specification.", f"{_HERE}.specification:init_command"),
         "validate": Entry("Check specifications; make no run.", f"{_HERE}.specification:validate_command"),
         "plan": Entry("Show what a run would do, and when; make no host.", f"{_HERE}.plan:plan_command"),
@@ -62,18 +62,35 @@ wrackline site serve                 the same, live""",
         ),
     },
     "Known answers": {
-        "defects": Entry(
-            "Put historic bugs back, and see each caught.", f"{_HERE}.known_answers:defects_command"
-        ),
-        "stories": Entry(
-            "Run settings that allow loss, outages and operations.", f"{_HERE}.known_answers:stories_command"
-        ),
-        "findings": Entry(
-            "Find bugs of Apache Kafka again, each beside a control.",
-            f"{_HERE}.known_answers:findings_command",
-        ),
-        "eras": Entry(
-            "Tell each story under the rules of each era of Kafka.", f"{_HERE}.known_answers:eras_command"
+        "known": Entry(
+            "Make runs whose verdicts are known beforehand.",
+            below={
+                "defects": Entry(
+                    "Put historic bugs back, and see each caught.", f"{_HERE}.known:defects_command"
+                ),
+                "stories": Entry(
+                    "Run settings that allow loss, outages and operations.", f"{_HERE}.known:stories_command"
+                ),
+                "findings": Entry(
+                    "Find bugs of Apache Kafka again, each beside a control.",
+                    f"{_HERE}.known:findings_command",
+                ),
+                "eras": Entry(
+                    "Tell each story under the rules of each era of Kafka.", f"{_HERE}.known:eras_command"
+                ),
+            },
+            text="""\
+They test the judge as much as the broker: what must be caught is caught, and beside it the same run without
+the cause (its twin, its control, a later era) must pass. A judge that calls everything good fails at the
+first, and one that calls everything bad at the second. All need root.
+
+What must come out of a run, its --list says, and after the runs a line for each that came out otherwise:
+NOT AS IT MUST BE, with the reasons. Each run is a run like any other, in the folder of the results.""",
+            examples="""\
+wrackline known defects trunc-hw     half a minute, and as much for its twin
+wrackline known stories --list
+wrackline known findings b59         Apache Kafka 4.4.0 loses records; three minutes
+wrackline known eras split           one story under the rules of four eras""",
         ),
     },
     "Simulator": {
@@ -152,6 +169,10 @@ wrackline get kafka --list""",
 """In the order in which a user meets them."""
 
 FORMER: Mapping[str, str] = {
+    "defects": "known defects",
+    "stories": "known stories",
+    "findings": "known findings",
+    "eras": "known eras",
     "index": "site build",
     "serve": "site serve",
     "dataset": "history table",
@@ -193,7 +214,6 @@ MEANT: Mapping[str, str] = {
     "hosts": "fleet",
     "install": "get",
     "judge": "analyze",
-    "known": "defects",
     "lint": "validate",
     "list checks": "list parts",
     "list contracts": "list anomalies",

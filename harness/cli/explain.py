@@ -10,8 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from wrackline.checkers.explain.form import list_to_json
-from wrackline.checkers.explain.model import Explanation, Explanations
+from wrackline.checkers.explain.model import Explanation, Explanations, list_to_json
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.cli.options import WrongInput, need_verdict, output_option, results_option

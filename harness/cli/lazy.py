@@ -99,7 +99,8 @@ class LazyGroup(click.Group):
 
 def _loaded(name: str, entry: Entry) -> click.Command:
     if entry.below:
-        text = f"{entry.words}\n\n\b\n" + "\n".join(f"  {line}" for line in entry.examples.splitlines())
+        text = "\n\n".join(filter(None, [entry.words, entry.text, "\b"]))
+        text += "".join(f"\n  {line}" for line in entry.examples.splitlines())
         meant = {word.split()[1]: is_ for word, is_ in MEANT.items() if word.startswith(f"{name} ")}
         return LazyGroup(name, headings={"Commands": entry.below}, meant=meant, help=text)
     module, _, attribute = entry.at.partition(":")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from wrackline.harness.cli.analyze import judge_shown, show_verdicts
+from wrackline.harness.cli.analyze import show_verdicts
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.options import (
     engine_option,
@@ -23,7 +22,7 @@ from wrackline.harness.cli.options import (
 from wrackline.harness.exits import codehost
 from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.records import record
-from wrackline.harness.run.judge import Judged, broken_down, prepare
+from wrackline.harness.run.judge import Judged, judge_outcomes, prepare
 from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
@@ -91,11 +90,3 @@ def _summary(judged: Judged, spec: Path) -> RunSummary:
     made = record(judged.run_dir)
     file = codehost.in_repository(spec)
     return RunSummary(made.name, judged.word, made.headline, file=file, record=made, report=judged.report)
-
-
-def judge_outcomes(outcomes: Sequence[Outcome], *, engine: str = "auto", master: str) -> list[Judged]:
-    """Judge runs that were just made, together."""
-    driven = [each.run_dir for each in outcomes if each.driven]
-    judged = judge_shown(driven, engine=engine, master=master) if driven else []
-    found = {each.run_dir: each for each in judged}
-    return [found.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]

@@ -129,7 +129,8 @@ class History:
         self._live.wait(seconds, patient=False)
 
     def to_the_end(self) -> None:
-        """Waits until the main phase has lasted as long as the specification says, and its plan is through."""
+        """Waits until the main phase has lasted as long as the specification says, and its plan is
+        through."""
         self.sleep(self.began_s + self._live.spec.workload.duration_s - time.monotonic())
         if self._live.plan.guided is not None:
             self._live.wait(GUIDED_S, until=lambda: self._nemesis.wait(0), patient=False)

@@ -221,7 +221,8 @@ class Driver(ABC):
             )
 
     def _analyze(self, runs: Sequence[str]) -> str:
-        """Analyzes the runs and returns the last line of the analysis. Raises Stopped when it is interrupted."""
+        """Analyzes the runs and returns the last line of the analysis. Raises Stopped when it is
+        interrupted."""
         self._say(f"{self.account()}; judging {len(runs)}")
         folders = [self.folder / "runs" / run for run in runs]
         child = Child.start(

@@ -81,7 +81,8 @@ def prune(results: Path, keeping: Keeping) -> Plan:
 
 
 def plan(results: Path, keeping: Keeping, *, now_s: float | None = None) -> Plan:
-    """Returns what would be done with the runs below a folder. ``now_s``: seconds since 1970. Raises OSError."""
+    """Returns what would be done with the runs below a folder. ``now_s``: seconds since 1970. Raises
+    OSError."""
     now_s = time.time() if now_s is None else now_s
     total = kept = 0
     passed: list[_Passed] = []

@@ -1,4 +1,5 @@
-"""Faults of Jepsen's nemesis: never proved, for Jepsen records what was asked for, not that it took effect."""
+"""Faults of Jepsen's nemesis: never proved, for Jepsen records what was asked for, not that it took
+effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""States of a node's process by the steps that describe it: none runs while a fault lasts, or one is stopped."""
+"""States of a node's process by the steps that describe it: none runs while a fault lasts, or one is
+stopped."""
 
 from __future__ import annotations
 

@@ -12,9 +12,10 @@ from functools import partial
 
 from wrackline.fleets.base import Fleet
 from wrackline.history.model import ASKER, Event, Type
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.transport import ProtocolError
 from wrackline.nemesis.guided.steps import AskEnd, GuidedError
 from wrackline.systems.base import System
-from wrackline.systems.protocol import Connection, ProtocolError
 
 ANSWERED_S = 30.0
 """A broker that is paused answers when it goes on."""

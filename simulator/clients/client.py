@@ -1,4 +1,4 @@
-"""What all clients have: they are state machines that speak the core's messages to brokers.
+"""The base of all clients: state machines that speak the core's messages to brokers.
 
 They have the contract of any core (``handle(event, now_ms) -> effects``), so the world treats them as nodes:
 what they send can be delayed, cut and held like everything else. Each acts one operation at a time and writes
@@ -31,7 +31,7 @@ Answered = Callable[[Response | None], None]
 
 
 class Client:
-    """What all of them have: requests with continuations, timers, metadata, a process number."""
+    """The common part of all clients: requests with continuations, timers, metadata, a process number."""
 
     kind = "client"
 
@@ -118,14 +118,14 @@ class Client:
         history.record(now_ms, event)
 
     def _new_process(self) -> None:
-        """After an operation that ended in ``info``."""
+        """Takes a new process number after an operation that ended in ``info``."""
         if self.process % PROCESS_STRIDE == PROCESS_STRIDE - 1:
             self.stopping = True
             return
         self.process += 1
 
     def _refresh(self, then: Callable[[], None]) -> None:
-        """Ask any broker who leads; ``then`` is called when it has answered or failed to."""
+        """Asks any broker who leads; ``then`` is called when it has answered or failed to."""
         self._asking_metadata.append(then)
         if len(self._asking_metadata) > 1:
             return

@@ -71,8 +71,8 @@ class _Sending:
 
 
 class Producer(Client):
-    """Without idempotence a record is tried once (as the harness's workload does it), with it until the
-    delivery time-out, always the same batch under the same sequence."""
+    """A producer, which tries a record once (as the harness's workload does it), or with idempotence until
+    the delivery time-out, always the same batch under the same sequence."""
 
     kind = "producer"
 

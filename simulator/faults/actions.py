@@ -1,4 +1,4 @@
-"""What each kind of fault does to a world, for the driver to begin it."""
+"""Actions by which the driver begins each kind of fault."""
 
 from __future__ import annotations
 

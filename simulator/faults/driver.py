@@ -105,7 +105,7 @@ class FaultDriver:
                 world.start(server.id)
 
     def _supervise(self) -> None:
-        """What ended by itself (an Exit of the core) is started again, as a service manager does."""
+        """Starts again what ended by itself (an Exit of the core), as a service manager does."""
         if self._stopped:
             return
         planned = {node for running in self._running for node in running.begun.down}
@@ -124,7 +124,8 @@ class FaultDriver:
             self._when(fault, fault.after, lambda: self._begin(fault))
 
     def _when(self, fault: Fault, wait: Wait, then: Callable[[], None]) -> None:
-        """As soon as it has come to pass; anyway after a time, and at once when the run is being ended."""
+        """Calls as soon as the condition has come to pass; anyway after a time, and at once when the run is
+        being ended."""
         world = self.world
         last_ms = world.now_ms + _WAIT_AT_MOST_MS
 
@@ -176,7 +177,7 @@ class FaultDriver:
         return fault.on[0] if fault.on else self._who(fault, fault.role, draw)
 
     def _bind(self, fault: Fault) -> None:
-        """Who is who in a sequence is settled when its first fault is due."""
+        """Settles who is who in a sequence when its first fault is due."""
         if fault.sequence in self._bound:
             return
         draw = Random(f"{self.seed}/chain/{fault.sequence}")
@@ -288,7 +289,7 @@ class FaultDriver:
     # --- machines ------------------------------------------------------------------------------------------
 
     def machine(self, node: NodeId) -> tuple[SimServer, ...]:
-        """What shares a broker's fate: itself, and with ``combined`` its controller."""
+        """Returns the servers that share a broker's fate: itself, and with ``combined`` its controller."""
         servers: list[SimServer] = [self.world.server(node)]
         controller = FIRST_CONTROLLER + node - 1
         if self.combined and node in self.world.brokers and controller in self.world.controllers:

@@ -26,14 +26,14 @@ def _cuts(driver: FaultDriver, description: str, pairs: Pairs, *, one_way: bool 
 
 
 def _isolate(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
-    """From every server; clients are reached still."""
+    """Isolates a broker from every server; clients are reached still."""
     inside = [server.id for server in driver.machine(driver.target(fault, draw))]
     outside = [server.id for server in driver.world.servers() if server.id not in inside]
     return _cuts(driver, f"n{inside[0]}", [(a, b) for a in inside for b in outside])
 
 
 def _cut(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    """From one other broker, or from all of them."""
+    """Cuts a broker from one other broker, or from all of them."""
     node = driver.target(fault, draw)
     others = list(fault.on[1:]) or [broker for broker in sorted(driver.world.brokers) if broker != node]
     if not others:
@@ -57,7 +57,7 @@ def _cut_controller(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
 
 
 def _isolate_controller(driver: FaultDriver, _: Fault, draw: Random) -> Begun:
-    """From the other controllers, or from everybody."""
+    """Isolates a controller from the other controllers, or from everybody."""
     node = _some_controller(driver, draw)
     others = [other for other in sorted(driver.world.controllers) if other != node]
     if not others or draw.random() < 0.5:
@@ -66,7 +66,7 @@ def _isolate_controller(driver: FaultDriver, _: Fault, draw: Random) -> Begun:
 
 
 def _deafen_controller(driver: FaultDriver, _: Fault, draw: Random) -> Begun | None:
-    """What the other controllers send does not reach it; what it sends arrives (KAFKA-15489)."""
+    """Drops what the other controllers send to a controller; what it sends arrives (KAFKA-15489)."""
     node = _some_controller(driver, draw)
     pairs = [(other, node) for other in sorted(driver.world.controllers) if other != node]
     return _cuts(driver, f"c{node} hears nobody", pairs, one_way=True) if pairs else None

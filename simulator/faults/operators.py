@@ -1,4 +1,4 @@
-"""What operators do at a bad moment: elections, reassignments, another MinISR. Refusals are part of it."""
+"""Actions of operators at a bad moment: elections, reassignments, another MinISR. Refusals are part of it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def _then(driver: FaultDriver, ready: Callable[[], bool], then: Callable[[], obj
 
 
 def _reassign(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    """As many replicas as there are now, elsewhere or in another order. There is nothing to take back."""
+    """Reassigns the partition to as many replicas as there are now, elsewhere or in another order. There is
+    nothing to take back."""
     partition = driver.partition(fault)
     if partition is None:
         return None
@@ -83,7 +84,7 @@ def _reassign(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
 
 
 def _cancel(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    """What is under way leads back; else a replica goes and is wanted again at once."""
+    """Leads a reassignment that is under way back; else a replica goes and is wanted again at once."""
     partition = driver.partition(fault)
     if partition is None:
         return None
@@ -143,7 +144,7 @@ def _then_slowly(driver: FaultDriver, min_isr: int) -> None:
 
 
 def _set_min_isr(driver: FaultDriver, draw: Random, count: int) -> Callable[[], None]:
-    """What is returned ends the asking."""
+    """Sets MinISR, and returns a function that ends the asking."""
     change = ConfigChange("min.insync.replicas", AlterOp.SET, str(count))
     resource = AlteredResource(Resource(_TOPIC_RESOURCE, driver.topic), (change,))
     request = IncrementalAlterConfigsRequest((resource,))
@@ -151,7 +152,7 @@ def _set_min_isr(driver: FaultDriver, draw: Random, count: int) -> Callable[[], 
     ended: list[bool] = []
 
     def again() -> None:
-        """Until it is done: an operator would not leave it half done."""
+        """Asks again until it is done: an operator would not leave it half done."""
         if ended:
             return
         call = driver.world.ask(asked, request, _TIMEOUT_MS)

@@ -1,4 +1,4 @@
-"""What faults of processes, disks and clocks do to a world; ``network`` and ``operators`` have the others.
+"""Faults of processes, disks and clocks in a world; ``network`` and ``operators`` have the others.
 
 A function takes the driver, the fault and a generator of its own, and returns what it did and how to take it
 back; None when there was nothing to be done (the target is down already).
@@ -44,7 +44,7 @@ def _clean(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
         driver.world.clean_stop(server.id)
 
     def undo() -> None:
-        """It may still be stopping: then whoever wants it back kills it."""
+        """Starts the node again; one that is still stopping is killed by whoever wants it back."""
         for server, life in lives:
             if server.incarnation == life:
                 driver.world.kill(server.id)

@@ -1,5 +1,5 @@
-"""What went wrong in a run on real hosts, as faults in virtual time: the same kinds at the same times on the
-same nodes, as far as the world has them."""
+"""Faults of a run on real hosts, in virtual time: the same kinds at the same times on the same nodes, as far
+as the world has them."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Setup:
 
     @property
     def bridges(self) -> bool:
-        """From ZooKeeper to controllers, which are there from the start."""
+        """Tells whether the cluster goes from ZooKeeper to controllers, which are there from the start."""
         later = bool(self.upgrade_to) and profile(self.upgrade_to).switches.has_controller
         return self.on_zookeeper and later
 
@@ -149,7 +149,7 @@ class Setup:
         return self.min_isr - 1 if self.profile == "kip966" else 0
 
     def keeps_promise(self) -> bool:
-        """Nothing that was acknowledged may be lost."""
+        """Tells whether nothing that was acknowledged may be lost."""
         within = self.max_lossy is None or self.max_lossy <= self.survives
         within = within and not (self.overlap and self.on_zookeeper)
         return within and self.acks == -1 and not self.unclean

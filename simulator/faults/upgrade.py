@@ -52,7 +52,8 @@ class RollingUpgrade:
         self._later(self._draw.uniform(0.0, 0.5) * length_ms, lambda: self._ask(lambda _: None))
 
     def stop(self) -> None:
-        """Whoever has not had its turn stays what it is; a node that is on its way is started at once."""
+        """Stops the upgrade: whoever has not had its turn stays what it is; a node that is on its way is
+        started at once."""
         self._stopped = True
         if self._stopping is not None:
             self._restart(self._stopping)
@@ -79,7 +80,8 @@ class RollingUpgrade:
         then = self._draw.uniform(0.0, 2.0) * pause_ms
 
         def down() -> None:
-            """It may have been down already, or have come back by itself: then it has another life to end."""
+            """Takes the node down, which may have been down already, or have come back by itself: then it has
+            another life to end."""
             if server.core is not None and server.incarnation == life and self._world.now_ms < until_ms:
                 self._later(_LOOK_EVERY_MS, down)
                 return
@@ -117,7 +119,7 @@ class RollingUpgrade:
         look()
 
     def _write_level(self, zookeeper: Ensemble, level: int) -> bool:
-        """As an administrator does, who looks at what brokers say first."""
+        """Writes the level as an administrator does, who looks at what brokers say first."""
         tree = zookeeper.tree
         said = {int(name): tree.data(f"{znodes.LEVELS}/{name}") for name in tree.children(znodes.LEVELS)}
         supported = {node: znodes.to_levels(data) for node, data in said.items() if data is not None}
@@ -133,7 +135,8 @@ class RollingUpgrade:
         return not refusal
 
     def _raise(self) -> None:
-        """Until it is done: a broker may be down, and a controller may have yet to say what it supports."""
+        """Raises the level until it is done: a broker may be down, and a controller may have yet to say what
+        it supports."""
         self._ask(lambda done: self._raised() if done else self._later(300.0, self._raise))
 
     def _raised(self) -> None:
@@ -143,7 +146,7 @@ class RollingUpgrade:
             self._allow_losses()
 
     def _hand_over(self) -> None:
-        """At any moment: a fault may be in force."""
+        """Hands over at any moment: a fault may be in force."""
         self._ask(
             lambda done: self._disturb() if done else self._later(100.0, self._hand_over), WITH_CONTROLLER
         )
@@ -160,8 +163,8 @@ class RollingUpgrade:
         self._later(self._draw.uniform(20.0, 2_500.0), undo)
 
     def _allow_losses(self) -> None:
-        """What the later profile promises it promises of what is written from a full ISR on, under the MinISR
-        that there is. On ZooKeeper it promises no more than the former one."""
+        """Allows the losses that the later profile does not forbid: it promises only what is written from a
+        full ISR on, under the MinISR that there is. On ZooKeeper it promises no more than the former one."""
         if self._world.zookeeper is not None:
             return
         image = self._world.image

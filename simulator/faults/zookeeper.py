@@ -12,7 +12,7 @@ from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
 
 def _nothing() -> None:
-    """What was done has no end of its own."""
+    """Undoes nothing: the action has no end of its own."""
 
 
 def _expiry(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
@@ -57,8 +57,8 @@ def _cut(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
 
 
 def _move(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    """No failure, but a bad moment for one: an administrator gives the partition other replicas, or another
-    preferred one."""
+    """Gives the partition other replicas, or another preferred one, as an administrator does: no failure, but
+    a bad moment for one."""
     world, partition = driver.world, driver.partition(fault)
     if world.zookeeper is None or not world.on_zookeeper or partition is None:
         return None

@@ -1,1 +1,1 @@
-"""What must hold after every step, what must come to pass, and what clients may see."""
+"""Invariants: what must hold after every step, what must come to pass, and what clients may see."""

@@ -56,12 +56,12 @@ class Checker:
         return bool(self.violations)
 
     def leave_out(self, *ids: str) -> None:
-        """From now on these invariants are not checked."""
+        """Leaves these invariants out from now on."""
         self.invariants = tuple(kind for kind in self.invariants if kind.id not in ids)
         self._concerned.clear()
 
     def at_rest(self) -> Sequence[Violation]:
-        """At the end of a run, when nothing is under way: there is nothing more to ask."""
+        """Returns no more violations at the end of a run, when nothing is under way."""
         return self.violations
 
     def __call__(self, world: World, step: StepRecord) -> None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""What the clients saw, judged in the process: the cheap half of the history checks (docs/anomalies.md).
+"""The clients' view, judged in the process: the cheap half of the history checks (docs/anomalies.md).
 
 The judge looks at the same history (docs/checkers.md); these find the same classes of wrong within a search.
 """
@@ -63,7 +63,7 @@ class ClientView:
         return found
 
     def final(self, records: Mapping[int, Sequence[Record]]) -> list[Violation]:
-        """After the final read has come to its end: what was acknowledged must be in it."""
+        """Checks, after the final read has come to its end, that what was acknowledged is in it."""
         if self._acks != -1 or self.loss_allowed:
             return []
         there = {record.value for read in records.values() for record in read}

@@ -1,4 +1,4 @@
-"""What must hold of ISR, ELR and fetchers: I05, I08, I09, I14, I16, I18, I20 of docs/invariants.md."""
+"""Invariants of ISR, ELR and fetchers: I05, I08, I09, I14, I16, I18, I20 of docs/invariants.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must come to pass once faults have stopped (docs/invariants.md).
+"""Liveness: what must come to pass once faults have stopped (docs/invariants.md).
 
 ``settle`` gives the world a bounded virtual time and says what is still missing at its end. Each condition is
 one small function that yields what is not yet so.
@@ -123,7 +123,7 @@ def missing(world: World) -> dict[str, list[str]]:
 
 
 def settle(world: World, within_ms: float = DEADLINE_MS) -> list[Violation]:
-    """After faults and load have stopped: run until all conditions hold, or say which ones do not."""
+    """Runs, after faults and load have stopped, until all conditions hold, or says which ones do not."""
     end_ms = world.now_ms + within_ms
     while (wrong := missing(world)) and world.now_ms < end_ms:
         world.run(_LOOK_EVERY_MS)

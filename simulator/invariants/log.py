@@ -1,4 +1,4 @@
-"""What must hold of the logs: I01 to I04, I07, I10, I13, I15, I17, I19, I23 of docs/invariants.md."""
+"""Invariants of the logs: I01 to I04, I07, I10, I13, I15, I17, I19, I23 of docs/invariants.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of metadata and its epochs: I06, I11, I12 of docs/invariants.md."""
+"""Invariants of metadata and its epochs: I06, I11, I12 of docs/invariants.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which invariants are asked of a world, and those of a cluster that goes from ZooKeeper to a controller: the
+"""Invariants that a world is asked for, and those of a cluster that goes from ZooKeeper to a controller: the
 profile's that is in charge (docs/rolling-upgrades.md).
 
 What was committed and acknowledged while ZooKeeper was in charge is asked for afterwards too, and no epoch
@@ -43,12 +43,12 @@ class MigrationChecker:
         self._later(world, step)
 
     def leave_out(self, *ids: str) -> None:
-        """From now on these invariants are not checked."""
+        """Leaves these invariants out from now on."""
         self._former.leave_out(*ids)
         self._later.leave_out(*ids)
 
     def at_rest(self) -> Sequence[Violation]:
-        """At the end of a run, when nothing is under way."""
+        """Returns the violations at the end of a run, when nothing is under way."""
         if not self._taken_over:
             self._former.at_rest()
         return self.violations

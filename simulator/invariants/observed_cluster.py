@@ -1,4 +1,4 @@
-"""What is observed of the cluster, for the invariants to look things up in: no node knows all of it."""
+"""The observed state of the cluster, for the invariants to look things up in: no node knows all of it."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class ObservedCluster:
 
     @property
     def profile(self) -> str:
-        """Whose promises hold: while a cluster is upgraded the former one's, until the metadata has the
-        level of the later one."""
+        """Returns the profile whose promises hold: while a cluster is upgraded the former one's, until the
+        metadata has the level of the later one."""
         return "kip966" if self.image.level == WITH_ELR else self._profile
 
     def of(self, image: PartitionImage) -> ObservedPartition:
-        """What is observed of the partition; a new object when the topic was created anew."""
+        """Returns what is observed of the partition; a new object when the topic was created anew."""
         known = self.partitions.get(image.tp)
         if known is None or known.topic_id != image.topic_id:
             known = self.partitions[image.tp] = ObservedPartition(image.tp, image.topic_id)
@@ -83,7 +83,7 @@ class ObservedCluster:
         return image if leads else None
 
     def lossy_limit(self, tp: TopicPartition) -> int:
-        """As many replicas as this, impaired at once, may cost records. Only kip966 promises more than
+        """Returns how many replicas, impaired at once, may cost records. Only kip966 promises more than
         one."""
         return self.image.min_isr(tp) if self.profile == "kip966" else 1
 

@@ -1,4 +1,4 @@
-"""What is observed of one partition: what was committed and acknowledged, and who still has it."""
+"""The observed state of one partition: what was committed and acknowledged, and who still has it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ class ObservedPartition:
         return True
 
     def give_up(self, to_offset: int, leader_epoch: int, ends: Mapping[NodeId, int]) -> None:
-        """What was committed past ``to_offset`` is lost, and may be. ``ends``: every replica's log end."""
+        """Gives up what was committed past ``to_offset``: it is lost, and may be. ``ends``: every replica's
+        log end."""
         kept = bisect_right(self.ends, to_offset)
         del self.committed[kept:], self.ends[kept:]
         self.true_hwm = self.committed_end

@@ -1,4 +1,4 @@
-"""What one step came to, for the invariants, and flags of what it touched."""
+"""The outcome of one step for the invariants, and flags of what it touched."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class ObservedStep:
-    """What one step came to."""
+    """The outcome of one step."""
 
     step: StepRecord
     replicas: list[tuple[Replica, Before | None]] = field(default_factory=list)

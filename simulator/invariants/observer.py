@@ -1,4 +1,4 @@
-"""What an omniscient observer knows: the state that the invariants need and no node has (docs/invariants.md).
+"""The omniscient observer: the state that the invariants need and no node has (docs/invariants.md).
 
 True high watermark, consumed and acknowledged records, who has lost data, who has proved itself complete. It
 is built from the effects that were carried out and from the disks, after every step, and never touches a
@@ -59,7 +59,7 @@ class Observer(Registrations):
     # --- one step -------------------------------------------------------------------------------------------
 
     def observe(self, step: StepRecord) -> ObservedStep | None:
-        """What the step came to; None: it touched nothing that is looked at here."""
+        """Returns the outcome of the step; None: it touched nothing that is looked at here."""
         kind, event, effects = step.kind, step.event, step.effects
         if kind in _SILENT:
             return None

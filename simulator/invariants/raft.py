@@ -1,4 +1,4 @@
-"""What must hold of the controller quorum (docs/invariants.md; Kafka's RaftEventSimulationTest).
+"""Invariants of the controller quorum (docs/invariants.md; Kafka's RaftEventSimulationTest).
 
 Nothing is said of a quorum one of whose voters has lost its disk or got an old one back. Those of
 snapshots are in invariants_snapshots.py.
@@ -56,7 +56,7 @@ class QuorumLogMatching(Invariant):
     looks_at = QUORUM
 
     def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        """Up to each voter's own high watermark; and nothing below it is ever cut."""
+        """Checks up to each voter's own high watermark; and nothing below it is ever cut."""
         controller, log = seen.voter, cluster.log(seen.node, METADATA)
         if controller is None or log is None:
             return None

@@ -154,9 +154,9 @@ class Registrations(ObservedCluster):
         known.suspects -= joined
 
     def _registered_life(self, node: NodeId) -> int:
-        """What joins an ISR is the life that is registered. After a crash that is, until its session ends or
-        the next life registers, the one that is over: a proposal that was under way is accepted rightly, and
-        brings nothing back of what the crash took."""
+        """Returns the life of the node that is registered, since that is what joins an ISR. After a crash
+        that is, until its session ends or the next life registers, the one that is over: a proposal that was
+        under way is accepted rightly, and brings nothing back of what the crash took."""
         broker = self.image.brokers.get(node)
         return 0 if broker is None else self._lives.get(broker.incarnation, 0)
 

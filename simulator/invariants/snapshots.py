@@ -1,4 +1,4 @@
-"""What must hold of snapshots of the metadata log (docs/protocol.md 2.12.7; docs/invariants.md; KIP-630), at
+"""Invariants of snapshots of the metadata log (docs/protocol.md 2.12.7; docs/invariants.md; KIP-630), at
 controllers and brokers.
 
 Nothing is said of a quorum one of whose voters has lost its disk or got an old one back.

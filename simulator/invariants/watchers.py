@@ -65,8 +65,9 @@ class Watcher:
 
 
 class EndOffsets(Watcher):
-    """Only where loss is not allowed. Consumers see an end in what they fetch, too: that the next leader may
-    be behind it for a moment is so by design, and why it must not tell its end then."""
+    """Ends of logs that consumers are told, checked only where loss is not allowed. Consumers see an end in
+    what they fetch, too: that the next leader may be behind it for a moment is so by design, and why it must
+    not tell its end then."""
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
@@ -87,7 +88,7 @@ class EndOffsets(Watcher):
                             self._shown(world, step, result.tp, result.offset, reported=True)
 
     def _asked(self, step: StepRecord) -> set[TopicPartition]:
-        """Whose end a consumer wants to know in this step."""
+        """Returns the partitions whose end a consumer wants to know in this step."""
         request = step.event.request if isinstance(step.event, RequestReceived) else None
         if not isinstance(request, ListOffsetsRequest) or request.replica_id >= 0:
             return set()

@@ -1,1 +1,1 @@
-"""What is left of a run: a timeline, a run directory, rows of faults."""
+"""Output of a run: a timeline, a run directory, rows of faults."""

@@ -77,7 +77,7 @@ def _write_nodes(traces: Traces, run_dir: Path) -> None:
 
 
 def _whole(events: Sequence[Event]) -> Event:
-    """Of the rows of changes: all are there."""
+    """Returns the row which says that all rows of changes are there."""
     changes = sum(event.process == CONTROL and event.f == PARTITION for event in events)
     extra = {"source": SOURCE, "changes": changes, "missing": []}
     at_ns = max((event.time_ns for event in events), default=0)

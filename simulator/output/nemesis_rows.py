@@ -51,7 +51,7 @@ class NemesisRows:
         return [self._world.server(node) for node in sorted({*begun.nodes, *begun.down})]
 
     def _lost(self, fault: Fault, begun: Begun) -> dict[str, Any]:
-        """What power cuts took since the fault began; all of it where the disk was replaced."""
+        """Returns what power cuts took since the fault began; all of it where the disk was replaced."""
         lost: dict[str, dict[str, int]] = {}
         for server in self._servers(begun):
             first, _ = self._before[fault.id][server.id]

@@ -54,7 +54,8 @@ def line_of(record: StepRecord, width: int | None = WIDTH) -> str:
 
 
 def is_quiet(record: StepRecord) -> bool:
-    """Nothing in it for a reader who looks for a cause: housekeeping, empty fetches, heartbeats."""
+    """Tells whether a record has nothing for a reader who looks for a cause: housekeeping, empty fetches,
+    heartbeats."""
     if record.cut or record.kind in ("boot", "down", "fault", "refused"):
         return False
     if record.kind in _QUIET_KINDS:

@@ -221,7 +221,7 @@ class Run:
             self.found += watcher.found
 
     def _look(self) -> None:
-        """At the new rows of the history."""
+        """Looks at the new rows of the history."""
         self._rows = len(self.history.events)
         for violation in self.client_view.look(self.history.events):
             self._found(violation)

@@ -13,7 +13,7 @@ from wrackline.simulator.run import Result, run
 
 @dataclass(slots=True)
 class Search:
-    """What a search over seeds came to."""
+    """The result of a search over seeds."""
 
     runs: int = 0
     simulated_s: float = 0.0

@@ -29,7 +29,7 @@ SAFE_PROFILES = ("kip966", "kraft35", "kip101")
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """For the random runs of one row."""
+    """The budget for the random runs of one row."""
 
     runs: int = 100
     seconds: float = 20.0
@@ -90,12 +90,12 @@ class KillTable:
 
     @property
     def found(self) -> tuple[Row, ...]:
-        """By random runs."""
+        """Returns the rows that random runs found."""
         return tuple(row for row in self.hunted if row.hunt is not None and row.hunt.oracle is not None)
 
     @property
     def cpu_s(self) -> float:
-        """Of the random runs with defects."""
+        """Returns the processor seconds of the random runs with defects."""
         return sum(row.hunt.cpu_s for row in self.hunted if row.hunt is not None)
 
     @property

@@ -38,7 +38,7 @@ class DoneFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one seed came to. ``oracle`` is empty when it was clean."""
+    """The result of one seed. ``oracle`` is empty when it was clean."""
 
     seed: int
     steps: int
@@ -57,7 +57,7 @@ class Row:
 
 @dataclass(slots=True)
 class Totals:
-    """Of the seeds that are done; ``resumed`` of them before this call."""
+    """Totals of the seeds that are done; ``resumed`` of them before this call."""
 
     seeds: int = 0
     resumed: int = 0
@@ -100,7 +100,7 @@ def varied(setup: Setup) -> Setup:
 
 
 def drawn_as(vary: str, setup: Setup) -> Setup:
-    """What the seed draws beside its faults: ``vary`` or ``swarm``; empty: nothing."""
+    """Returns what the seed draws beside its faults: ``vary`` or ``swarm``; empty: nothing."""
     return swarm(setup) if vary == "swarm" else varied(setup) if vary else setup
 
 
@@ -189,7 +189,8 @@ def _in_this_process(setups: list[Setup]) -> Generator[Row, None, None]:
 
 
 def _in_processes(setups: list[Setup], jobs: int) -> Generator[Row, None, None]:
-    """In the order they end. Closing the generator lets the processes finish the seeds they are at."""
+    """Yields rows in the order they end. Closing the generator lets the processes finish the seeds they are
+    at."""
     chunks = iter([setups[at : at + _CHUNK] for at in range(0, len(setups), _CHUNK)])
     pool = ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=_begin_process, initargs=(os.getpid(),)
@@ -231,8 +232,8 @@ def _run_all(setups: list[Setup]) -> list[Row]:
 
 
 def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
-    """What it says is done; a new file gets its first line. Raises DoneFileError when it is of another
-    series."""
+    """Returns the rows that a file says are done; a new file gets its first line. Raises DoneFileError when
+    it is of another series."""
     head = json.dumps({"series": replace(setup, seed=0).command(), "vary": vary})
     try:
         if not file.exists() or not file.stat().st_size:

@@ -67,7 +67,7 @@ class _Shrinker:
         return True
 
     def _end_at_once(self) -> None:
-        """What comes after the violation is not needed."""
+        """Ends the run at once: what comes after the violation is not needed."""
         assert self._best.violation is not None
         setup, at_s = self._best.setup, self._best.violation.at_ms / 1000
         if 0 < at_s < setup.seconds:

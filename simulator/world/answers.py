@@ -1,4 +1,4 @@
-"""What the core leaves open in a response, because only the disk knows it (as
+"""The parts of a response that the core leaves open, because only the disk knows them (as
 ``broker/server/answers.py``)."""
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Clock:
         self._at(max(when_ms, self.now_ms), _call, action)
 
     def step(self, end_ms: float = math.inf) -> StepRecord | None:
-        """Let the next thing happen and tell the observers. Returns None when nothing will happen up to
+        """Lets the next thing happen and tells the observers. Returns None when nothing will happen up to
         ``end_ms``."""
         queue = self._queue
         while queue and queue[0][0] <= end_ms:

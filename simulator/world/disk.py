@@ -49,7 +49,7 @@ from wrackline.simulator.world.errors import DiskRefused, SimulationError
 
 
 class Lost(NamedTuple):
-    """What a power cut took of one log."""
+    """Records of one log that a power cut took."""
 
     tp: TopicPartition
     from_offset: int
@@ -60,7 +60,7 @@ class Lost(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """What a start finds (the arguments of the event Boot)."""
+    """The content of a disk at a start (the arguments of the event Boot)."""
 
     logs: dict[TopicPartition, RecoveredLog]
     metadata: tuple[bytes, ...]
@@ -126,7 +126,8 @@ class Disk:
             offsets.pop(effect.tp, None)
 
     def truncate(self, effect: Truncate) -> int:
-        """Where the log ends then: before the offset where that lies inside a batch, which goes whole."""
+        """Truncates a log and returns its end: before the offset where that lies inside a batch, which goes
+        whole."""
         log = self._log(effect.tp)
         self._lower_recovery_point(effect.tp, effect.to_offset)
         log.cut(effect.to_offset)
@@ -230,7 +231,7 @@ class Disk:
         return True
 
     def end_flush(self, log: SimLog) -> tuple[int, bool]:
-        """(everything below is durable, another one is wanted)"""
+        """Returns (everything below is durable, another one is wanted)."""
         upto = log.leo if log.flushing is None else min(log.flushing, log.leo)
         log.synced = max(log.synced, upto)
         again, log.flushing, log.flush_again = log.flush_again, None, False
@@ -309,8 +310,8 @@ class Disk:
     # --- start ---------------------------------------------------------------------------------------------
 
     def recover(self, *, rebuild_epochs: bool = True) -> Found:
-        """What the next start finds: torn tails cut off, epochs as the log has them (else as an unsynced file
-        says), everything synced, the clean-shutdown file taken away."""
+        """Returns what the next start finds: torn tails cut off, epochs as the log has them (else as an
+        unsynced file says), everything synced, the clean-shutdown file taken away."""
         self.slow_ms = 0.0
         """Every flush takes so much longer: a disk that works and is slow."""
         self.offline = ""

@@ -1,4 +1,4 @@
-"""What a world refuses, and what its disks do."""
+"""Errors of a world and of its disks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node does: it handles the events of its inbox, and the effects that its core asks for are carried
+"""Execution of a node: it handles the events of its inbox, and the effects that its core asks for are carried
 out.
 
 A process ends here too, however it ends, since an effect may end it (``Exit``, or a cut in the middle of one
@@ -63,11 +63,11 @@ class Execution(Transport):
         return self.zookeeper is not None and self._newer.switches.has_controller
 
     def rules_of(self, node: NodeId) -> Rules:
-        """What the node is started with; all nodes have the same but in an upgrade."""
+        """Returns the rules that the node is started with; all nodes have the same but in an upgrade."""
         return self._newer if node in self._upgraded else self.rules
 
     def upgrade(self, node: NodeId) -> None:
-        """From its next start on the node has the later profile."""
+        """Gives the node the later profile from its next start on."""
         self._upgraded.add(node)
 
     def is_upgraded(self, node: NodeId) -> bool:
@@ -76,7 +76,7 @@ class Execution(Transport):
     # --- what ZooKeeper needs to know ----------------------------------------------------------------------
 
     def life(self, node: NodeId) -> int:
-        """Which life of its process the node is in; 0 while it is down."""
+        """Returns which life of its process the node is in; 0 while it is down."""
         found = self._nodes[node]
         return found.incarnation if found.core is not None else 0
 

@@ -22,7 +22,7 @@ Kind = Literal["request", "response", "close"]
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """On its way from ``source`` to ``destination``. ``request`` is what is asked, or was asked."""
+    """A message on its way from ``source`` to ``destination``. ``request`` is what is asked, or was asked."""
 
     kind: Kind
     source: NodeId

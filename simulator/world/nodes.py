@@ -1,4 +1,4 @@
-"""What a world is made of: nodes, options, the record of a step."""
+"""The parts of a world: nodes, options, the record of a step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Core(Protocol):
 
 @dataclass(slots=True)
 class StepRecord:
-    """What one step was.
+    """The record of one step.
 
     =========  ==========================================================================================
     boot       the process starts: ``event`` is the Boot

@@ -1,4 +1,4 @@
-"""What the one outside does to processes and their disks: start, kill, cut the power, pause, wipe."""
+"""Actions on processes and their disks from outside: start, kill, cut the power, pause, wipe."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Processes(Execution):
         return self._tell(self._record("down", node, note=note))
 
     def clean_stop(self, node: NodeId) -> None:
-        """Ask the core to shut down in the controlled way, as SIGTERM does. It takes its time."""
+        """Asks the core to shut down in the controlled way, as SIGTERM does. It takes its time."""
         server = self.server(node)
         if server.core is not None:
             self._put(server, ev.StopRequested(), None)

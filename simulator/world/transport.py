@@ -1,4 +1,5 @@
-"""How messages travel in a world: connections, latency, cuts, holds, resets, time-outs (see ``network``)."""
+"""Transport of messages in a world: connections, latency, cuts, holds, resets, time-outs (see
+``network``)."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class Transport(Clock):
         self._connections: dict[tuple[NodeId, NodeId, str], Connection] = {}
 
     def _put(self, node: SimNode, event: Event, message: Message | None) -> None:
-        """Into the node's inbox (``Execution``)."""
+        """Puts an event into the node's inbox (``Execution``)."""
         raise NotImplementedError
 
     # --- messages ------------------------------------------------------------------------------------------
@@ -273,7 +274,7 @@ class Transport(Clock):
     # --- network faults ------------------------------------------------------------------------------------
 
     def cut(self, a: NodeId, b: NodeId, *, one_way: bool = False) -> StepRecord:
-        """Nothing gets from a to b (nor, unless ``one_way``, back). Cuts of one pair add up."""
+        """Cuts the way from a to b (and, unless ``one_way``, back). Cuts of one pair add up."""
         for pair in ((a, b),) if one_way else ((a, b), (b, a)):
             self.cuts[pair] = self.cuts.get(pair, 0) + 1
         return self._tell(self._record("fault", a, note=f"cut {a}{'->' if one_way else '<->'}{b}"))
@@ -288,7 +289,7 @@ class Transport(Clock):
         return self._tell(self._record("fault", a, note=f"mend {a}{'->' if one_way else '<->'}{b}"))
 
     def isolate(self, node: NodeId, others: Iterable[NodeId] | None = None) -> None:
-        """From all other nodes, or from these."""
+        """Isolates the node from all other nodes, or from these."""
         for other in sorted(self._nodes) if others is None else others:
             if other != node:
                 self.cut(node, other)
@@ -309,7 +310,7 @@ class Transport(Clock):
         return hold
 
     def release(self, hold: Hold, *, drop: bool = False) -> None:
-        """Let go what is held (and stop holding), or with ``drop`` lose it: the asker runs into its
+        """Releases what is held (and stops holding), or with ``drop`` loses it: the asker runs into its
         time-out."""
         if hold in self.holds:
             self.holds.remove(hold)
@@ -323,7 +324,7 @@ class Transport(Clock):
         self._resend()
 
     def _resend(self) -> None:
-        """What is stalled without a reason goes on its way, in order."""
+        """Sends again, in order, what is stalled without a reason."""
         for connection in list(self._connections.values()):
             for destination, waiting in connection.stalled.items():
                 source = waiting[0].source if waiting else destination

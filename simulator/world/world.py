@@ -156,19 +156,20 @@ class World(Processes):
         return self.zookeeper.tree.data(znodes.reassigned(tp)) is not None
 
     def adds_up(self, tp: TopicPartition) -> bool:
-        """Nothing is half-written of what ZooKeeper, if it is in charge, has of the partition."""
+        """Tells whether nothing is half-written of what ZooKeeper, if it is in charge, has of the
+        partition."""
         image = self.image.partition(tp)
         if self.zookeeper is None or not self.on_zookeeper or image is None:
             return True
         return adds_up(self.zookeeper.tree, image)
 
     def leader(self, tp: TopicPartition) -> NodeId:
-        """As the controller has committed it; -1: none."""
+        """Returns the leader as the controller has committed it; -1: none."""
         partition = self.image.partition(tp)
         return -1 if partition is None else partition.leader
 
     def add_client(self, core: Core) -> SimClient:
-        """Its core gets a Boot at once, and then answers and timers, like any core."""
+        """Adds a client; its core gets a Boot at once, and then answers and timers, like any core."""
         node = FIRST_CLIENT + len(self.clients)
         client = SimClient(node, core=core, incarnation=1, down="never")
         self.clients[node] = self._nodes[node] = client
@@ -190,7 +191,7 @@ class World(Processes):
         return call
 
     def asked(self, node: NodeId, request: Request, timeout_ms: int = 30_000) -> Any:
-        """``ask``, and run until the answer is there. Raises SimulationError when none comes."""
+        """Asks a node, and runs until the answer is there. Raises SimulationError when none comes."""
         call = self.ask(node, request, timeout_ms)
         self.until(lambda: call.done, timeout_ms + 1_000, f"an answer of node {node} to {request}")
         if call.failed:

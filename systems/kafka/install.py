@@ -78,7 +78,7 @@ def _resolved(
 
 
 def version_of(tarball: Path) -> str:
-    """Which version a release's archive holds. Raises DeployError."""
+    """Returns which version a release's archive holds. Raises DeployError."""
     try:
         with tarfile.open(tarball) as archive:
             names = archive.getnames()

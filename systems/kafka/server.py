@@ -1,5 +1,5 @@
-"""What the installed server itself is asked on this machine: what it makes of an empty data folder, which
-settings it knows, and the JVM's archive of its classes.
+"""Questions to the installed server itself on this machine: its empty data folder, the settings it knows,
+and the JVM's archive of its classes.
 
 The archive needs one start of the server: on loopback, on ports that are free, in a folder that is removed. A
 server of a version that keeps its metadata in ZooKeeper is started beside one.
@@ -47,7 +47,7 @@ def learn_settings(release: Release) -> None:
 
 
 def _table(release: Release, main: str) -> dict[str, str]:
-    """From the page of documentation that the class prints; the oldest classes print none."""
+    """Reads the page of documentation that the class prints; the oldest classes print none."""
     try:
         page = java.run(release, [main])
     except DeployError:
@@ -58,10 +58,10 @@ def _table(release: Release, main: str) -> dict[str, str]:
 
 
 def formatted(release: Release, features: Mapping[str, int]) -> dict[str, bytes]:
-    """What `kafka-storage format` puts into an empty data folder, by path, without meta.properties. With
-    static voters it is the same for every node and cluster of a version with these features, so the server
-    is asked once. With ZooKeeper nothing is formatted. Raises DeployError with what it says, for a feature
-    that it does not know."""
+    """Returns the files that `kafka-storage format` puts into an empty data folder, by path, without
+    meta.properties. With static voters it is the same for every node and cluster of a version with these
+    features, so the server is asked once. With ZooKeeper nothing is formatted. Raises DeployError with
+    what it says, for a feature that it does not know."""
     if on_zookeeper(release.version):
         return {}
     name = ",".join(f"{feature}={level}" for feature, level in sorted(features.items())) or "default"

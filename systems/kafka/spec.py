@@ -1,4 +1,4 @@
-"""What a specification may say of the system ``apache-kafka``."""
+"""The settings of the system ``apache-kafka`` in a specification."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _known(version: str) -> str:
 
 
 class KafkaWaits(Waits):
-    """Those of a program that a JVM has to become warm with."""
+    """Waits for a program that a JVM has to become warm with."""
 
     start_s: Seconds = START_S
     """A node that is started listens after this time at most."""
@@ -166,8 +166,9 @@ class KafkaSpec(SystemSpec):
         )
 
     def configured(self) -> Configured:
-        """How a leader is found when no clean one is left, the cluster's features say: a version with
-        eligible leader replicas (KIP-966) then takes the last known leader, one without takes nobody."""
+        """Returns the facts on the settings for the judge. The cluster's features say how a leader is found when
+        no clean one is left: a version with eligible leader replicas (KIP-966) then takes the last known
+        leader, one without takes nobody."""
         every_write = str(self.config.get("log.flush.interval.messages", "")) == "1"
         return Configured(
             version=self.version,
@@ -184,7 +185,8 @@ class KafkaSpec(SystemSpec):
         )
 
     def client_settings(self) -> Mapping[str, str]:
-        """Before 0.10 brokers cannot be asked which versions of the protocol they speak: they are told."""
+        """Returns the settings of clients: before 0.10 brokers cannot be asked which versions of the
+        protocol they speak, so clients are given the version."""
         if parsed(self.version) >= (0, 10):
             return {}
         return {"api.version.request": "false", "broker.version.fallback": self.version}

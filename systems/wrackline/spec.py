@@ -1,4 +1,4 @@
-"""What a specification may say of the system ``wrackline``."""
+"""The settings of the system ``wrackline`` in a specification."""
 
 from __future__ import annotations
 

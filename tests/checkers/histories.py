@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.inputs.operations import ROWS_OF_MEMBERS
+from wrackline.checkers.inputs.row_groups import ROWS_OF_MEMBERS
 from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import (
     CONTROL,

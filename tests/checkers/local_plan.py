@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.executor import LocalExecutor
+from wrackline.checkers.engine.fact_codec import read
 from wrackline.checkers.engine.facts import Kind
 from wrackline.checkers.engine.object_facts import Contradiction
-from wrackline.checkers.engine.packed import read
-from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.runs import Run
-from wrackline.checkers.inputs.table import T, concatenated
+from wrackline.checkers.inputs.table import Ints, T, concatenated
 from wrackline.checkers.plan import Judged, judge
 
 

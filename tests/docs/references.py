@@ -30,6 +30,7 @@ FOLDERS = (
         "nemesis",
         "workloads",
         "checkers",
+        "proving",
         "history",
         "fleets",
         "systems",
@@ -39,7 +40,7 @@ FOLDERS = (
     *("ansible", "results", "suites", "tests", "benchmarks", "docs"),
 )
 """Where a path that is named in prose begins."""
-PACKAGES = FOLDERS[:11]
+PACKAGES = FOLDERS[:12]
 ENDINGS = (".parquet", ".wal", ".log", ".broken", ".json", ".html", ".yaml")
 """A file of a run, ``history.parquet``, is no module."""
 NOT_NAMES = ("broker.address.", "broker.version.")

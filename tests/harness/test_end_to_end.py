@@ -20,8 +20,8 @@ import yaml
 from tests.checkers.engine.test_executors import contents
 from tests.harness.machine_load import despite_load
 from wrackline.checkers.inputs.runs import load_run
-from wrackline.checkers.verdict.conditions import conditions
-from wrackline.checkers.verdict.metrics import Figures
+from wrackline.checkers.verdict.conditions.conditions import conditions
+from wrackline.checkers.verdict.measures.metrics import Figures
 from wrackline.harness.specification.spec import load
 from wrackline.history import history_files, read_info
 from wrackline.history.model import CONTROL, DIED

@@ -13,8 +13,8 @@ import yaml
 
 from tests.fleets.machines import made_machines
 from wrackline.checkers.inputs.runs import load_run
-from wrackline.checkers.verdict.conditions import conditions
-from wrackline.checkers.verdict.metrics import Figures
+from wrackline.checkers.verdict.conditions.conditions import conditions
+from wrackline.checkers.verdict.measures.metrics import Figures
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from wrackline.checkers.anomalies.registry import anomalies
+from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.inputs.runs import load_run
-from wrackline.checkers.verdict.conditions import conditions
+from wrackline.checkers.verdict.conditions.conditions import conditions
 from wrackline.checkers.verdict.contracts import contract_for
-from wrackline.checkers.verdict.metrics import Figures
+from wrackline.checkers.verdict.measures.metrics import Figures
 from wrackline.checkers.verdict.verdict import Found, decide
 from wrackline.fleets.process.state import listening
 from wrackline.harness.specification.spec import SpecError, load

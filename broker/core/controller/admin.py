@@ -45,8 +45,8 @@ def administer(draft: Draft, request: DecidedRequest) -> ForwardedResponse:
 
 
 def _unregister(draft: Draft, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
-    """For good: whoever comes back under this id has proved nothing about its logs, so it leaves the ELR
-    too."""
+    """Unregisters a broker for good: whoever comes back under this id has proved nothing about its logs, so
+    it leaves the ELR too."""
     broker = draft.image.brokers.get(request.broker_id)
     if broker is None:
         return UnregisterBrokerResponse(

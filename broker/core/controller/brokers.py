@@ -30,7 +30,7 @@ from wrackline.broker.rules.leadership.registration import BrokerState, Heartbea
 
 @dataclass(slots=True)
 class Session:
-    """What the controller remembers of a broker and does not write to the log."""
+    """The facts on a broker that the controller remembers and does not write to the log."""
 
     broker_epoch: int
     last_contact_ms: float

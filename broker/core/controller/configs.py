@@ -55,7 +55,7 @@ def alter_configs(draft: Draft, request: IncrementalAlterConfigsRequest) -> Incr
 
 
 def _check(draft: Draft, item: AlteredResource, *, replaces: bool) -> tuple[Key, Values]:
-    """What is to be written where; None deletes, and with ``replaces`` so does silence. Raises
+    """Returns what is to be written where; None deletes, and with ``replaces`` so does silence. Raises
     ConfigRefused."""
     key = _key(draft, item.resource)
     values: Values = {}
@@ -130,7 +130,7 @@ def _effective_min_isrs(draft: Draft) -> dict[TopicPartition, int]:
 
 
 def _settle(draft: Draft, before: Mapping[TopicPartition, int]) -> None:
-    """What changed settings mean for partitions: first those whose effective MinISR is another now, then
+    """Applies changed settings to partitions: first those whose effective MinISR is another now, then
     leaderless ones, that may have become electable."""
     changed: list[tuple[PartitionImage, int]] = []
     for partition in draft.image.partitions():

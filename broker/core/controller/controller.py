@@ -144,7 +144,8 @@ class Controller:
                 return []
 
     def _settle(self, now_ms: float) -> list[Effect]:
-        """What the event has done to the quorum: records were committed, leadership was won or lost."""
+        """Acts on what the event has done to the quorum: records were committed, leadership was won or
+        lost."""
         effects: list[Effect] = []
         if self._claimed is not None and not (self.raft.leads and self.raft.epoch == self._claimed):
             effects += self._resign(now_ms)
@@ -181,8 +182,8 @@ class Controller:
         return effects + self._settle(now_ms)
 
     def _claim(self, now_ms: float) -> list[Effect]:
-        """Everything up to the LeaderChangeRecord is applied: decide from here on
-        (docs/protocol.md 2.12.8)."""
+        """Begins to decide once everything up to the LeaderChangeRecord is applied (docs/protocol.md
+        2.12.8)."""
         self._claimed = self.raft.epoch
         self.speculative = self.committed.copy()
         self._brokers = Brokers()
@@ -198,7 +199,7 @@ class Controller:
         return effects + self._recover(now_ms)
 
     def _take_over(self, now_ms: float) -> list[Effect]:
-        """What ZooKeeper had, in one batch: all of it counts, or nothing."""
+        """Takes over what ZooKeeper had, in one batch: all of it counts, or nothing."""
         records, self._migration.records = self._migration.records, []
         draft = self._draft()
         for record in records if self._migration.waits(draft.image) else ():
@@ -206,8 +207,8 @@ class Controller:
         return self._append(draft, now_ms)
 
     def _resign(self, now_ms: float) -> list[Effect]:
-        """Whether what is not committed will be is for the next leader to say: nobody is told anything of
-        it."""
+        """Resigns without an answer to anybody: the next leader says whether what is not committed will
+        be."""
         self._claimed = None
         self._sessions_armed = False
         self.speculative = self.committed.copy()
@@ -279,12 +280,12 @@ class Controller:
     # --- unclean recovery --------------------------------------------------------------------------------
 
     def metrics(self) -> tuple[Metric, ...]:
-        """As of now, of what is committed."""
+        """Returns metrics of what is committed now."""
         waiting = self._recoveries.waiting(self.committed) if self.is_active else ()
         return self._counts.metrics(waiting, active=self.is_active)
 
     def _recover_anew(self) -> list[Effect]:
-        """By the rules of the level that the metadata has; what was under way begins again."""
+        """Begins recoveries anew, by the rules of the level that the metadata has."""
         self._recoveries = Recoveries(self.config, self.rules.at(self.committed.level))
         self._forced = ForcedElections(self.config, self._recoveries, self._counts)
         return self._recoveries.look(self.committed, everything(self.committed))

@@ -1,4 +1,4 @@
-"""Which function decides which request that may change the cluster."""
+"""The function that decides each request that may change the cluster."""
 
 from __future__ import annotations
 

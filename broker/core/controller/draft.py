@@ -33,7 +33,7 @@ class Draft:
 
     @property
     def rules(self) -> Rules:
-        """Those that hold at the level that the image has now."""
+        """Returns the rules that hold at the level that the image has now."""
         return self.profile.at(self.image.level)
 
     @property

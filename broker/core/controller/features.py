@@ -62,8 +62,8 @@ def update_features(draft: Draft, request: UpdateFeaturesRequest) -> UpdateFeatu
 
 
 def _reconsider_leaderless(draft: Draft) -> None:
-    """By the rules of the new level, in the same batch. With ELR, a member that stood in the ISR because it
-    was the last, and is down, is in the ELR from here on."""
+    """Reconsiders leaderless partitions by the rules of the new level, in the same batch. With ELR, a member
+    that stood in the ISR because it was the last, and is down, is in the ELR from here on."""
     acceptable = draft.active_brokers()
     for partition in list(draft.image.partitions()):
         if partition.leader == NO_LEADER:
@@ -79,7 +79,7 @@ def _remembered(draft: Draft) -> str:
 
 
 class ControllerLevels:
-    """What every controller supports, as the active one knows it; a standby tells it."""
+    """The levels that every controller supports, as the active one knows them; a standby reports its own."""
 
     def __init__(self, config: ControllerConfig, levels: Levels) -> None:
         self._config = config
@@ -116,6 +116,7 @@ class ControllerLevels:
         return correlation >= _FIRST_CORRELATION
 
     def answered(self, response: Response | None, now_ms: float) -> None:
-        """It is told again with the next event after a while; a follower of the quorum has many."""
+        """Takes the answer to a report of levels; it is repeated with the next event after a while, since a
+        follower of the quorum has many."""
         if not isinstance(response, ControllerRegistrationResponse) or response.error is not NO_ERROR:
             self._told, self._not_before_ms = None, now_ms + _RETRY_MS

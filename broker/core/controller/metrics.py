@@ -1,4 +1,4 @@
-"""What a controller counts of unclean recoveries (KIP-966, "Metrics"), for as long as its process lives."""
+"""Counts of unclean recoveries in a controller (KIP-966, "Metrics"), for as long as its process lives."""
 
 from __future__ import annotations
 

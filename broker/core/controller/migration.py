@@ -1,4 +1,4 @@
-"""From ZooKeeper to this controller (KIP-866; docs/rolling-upgrades.md).
+"""The migration from ZooKeeper to this controller (KIP-866; docs/rolling-upgrades.md).
 
 The active controller of a cluster that is ZooKeeper's watches the cluster's level there, and says in a node
 of its own that it is there. The level that an administrator writes last is the fence: whoever looks after it
@@ -66,7 +66,7 @@ class _Partition:
 
 @dataclass(slots=True)
 class _Found:
-    """What one pass through ZooKeeper has found. It is complete when no question is ``open``."""
+    """The result of one pass through ZooKeeper. It is complete when no question is ``open``."""
 
     open: int = 0
     brokers: list[RegisterBrokerRecord] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Migration:
         return self._ctx.out
 
     def end(self, now_ms: float) -> list[Effect]:
-        """It is the active one no more, or its records are committed."""
+        """Ends the migration: the controller is no longer the active one, or its records are committed."""
         self._ctx.begin(now_ms)
         if self._under_way:
             self._under_way, self._found, self.records = False, None, []
@@ -138,8 +138,8 @@ class Migration:
     # --- watching ------------------------------------------------------------------------------------------
 
     def _announce(self) -> None:
-        """Without this node the level is refused: nobody would take over. That of a former session, or of
-        another controller, goes when that session ends."""
+        """Announces this node, without which the level is refused: nobody would take over. That of a former
+        session, or of another controller, goes when that session ends."""
         session = self._coordination.session
 
         def created(answer: Answer) -> None:
@@ -186,7 +186,7 @@ class Migration:
         self._coordination.ask(operation, answered)
 
     def _brokers(self, found: _Found, answer: Answer) -> None:
-        """Before any ISR: a life that begins after this is none that the metadata knows."""
+        """Reads the brokers before any ISR: a life that begins after this is none that the metadata knows."""
         for name in answer.children:
             self._ask(found, Get(znodes.broker(int(name))), partial(self._broker, found, int(name)))
         self._ask(found, Children(znodes.TOPICS), partial(self._topics, found))

@@ -1,4 +1,4 @@
-"""What an active controller does from time to time: a record for an idle log, preferred leaders."""
+"""Periodic work of an active controller: a record for an idle log, preferred leaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a controller's process goes through."""
+"""States of a controller's process."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _placed(draft: Draft, topic: NewTopic) -> Assignment:
 
 
 def _place(draft: Draft, partitions: int, factor: int, first: int = 0) -> Assignment:
-    """By the configured rule, on the brokers that are live now. Raises TopicRefused."""
+    """Places partitions by the configured rule, on the brokers that are live now. Raises TopicRefused."""
     live = sorted(draft.active_brokers())
     if not 1 <= factor <= len(live):
         raise TopicRefused(

@@ -48,7 +48,7 @@ Key = tuple[UUID, int]
 
 
 class DecidedBy(Enum):
-    """Who elected a leader from outside ISR and ELR."""
+    """The part that elected a leader from outside ISR and ELR."""
 
     BALANCED = "balanced"
     PROACTIVE = "proactive"
@@ -86,7 +86,7 @@ class _Peer:
 
 
 class Decision(NamedTuple):
-    """What an election was decided on."""
+    """The facts that an election was decided on."""
 
     by: DecidedBy
     ends: tuple[LogEnd, ...] = ()
@@ -174,7 +174,8 @@ class Recoveries:
         return self._rules.recovery.view(strategy, self._rules.election, partition, active), strategy
 
     def waiting(self, image: ClusterImage) -> Iterator[RecoveryStrategy]:
-        """For each partition that only an unclean recovery can give a leader, the strategy it waits under."""
+        """Yields for each partition that only an unclean recovery can give a leader the strategy it waits
+        under."""
         active = frozenset(broker.id for broker in image.brokers.values() if broker.active)
         for partition in image.partitions():
             recovery, strategy = self._view(image, partition, active)

@@ -1,4 +1,5 @@
-"""What the parts of the quorum share: effects and clock of the event, questions, timers, chance."""
+"""Context that the parts of the quorum share: effects and clock of the event, questions, timers, random
+numbers."""
 
 from __future__ import annotations
 

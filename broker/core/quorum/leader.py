@@ -1,4 +1,4 @@
-"""What a leader of the quorum keeps: how far each voter's log reaches and when it last asked, and the fetches
+"""State of a leader of the quorum: how far each voter's log reaches and when it last asked, and the fetches
 that wait for more (docs/protocol.md 2.12.3-6, K03)."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OBSERVER_SESSION_MS = 300_000
 
 @dataclass(slots=True)
 class Progress:
-    """Of another voter, in this epoch."""
+    """Progress of another voter, in this epoch."""
 
     last_fetch_ms: float
     end: int = 0
@@ -67,7 +67,7 @@ class _Parked:
 
 
 class Leadership:
-    """From an election to the resignation."""
+    """The state of one leadership, from an election to the resignation."""
 
     def __init__(self, ctx: RaftContext, rules: RaftRules, log: MetadataLog, epoch: int) -> None:
         self._ctx = ctx
@@ -84,7 +84,7 @@ class Leadership:
     # --- commitment ----------------------------------------------------------------------------------------
 
     def commit(self) -> list[Entry]:
-        """What has become committed since."""
+        """Returns what has become committed since the last call."""
         own = self._rules.held(self._log.leo, self._log.flushed_to)
         end = self._rules.majority_end([own, *(progress.end for progress in self.voters.values())])
         end = min(end, self._log.leo)
@@ -136,8 +136,8 @@ class Leadership:
         known.end = offset
 
     def describe(self, directory_id: UUID) -> DescribeQuorumResponse:
-        """Who is where; ``directory_id``: the leader's own. Observers that were silent for long are let
-        go."""
+        """Describes the quorum; ``directory_id``: the leader's own. Observers that were silent for long are
+        let go."""
         now_ms = self._ctx.now_ms
         for node, known in list(self._observers.items()):
             if now_ms - known.last_fetch_ms > OBSERVER_SESSION_MS:
@@ -167,7 +167,7 @@ class Leadership:
         )
 
     def piece(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-        """Of a snapshot. A voter that asks is there."""
+        """Returns a piece of a snapshot. A voter that asks is there."""
         response = FetchSnapshotResponse(
             NO_ERROR,
             request.snapshot,
@@ -260,7 +260,8 @@ def _is_metadata(asked: FetchPartition) -> bool:
 
 
 def _waits(response: FetchResponse) -> bool:
-    """Nothing to tell yet: no records, no error, no divergence, no snapshot."""
+    """Tells whether a response has nothing to report yet: no records, no error, no divergence, no
+    snapshot."""
     return all(
         result.error is NO_ERROR
         and result.diverging is None

@@ -75,16 +75,16 @@ class MetadataLog:
 
     @property
     def flushed_to(self) -> int:
-        """Everything below outlives a power cut."""
+        """Returns the offset below which everything outlives a power cut."""
         return self.partition_log.flushed
 
     @property
     def last_epoch(self) -> int:
-        """Of the last record, be it in a snapshot only; -1 when there is none."""
+        """Returns the epoch of the last record, be it in a snapshot only; -1 when there is none."""
         return self.epoch_before(self.leo)
 
     def epoch_before(self, offset: int) -> int:
-        """Of the record before ``offset``, which is not below the start of the log."""
+        """Returns the epoch of the record before ``offset``, which is not below the start of the log."""
         at_start = offset <= self.log_start
         return self._base_epoch if at_start else self.partition_log.epochs.epoch_at(offset - 1)
 
@@ -106,8 +106,8 @@ class MetadataLog:
         now_ms: float,
         out: list[Effect],
     ) -> ClusterImage | None:
-        """What was found on disk: the image of the newest snapshot, if there is one, and after it a log.
-        Raises ValueError where the two do not make one gapless history."""
+        """Restores what was found on disk: the image of the newest snapshot, if there is one, and after it a
+        log. Raises ValueError where the two do not make one gapless history."""
         loaded = self.snapshots.restore(found, now_ms, out)
         if recovered is None:
             out += [CreateLog(METADATA, METADATA_TOPIC_ID), ConfigureLog(METADATA, self._overrides)]
@@ -196,7 +196,7 @@ class MetadataLog:
     # --- writing -------------------------------------------------------------------------------------------
 
     def append(self, records: Sequence[MetadataRecord], epoch: int, now_ms: float, out: list[Effect]) -> None:
-        """As the leader. One batch: the records take effect together or not at all."""
+        """Appends records as the leader. One batch: the records take effect together or not at all."""
         base = self.leo
         data = batch.build(encode_all(records), base, epoch, int(now_ms))
         self._uncommitted.extend(enumerate(records, base))
@@ -205,8 +205,8 @@ class MetadataLog:
         self.partition_log.flush(out)
 
     def take(self, data: bytes, out: list[Effect]) -> int:
-        """As a follower: whole batches that continue the log; how many. Raises ValueError (also
-        CorruptBatch) where they do not."""
+        """Appends, as a follower, whole batches that continue the log, and returns how many. Raises
+        ValueError (also CorruptBatch) where they do not."""
         taken: list[tuple[batch.BatchHeader, bytes]] = []
         entries: list[Entry] = []
         leo = self.leo
@@ -261,8 +261,8 @@ class MetadataLog:
     def read(
         self, asked: FetchPartition, leader: LeaderIdAndEpoch, limit: int, max_bytes: int
     ) -> FetchResult:
-        """As the leader (docs/protocol.md 2.2, 2.12.4): records below ``limit``, or where the asker's log
-        parts from this."""
+        """Reads as the leader (docs/protocol.md 2.2, 2.12.4): records below ``limit``, or where the asker's
+        log parts from this."""
         error = check_epoch(asked.current_leader_epoch, leader.leader_epoch)
         if error is not NO_ERROR:
             return FetchResult(METADATA, error, current_leader=leader, topic_id=asked.topic_id)

@@ -211,7 +211,8 @@ class Observer:
             self._fetch()
 
     def _is_deposed(self, result: FetchResult) -> bool:
-        """It leads an epoch older than our newest record: nothing it says of our log means anything."""
+        """Tells whether the answering leader leads an epoch older than our newest record: nothing it says of
+        our log means anything."""
         leader = result.current_leader
         return leader is not None and leader.leader_epoch < self.log.latest_epoch
 

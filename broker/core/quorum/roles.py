@@ -70,7 +70,7 @@ class RaftRoles(ABC):
 
     @property
     def leader_id(self) -> NodeId:
-        """Who leads this epoch, as far as known; -1 when nobody does any more."""
+        """Returns the leader of this epoch, as far as known; -1 when nobody leads any more."""
         return NO_LEADER if self.role is _RESIGNED else self.state.leader_id
 
     @property
@@ -128,7 +128,7 @@ class RaftRoles(ABC):
         self._fetch()
 
     def _learn(self, leader: NodeId, epoch: int) -> bool:
-        """What another voter says of the quorum. True when it was news, and the role has changed."""
+        """Takes what another voter says of the quorum. True when it was news, and the role has changed."""
         if epoch < self.epoch:
             return False
         if leader in (NO_LEADER, self._ctx.me):
@@ -149,8 +149,8 @@ class RaftRoles(ABC):
 
     @abstractmethod
     def _ask_around(self) -> None:
-        """No leader for too long: would this voter win?"""
+        """Asks whether this voter would win, since no leader was heard for too long."""
 
     @abstractmethod
     def _fetch(self) -> None:
-        """Ask the leader for what comes next."""
+        """Asks the leader for what comes next."""

@@ -46,11 +46,11 @@ class Snapshots:
         return max(self._sizes, default=None)
 
     def size_of(self, snapshot: SnapshotId) -> int | None:
-        """In bytes; None for one that is not here."""
+        """Returns the size in bytes; None for a snapshot that is not here."""
         return self._sizes.get(snapshot)
 
     def epoch_before(self, offset: int) -> int:
-        """Of the record before ``offset``, where a snapshot ends there; -1: none does."""
+        """Returns the epoch of the record before ``offset``, where a snapshot ends there; -1: none does."""
         return next((each.epoch for each in self._sizes if each.end_offset == offset), NO_EPOCH)
 
     # --- start ---------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class Snapshots:
     # --- making them ----------------------------------------------------------------------------------------
 
     def grew(self, records: int, size_bytes: int) -> None:
-        """So much more is committed."""
+        """Counts what was committed besides."""
         self._records += records
         self._bytes += size_bytes
 
@@ -112,7 +112,7 @@ class Snapshots:
     # --- cleaning -------------------------------------------------------------------------------------------
 
     def log_start(self, high_watermark: int) -> int:
-        """How far back the log must reach."""
+        """Returns how far back the log must reach."""
         return self._rules.log_start(self._rules.keeps(self.ids), high_watermark)
 
     def drop_below(self, log_start: int, out: list[Effect]) -> None:
@@ -162,7 +162,7 @@ class Download:
         epoch: int = NO_EPOCH,
         directory: UUID | None = None,
     ) -> FetchSnapshotRequest:
-        """For the next piece. ``epoch`` and ``directory``: of a voter."""
+        """Returns the request for the next piece. ``epoch`` and ``directory``: of a voter."""
         return FetchSnapshotRequest(
             cluster_id, replica_id, self.id, self.position, max_bytes, epoch, directory
         )

@@ -46,7 +46,7 @@ RaftRequest = (
 
 
 class Raft(RaftFollower):
-    """What a voter does in each role, and what it answers."""
+    """A voter of the quorum: its actions in each role, and its answers."""
 
     # --- events --------------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class Raft(RaftFollower):
         return out
 
     def describe(self, now_ms: float) -> DescribeQuorumResponse:
-        """Only of a leader."""
+        """Describes the quorum, as a leader only."""
         assert self.leadership is not None, "only a leader knows"
         self._ctx.begin(now_ms)
         return self.leadership.describe(self.state.directory_id)
@@ -146,7 +146,7 @@ class Raft(RaftFollower):
         return out
 
     def append(self, records: Sequence[MetadataRecord], now_ms: float) -> list[Effect]:
-        """Only as the leader. The records are committed, or lost, later."""
+        """Appends records, as the leader only. The records are committed, or lost, later."""
         assert self.leadership is not None, "only a leader appends"
         out = self._ctx.begin(now_ms)
         self._append(records)

@@ -33,7 +33,7 @@ class Tally:
 
 
 def refuse(ctx: RaftContext, cluster_id: str, sender: NodeId, receiver: NodeId | None = None) -> ErrorCode:
-    """What makes a request of the quorum void, whatever it asks."""
+    """Returns what makes a request of the quorum void, whatever it asks."""
     if cluster_id != ctx.config.cluster_id:
         return ErrorCode.inconsistent_cluster_id
     if sender not in ctx.others:

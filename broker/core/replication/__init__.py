@@ -1,1 +1,1 @@
-"""How replicas of a partition copy, count and cut: leaders, followers and their logs."""
+"""Replication of partitions: leaders, followers and their logs."""

@@ -76,7 +76,7 @@ class AlterPartitions:
         return refused and self._ctx.rules.isr.after_refusal(result.error) is AfterAlter.RETRY
 
     def _again(self, undecided: list[tuple[Replica, AlterPartitionItem]]) -> None:
-        """Whatever is still the leader's proposal is proposed again after a pause."""
+        """Proposes again, after a pause, what is still the leader's proposal."""
         for replica, item in undecided:
             if replica.leader is not None and replica.leader.proposal is item:
                 self._changes.proposed[replica.tp] = replica

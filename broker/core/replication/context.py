@@ -1,4 +1,5 @@
-"""What the parts of one broker share: the event's clock and effects, settings, rules, the cluster image."""
+"""Context that the parts of one broker share: the event's clock and effects, settings, rules, the cluster
+image."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ class Context(Continuations):
     # --- what the image says -------------------------------------------------------------------------------
 
     def leader_of(self, tp: TopicPartition) -> LeaderIdAndEpoch | None:
-        """For answers that send the asker elsewhere."""
+        """Returns the leader for answers that send the asker elsewhere."""
         partition = self.image.partition(tp)
         return None if partition is None else LeaderIdAndEpoch(partition.leader, partition.leader_epoch)
 

@@ -35,7 +35,8 @@ class Asked:
 
 
 def slot_of(tp: TopicPartition, fetchers: int) -> int:
-    """Which of a destination's fetchers has the partition: the same in every process (no hash seed in it)."""
+    """Returns which of a destination's fetchers has the partition: the same in every process (no hash seed in
+    it)."""
     return crc32(str(tp).encode()) % fetchers
 
 
@@ -75,7 +76,8 @@ class Fetchers:
             fetcher.remove(tp)
 
     def flushed(self, tp: TopicPartition) -> None:
-        """In mode every-write a follower fetches on, and so acknowledges, only what it has flushed (R01)."""
+        """Notes a flush: in mode every-write a follower fetches on, and so acknowledges, only what it has
+        flushed (R01)."""
         fetcher = self._home.get(tp)
         if fetcher is not None:
             fetcher.due = True
@@ -89,7 +91,7 @@ class Fetchers:
             self.remove(tp)
 
     def pump(self) -> None:
-        """At the end of an event: send what is to be sent."""
+        """Sends, at the end of an event, what is to be sent."""
         for fetcher in self._fetchers.values():
             if fetcher.due:
                 fetcher.pump()
@@ -149,8 +151,9 @@ class Fetcher:
             self._send(ready)
 
     def _waits_for_flush(self) -> bool:
-        """What is fetched on is acknowledged: in mode every-write that must be on disk first. One flush under
-        way holds the whole fetcher, which makes a round of fetch, append, flush."""
+        """Tells whether the fetcher waits for a flush: what is fetched on is acknowledged, and in mode
+        every-write that must be on disk first. One flush under way holds the whole fetcher, which makes a
+        round of fetch, append, flush."""
         replicas = (following.replica for following in self._partitions.values())
         return any(replica.log.flushed < replica.log.leo and replica.every_write for replica in replicas)
 

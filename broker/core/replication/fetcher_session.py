@@ -29,7 +29,7 @@ class Wishes:
 
 
 class FetcherSession:
-    """Of one fetcher with its destination."""
+    """The fetch session of one fetcher with its destination."""
 
     def __init__(self, rules: SessionRules, *, outlives_stay: bool) -> None:
         self._rules = rules
@@ -45,7 +45,7 @@ class FetcherSession:
         self._known = {}
 
     def ask(self, wanted: tuple[FetchPartition, ...]) -> Wishes:
-        """How to ask for exactly these partitions."""
+        """Returns how to ask for exactly these partitions."""
         if any(self._other_id(part) for part in wanted):
             self.reset()
         before, self._known = self._known, {part.tp: part for part in wanted}
@@ -80,6 +80,6 @@ class FetcherSession:
         self.reset()
 
     def not_taken(self) -> None:
-        """What was told of a partition may not have reached its replica."""
+        """Notes that the answer on a partition may not have reached its replica."""
         if not self._outlives_stay:
             self.reset()

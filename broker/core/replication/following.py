@@ -25,7 +25,7 @@ class Outcome(Enum):
 
 
 class Following:
-    """From the moment the partition enters a fetcher until it leaves it."""
+    """A partition that a follower fetches, from the moment it enters a fetcher until it leaves it."""
 
     __slots__ = ("_ctx", "paused_until", "probing", "replica", "reset")
 

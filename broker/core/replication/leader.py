@@ -1,4 +1,4 @@
-"""What a leader does with what it knows beyond its log: followers, committed and maximal ISR, the proposal.
+"""The leader's decisions on what it knows beyond its log: followers, committed and maximal ISR, the proposal.
 
 The rules are those of docs/protocol.md 2.4, 2.5, 2.6, K44-K50: the high watermark, how the ISR shrinks and
 expands, and what the answer to a proposal does. The state is the replica's ``LeaderState``; every function
@@ -66,15 +66,15 @@ def isr_committed(replica: Replica, isr: Iterable[NodeId]) -> None:
 
 
 def recovery_state(replica: Replica, recovery: int) -> None:
-    """As committed metadata has it."""
+    """Returns the partition's recovery state as committed metadata has it."""
     replica.leading.recovering = recovery == RECOVERING
     _end_recovery(replica)
 
 
 def _end_recovery(replica: Replica) -> None:
-    """Whoever leads has nothing more to recover: its log is what the others will take over. The first
-    proposal says so, and has this leader alone (an ISR of a recovering partition cannot grow:
-    docs/protocol.md 2.6)."""
+    """Ends the recovery of a partition: whoever leads has nothing more to recover, since its log is what the
+    others will take over. The first proposal says so, and has this leader alone (an ISR of a recovering
+    partition cannot grow: docs/protocol.md 2.6)."""
     state = replica.leading
     if state.recovering and state.proposal is None:
         propose(replica, state.isr, {})
@@ -174,7 +174,7 @@ def _expand(replica: Replica, follower: NodeId, state: Follower) -> None:
 
 
 def shrink(replica: Replica) -> None:
-    """By timer: propose to drop the members that lag (docs/protocol.md 2.5). One that was about to join and
+    """Proposes, by timer, to drop the members that lag (docs/protocol.md 2.5). One that was about to join and
     has not come is waited for no more."""
     _end_recovery(replica)
     advance(replica)

@@ -124,21 +124,21 @@ class PartitionLog:
     # --- flushing ------------------------------------------------------------------------------------------
 
     def flush_if_due(self, mode: FlushMode, every_batches: int, out: list[Effect]) -> None:
-        """After appends: what the flush mode asks for (R01, R02; R03 is a timer, R04 the shell's)."""
+        """Flushes after appends as the flush mode asks for (R01, R02; R03 is a timer, R04 the shell's)."""
         if mode is EVERY_WRITE or (
             mode is FlushMode.EVERY_N_BATCHES and self.unflushed_batches >= every_batches
         ):
             self.flush(out)
 
     def flush(self, out: list[Effect]) -> None:
-        """Ask for everything to be flushed, unless it is, or a flush is under way (its end asks again)."""
+        """Asks for everything to be flushed, unless it is, or a flush is under way (its end asks again)."""
         if self._flush_asked is None and self.flushed < self.leo:
             self._flush_asked = self.leo
             self.unflushed_batches = 0
             out.append(Flush(self.tp, self.leo))
 
     def on_flushed(self, upto: int) -> bool:
-        """Everything below ``upto`` is on disk; True when ``flushed`` moved.
+        """Notes that everything below ``upto`` is on disk; True when ``flushed`` moved.
 
         A flush that was under way when the log was cut tells nothing about what was appended after the cut,
         so until it is answered no flush counts beyond the place of the cut.

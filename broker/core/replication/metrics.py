@@ -1,4 +1,4 @@
-"""What a broker tells of its replicas, counted when it is asked."""
+"""Metrics of a broker's replicas, counted when they are asked for."""
 
 from __future__ import annotations
 

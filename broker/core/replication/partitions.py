@@ -40,7 +40,8 @@ class Partitions:
                 self._replicas[tp] = Replica(self._ctx, self.changes, tp, logs[tp])
 
     def take_roles(self) -> None:
-        """Once the metadata is known up to our own registration: all at once, the final image only (K20).
+        """Takes all roles at once, once the metadata is known up to our own registration: the final image
+        only (K20).
 
         Logs of topics that are gone meanwhile, or whose replica was moved away, are deleted.
         """
@@ -134,7 +135,7 @@ class Partitions:
         del self._replicas[replica.tp]
 
     def failed(self, replica: Replica) -> None:
-        """Its disk refused: it neither leads nor follows any more."""
+        """Notes that the replica's disk refused: it neither leads nor follows any more."""
         self._fetchers.remove(replica.tp)
         replica.failed = True
         roles.step_down(replica)

@@ -39,7 +39,7 @@ class Deadlines:
         self._alive.discard(request_id)
 
     def arm(self) -> None:
-        """At the end of an event: make sure the timer fires by the earliest deadline."""
+        """Sets the timer, at the end of an event, so that it fires by the earliest deadline."""
         heap = self.heap
         while heap and heap[0][1] not in self._alive:
             heappop(heap)

@@ -34,7 +34,7 @@ from wrackline.broker.rules.replication.watermark import UNKNOWN_OFFSET
 
 @dataclass(slots=True)
 class Follower:
-    """From its last fetch, never from metadata (K14)."""
+    """A follower's progress from its last fetch, never from metadata (K14)."""
 
     leo: int = UNKNOWN_OFFSET
     last_fetch_ms: float = -math.inf
@@ -47,7 +47,7 @@ class Follower:
 
 @dataclass(slots=True)
 class LeaderState:
-    """What a leader knows beyond its log, in one term or in several in a row on the same broker."""
+    """The leader's state beyond its log, in one term or in several in a row on the same broker."""
 
     isr: frozenset[NodeId]
     """As committed."""
@@ -67,8 +67,8 @@ class LeaderState:
 
 
 class Changes:
-    """What events have done to replicas and nobody has acted upon yet. Both are in the order of the first
-    change, so that what follows happens in the same order in every process."""
+    """Changes of replicas that no event has acted upon yet. Both are in the order of the first change, so
+    that what follows happens in the same order in every process."""
 
     def __init__(self) -> None:
         self.touched: dict[TopicPartition, Replica] = {}
@@ -144,7 +144,7 @@ class Replica:
         return self.ctx.config.flush_mode is EVERY_WRITE or self.settings.flush_messages == 1
 
     def recovered(self) -> RecoveredLog:
-        """What the log is now, for a replica that is to go on with it."""
+        """Returns the log for a replica that is to go on with it."""
         log = self.log
         return RecoveredLog(
             self.topic_id,
@@ -159,8 +159,8 @@ class Replica:
     # --- log -----------------------------------------------------------------------------------------------
 
     def append(self, batches: Sequence[tuple[BatchHeader, bytes]], acks: int | None = None) -> None:
-        """As leader or as follower; offsets and epochs are those in the headers. ``acks``: of the request
-        that brought them, to the leader."""
+        """Appends as leader or as follower; offsets and epochs are those in the headers. ``acks``: of the
+        request that brought them, to the leader."""
         ctx, log = self.ctx, self.log
         base = log.leo
         log.append(batches, ctx.out)
@@ -182,7 +182,7 @@ class Replica:
         self.touch()
 
     def _flush_if_due(self) -> None:
-        """What the topic's own flush.messages and flush.ms ask for."""
+        """Flushes as the topic's own flush.messages and flush.ms ask for."""
         settings, log = self.settings, self.log
         if settings.flush_messages is not None and log.leo - log.flushed >= settings.flush_messages:
             log.flush(self.ctx.out)
@@ -241,14 +241,14 @@ class Replica:
         return True
 
     def on_flushed(self, upto: int) -> bool:
-        """Everything below ``upto`` is on disk; True when that is more than before."""
+        """Notes that everything below ``upto`` is on disk; True when that is more than before."""
         moved = self.log.on_flushed(upto)
         if moved:
             self.ctx.trace("flush", tp=str(self.tp), upto=self.log.flushed)
         return moved
 
     def flush_next(self) -> None:
-        """In mode every-write, what came while a flush was under way needs the next one."""
+        """Flushes in mode every-write what came while a flush was under way."""
         if self.every_write:
             self.log.flush(self.ctx.out)
         else:

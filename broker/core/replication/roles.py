@@ -52,7 +52,7 @@ def become_follower(replica: Replica, image: PartitionImage) -> bool:
 
 
 def step_down(replica: Replica) -> None:
-    """Nothing is served any more: the replica is removed, or the broker closes its logs."""
+    """Ends the service of a replica, which is removed, or whose broker closes its logs."""
     replica.leader = None
     replica.leader_id = NO_LEADER
     replica.touch()

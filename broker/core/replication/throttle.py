@@ -29,7 +29,8 @@ class Throttle:
         return int(limit) if added else None
 
     def max_bytes(self, tp: TopicPartition, image: ClusterImage) -> int:
-        """For one fetch: at most a second's worth, so that no single answer stops the rest for long."""
+        """Returns the limit of one fetch: at most a second's worth, so that no single answer stops the rest
+        for long."""
         most, rate = self._config.replica_fetch_max_bytes, self.rate(tp, image)
         return most if rate is None else min(most, rate)
 

@@ -1,1 +1,1 @@
-"""What a broker answers clients: one file a request."""
+"""A broker's answers to clients: one file a request."""

@@ -64,7 +64,7 @@ class DeleteRecordsHandler:
         return ErrorCode.none, target
 
     def look(self) -> None:
-        """Something changed: a follower's log start, who leads, who is alive."""
+        """Looks again after a change: a follower's log start, who leads, who is alive."""
         for waiting in list(self._waiting.values()):
             self._look(waiting)
 

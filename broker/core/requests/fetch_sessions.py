@@ -57,7 +57,7 @@ class FetchSession:
         )
 
     def take(self, request: FetchRequest) -> None:
-        """What the request adds, changes and forgets."""
+        """Takes what the request adds, changes and forgets."""
         for part in request.partitions:
             known = self.partitions.get(_key(part))
             if known is None:

@@ -1,4 +1,4 @@
-"""What a broker passes on to the controller for clients: administration, producer ids
+"""Requests that a broker forwards to the controller for clients: administration, producer ids
 (docs/protocol.md 5.4)."""
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class Forwarder:
             self._uplink.send(_CHANNEL, forwarded.request, answered, timeout)
 
     def create_automatically(self, names: list[str]) -> None:
-        """For a metadata request that allows it: nobody waits for the outcome, the client asks again."""
+        """Creates topics for a metadata request that allows it: nobody waits for the outcome, the client asks
+        again."""
         timeout = self._uplink.timeout_ms
         request = CreateTopicsRequest(tuple(NewTopic(name) for name in names), int(timeout))
         self._uplink.send(_CHANNEL, request, lambda _: None, timeout)
@@ -102,7 +103,7 @@ class Forwarder:
         self._reply(forwarded, response)
 
     def look(self) -> None:
-        """After a change of the image."""
+        """Looks again after a change of the image."""
         for forwarded in list(self._pending.values()):
             if forwarded.response is not None and _shown(self._ctx.image, forwarded):
                 self._reply(forwarded, forwarded.response)

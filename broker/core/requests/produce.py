@@ -146,7 +146,8 @@ class ProduceHandler:
         )
 
     def _elsewhere(self, part: ProducePartition) -> ProduceResult:
-        """Not led here: unknown altogether, or led by another broker."""
+        """Returns the result for a partition that this broker does not lead: unknown altogether, or led by
+        another broker."""
         image = self._ctx.image
         if part.topic_id is not None and part.topic_id not in image.topics_by_id:
             return _refused(part, ErrorCode.unknown_topic_id)

@@ -1,5 +1,5 @@
-"""What a producer's batch must be before it may enter a log: Kafka's checks of a client's records
-(LogValidator, DefaultRecordBatch, DefaultRecord, and ProduceRequest.validateRecords).
+"""Checks of a producer's batch before it may enter a log: Kafka's checks of a client's records (LogValidator,
+DefaultRecordBatch, DefaultRecord, and ProduceRequest.validateRecords).
 
 Stricter than Kafka in one thing: it counts the offsets of uncompressed records without looking at them. A
 batch that passes can be walked by anyone: its records are as many as it says, numbered 0, 1, 2 ..., and fill
@@ -42,7 +42,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a topic takes."""
+    """The limits of a topic."""
 
     max_bytes: int
     """Of a batch as it is sent, ``max.message.bytes``. Its records, decompressed, may take four times as
@@ -55,7 +55,7 @@ class Limits:
 
 
 def check_header(header: BatchHeader, limits: Limits) -> None:
-    """What the header says by itself; its CRC is right. Raises Refusal."""
+    """Checks what the header says by itself; its CRC is right. Raises Refusal."""
     attributes = header.attributes
     kind = attributes & COMPRESSION_MASK
     if kind and (kind > Compression.ZSTD or (kind == Compression.ZSTD and not limits.zstd)):

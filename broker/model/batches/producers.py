@@ -1,4 +1,4 @@
-"""What a log remembers of idempotent producers: the last five batches of each (docs/protocol.md 2.1.3, K30).
+"""State of idempotent producers in a log: the last five batches of each (docs/protocol.md 2.1.3, K30).
 
 Every replica keeps it from the batches it appends, so that a new leader knows a retry when it sees one.
 
@@ -49,14 +49,14 @@ class ProducerTable:
         return len(self._known)
 
     def get(self, producer_id: int) -> ProducerSnapshot | None:
-        """With its last five batches."""
+        """Returns the producer's state, with its last five batches."""
         known = self._known.get(producer_id)
         if known is None:
             return None
         return ProducerSnapshot(producer_id, known.epoch, tuple(known.batches[-KEPT_BATCHES:]))
 
     def snapshots(self) -> dict[int, ProducerSnapshot]:
-        """Everything, for a log that is to be opened again."""
+        """Returns the state of all producers, for a log that is to be opened again."""
         return {
             producer_id: ProducerSnapshot(producer_id, known.epoch, tuple(known.batches))
             for producer_id, known in self._known.items()

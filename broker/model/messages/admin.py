@@ -137,7 +137,7 @@ class Resource(NamedTuple):
 
 
 class Source(IntEnum):
-    """Where the value of a setting comes from."""
+    """The source of a setting's value."""
 
     TOPIC = 1
     CLUSTER = 3
@@ -233,7 +233,7 @@ class UnregisterBrokerResponse:
 
 
 class UpgradeType(IntEnum):
-    """What an update of a feature may do."""
+    """The kinds of change that an update of a feature may make."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -265,7 +265,7 @@ class UpdateFeaturesResponse:
 
 
 class QuorumReplica(NamedTuple):
-    """Of the metadata log: a voter, or an observer (a broker)."""
+    """A replica of the metadata log: a voter, or an observer (a broker)."""
 
     node_id: NodeId
     leo: int

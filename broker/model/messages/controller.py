@@ -1,4 +1,4 @@
-"""What brokers and the active controller say to each other: ISR changes, registration, heartbeats, blocks of
+"""Messages between brokers and the active controller: ISR changes, registration, heartbeats, blocks of
 producer ids, and how far the logs of a broker reach.
 
 Part of the unions of `wrackline.broker.model.messages.requests`.

@@ -1,4 +1,4 @@
-"""What clients ask of the cluster and its topics: to describe them, to create topics and to delete them.
+"""Messages of clients on the cluster and its topics: to describe them, to create topics and to delete them.
 
 Part of the unions of `wrackline.broker.model.messages.requests`.
 """
@@ -48,7 +48,7 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class MetadataResponse:
-    """Also answers DescribeCluster (no topics) and DescribeTopicPartitions."""
+    """The answer to Metadata; also to DescribeCluster (no topics) and DescribeTopicPartitions."""
 
     brokers: tuple[Endpoint, ...]
     cluster_id: str

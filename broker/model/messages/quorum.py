@@ -1,4 +1,4 @@
-"""What the voters of the controller quorum say to each other beside fetches (docs/protocol.md 2.12).
+"""Messages between the voters of the controller quorum beside fetches (docs/protocol.md 2.12).
 
 Part of the unions of `wrackline.broker.model.messages.requests`.
 """

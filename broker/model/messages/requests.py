@@ -109,7 +109,7 @@ class FetchPartition:
 
 
 class ForgottenPartition(NamedTuple):
-    """No longer wanted in a fetch session."""
+    """A partition that is no longer wanted in a fetch session."""
 
     tp: TopicPartition
     topic_id: UUID | None = None
@@ -137,7 +137,8 @@ class FetchRequest:
         return self if self.max_bytes <= max_bytes else replace(self, max_bytes=max_bytes)
 
     def with_partitions(self, partitions: tuple[FetchPartition, ...]) -> FetchRequest:
-        """As ``replace`` does it, in a quarter of the time: each request of a session needs it."""
+        """Returns the request with other partitions, as ``replace`` does it, in a quarter of the time: each
+        request of a session needs it."""
         return FetchRequest(
             self.max_wait_ms,
             self.min_bytes,
@@ -175,7 +176,8 @@ class FetchResult:
     """Of the metadata log: what was asked for is in the log no more, this holds it (KIP-630)."""
 
     def with_records(self, records: LogSlice | bytes) -> FetchResult:
-        """As ``replace`` does it, in a quarter of the time: most answers to fetches are made so."""
+        """Returns the result with other records, as ``replace`` does it, in a quarter of the time: most
+        answers to fetches are made so."""
         return FetchResult(
             self.tp,
             self.error,

@@ -97,7 +97,7 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True)
 class ImageDelta:
-    """What a run of records changed. Look the new state up in the image itself."""
+    """The change that a run of records made. Look the new state up in the image itself."""
 
     before: Mapping[TopicPartition, PartitionImage | None]
     """Every partition touched, in order of first touch, as it was before (None: it did not exist).
@@ -149,8 +149,8 @@ class ClusterImage:
 
     @property
     def level(self) -> int | None:
-        """Of the metadata (``metadata.version``); None: nothing has been written yet, or the log is older
-        than levels are."""
+        """Returns the level of the metadata (``metadata.version``); None: nothing has been written yet, or
+        the log is older than levels are."""
         return self.features.get(METADATA_VERSION)
 
     def partition(self, tp: TopicPartition) -> PartitionImage | None:
@@ -323,14 +323,14 @@ class ClusterImage:
 
 
 def everything(image: ClusterImage) -> ImageDelta:
-    """As if the whole cluster had just changed."""
+    """Returns a delta as if the whole cluster had just changed."""
     before = {partition.tp: partition for partition in image.partitions()}
     return ImageDelta(before, frozenset(image.brokers), frozenset(image.topics_by_name))
 
 
 def difference(old: ClusterImage, new: ClusterImage) -> ImageDelta:
-    """What a snapshot changed: ``new`` was not made from ``old`` record by record, but stands later in the
-    log."""
+    """Returns the change that a snapshot made: ``new`` was not made from ``old`` record by record, but stands
+    later in the log."""
     before: dict[TopicPartition, PartitionImage | None] = {
         partition.tp: partition for partition in old.partitions() if new.partition(partition.tp) != partition
     }

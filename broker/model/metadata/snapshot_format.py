@@ -1,4 +1,4 @@
-"""What a snapshot of the metadata log is made of: the records that build its image from nothing (KIP-630).
+"""The content of a snapshot of the metadata log: the records that build its image from nothing (KIP-630).
 
 Ordinary record batches, their offsets counted from 0, between a header and a footer. Each batch has its CRC,
 the footer says how many records there are, the header which snapshot it is: a file that lacks a piece, has
@@ -47,7 +47,8 @@ def _control(kind: str, fields: dict[str, int]) -> bytes:
 
 
 def _records(image: ClusterImage) -> Iterator[MetadataRecord]:
-    """In the order in which the image hands its parts out, which is the log's: decisions hang on it."""
+    """Yields records in the order in which the image hands its parts out, which is the log's: decisions hang
+    on it."""
     for name, level in image.features.items():
         yield FeatureLevelRecord(name, level)
     if image.zk_migration:

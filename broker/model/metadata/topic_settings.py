@@ -1,4 +1,4 @@
-"""What a topic's settings ask of each of its replicas, as the metadata has them at the moment.
+"""The demands of a topic's settings on each of its replicas, as the metadata has them at the moment.
 
 Every setting that `wrackline.broker.rules.placement.topics` accepts is honoured: min.insync.replicas,
 max.message.bytes and unclean.leader.election.enable elsewhere, these here; the rest have one legal value.

@@ -44,7 +44,7 @@ _TOPIC_IDS = 0x08 << 96
 
 
 class LeaderEpoch(NamedTuple):
-    """What ``epoch`` holds."""
+    """The content of ``epoch``."""
 
     number: int
     leader: NodeId
@@ -57,7 +57,7 @@ NO_LEADER_EPOCH = LeaderEpoch(0, -1, -1)
 
 
 class StateRequest(StrEnum):
-    """What a leader asks of a replica on its state path (Z44)."""
+    """A leader's request to a replica on its state path (Z44)."""
 
     BECOME_FOLLOWER = "become-follower"
     REPLICA_ASSIGNED = "replica-assigned"
@@ -136,7 +136,7 @@ def to_settings(data: bytes) -> dict[str, str]:
 
 
 class Address(NamedTuple):
-    """Where a broker is asked: by clients, and by other nodes."""
+    """The address of a broker: for clients, and for other nodes."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""Who leads, and who is in the ISR, after a change (docs/protocol.md 2.8.3 to 2.9; KIP-966; cases A-G).
+"""The leader and the ISR after a change (docs/protocol.md 2.8.3 to 2.9; KIP-966; cases A-G).
 
 Pure: a partition and what is asked of it go in, one PartitionChangeRecord (or none) comes out.
 """
@@ -24,7 +24,7 @@ class Elected(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """Whose logs would be compared for a partition that nobody in ISR and ELR can lead (R27, R28)."""
+    """The logs that would be compared for a partition that nobody in ISR and ELR can lead (R27, R28)."""
 
     candidates: tuple[NodeId, ...]
     missing: tuple[NodeId, ...]

@@ -1,5 +1,6 @@
-"""Who may be elected beside the ISR, and whose logs are compared when nobody is left: all that writes the ELR
-and the LastKnownELR of a partition (docs/protocol.md 2.8.2, 2.9; KIP-966, cases A to G; R13, R32).
+"""Replicas that may be elected beside the ISR, and those whose logs are compared when nobody is left: all
+that writes the ELR and the LastKnownELR of a partition (docs/protocol.md 2.8.2, 2.9; KIP-966, cases A to G;
+R13, R32).
 
 The ELR are replicas outside the ISR that have everything committed: the high watermark stands still while the
 ISR is below MinISR, so whoever left it then stays complete. The LastKnownELR are those that may have lost
@@ -23,7 +24,7 @@ from wrackline.broker.model.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ChangeInput:
-    """What a change starts from."""
+    """The state that a change starts from."""
 
     partition: PartitionImage
     target_isr: tuple[NodeId, ...]
@@ -105,7 +106,7 @@ class EligibleRules:
         return Eligible((), tuple(b for b in partition.replicas if b in known))
 
     def reconsiders(self, partition: PartitionImage) -> bool:
-        """After a change of MinISR: who is eligible depended on it (KAFKA-16540, B32)."""
+        """Tells whether eligibility depended on a MinISR that has changed (KAFKA-16540, B32)."""
         return bool(partition.elr or partition.last_known_elr) or partition.leader == NO_LEADER
 
     def min_isr_changed(self, partition: PartitionImage, min_isr: int) -> PartitionChangeRecord:
@@ -117,7 +118,7 @@ class EligibleRules:
         return record_of(partition, standing)
 
     def within(self, partition: PartitionImage, replicas: Collection[NodeId]) -> Eligible:
-        """What a reassignment leaves of both: a removed replica deletes its log."""
+        """Returns what a reassignment leaves of both sets: a removed replica deletes its log."""
         return Eligible(
             tuple(b for b in partition.elr if b in replicas),
             tuple(b for b in partition.last_known_elr if b in replicas),
@@ -135,5 +136,5 @@ def record_of(partition: PartitionImage, standing: Eligible) -> PartitionChangeR
 
 
 def if_new(wanted: tuple[NodeId, ...], known: tuple[NodeId, ...]) -> tuple[NodeId, ...] | None:
-    """None for an unchanged set: the order of its members means nothing."""
+    """Returns None for an unchanged set: the order of its members means nothing."""
     return None if set(wanted) == set(known) else wanted

@@ -34,7 +34,7 @@ class LogEnd:
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """What a candidate says of itself."""
+    """A candidate's ballot."""
 
     candidate: NodeId
     directory: UUID
@@ -45,7 +45,7 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """What the asked voter knows when it decides. Its epoch is not below the ballot's."""
+    """The asked voter's knowledge when it decides. Its epoch is not below the ballot's."""
 
     role: RaftRole
     state: QuorumState
@@ -77,7 +77,8 @@ class RaftRules:
         return state.leader_id == NO_LEADER
 
     def grants_pre_vote(self, voter: Voter) -> bool:
-        """Not while there is a leader that answers: a node that came back must not disturb it (KIP-996)."""
+        """Refuses a pre-vote while there is a leader that answers: a node that came back must not disturb it
+        (KIP-996)."""
         if voter.role is RaftRole.LEADER:
             return False
         return not (voter.role is RaftRole.FOLLOWER and voter.has_fetched)
@@ -95,7 +96,8 @@ class RaftRules:
         return RaftRole.FOLLOWER if state.leader_id != NO_LEADER else RaftRole.UNATTACHED
 
     def held(self, leo: int, flushed: int) -> int:
-        """Up to where a voter may say that it has the log: only what survives a power cut (KAFKA-10533)."""
+        """Returns up to where a voter may say that it has the log: only what survives a power cut
+        (KAFKA-10533)."""
         return min(leo, flushed)
 
     # --- what is committed ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ class RebalanceRules:
         return partition.replicas[0]
 
     def may_prefer(self, partition: PartitionImage, active: frozenset[NodeId]) -> bool:
-        """In the ISR and unfenced: nothing less, however much it is preferred."""
+        """Tells whether the preferred replica may lead: it is in the ISR and unfenced."""
         return self.preferred(partition) in partition.isr and self.preferred(partition) in active
 
     def prefer(self, partition: PartitionImage) -> PartitionChangeRecord:
@@ -27,8 +27,8 @@ class RebalanceRules:
     def to_rebalance(
         self, partitions: Iterable[PartitionImage], active: frozenset[NodeId], percent: int
     ) -> tuple[PartitionImage, ...]:
-        """Of every broker that does not lead more than ``percent`` of the partitions that prefer it: those it
-        could lead now (Kafka's ``leader.imbalance.per.broker.percentage``)."""
+        """Returns the partitions that brokers could lead now, of every broker that does not lead more than
+        ``percent`` of the partitions that prefer it (Kafka's ``leader.imbalance.per.broker.percentage``)."""
         preferring: dict[NodeId, list[PartitionImage]] = {}
         for partition in partitions:
             preferring.setdefault(self.preferred(partition), []).append(partition)

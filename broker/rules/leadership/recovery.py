@@ -26,7 +26,7 @@ UNUSABLE = -1
 
 
 class LogEnd(NamedTuple):
-    """How far one candidate's log reaches."""
+    """The end of one candidate's log."""
 
     broker: NodeId
     broker_epoch: int
@@ -46,7 +46,7 @@ class Verdict(Enum):
 
 
 class Named(Enum):
-    """What becomes of a leader that a person names (R29)."""
+    """The outcome for a leader that a person names (R29)."""
 
     LEADS = "leads"
     NOT_NEEDED = "not needed"

@@ -60,7 +60,7 @@ class RegistrationRules:
         return existing.fenced or existing.in_controlled_shutdown or not session_valid
 
     def has_right_epoch(self, broker: BrokerImage | None, epoch: int) -> bool:
-        """No request of an earlier uptime counts (I11, K05)."""
+        """Refuses requests of an earlier uptime (I11, K05)."""
         return broker is not None and broker.epoch == epoch
 
     def expired(self, last_contact_ms: float, now_ms: float, timeout_ms: int) -> bool:
@@ -68,21 +68,22 @@ class RegistrationRules:
         return now_ms >= last_contact_ms + timeout_ms
 
     def contact_at_takeover(self, now_ms: float, leader_heard_ms: float | None, timeout_ms: int) -> float:
-        """What a controller that begins to lead takes for the last contact of every unfenced broker: it knows
-        none. All of them may have been there when the former leader was last heard (None: it never was), so
-        the time without a controller counts, else a broker that dies together with the active controller
-        would be missed twice as long. At least half a session is left for the others to find this one."""
+        """Returns what a controller that begins to lead takes for the last contact of every unfenced broker:
+        it knows none. All of them may have been there when the former leader was last heard (None: it never
+        was), so the time without a controller counts, else a broker that dies together with the active
+        controller would be missed twice as long. At least half a session is left for the others to find this
+        one."""
         if leader_heard_ms is None:
             return now_ms
         return max(leader_heard_ms, now_ms - timeout_ms / 2)
 
     def to_fence(self, stale: Iterable[tuple[float, NodeId]]) -> tuple[NodeId, ...]:
-        """Of (last contact, broker): the one silent for longest, and no other in this event, so that each
-        fencing sees the effect of the one before (R36, KAFKA-13173)."""
+        """Returns, of (last contact, broker), the one silent for longest, and no other in this event, so that
+        each fencing sees the effect of the one before (R36, KAFKA-13173)."""
         return tuple(broker for _, broker in sorted(stale)[:1])
 
     def next_state(self, beat: Heartbeat) -> BrokerState:
-        """What a heartbeat changes (docs/protocol.md 2.7.5)."""
+        """Returns the broker's state after a heartbeat (docs/protocol.md 2.7.5)."""
         match beat.state:
             case BrokerState.FENCED:
                 if beat.want_shut_down:
@@ -101,6 +102,7 @@ class RegistrationRules:
                 return BrokerState.SHUTDOWN_NOW
 
     def _shutting_down(self, beat: Heartbeat) -> BrokerState:
-        """It may go once it leads nothing and every active broker knows who leads instead."""
+        """Returns the state of a broker in controlled shutdown: it may go once it leads nothing and every
+        active broker knows who leads instead."""
         known = beat.lowest_active_offset is None or beat.lowest_active_offset >= beat.shutdown_offset
         return BrokerState.SHUTDOWN_NOW if known and not beat.leads else BrokerState.CONTROLLED_SHUTDOWN

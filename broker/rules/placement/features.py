@@ -15,7 +15,7 @@ from wrackline.broker.model.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ClusterLevels:
-    """What is known when somebody asks for another level."""
+    """The levels that are known when somebody asks for another level."""
 
     level: int | None
     """Of the metadata now; None: its log has none, and each node does what its own profile says."""
@@ -29,7 +29,7 @@ class ClusterLevels:
 
 class FeatureRules:
     def refusal(self, wanted: FeatureUpdate, now: ClusterLevels) -> str:
-        """Why the level may not be what is wanted; empty: it may.
+        """Returns why the level may not be what is wanted; empty: it may.
 
         A level that one node does not support would be the end of that node. A lower level than there is has
         no room for ELR and LastKnownELR: where a partition has one, the last complete replicas would be
@@ -76,7 +76,7 @@ class FeatureRules:
         return ""
 
     def unknown_level(self, level: int | None, supported: Levels) -> str:
-        """Why a node that has met this level in the metadata log cannot go on; empty: it can."""
+        """Returns why a node that has met this level in the metadata log cannot go on; empty: it can."""
         if level is None or level in supported:
             return ""
         return (

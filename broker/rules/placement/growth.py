@@ -27,7 +27,7 @@ class Move:
 
     @property
     def copied(self) -> int:
-        """How many replicas must be copied."""
+        """Returns how many replicas must be copied."""
         return len(set(self.after) - set(self.before))
 
 

@@ -1,4 +1,4 @@
-"""Where the replicas of a new topic go (docs/protocol.md 2.16, Z03-Z07, conflict C10)."""
+"""Placement of the replicas of a new topic (docs/protocol.md 2.16, Z03-Z07, conflict C10)."""
 
 from __future__ import annotations
 

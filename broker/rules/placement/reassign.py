@@ -41,7 +41,7 @@ class Assignment:
 
     @property
     def original(self) -> tuple[NodeId, ...]:
-        """As it was before, but for the order."""
+        """Returns the replicas as they were before, but for the order."""
         return tuple(b for b in self.replicas if b not in self.adding)
 
     @property
@@ -79,8 +79,9 @@ class ReassignRules:
     def acceptable(
         self, partition: PartitionImage, isr: Collection[NodeId], acceptable: frozenset[NodeId]
     ) -> frozenset[NodeId]:
-        """Who may lead while replicas are being added: one that was never in sync may have next to nothing,
-        and only an unclean election could choose it. It is chosen when nobody else is left."""
+        """Returns the replicas that may lead while others are being added: one that was never in sync may
+        have next to nothing, and only an unclean election could choose it. It is chosen when nobody else is
+        left."""
         known = {*isr, *partition.isr, *partition.elr, *partition.last_known_elr}
         sound = acceptable - (set(partition.adding) - known)
         return sound if sound.intersection(partition.replicas) else acceptable
@@ -88,7 +89,8 @@ class ReassignRules:
     def completes(
         self, rule: ReassignRule, assignment: Assignment, isr: Collection[NodeId], min_isr: int
     ) -> bool:
-        """With this ISR, is the reassignment at its end (C11)? ``min_isr``: effective for the target."""
+        """Tells whether the reassignment is at its end with this ISR (C11). ``min_isr``: effective for the
+        target."""
         if not assignment.moves:
             return False
         final = [b for b in isr if b in assignment.target]
@@ -101,7 +103,8 @@ class ReassignRules:
                 return set(assignment.adding) <= set(isr) and bool(final)
 
     def has_min_isr(self, final_isr: Collection[NodeId], min_isr: int) -> bool:
-        """What was committed by MinISR replicas must stay so on those that remain (B36, KAFKA-15665)."""
+        """Tells whether what was committed by MinISR replicas stays so on those that remain (B36,
+        KAFKA-15665)."""
         return bool(final_isr) and len(final_isr) >= min_isr
 
     def ends_leader_epoch(self, old: Assignment, new: Assignment) -> bool:

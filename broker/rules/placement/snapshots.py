@@ -10,7 +10,7 @@ from wrackline.broker.model.types import NO_EPOCH, SnapshotId
 
 
 class Growth(NamedTuple):
-    """Of the committed log since the last snapshot, or what makes one due."""
+    """Growth of the committed log since the last snapshot, or what makes one due."""
 
     records: int
     size_bytes: int
@@ -35,8 +35,8 @@ class SnapshotRules:
         return ids[-2:]
 
     def log_start(self, ids: Sequence[SnapshotId], high_watermark: int) -> int:  # noqa: ARG002
-        """Nothing may be dropped that no snapshot holds (KAFKA-14238), and while there is one only, nothing
-        at all. ``ids``: those kept, oldest first."""
+        """Returns the log start: nothing may be dropped that no snapshot holds (KAFKA-14238), and while there
+        is one only, nothing at all. ``ids``: those kept, oldest first."""
         return ids[0].end_offset if len(ids) > 1 else 0
 
     def must_load(self, offset: int, epoch: int, log_start: SnapshotId) -> bool:

@@ -1,4 +1,4 @@
-"""What a topic may be called and how it may be configured (Kafka's names and limits)."""
+"""Names and settings that a topic may have (Kafka's names and limits)."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ replicas that a reassignment adds; those that are in a set already are never hel
 
 class TopicRules:
     def name_error(self, name: str, existing: Collection[str]) -> str | None:
-        """Why the name cannot be used, None when it can. An existing topic of the very same name is no error
-        here."""
+        """Returns why the name cannot be used, None when it can. An existing topic of the very same name is
+        no error here."""
         if not _LEGAL.match(name) or name in (".", ".."):
             return f"topic name {name!r}: 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'"
         if name == METADATA.topic:

@@ -1,4 +1,4 @@
-"""Where a leader epoch ends in a log: the lookup that truncation rests on (KIP-101, KIP-279; docs/protocol.md
+"""The end of a leader epoch in a log: the lookup that truncation rests on (KIP-101, KIP-279; docs/protocol.md
 2.3, H14).
 
 A follower that asks "is my log a prefix of yours?" names the epoch of its last record. The leader answers
@@ -16,7 +16,7 @@ from wrackline.broker.model.types import NO_EPOCH
 
 
 def end_of_epoch(cache: EpochCache, epoch: int, leo: int) -> EpochEndOffset | None:
-    """Where ``epoch`` ends in the log of end ``leo`` whose leader epochs ``cache`` has.
+    """Returns where ``epoch`` ends in the log of end ``leo`` whose leader epochs ``cache`` has.
 
     The leader asks it in ``broker/core/requests/fetch.py::FetchHandler._log_fault``, the follower of its own
     log in ``broker/core/replication/following.py::Following._diverged``; what both make of it is in

@@ -1,4 +1,4 @@
-"""What a follower makes of its leader's answer (docs/protocol.md 2.11 below the table, K46, K51-K54)."""
+"""A follower's decisions on its leader's answer (docs/protocol.md 2.11 below the table, K46, K51-K54)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FetchRules:
     """Profile kip966."""
 
     def accepts(self, facts: AnswerFacts) -> bool:
-        """Only the answer to the very state the follower is in (B23, KAFKA-18723)."""
+        """Accepts only the answer to the very state the follower is in (B23, KAFKA-18723)."""
         return (
             facts.asked_offset == facts.leo
             and facts.asked_epoch == facts.leader_epoch
@@ -34,7 +34,7 @@ class FetchRules:
         )
 
     def may_append(self, batch_epoch: int, leader_epoch: int) -> bool:
-        """No batch from a later leader than the one the follower follows (KAFKA-18723)."""
+        """Refuses a batch from a later leader than the one the follower follows (KAFKA-18723)."""
         return batch_epoch <= leader_epoch
 
     def backoff_ms(self, error: ErrorCode, configured_ms: float) -> float:

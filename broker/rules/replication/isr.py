@@ -1,4 +1,4 @@
-"""Who counts as in sync, and what an unanswered proposal means (docs/protocol.md 2.5, 2.6, K38-K46).
+"""Members of the ISR, and the meaning of an unanswered proposal (docs/protocol.md 2.5, 2.6, K38-K46).
 
 The leader decides whom to propose (``IsrRules``), the controller whether it takes the proposal
 (``IsrChangeRules``).
@@ -19,8 +19,8 @@ from wrackline.broker.rules.leadership.election import RECOVERED, RECOVERING
 
 
 class AfterAlter(Enum):
-    """What the leader does with its pending proposal when the controller has refused it
-    (docs/protocol.md 2.6)."""
+    """The leader's decision on its pending proposal when the controller has refused it (docs/protocol.md
+    2.6)."""
 
     ROLL_BACK = "roll back"
     RETRY = "retry"
@@ -59,10 +59,11 @@ class JoinFacts:
 
 
 class IsrRules:
-    """At the leader."""
+    """Rules of the ISR at the leader."""
 
     def maximal(self, committed: frozenset[NodeId], proposed: frozenset[NodeId]) -> frozenset[NodeId]:
-        """While a proposal is in flight either set may be the true one: count with both (KIP-497, K44)."""
+        """Returns the union of the committed and the proposed ISR: while a proposal is in flight either may
+        be the true one (KIP-497, K44)."""
         return committed | proposed
 
     def may_join(self, facts: JoinFacts) -> bool:
@@ -81,17 +82,17 @@ class IsrRules:
         )
 
     def has_committed(self, facts: JoinFacts) -> bool:
-        """Everything this leader knows to be committed (B16)."""
+        """Tells whether a follower has everything this leader knows to be committed (B16)."""
         return facts.leo >= facts.high_watermark
 
     def has_former_terms(self, facts: JoinFacts) -> bool:
-        """Everything former leaders may have committed: up to the end of log at election (B15,
-        KAFKA-7128)."""
+        """Tells whether a follower has everything former leaders may have committed: up to the end of log at
+        election (B15, KAFKA-7128)."""
         return facts.leo >= facts.leso
 
     def is_recent(self, facts: JoinFacts) -> bool:
-        """It would not be dropped again at once for its lag. While the ISR is below MinISR the high watermark
-        stands still, so a follower far behind the leader's log reaches it (B45)."""
+        """Tells whether a follower would not be dropped again at once for its lag. While the ISR is below
+        MinISR the high watermark stands still, so a follower far behind the leader's log reaches it (B45)."""
         return not self.lags(facts.lag)
 
     def lags(self, facts: LagFacts) -> bool:
@@ -110,7 +111,8 @@ class IsrRules:
         return frozenset(followers) & isr if epochs == 1 else frozenset()
 
     def after_refusal(self, error: ErrorCode) -> AfterAlter:
-        """Only two errors prove that nothing was written; after any other the change may stand (2.6b)."""
+        """Returns what becomes of a refused proposal: only two errors prove that nothing was written; after
+        any other the change may stand (2.6b)."""
         match error:
             case ErrorCode.ineligible_replica | ErrorCode.operation_not_attempted:
                 return AfterAlter.ROLL_BACK
@@ -128,7 +130,8 @@ class IsrRules:
 
 
 class IsrChangeRules:
-    """At the controller: may a leader change the ISR like this (docs/protocol.md 2.6, K42, K43)?
+    """Rules of the ISR at the controller: may a leader change the ISR like this (docs/protocol.md 2.6, K42,
+    K43)?
 
     Each test answers whether it fails; ``verdict`` runs them in the order of the table.
     """

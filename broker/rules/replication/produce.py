@@ -35,7 +35,8 @@ class ProduceRules:
     """Profile kip966."""
 
     def refusal(self, acks: int, isr_size: int, min_isr: int) -> ErrorCode:
-        """Before the append: acks=all needs MinISR members, acks 0 and 1 do not (K28, K29)."""
+        """Returns the error before the append: acks=all needs MinISR members, acks 0 and 1 do not (K28,
+        K29)."""
         if acks == Acks.ALL and isr_size < min_isr:
             return ErrorCode.not_enough_replicas
         return NO_ERROR

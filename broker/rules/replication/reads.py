@@ -1,4 +1,4 @@
-"""Who may read what from a leader (docs/protocol.md 2.2, K32, K47)."""
+"""Reads that a leader allows (docs/protocol.md 2.2, K32, K47)."""
 
 from __future__ import annotations
 

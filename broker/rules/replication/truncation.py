@@ -1,4 +1,4 @@
-"""Where a follower cuts its log (docs/protocol.md 2.11, 2.2.4, 2.3)."""
+"""The offset at which a follower truncates its log (docs/protocol.md 2.11, 2.2.4, 2.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wrackline.broker.model.values import dataclass
 
 
 class OutOfRange(Enum):
-    """What a follower does when its leader says OFFSET_OUT_OF_RANGE."""
+    """The follower's action when its leader says OFFSET_OUT_OF_RANGE."""
 
     TRUNCATE_TO_LEADER_END = "truncate"
     RESTART_AT_LEADER_START = "restart"
@@ -43,12 +43,14 @@ class TruncationRules:
         return leo
 
     def on_answer(self, own: EpochEndOffset | None, theirs: EpochEndOffset, leo: int) -> Cut:
-        """Where to cut when the leader was asked first; ``own`` as in ``on_divergence`` (KIP-279)."""
+        """Returns where to truncate when the leader was asked first; ``own`` as in ``on_divergence``
+        (KIP-279)."""
         cut = self.on_divergence(own, theirs, leo)
         return Cut(cut, ask_again=own is not None and own.epoch != theirs.epoch)
 
     def fetched_epoch(self, latest_epoch: int, after_empty: bool = False) -> int:  # noqa: ARG002
-        """What the fetch request says of the end of the follower's own log; -1 asks for no check (B55).
+        """Returns the epoch that the fetch request says of the end of the follower's own log; -1 asks for no
+        check (B55).
 
         ``after_empty``: the last answer had no records. It makes no difference (KAFKA-15510, B26).
         """
@@ -57,9 +59,9 @@ class TruncationRules:
     def diverges(
         self, fetched_epoch: int, fetch_offset: int, leader_end: EpochEndOffset
     ) -> EpochEndOffset | None:
-        """At the leader: ``leader_end`` is where the follower's last epoch ends here (docs/protocol.md
-        2.2.4). ``broker/core/requests/fetch.py::FetchHandler._log_fault`` answers with it and without
-        records."""
+        """Returns, at the leader, where a follower's log diverges: ``leader_end`` is where the follower's
+        last epoch ends here (docs/protocol.md 2.2.4).
+        ``broker/core/requests/fetch.py::FetchHandler._log_fault`` answers with it and without records."""
         if fetched_epoch == NO_EPOCH:
             return None
         if leader_end.epoch < fetched_epoch or leader_end.end_offset < fetch_offset:

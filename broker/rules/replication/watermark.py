@@ -1,4 +1,4 @@
-"""What is committed (docs/protocol.md 2.4, R01, R14, K15, K31, C9)."""
+"""The high watermark: what is committed (docs/protocol.md 2.4, R01, R14, K15, K31, C9)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class HighWatermarkRules:
         return current
 
     def at_start(self, checkpoint: int, log_start: int, leo: int) -> int:
-        """After a restart: the checkpoint, within the log (docs/protocol.md 2.4)."""
+        """Returns the high watermark after a restart: the checkpoint, within the log (docs/protocol.md
+        2.4)."""
         return max(log_start, min(checkpoint, leo))
 
     def may_show_end(self, high_watermark: int, leso: int) -> bool:

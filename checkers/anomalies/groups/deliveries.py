@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import ASSIGN, EventBatch, Records, Said
 from wrackline.checkers.anomalies.groups.spans import Spans, apart
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import ASSIGN, EventBatch, Records, Said
 
 
 class Passed(NamedTuple):

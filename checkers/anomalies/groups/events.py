@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, SUBSCRIBE, EventBatch, Groups, Said
-from wrackline.checkers.inputs.arrays import NEVER
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import COMMIT, COMMITTED, SUBSCRIBE, EventBatch, Groups, Said
+from wrackline.checkers.inputs.table import NEVER
 
 
 @dataclass(slots=True, eq=False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import COMMIT, Said
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.groups.deliveries import Passed
 from wrackline.checkers.anomalies.groups.events import Operation
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import COMMIT, Said
+from wrackline.checkers.checks.finding import Finding, seconds
 
 _ALL = 0
 """Nanoseconds from when on faults are named with what need not have happened at any one time."""
@@ -62,34 +62,34 @@ class Findings:
         sentence = f"{self._got(asked)}, an offset that nobody had committed"
         return self._of(asked, "phantom-commit", sentence, _ALL)
 
-    def start(self, anomaly: str, told: Said, log: AboutLog, start: int, before: Operation) -> Finding:
+    def start(self, anomaly: str, rebalance: Said, log: AboutLog, start: int, before: Operation) -> Finding:
         """A generation that begins where its group had not committed."""
         but = ", though" if anomaly == "forgotten-commit" else ", which was not committed:"
         return Finding(
             anomaly=anomaly,
             log=log,
             offset=start,
-            operations=[before.since, before.until, told.index],
-            sentence=f"Process {self.run.process(told.process)} was given {log} by group {told.of} at "
-            f"{seconds(told.ns)} and began at offset {start:,}{but} process "
+            operations=[before.since, before.until, rebalance.index],
+            sentence=f"Process {self.run.process(rebalance.process)} was given {log} by group {rebalance.of} "
+            f"at {seconds(rebalance.ns)} and began at offset {start:,}{but} process "
             f"{self.run.process(before.said.process)} had committed offset {before.offset:,} "
             f"{'by' if before.is_shown else 'at'} {_end(before)}",
             since_ns=_ns(before),
-            until_ns=told.ns,
+            until_ns=rebalance.ns,
         )
 
-    def double_owner(self, told: Said, first: Said, log: AboutLog, how: str) -> Finding:
+    def double_owner(self, rebalance: Said, first: Said, log: AboutLog, how: str) -> Finding:
         return Finding(
             anomaly="double-owner",
             log=log,
-            operations=[first.index, told.index],
+            operations=[first.index, rebalance.index],
             where=how,
-            sentence=f"Process {self.run.process(told.process)} was given {log} by group {told.of} in "
-            f"generation {told.generation} at {seconds(told.ns)}, while process "
+            sentence=f"Process {self.run.process(rebalance.process)} was given {log} by group {rebalance.of} "
+            f"in generation {rebalance.generation} at {seconds(rebalance.ns)}, while process "
             f"{self.run.process(first.process)}, which had been given it in generation {first.generation} at "
             f"{seconds(first.ns)}, had not given it up",
             since_ns=first.ns,
-            until_ns=told.ns,
+            until_ns=rebalance.ns,
         )
 
     def skip(self, last: Operation, record: Any) -> Finding:

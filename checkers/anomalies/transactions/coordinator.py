@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, Request
-from wrackline.checkers.verdict.metrics import TransactionEnds
+from wrackline.checkers.checks.events import COMMIT, COMMITTED, Request
+from wrackline.checkers.verdict.measures.metrics import TransactionEnds
 
 
 @dataclass(slots=True)

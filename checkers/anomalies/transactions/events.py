@@ -15,11 +15,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import EventBatch, Groups, Records
 from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, Transaction
-from wrackline.checkers.inputs.arrays import NONE, Ints
-from wrackline.checkers.inputs.table import Table, concatenated
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import EventBatch, Groups, Records
+from wrackline.checkers.inputs.table import NONE, Ints, Table, concatenated
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import Request
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
-from wrackline.checkers.inputs.arrays import place_in, values_at
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import Request
+from wrackline.checkers.checks.finding import Finding, seconds
+from wrackline.checkers.inputs.table import place_in, values_at
 
 
 def unprocessed_inputs(events: Events, _: Matches, about: AboutRun) -> Iterator[Finding]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import Request
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, SentOffset, Transaction
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
 from wrackline.checkers.anomalies.transactions.reads import READ_UNCOMMITTED, first_polls
-from wrackline.checkers.inputs.arrays import NONE, Bools, bools
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import Request
+from wrackline.checkers.checks.finding import Finding, seconds
+from wrackline.checkers.inputs.table import NONE, Bools, bools
 
 READ_COMMITTED = "read_committed"
 """Consumers that ask for it are told a committed offset only once the ends of the transactions are known that

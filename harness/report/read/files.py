@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from wrackline.checkers.explain.form import from_json
-from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group
+from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group, from_json
 from wrackline.checkers.verdict.seal import SEAL, UNSEALED, why_broken
 from wrackline.history.folder import whole_file
 from wrackline.history.json_values import mapping, numeric, rows, texts, whole

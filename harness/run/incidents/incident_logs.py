@@ -38,7 +38,7 @@ def add_lines(
     incidents = [one for one in verdict.get("incidents", ()) if one["topic"] is not None]
     if not incidents:
         return False
-    from wrackline.checkers.anomalies.registry import anomalies  # imports every check, which takes a second
+    from wrackline.checkers.checks.registry import anomalies  # imports every check, which takes a second
 
     known = anomalies()
     wanted = {f"{one['topic']}-{one['partition']}" for one in incidents}

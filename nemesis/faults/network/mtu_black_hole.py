@@ -88,7 +88,8 @@ class BlackHole:
 
     @staticmethod
     def _asked_by(host: Target, flows: Sequence[Flow]) -> list[Target]:
-        """Returns the hosts that a host asks for an echo: each pair once, and by who sends what is dropped."""
+        """Returns the hosts that a host asks for an echo: each pair once, and by who sends what is
+        dropped."""
         seen: set[frozenset[str]] = set()
         asked = []
         for flow in flows:

@@ -70,7 +70,8 @@ class Packets(Traffic):
         return [one for way in ways if (one := self.flow(*way))]
 
     def leaving(self, context: FaultContext) -> list[Leaving]:
-        """Returns by host the packets that it sends and the fault matches. Raises FaultError when nothing is."""
+        """Returns by host the packets that it sends and the fault matches. Raises FaultError when
+        nothing is."""
         flows = self.flows(context)
         to_clients = context.targets if Link.CLIENT_BROKER in self.links else ()
         found = []
@@ -213,7 +214,8 @@ class Packets(Traffic):
         return _Slowed([f"{text}, and {after[slowest] * 1000:.1f} ms after the undo"])
 
     def _turns(self, context: FaultContext) -> dict[str, int]:
-        """Returns by way of a probe how many of its first two packets are held back: the request, the answer."""
+        """Returns by way of a probe how many of its first two packets are held back: the request, the
+        answer."""
         flows = self.flows(context)
         ways = {one.way for one in flows}
         turns = {}

@@ -11,11 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kio.schema.errors import ErrorCode
-from kio.schema.find_coordinator.v1 import request as coordinator_request
-from kio.schema.find_coordinator.v1 import response as coordinator_response
-from kio.static.primitive import i8
-
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import (
@@ -29,7 +24,6 @@ from wrackline.systems.base import (
     TopicSpec,
 )
 from wrackline.systems.common.nodes import BROKER_PORT, nodes_on
-from wrackline.systems.common.queries import first_answer
 from wrackline.systems.common.readiness import wait_ready
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.jvm.store import Release, Store
@@ -41,7 +35,6 @@ from wrackline.systems.kafka.releases import parsed
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S
 from wrackline.systems.metadata_changes import Chronicle
-from wrackline.systems.protocol import Connection, ProtocolError
 from wrackline.systems.zookeeper import server, servers, transactions
 from wrackline.systems.zookeeper.ensemble import modes
 from wrackline.systems.zookeeper.expiry import expire
@@ -49,7 +42,6 @@ from wrackline.systems.zookeeper.session import Asking, Session
 
 NOTICED_S = 15.0
 """So long ZooKeeper may take to see that a broker is gone: its session's time-out, and some more."""
-_KEY_TYPES = {"group": 0, "transaction": 1}
 _PASSED_OVER = {"min.insync.replicas": "it is one of topics alone: use topic.min_insync_replicas"}
 """Settings that 0.8.2 takes from a node's file and never looks at (KAFKA-2114)."""
 
@@ -219,18 +211,6 @@ class KafkaOnZooKeeper(KafkaNodes):
 
     def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
         return self._admin.under_way(timeout_s=timeout_s)
-
-    def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
-        def asked(connection: Connection) -> int:
-            request = coordinator_request.FindCoordinatorRequest(key=name, key_type=i8(_KEY_TYPES[what]))
-            answer = connection.request(request, coordinator_response.FindCoordinatorResponse)
-            if answer.error_code is not ErrorCode.none:
-                raise ProtocolError(
-                    f"FindCoordinator({name}) to {connection.address}: {answer.error_code.name}"
-                )
-            return int(answer.node_id)
-
-        return first_answer(self.brokers, self._client.connect, asked, timeout_s)
 
     def expire_session(self, node: Node, *, timeout_s: float = 30.0) -> SessionEnd:
         return expire(self._session, node, broker_path(node.node_id), timeout_s)

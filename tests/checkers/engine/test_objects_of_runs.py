@@ -16,16 +16,16 @@ from tests.checkers.local_plan import contradictions
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
 from wrackline.checkers.analysis import analyze
-from wrackline.checkers.anomalies import registry
-from wrackline.checkers.anomalies.about import about
-from wrackline.checkers.anomalies.finding import Finding
-from wrackline.checkers.anomalies.object_evidence import culprits
-from wrackline.checkers.anomalies.places import Places
-from wrackline.checkers.anomalies.registry import marks
+from wrackline.checkers.anomalies.objects import culprits
+from wrackline.checkers.checks import registry
+from wrackline.checkers.checks.about import about
+from wrackline.checkers.checks.finding import Finding
+from wrackline.checkers.checks.places import Places
+from wrackline.checkers.checks.registry import marks
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.context import topics_of
 from wrackline.checkers.findings import FINDINGS
-from wrackline.checkers.inputs.arrays import Ints
+from wrackline.checkers.inputs.table import Ints
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import MODELS, referee

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wrackline.checkers.explain.form import from_json, to_json
 from wrackline.checkers.explain.model import (
     DETAILED,
     EXPLANATIONS_FILE,
@@ -21,8 +20,10 @@ from wrackline.checkers.explain.model import (
     Finding,
     Group,
     Shown,
+    from_json,
+    to_json,
 )
-from wrackline.checkers.explain.shown import Sample, detailed, fair
+from wrackline.checkers.explain.selection import Sample, detailed, fair
 from wrackline.checkers.explain.step import explain, explained
 from wrackline.checkers.findings import FINDINGS
 from wrackline.history.files import write_history

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tests.harness.sample import SAMPLE, copy_sample
 from wrackline.harness.cli import analyze
 from wrackline.harness.cli import runs as commands
+from wrackline.harness.run import judge as judging
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec
@@ -62,7 +63,7 @@ def test_a_run_in_a_job_of_github_is_annotated_at_its_specification(
         return Outcome(made, (), True, None, False)
 
     monkeypatch.setattr(commands, "run", run)
-    monkeypatch.setattr(analyze, "judge", lambda *_, **__: [Judged(made, verdict, None)])
+    monkeypatch.setattr(judging, "judge", lambda *_, **__: [Judged(made, verdict, None)])
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(LAPTOP.parents[1]))
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))

@@ -8,13 +8,13 @@ from tests.simulator.zookeeper.zk08 import QUICK, zookeeper
 from wrackline.broker.core.zk08.administration import lacks_level, raise_level
 from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.metadata.features import WITH_EPOCHS, WITHOUT_EPOCHS, Levels
+from wrackline.simulator.eras.catalogue import STORIES
+from wrackline.simulator.eras.story import Story
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided.setting import T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.run import run
 from wrackline.simulator.run.session import Run
-from wrackline.simulator.stories.story import Story
-from wrackline.simulator.stories.tales import STORIES
 
 UPGRADED = QUICK.but(profile="zk08-kip101")
 LOST = {"lost-write", "I01", "I07"}

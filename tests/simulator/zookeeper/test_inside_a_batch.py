@@ -7,10 +7,10 @@ from tests.simulator.zookeeper.zk08 import staged
 from wrackline.broker.model.effects import Checkpoint, Truncate
 from wrackline.broker.model.events import LogCut
 from wrackline.broker.model.messages.requests import FetchRequest
+from wrackline.simulator.eras.random_frequency import SURROUNDINGS, recognitions_of, setup_of
+from wrackline.simulator.eras.recognition import OWN_END
 from wrackline.simulator.guided.setting import T
 from wrackline.simulator.guided.stage import Stage
-from wrackline.simulator.stories.by_chance import SURROUNDINGS, setup_of, signs_of
-from wrackline.simulator.stories.signs import OWN_END
 from wrackline.simulator.world.world import StepRecord, World
 
 
@@ -67,4 +67,5 @@ def test_a_follower_whose_high_watermark_lies_inside_its_own_batch_gives_the_bat
 
 def test_a_random_run_whose_logs_meet_inside_a_batch_goes_on_to_its_end() -> None:
     """It stopped there, before the simulated disk could say that it had taken more than it was asked to."""
-    assert {sign.story for sign in signs_of(setup_of(SURROUNDINGS["unclean elections"], 78))} == {OWN_END}
+    found = recognitions_of(setup_of(SURROUNDINGS["unclean elections"], 78))
+    assert {one.story for one in found} == {OWN_END}

@@ -11,10 +11,10 @@ import pytest
 
 from tests.systems.external.running import Running, running
 from wrackline.fleets.none.fleet import NoFleet
+from wrackline.kafka_client.security import Security
 from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.external import queries
 from wrackline.systems.external import system as external
-from wrackline.systems.external.access.security import Security
 from wrackline.systems.external.commands.runner import Known
 from wrackline.systems.external.system import ExternalSystem
 

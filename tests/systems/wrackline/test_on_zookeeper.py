@@ -10,8 +10,8 @@ import pytest
 from tests.broker.server.carriers import release
 from tests.systems.zookeeper.driven import produce, until
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.simulator.traced.judged import judge
-from wrackline.simulator.traced.lines import Trace
+from wrackline.simulator.trace_check.lines import Trace
+from wrackline.simulator.trace_check.verdicts import judge
 from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun, about
-from wrackline.checkers.anomalies.finding import Finding, finished
 from wrackline.checkers.anomalies.groups import GROUPS
-from wrackline.checkers.anomalies.walks import Figure
+from wrackline.checkers.checks.about import AboutLog, AboutRun, about
+from wrackline.checkers.checks.finding import Finding, finished
+from wrackline.checkers.checks.walks import Figure
 from wrackline.checkers.engine.context import topics_of
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.history.model import Event, RunInfo

@@ -16,10 +16,10 @@ import pytest
 from tests.systems.kafka.conftest import READY_S, installed
 from tests.systems.zookeeper.driven import SEEN_S, produce, until
 from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.base import DeployError, Node, TopicSpec
 from wrackline.systems.kafka.on_zookeeper.system import KafkaOnZooKeeper
 from wrackline.systems.kafka.spec import KafkaSpec
-from wrackline.systems.protocol import Connection
 from wrackline.systems.zookeeper.session import password_of
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
