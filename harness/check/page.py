@@ -10,14 +10,14 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.harness.check.answers import Anomaly, Example, Judged, Operation, Verdict, exit_code
 from wrackline.harness.check.elle import transaction
-from wrackline.harness.check.words import answer, figures, headline
-from wrackline.harness.report.draw.elle_cycle import Step, Transaction, elle_cycle
-from wrackline.harness.report.draw.object_states import Bar, object_states
+from wrackline.harness.check.elle_cycle import Step, Transaction, elle_cycle
+from wrackline.harness.check.formatting import answer, figures, headline
+from wrackline.harness.check.object_states import Bar, object_states
+from wrackline.harness.check.results import Anomaly, Example, Judged, Operation, Verdict, exit_code
 from wrackline.harness.report.read.files import replace_file
-from wrackline.harness.report.text import plural, printable
-from wrackline.pages import environment, policy, source
+from wrackline.history.wording import plural, printable
+from wrackline.pages.template import environment, policy, source
 
 _MOST_IN_ORDER: Final = 200
 _MOST_DRAWN: Final = 50
@@ -30,7 +30,7 @@ _INLINE: Final = (
 )
 _WORDS: Final = {0: ("in order", "pass"), 1: ("violation", "violation")}
 _CLASSES: Final = {Answer.VALID: "expected", Answer.INVALID: "violation", Answer.UNKNOWN: "allowed"}
-_ENVIRONMENT: Final = environment("wrackline.harness.check", "wrackline.harness.report")
+_ENVIRONMENT: Final = environment("wrackline.harness.check", "wrackline.harness.report", "wrackline.pages")
 _ENVIRONMENT.filters["printable"] = printable
 
 

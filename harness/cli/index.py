@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wrackline.harness.cli.options import WrongInput
-from wrackline.harness.index import gather as gathering
+from wrackline.harness.index import collect as gathering
 from wrackline.harness.index import site as sites
 from wrackline.harness.index.comparing import Comparison, Unlike, compared, side
 from wrackline.harness.index.pages import Site, page

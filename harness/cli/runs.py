@@ -20,8 +20,8 @@ from wrackline.harness.cli.options import (
     set_option,
     with_fleet,
 )
-from wrackline.harness.exits import codehost
-from wrackline.harness.exits.run_summary import RunSummary
+from wrackline.harness.notifications import codehost
+from wrackline.harness.notifications.run_summary import RunSummary
 from wrackline.harness.records import record
 from wrackline.harness.run.judge import Judged, broken_down, prepare
 from wrackline.harness.run.live.outcome import Options, Outcome

@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from wrackline import pages
 from wrackline.harness.index.drawing import spark, trend_chart
 from wrackline.harness.index.incidents import Incident
 from wrackline.harness.index.runs import Run
 from wrackline.harness.index.suites import Suite
 from wrackline.harness.index.trends import Series, Trend
 from wrackline.harness.index.words import change, figure, interval, percent
-from wrackline.harness.report import text
-from wrackline.pages import environment, policy
+from wrackline.history import wording as text
+from wrackline.pages import template as pages
+from wrackline.pages.template import environment, policy
 
 PAGES: Final = (
     ("index.html", "Nights"),
@@ -43,7 +43,7 @@ def _by_metric(series: Series) -> dict[str, Trend]:
     return {trend.metric: trend for trend in series.trends}
 
 
-_ENVIRONMENT: Final = environment("wrackline.harness.index", "wrackline.harness.report")
+_ENVIRONMENT: Final = environment("wrackline.harness.index", "wrackline.pages")
 _ENVIRONMENT.filters.update(
     by_metric=_by_metric,
     chart=trend_chart,

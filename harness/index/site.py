@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 from markupsafe import Markup
 
-from wrackline.harness.index.gather import Entry, Kept, save
+from wrackline.harness.index.collect import Entry, Kept, save
 from wrackline.harness.index.incidents import incidents
 from wrackline.harness.index.pages import Site, embedded, page, script
 from wrackline.harness.index.places import latest, places
@@ -33,8 +33,8 @@ from wrackline.harness.index.trends import (
 )
 from wrackline.harness.index.words import label
 from wrackline.harness.records import METRICS, State
-from wrackline.harness.report.text import plural
 from wrackline.history.folder import whole_file
+from wrackline.history.wording import plural
 
 KEPT: Final = "kept.json"
 """What was made of histories; by this file a folder is known as a site of ours."""

@@ -7,14 +7,14 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report import text
 from wrackline.harness.report.junit import junit
 from wrackline.harness.report.model import Report, build
 from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.report.summary import verdict_class
-from wrackline.pages import environment, policy, source
+from wrackline.history import wording as text
+from wrackline.pages.template import environment, policy, source
 
-_ENVIRONMENT: Final = environment("wrackline.harness.report")
+_ENVIRONMENT: Final = environment("wrackline.harness.report", "wrackline.pages")
 _ENVIRONMENT.filters.update(
     seconds=text.seconds,
     duration=text.duration,

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from wrackline.broker.defects import REGISTRY
-from wrackline.pages import rendered
+from wrackline.pages.template import rendered
 from wrackline.progress import progress
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided import SCHEDULES

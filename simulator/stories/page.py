@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wrackline.pages import rendered
+from wrackline.pages.template import rendered
 from wrackline.simulator.stories.codes import CODES
 from wrackline.simulator.stories.explained import EXPLAINED, Explained
 from wrackline.simulator.stories.story import ERAS, Story
