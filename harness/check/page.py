@@ -16,22 +16,14 @@ from wrackline.harness.check.formatting import answer, figures, headline
 from wrackline.harness.check.object_states import Bar, object_states
 from wrackline.harness.check.results import Anomaly, Example, Judged, Operation, Verdict, exit_code
 from wrackline.harness.report.read.files import replace_file
-from wrackline.history.wording import plural, printable
-from wrackline.pages.template import environment, policy, source
+from wrackline.history.wording import plural
+from wrackline.pages.template import Templates
 
 _MOST_IN_ORDER: Final = 200
 _MOST_DRAWN: Final = 50
-_INLINE: Final = (
-    "look.html.j2",
-    "style.html.j2",
-    "check_style.html.j2",
-    "script.html.j2",
-    "check_script.html.j2",
-)
 _WORDS: Final = {0: ("in order", "pass"), 1: ("violation", "violation")}
 _CLASSES: Final = {Answer.VALID: "expected", Answer.INVALID: "violation", Answer.UNKNOWN: "allowed"}
-_ENVIRONMENT: Final = environment("wrackline.harness.check", "wrackline.harness.report", "wrackline.pages")
-_ENVIRONMENT.filters["printable"] = printable
+_TEMPLATES: Final = Templates("wrackline.harness.check", "wrackline.harness.report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +59,7 @@ def page(files: Sequence[Judged]) -> str:
         [f"{file.file}: {headline(one)}" for file, one in in_order[:_MOST_IN_ORDER]],
         max(0, len(in_order) - _MOST_IN_ORDER),
     )
-    inline = policy("".join(source(_ENVIRONMENT, name) for name in _INLINE))
-    return printable(_ENVIRONMENT.get_template("check.html.j2").render(page=content, policy=inline))
+    return _TEMPLATES.render("check.html.j2", page=content)
 
 
 def _headline(answers: Sequence[Answer]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wrackline.pages.template import rendered
+from wrackline.pages.template import Templates
 from wrackline.simulator.stories.codes import CODES
 from wrackline.simulator.stories.explained import EXPLAINED, Explained
 from wrackline.simulator.stories.story import ERAS, Story
@@ -171,9 +171,8 @@ def row_of(story: Story, hosts: Hosts) -> Row:
 
 
 def page(rows: Sequence[Row]) -> str:
-    return rendered(
-        "wrackline.simulator.stories",
-        "eras.html",
+    return Templates("wrackline.simulator.stories").render(
+        "eras.html.j2",
         rows=rows,
         eras=ABOUT,
         codes={one: CODES[one] for row in rows for one in row.told if one in CODES},

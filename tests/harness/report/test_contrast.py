@@ -93,4 +93,7 @@ def test_the_word_of_each_verdict_can_be_read() -> None:
 
 def test_names_on_bars_have_the_colour_that_is_tested() -> None:
     assert "svg.chart .bar-name { fill: var(--on-bar);" in STYLE
-    assert 'pen.fillStyle = inside ? tone("on-bar") : ink;' in (PAGES / "script.html.j2").read_text()
+    assert (
+        'pen.fillStyle = inside ? tone("on-bar") : ink;'
+        in (TEMPLATES / "operations_script.html.j2").read_text()
+    )
