@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from wrackline.harness.index.trends import Point, Trend
 from wrackline.harness.index.words import figure
-from wrackline.harness.report.draw.svg import Scale, Svg, ticks
+from wrackline.pages.svg import Scale, Svg, ticks
 
 LATEST: Final = 120
 """So many runs are drawn; what was before is in the band."""

@@ -15,11 +15,11 @@ from upath import UPath
 from wrackline.harness.report.read.cluster import cluster_of
 from wrackline.harness.report.read.columns import Places
 from wrackline.harness.report.read.latency import Latency, Leaders, Spread, Spreads
-from wrackline.harness.report.text import partition_label
 from wrackline.history.excerpts import decode_extra
 from wrackline.history.folder import PARQUET
 from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, Type
 from wrackline.history.schema import METADATA_KEY
+from wrackline.history.wording import partition_label
 
 __all__ = ["Latency", "Spread", "latency"]
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 from markupsafe import Markup
 
-from wrackline import pages
 from wrackline.harness.index.drawing import spark, trend_chart
 from wrackline.harness.index.incidents import Incident
 from wrackline.harness.index.runs import Run
 from wrackline.harness.index.suites import Suite
 from wrackline.harness.index.trends import Series, Trend
 from wrackline.harness.index.words import change, figure, interval, percent
-from wrackline.harness.report import text
-from wrackline.pages import environment, policy
+from wrackline.pages.template import Templates
 
 PAGES: Final = (
     ("index.html", "Nights"),
@@ -31,7 +29,6 @@ PAGES: Final = (
     ("history.html", "History"),
 )
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_INLINE: Final = ("look.html.j2", "site_style.html.j2", "script.html.j2", "site_script.html.j2")
 
 
 def slug(name: str) -> str:
@@ -43,21 +40,18 @@ def _by_metric(series: Series) -> dict[str, Trend]:
     return {trend.metric: trend for trend in series.trends}
 
 
-_ENVIRONMENT: Final = environment("wrackline.harness.index", "wrackline.harness.report")
-_ENVIRONMENT.filters.update(
+_TEMPLATES: Final = Templates(
+    "wrackline.harness.index",
+    may_fetch=True,
     by_metric=_by_metric,
+    change=change,
     chart=trend_chart,
     figure=lambda value, metric: figure(metric, value),
     interval=interval,
-    milliseconds=text.milliseconds,
-    number=text.number,
     percent=percent,
-    printable=text.printable,
-    seconds=text.seconds,
     slug=slug,
     spark=spark,
 )
-_ENVIRONMENT.globals.update(change=change, plural=text.plural)
 
 
 @dataclass(frozen=True)
@@ -101,35 +95,11 @@ class Site:
         return link if "://" in link else root + link
 
 
-def page(name: str, site: Site, *, here: str, extra: str = "", **values: Any) -> str:
-    """The page of a template. ``here``: its file, from the site's folder. ``extra``: a script of ours that it
-    has besides, as the content of its element."""
-    template = _ENVIRONMENT.get_template(name)
-    rules = _rules(extra)
+def page(name: str, site: Site, *, here: str, script: str = "", **values: Any) -> str:
+    """The page of a template. ``here``: its file, from the site's folder. ``script``: one of ours that it has
+    besides, as the content of its element."""
     root = "../" * here.count("/")
-    return text.printable(template.render(site=site, here=here, root=root, policy=rules, **values))
-
-
-@lru_cache(maxsize=4)
-def _rules(extra: str) -> Markup:
-    """The policy of a page: hashes of all that is written into it, the same for most."""
-    return policy(_inline() + (f"<script>{extra}</script>" if extra else ""), asks=True)
-
-
-def source(name: str) -> str:
-    """A template's own text."""
-    return pages.source(_ENVIRONMENT, name)
-
-
-def script(name: str) -> str:
-    """The content of the one script of a template."""
-    found = re.search(r"<script>(.*?)</script>", source(name), re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-def _inline() -> str:
-    return "".join(source(name) for name in _INLINE)
+    return _TEMPLATES.render(name, script=script, site=site, here=here, root=root, **values)
 
 
 def embedded(json: bytes) -> Markup:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from wrackline.harness.index.baseline import Band, band
 from wrackline.harness.index.latency import Latency, Spread
-from wrackline.harness.index.noise import Band, band
 from wrackline.harness.index.runs import Run
 from wrackline.harness.index.trends import Series
 

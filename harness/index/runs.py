@@ -15,7 +15,7 @@ from urllib.parse import quote
 from upath import UPath
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.index.gather import Entry
+from wrackline.harness.index.collect import Entry
 from wrackline.harness.index.latency import Latency
 from wrackline.harness.records import BAD, GOOD, Found, Record, State
 

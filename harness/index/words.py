@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wrackline.harness.index.noise import Share
+from wrackline.harness.index.baseline import Share
 from wrackline.harness.records import METRICS
-from wrackline.harness.report.text import NOTHING, milliseconds, number
+from wrackline.history.wording import NOTHING, milliseconds, number
 
 
 def figure(metric: str, value: float | None) -> str:

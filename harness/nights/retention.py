@@ -17,10 +17,10 @@ from pathlib import Path
 
 import orjson
 
-from wrackline.harness.exits.spec import Keeping
 from wrackline.harness.nights.journal import read
 from wrackline.harness.nights.night import NIGHT_JSON
 from wrackline.harness.nights.order import nights
+from wrackline.harness.notifications.spec import Keeping
 from wrackline.harness.records import GOOD, JOURNAL, Record, State, records
 from wrackline.history.folder import WAL
 

@@ -12,7 +12,7 @@ from wrackline.harness.report.draw.explanation_drawing import explanation_drawin
 from wrackline.harness.report.draw.process_lanes import Timeline, process_timeline
 from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.faults import Fault
-from wrackline.harness.report.text import partition_label
+from wrackline.history.wording import partition_label
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from markupsafe import Markup
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.sentences import capital
 from wrackline.harness.report.bug_report import bug_report
-from wrackline.harness.report.draw.frame import for_both
 from wrackline.harness.report.draw.replicas_chart import replicas_chart
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.read.faults import Fault
@@ -23,6 +22,7 @@ from wrackline.harness.report.read.files import RunFiles
 from wrackline.harness.report.read.replicas import replica_logs
 from wrackline.history import packed
 from wrackline.history.json_values import mapping, rows, texts, whole
+from wrackline.pages.frame import for_both
 
 BREAKING: Final = (Meaning.VIOLATION, Meaning.EXPECTED)
 """Incidents of these meanings break the contract, or are what the run was to show."""

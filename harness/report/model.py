@@ -16,7 +16,6 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from wrackline.harness.report.draw.cluster_chart import cluster_chart
-from wrackline.harness.report.draw.frame import for_both
 from wrackline.harness.report.draw.run_chart import buckets, run_chart
 from wrackline.harness.report.evidence import evidence
 from wrackline.harness.report.incidents import Incidents, incidents_of
@@ -73,10 +72,11 @@ from wrackline.harness.report.summary import (
     tiles_of,
     versions_of,
 )
-from wrackline.harness.report.text import labels_of
 from wrackline.history import HistoryError, history_files
 from wrackline.history.excerpts import History
 from wrackline.history.model import CONTROL, Event
+from wrackline.history.wording import labels_of
+from wrackline.pages.frame import for_both
 
 _T = TypeVar("_T")
 NOT_JUDGED: Final = "not judged"

@@ -13,18 +13,18 @@ from markupsafe import Markup
 from wrackline.checkers.explain.model import Finding, Group
 from wrackline.harness.report.draw.all_processes import add_bars, processes_chart
 from wrackline.harness.report.draw.delivery_charts import Legend, lag_charts, unseen_chart
-from wrackline.harness.report.draw.frame import for_both
 from wrackline.harness.report.draw.latency_charts import latency_by_place, latency_quantiles, latency_raw
 from wrackline.harness.report.draw.order_charts import order_around, order_chart
-from wrackline.harness.report.draw.packed import Tables
+from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.columns import OUTCOMES, Operations, Table
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import Stretch, stretches
 from wrackline.harness.report.read.moments import Moment, of_partition
 from wrackline.harness.report.read.pictures import Gathered, Gatherer
-from wrackline.harness.report.text import number, partition_label
 from wrackline.history.labels import IMPORTED
+from wrackline.history.wording import number, partition_label
+from wrackline.pages.frame import for_both
 
 _FINDINGS: Final = 200
 """Findings that the timeline can go to."""

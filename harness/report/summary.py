@@ -12,7 +12,7 @@ from wrackline.checkers.verdict import system_words
 from wrackline.harness.report.glossary import Entry, explain, rank
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
-from wrackline.harness.report.text import duration, milliseconds, number, partition_label, plural, size
+from wrackline.history.wording import duration, milliseconds, number, partition_label, plural, size
 
 _OF_TRANSACTIONS: Final = ("ends_asked", "committed", "aborted", "unknown")
 

@@ -11,7 +11,7 @@ import click
 from rich.table import Column
 
 from wrackline.harness.cli.options import WrongInput
-from wrackline.harness.index import gather as gathering
+from wrackline.harness.index import collect as gathering
 from wrackline.harness.index import site as sites
 from wrackline.harness.index.comparing import Comparison, Unlike, compared, side
 from wrackline.harness.index.pages import Site, page

@@ -10,14 +10,14 @@ from typing import Any, Final
 import numpy as np
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import PAGE
 from wrackline.harness.report.draw.over_time import OverTime
-from wrackline.harness.report.draw.packed import Tables
+from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.read.bars import SEVERAL
 from wrackline.harness.report.read.columns import OUTCOMES, Ints
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.pictures import Gathered
 from wrackline.history.wording import process_label
+from wrackline.pages.frame import PAGE
 
 _LANES: Final = 140
 _LANE: Final = 14

@@ -8,7 +8,6 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import Frame
 from wrackline.harness.report.draw.moments import Moments
 from wrackline.harness.report.draw.run_chart import (
     FAULTS_DRAWN,
@@ -18,11 +17,12 @@ from wrackline.harness.report.draw.run_chart import (
     draw_time_axis,
     pack_faults,
 )
-from wrackline.harness.report.draw.svg import Scale, Svg, letters_in, text_width
 from wrackline.harness.report.read.cluster import CONTROLLER, LeaderSpan, Recovery
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.moments import Moment
-from wrackline.harness.report.text import seconds, shorten
+from wrackline.history.wording import seconds, shorten
+from wrackline.pages.frame import Frame
+from wrackline.pages.svg import Scale, Svg, letters_in, text_width
 
 _PARTITIONS_DRAWN: Final = 24
 _SPANS_DRAWN: Final = 200

@@ -9,17 +9,16 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import Frame, for_both
 from wrackline.harness.report.draw.over_time import SERIES, OverTime, colour
-from wrackline.harness.report.draw.packed import Tables
+from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.draw.run_chart import draw_frame
-from wrackline.harness.report.draw.svg import Scale, ticks
 from wrackline.harness.report.read.columns import Ints
 from wrackline.harness.report.read.delivery import COLUMNS
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.pictures import Gathered
-from wrackline.harness.report.text import number
-from wrackline.history.wording import process_label
+from wrackline.history.wording import number, process_label
+from wrackline.pages.frame import Frame, for_both
+from wrackline.pages.svg import Scale, ticks
 
 _LINES: Final = 24
 _PANELS: Final = 12

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from wrackline.harness.report.draw.svg import Scale, Svg, text_width
 from wrackline.harness.report.read.moments import Moment
-from wrackline.harness.report.text import printable
+from wrackline.history.wording import printable
+from wrackline.pages.svg import Scale, Svg, text_width
 
 ROW: Final = 16
 MOMENTS_DRAWN: Final = 12

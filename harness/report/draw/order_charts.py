@@ -9,18 +9,18 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from wrackline.harness.report.draw.frame import PHONE, Frame, for_both
 from wrackline.harness.report.draw.moments import Moments
 from wrackline.harness.report.draw.over_time import SERIES, OverTime, colour
-from wrackline.harness.report.draw.packed import Tables
+from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.draw.run_chart import draw_frame, fault_tip
-from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.read.columns import Bools, Table
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import PLACES, Stretch
 from wrackline.harness.report.read.moments import Moment
 from wrackline.harness.report.read.pictures import Gathered
-from wrackline.harness.report.text import number, partition_label, seconds, value_label
+from wrackline.history.wording import number, partition_label, seconds, value_label
+from wrackline.pages.frame import PHONE, Frame, for_both
+from wrackline.pages.svg import Scale, Svg, text_width, ticks
 
 _PANEL: Final = 120
 _ROW: Final = 18

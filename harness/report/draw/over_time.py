@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import Frame
 from wrackline.harness.report.draw.moments import Moments
 from wrackline.harness.report.draw.run_chart import (
     FAULTS_DRAWN,
@@ -17,9 +16,10 @@ from wrackline.harness.report.draw.run_chart import (
     draw_time_axis,
     pack_faults,
 )
-from wrackline.harness.report.draw.svg import Scale, Svg
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.moments import Moment
+from wrackline.pages.frame import Frame
+from wrackline.pages.svg import Scale, Svg
 
 _BETWEEN = 24
 SERIES = 8

@@ -15,12 +15,12 @@ from typing import Final
 from markupsafe import Markup
 
 from wrackline.checkers.explain.model import OPEN, Operation, Window
-from wrackline.harness.report.draw.frame import PHONE, Frame, for_both
 from wrackline.harness.report.draw.run_chart import fault_tip
-from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.faults import Fault
-from wrackline.harness.report.text import duration, lane_label, seconds, shorten
+from wrackline.history.wording import duration, process_label, seconds, shorten
+from wrackline.pages.frame import PHONE, Frame, for_both
+from wrackline.pages.svg import Scale, Svg, text_width, ticks
 
 BARS: Final = 2_500
 _BARS_WITH_TIPS: Final = 300
@@ -84,6 +84,12 @@ def _lanes(
     _draw_leaders(svg, changes, x, bottom)
     _draw_axis(svg, window, x, bottom, frame)
     return svg.markup()
+
+
+def lane_label(process: int) -> str:
+    """The label at the left of a process's lane."""
+    label = process_label(process)
+    return f"p{label}" if label.isdigit() else f"consumer {label.split()[0]}"
 
 
 def describe(op: Operation) -> str:

@@ -9,10 +9,10 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import PHONE, Frame
-from wrackline.harness.report.draw.svg import Svg, text_width
 from wrackline.harness.report.read.replicas import Replica, ReplicaLogs
-from wrackline.harness.report.text import number, plural
+from wrackline.history.wording import number, plural
+from wrackline.pages.frame import PHONE, Frame
+from wrackline.pages.svg import Svg, text_width
 
 _BAR: Final = 18
 _TOP: Final = 36

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import PHONE, Frame
 from wrackline.harness.report.draw.moments import Moments
-from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.read.faults import Fault, Phase
 from wrackline.harness.report.read.files import numeric, rows, whole
 from wrackline.harness.report.read.moments import Moment
-from wrackline.harness.report.text import milliseconds, number, seconds, shorten
+from wrackline.history.wording import milliseconds, number, seconds, shorten
+from wrackline.pages.frame import PHONE, Frame
+from wrackline.pages.svg import Scale, Svg, text_width, ticks
 
 BUCKETS: Final = 300
 LANE: Final = 20

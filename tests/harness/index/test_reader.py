@@ -16,7 +16,7 @@ from upath import UPath
 
 from tests.harness.report.browser import Browser
 from wrackline.harness.index import reader_bundle
-from wrackline.harness.index.gather import Kept, gather
+from wrackline.harness.index.collect import Kept, gather
 from wrackline.harness.index.reader_bundle import NoReader, reader
 from wrackline.harness.index.runs import beside
 from wrackline.harness.index.serving import Renewal, Server

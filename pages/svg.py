@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from wrackline.harness.report.text import printable
+from wrackline.history.wording import printable
 
 Number = float | int
 

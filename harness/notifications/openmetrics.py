@@ -16,7 +16,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
 from wrackline.checkers.findings import Meaning, Verdict
-from wrackline.harness.exits.run_summary import NOT_MADE, RunSummary
+from wrackline.harness.notifications.run_summary import NOT_MADE, RunSummary
 from wrackline.harness.records import METRICS
 from wrackline.history.folder import whole_file
 

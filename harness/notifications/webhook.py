@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from wrackline.harness.exits.run_summary import RunSummary
+from wrackline.harness.notifications.run_summary import RunSummary
 
 MOST = 10
 """Runs that one message tells of; the others are counted."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wrackline.harness.report.read.columns import Ints
 
 
-class Thinned:
+class Downsampler:
     """At most ``limit`` rows of structured arrays. ``cell(rows, level)``: which cell of the grid each row is
     in; with every level the grid has about half as many cells. ``worth(rows)``: what counts in a cell."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from wrackline.harness.exits.upload import check, upload
+from wrackline.harness.notifications.upload import check, upload
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.exits.summaries import NIGHT, PASSED, expected, violation
+from tests.harness.notifications.summaries import NIGHT, PASSED, expected, violation
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.exits import codehost
-from wrackline.harness.exits.run_summary import RunSummary
+from wrackline.harness.notifications import codehost
+from wrackline.harness.notifications.run_summary import RunSummary
 
 
 def test_annotations_begin_with_the_worst_and_say_nothing_of_what_passed() -> None:

@@ -12,8 +12,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as older
 
-from tests.harness.exits.summaries import NIGHT, violation
-from wrackline.harness.exits.openmetrics import Ended, text, write
+from tests.harness.notifications.summaries import NIGHT, violation
+from wrackline.harness.notifications.openmetrics import Ended, text, write
 from wrackline.harness.records import METRICS
 
 ENDED = Ended("nightly", 1_764_000_000.25, 3600.5, 14_400.0)

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 from scipy.stats import binomtest
 
-from wrackline.harness.index.noise import band, expected, share
+from wrackline.harness.index.baseline import band, expected, share
 
 
 @pytest.mark.parametrize(("count", "of"), [(0, 1), (0, 20), (1, 20), (3, 40), (10, 10), (57, 200)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from upath import UPath
 
 from wrackline.checkers.findings import Meaning, Verdict
-from wrackline.harness.exits.run_summary import RunSummary
+from wrackline.harness.notifications.run_summary import RunSummary
 from wrackline.harness.records import FaultDone, Found, Record, State
 
 METRICS = {"acknowledged": 1814.0, "acknowledged_per_s": 99.5, "send_p99_ms": 12.0, "judged_in_s": 3.5}

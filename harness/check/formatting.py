@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.harness.check.answers import CHECKER, LINEARIZABLE, Anomaly, Judged, Operation, Verdict, shown
 from wrackline.harness.check.elle import transaction
-from wrackline.harness.report.text import plural
+from wrackline.harness.check.results import CHECKER, LINEARIZABLE, Anomaly, Judged, Operation, Verdict, shown
+from wrackline.history.wording import plural
 
 _STATES_SHOWN = 3
 _WAITING_SHOWN = 6

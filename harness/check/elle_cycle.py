@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.svg import Svg
+from wrackline.pages.svg import Svg
 
 _WIDTH: Final = 380
 _LEFT, _RIGHT = 8, 340

@@ -13,9 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.harness.exits.summaries import violation
-from wrackline.harness.exits import webhook
-from wrackline.harness.exits.webhook import NotTold, message, post
+from tests.harness.notifications.summaries import violation
+from wrackline.harness.notifications import webhook
+from wrackline.harness.notifications.webhook import NotTold, message, post
 
 SECRET = "/services/T0/B0/x7secretx7"
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.svg import Svg, text_width
-from wrackline.harness.report.text import shorten
+from wrackline.history.wording import shorten
+from wrackline.pages.svg import Svg, text_width
 
 _LEFT: Final = 92
 _LANE: Final = 30

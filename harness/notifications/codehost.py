@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.exits.run_summary import RunSummary
+from wrackline.harness.notifications.run_summary import RunSummary
 
 SUMMARY_BYTES = 1 << 20
 """GitHub refuses the summary of a step that is larger."""
