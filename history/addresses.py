@@ -20,6 +20,8 @@ import fsspec
 import pyarrow.parquet as pq
 from fsspec.core import url_to_fs
 
+from wrackline.errors import InputError
+
 if TYPE_CHECKING:
     from upath import UPath
 
@@ -31,7 +33,7 @@ _HDFS_PORT = 8020
 fsspec.register_implementation("hdfs", "wrackline.history.hdfs.Hdfs", clobber=True)
 
 
-class Unreachable(Exception):
+class Unreachable(InputError):
     """A storage cannot be used. One line: which, why, how to mend."""
 
 

@@ -7,12 +7,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from wrackline.errors import InputError
+
 WAL = "history.wal"
 PARQUET = "history.parquet"
 RUN_JSON = "run.json"
 
 
-class HistoryError(Exception):
+class HistoryError(InputError):
     """A history cannot be read. The message says which file, what is wrong and the way out."""
 
 

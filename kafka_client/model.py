@@ -1,14 +1,15 @@
-"""What a cluster reports of itself, as values that are the same whatever version reported it."""
+"""Reports of a cluster as values that are the same whatever version reported them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
+if TYPE_CHECKING:  # a command that asks no broker does not wait for the protocol's schemas
+    from kio.schema.errors import ErrorCode
 
 Place = tuple[str, int]
 """(topic, partition)"""
@@ -96,7 +97,7 @@ class TopicSpec:
 
 
 class ResourceType(IntEnum):
-    """What a setting belongs to, as the protocol numbers it."""
+    """The kind of entity that a setting belongs to, as the protocol numbers it."""
 
     TOPIC = 2
     BROKER = 4
@@ -117,12 +118,12 @@ class Setting:
 
     @property
     def given(self) -> bool:
-        """False: it is the program's own default."""
+        """Tells whether anybody gave it; else it is the program's own default."""
         return self.source != _BY_DEFAULT
 
 
 class Outcome(NamedTuple):
-    """What became of one partition of a request."""
+    """The outcome of one partition of a request."""
 
     place: Place
     error: ErrorCode

@@ -61,7 +61,7 @@ class Scram:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, answer: bytes) -> None:
-        """Whether the broker knew the password too. Raises ScramError."""
+        """Checks that the broker knew the password too. Raises ScramError."""
         said = _attributes(answer)
         if "e" in said:
             raise ScramError(f"the broker refused the proof: {said['e']}")

@@ -1,4 +1,5 @@
-"""How clients prove who they are, and whom they believe: TLS and SASL, with the secrets in hand.
+"""The security of connections: how clients prove who they are, and whom they believe: TLS and SASL, with
+the secrets in hand.
 
 A `Security` is made when a run begins and is never written down: its secrets are shown by no ``repr``, and
 `Security.hide` takes them out of whatever others said.
@@ -63,8 +64,8 @@ class Security:
 
     @cached_property
     def context(self) -> ssl.SSLContext | None:
-        """For connections of our own; None where they are not encrypted. Raises OSError for files that are
-        none."""
+        """Returns the TLS context for connections of our own; None where they are not encrypted. Raises
+        OSError for files that are none."""
         if not self.tls:
             return None
         made = ssl.create_default_context(cafile=self.ca)
@@ -74,7 +75,7 @@ class Security:
         return made
 
     def hide(self, text: str) -> str:
-        """Without the secrets, whoever said it."""
+        """Returns the text without the secrets, whoever said it."""
         for secret in (self.password, self.key_password):
             if len(secret) >= SHORTEST_HIDDEN:
                 text = text.replace(secret, HIDDEN)

@@ -212,9 +212,8 @@ class Stage:
         except (FleetError, DeployError, FaultError, OSError) as wrong:
             done = StepResult(step, error=str(wrong))
         switched = self._switches_begun[step.host] != ended
-        if (
-            isinstance(step, TcpProbe) and switched
-        ):  # a host that is back answers until a cut's rules are there
+        # A host that is back answers until the rules of a cut are there again.
+        if isinstance(step, TcpProbe) and switched:
             return StepResult(step, skipped=True)
         if done.error and isinstance(step, NEEDS_SHELL) and (switched or not self._powered(step.host)):
             return StepResult(step, skipped=True)  # it failed for that, also when the power is back already

@@ -9,7 +9,7 @@ written by hand.
 ``mutations``  one change of a correct history per anomaly, and per rule of registers and queues;
                ``catalogue`` lists those of logs, ``mutation`` says what else follows from each
 ``pairs``      a pair of lines per anomaly in the language of cases (wrackline.checkers.cases): one that has
-               it, and its nearest neighbour that has not; ``object_pairs`` the same of registers and queues.
+               it, and its nearest neighbour that has not, in ``pairs.txt``.
                ``splicing`` puts a case among the events of a correct history
 ``rules``      the rules of linearizability in numpy, on events: the second witness
 =============  =============================================================================================

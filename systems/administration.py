@@ -1,5 +1,5 @@
-"""What an administrator does to a running cluster, over the Kafka protocol: elections, settings, topics,
-levels of features, moves of replicas, and brokers that are gone for good."""
+"""Administration of a running cluster over the Kafka protocol: elections, settings, topics, levels of
+features, moves of replicas, and brokers that are gone for good."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHANGE_S = 3.0
 QUESTION_S = 2.0
 """How long one broker may take to answer a question."""
 _FEATURE_S = 5.0
-_GIVEN_WHILE_IT_RAN = (1, 2, 3)
+_DYNAMIC_SOURCES = (1, 2, 3)
 """Sources of a setting: given to the topic, to the broker, or to all brokers."""
 _NO_ELECTION = (ErrorCode.election_not_needed, ErrorCode.preferred_leader_not_available)
 _NOTHING_TO_CANCEL = (ErrorCode.no_reassignment_in_progress, ErrorCode.unknown_topic_or_partition)
@@ -40,7 +40,8 @@ class Reassigner:
         )
 
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float) -> None:
-        """None cancels. Raises DeployError when it is refused, or nobody took it in time."""
+        """Asks for these reassignments; None cancels one. Raises DeployError when it is refused, or nobody
+        took it in time."""
 
         def begin(connection: Connection) -> None:
             for done in connection.alter_reassignments(targets, timeout_s=CHANGE_S):
@@ -51,7 +52,8 @@ class Reassigner:
             self._change("reassign", begin, timeout_s)
 
     def under_way(self, *, timeout_s: float) -> frozenset[Place]:
-        """Partitions whose replicas are changing. Raises DeployError when nobody answers in time."""
+        """Returns the partitions whose replicas are changing. Raises DeployError when nobody answers in
+        time."""
 
         def look(connection: Connection) -> frozenset[Place]:
             return frozenset(one.place for one in connection.list_reassignments(timeout_s=CHANGE_S))
@@ -89,38 +91,36 @@ class Administrator(Reassigner):
     # --- settings -----------------------------------------------------------------------------------------
 
     def topic_settings(self, topic: str, *, timeout_s: float) -> dict[str, str]:
-        """Those that it has been given; a setting that is not here has its default."""
+        """Returns the settings that the topic was given; a setting that is not here has its default."""
         return self._settings(f"settings of {topic}", ResourceType.TOPIC, topic, timeout_s)
 
     def change_topic(self, topic: str, values: Mapping[str, str | None], *, timeout_s: float) -> None:
-        """None: the default shall hold again."""
+        """Changes settings of the topic; None restores a default."""
         self._alter(topic, ResourceType.TOPIC, topic, values, timeout_s)
 
     def cluster_settings(self, *, timeout_s: float) -> dict[str, str]:
-        """Those that all brokers have been given while they ran."""
+        """Returns the settings that all brokers were given while they ran."""
         return self._settings("settings of all brokers", ResourceType.BROKER, "", timeout_s)
 
     def change_cluster(self, values: Mapping[str, str | None], *, timeout_s: float) -> None:
-        """None: the default shall hold again."""
+        """Changes settings of all brokers; None restores a default."""
         self._alter("all brokers", ResourceType.BROKER, "", values, timeout_s)
 
     def _settings(self, what: str, kind: ResourceType, name: str, timeout_s: float) -> dict[str, str]:
         found = self._change(what, lambda one: one.describe_configs(kind, name), timeout_s)
         return {
-            one.name: one.value
-            for one in found
-            if one.source in _GIVEN_WHILE_IT_RAN and one.value is not None
+            one.name: one.value for one in found if one.source in _DYNAMIC_SOURCES and one.value is not None
         }
 
     def _alter(
         self,
-        whose: str,
+        owner: str,
         kind: ResourceType,
         name: str,
         values: Mapping[str, str | None],
         timeout_s: float,
     ) -> None:
-        what = f"change {', '.join(values)} of {whose}"
+        what = f"change {', '.join(values)} of {owner}"
         self._change(what, lambda one: one.alter_configs(kind, name, values), timeout_s)
 
     # --- topics -------------------------------------------------------------------------------------------
@@ -166,16 +166,19 @@ class Administrator(Reassigner):
         self._change(f"unregister broker {node_id}", forget, timeout_s)
 
     def coordinator(self, what: str, name: str, *, timeout_s: float) -> int:
-        """The node that coordinates this group or, by its transactional id, this transaction (``what``)."""
+        """Returns the node that coordinates this group or, by its transactional id, this transaction
+        (``what``)."""
         return self.ask(lambda one: one.find_coordinator(what, name), timeout_s)
 
     def levels(self, *, timeout_s: float) -> dict[str, int]:
-        """Name of each feature -> the level that the cluster runs at; none of a cluster that knows none."""
+        """Returns name of each feature -> the level that the cluster runs at; none of a cluster that knows
+        none."""
         found = self.ask(Connection.features, timeout_s)
         return {one.name: int(one.max_version_level) for one in found.finalized_features}
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        """Why the cluster refuses it, in its words; empty: it is done."""
+        """Asks for a level of a feature; returns why the cluster refuses it, in its words, empty when it
+        is done."""
 
         def update(connection: Connection) -> str:
             try:
@@ -190,14 +193,14 @@ class Administrator(Reassigner):
 
 
 def node_settings(connection: Connection, node: Node) -> list[Setting]:
-    """All settings of the node that is asked, by name. Raises ProtocolError."""
+    """Returns all settings of the node that is asked, by name. Raises ProtocolError."""
     found = connection.describe_configs(ResourceType.BROKER, str(node.node_id))
     return sorted(found, key=lambda one: one.name)
 
 
 @contextmanager
 def _passed_over(*errors: ErrorCode) -> Iterator[None]:
-    """What is inside may be rejected with one of these errors."""
+    """Ignores these errors of what is inside."""
     try:
         yield
     except Rejected as rejected:

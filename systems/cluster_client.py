@@ -163,8 +163,8 @@ class ClusterClient:
 
 
 def named_by_most(votes: Sequence[Future[int]], deadline: float) -> int:
-    """Whom a majority of the controllers names, -1 for none: one that was cut off may still believe in
-    itself."""
+    """Returns the controller that a majority of the controllers names, -1 for none: one that was cut off
+    may still believe in itself."""
     waiting = set(votes)
     counts: Counter[int] = Counter()
     while waiting and (left := deadline - time.monotonic()) > 0:
@@ -199,7 +199,7 @@ class _Asker(Generic[Answer]):
         self._last: Future[Answer] | None = None
 
     def ask(self) -> Future[Answer]:
-        """Its result raises ProtocolError."""
+        """Asks; the future's result raises ProtocolError."""
         with self._mutex:
             if self._last is None or self._last.running() or self._last.done():
                 self._last = self._thread.submit(self._ask)

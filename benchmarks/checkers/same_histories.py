@@ -31,8 +31,7 @@ from wrackline.proving.model.object_events import make_objects
 from wrackline.proving.model.objects import drawn_objects
 from wrackline.proving.mutations.catalogue import mutate, mutations
 from wrackline.proving.mutations.objects import KNOBS, mutate_objects, object_mutations
-from wrackline.proving.object_pairs import OBJECT_PAIRS
-from wrackline.proving.pairs import PAIRS
+from wrackline.proving.pairs import OBJECT_PAIRS, PAIRS
 
 GROUP = 250
 """Drawn histories in one Spark job."""
@@ -66,8 +65,7 @@ def _groups(seeds: range) -> Iterator[range]:
 def _cases(folder: Path) -> None:
     for number, case in enumerate(all_cases()):
         case.write(folder / f"case-{number:03}")
-    pairs = [*PAIRS.items(), *((name, texts) for name, (_, *texts) in OBJECT_PAIRS.items())]
-    for number, (name, texts) in enumerate(pairs):
+    for number, (name, texts) in enumerate([*PAIRS.items(), *OBJECT_PAIRS.items()]):
         for kind, text in zip(("bad", "good"), texts, strict=True):
             one = parse(text, f"{kind} {name}")
             write_events(folder / f"pair-{number:03}-{kind}", one.info, one.events)

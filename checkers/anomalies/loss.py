@@ -113,9 +113,7 @@ def lost_write(at: Places) -> Iterator[Finding]:
                 f"Value {value} was acknowledged without an offset in {at.log} at {seconds(c.complete_ns)}"
                 f"{by_whom}; the final read of {at.log}, which ends at offset {c.log_end:,}, does not have it"
             )
-        yield Finding(
-            anomaly="lost-write",
-            log=at.log,
+        yield at.finding(
             offset=c.offset if c.sent_offset is not None else None,
             value=c.value,
             operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
@@ -137,11 +135,8 @@ def lost_write(at: Places) -> Iterator[Finding]:
 )
 def vanished_read(at: Places) -> Iterator[Finding]:
     for c in filter(at.is_lasting, at.each(VANISHED)):
-        yield Finding(
-            anomaly="vanished-read",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
             where="tail" if c.offset >= c.log_end else "middle",
             sentence=f"A consumer read value {at.run.value(c.value)} at offset {c.offset:,} of {at.log} at "
@@ -171,9 +166,7 @@ def lost_committed(at: Places) -> Iterator[Finding]:
     largest = np.lexsort((-marked.complete_index, marked.other_offset))[-1:]
     for c in rows_of(marked.take(largest)):
         process, end, last = at.run.process(c.process), c.log_end, c.other_offset - 1
-        yield Finding(
-            anomaly="lost-committed",
-            log=at.log,
+        yield at.finding(
             offset=c.offset,
             operations=[c.invoke_index, c.complete_index],
             sentence=f"Process {process} got an answer at {seconds(c.complete_ns)} that shows the end of "
@@ -187,9 +180,7 @@ def _middle(at: Places) -> Iterator[Finding]:
     for c in at.each(HOLE):
         shown, gone = c.by_end, c.offset + 1
         if shown.index is not None:
-            yield Finding(
-                anomaly="lost-committed",
-                log=at.log,
+            yield at.finding(
                 offset=gone,
                 operations=[shown.index, c.final_index, c.stored.index],
                 where="middle",
@@ -217,11 +208,8 @@ def lost_on_replica(at: Places) -> Iterator[Finding]:
         held = c.held or 0
         missing = " and ".join(host for bit, host in enumerate(at.log.replicas) if not held >> bit & 1)
         acked = f" (acknowledged at {seconds(c.complete_ns)})" if c.outcome == SendOutcome.ACKED else ""
-        yield Finding(
-            anomaly="lost-on-replica",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.final_index, c.replica_index],
             where=missing,
             sentence=f"Value {at.run.value(c.value)}{acked} is in the final read at offset {c.offset:,} of "

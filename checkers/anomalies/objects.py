@@ -103,9 +103,7 @@ def register_not_linearizable(at: Places) -> Iterator[Finding]:
     for wrong in wrong_values(at, REGISTER):
         others = wrong.contradicted - 1
         like_it = f" ({others:,} other values contradict it too)" if others > 0 else ""
-        yield Finding(
-            anomaly="register-not-linearizable",
-            log=at.log,
+        yield at.finding(
             value=wrong.found.value,
             operations=wrong.indexes,
             where=str(wrong.rule),
@@ -158,9 +156,7 @@ mark(QUEUE)  # set where they are found (wrackline.checkers.engine.objects.value
 def queue_not_linearizable(at: Places) -> Iterator[Finding]:
     """One per culprit: a value that came out wrongly or never, or an empty answer that was not true."""
     for wrong in wrong_values(at, QUEUE):
-        yield Finding(
-            anomaly="queue-not-linearizable",
-            log=at.log,
+        yield at.finding(
             value=wrong.found.value,
             operations=wrong.indexes,
             where=str(wrong.rule),

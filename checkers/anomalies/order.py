@@ -68,11 +68,8 @@ def append_order(at: Places) -> Iterator[Finding]:
     _, first = np.unique(np.stack([marked.offset, marked.value]), axis=1, return_index=True)
     for c in rows_of(marked.take(first)):
         acked = c.by_settled_ack
-        yield Finding(
-            anomaly="append-order",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.final_index, c.kept_index, acked.index],
             sentence=f"Value {at.run.value(acked.value)} had been acknowledged at {seconds(acked.ns)}, and "
             f"it is at offset {acked.offset:,} of {at.log}; value {at.run.value(c.value)} was sent after "
@@ -94,11 +91,8 @@ def session_order(at: Places) -> Iterator[Finding]:
     """A process that goes on has its earlier sends acknowledged, so this is a part of append-order."""
     for c in at.each(OUT_OF_SESSION):
         sent_at = "" if c.invoke_ns is None else f", at {seconds(c.invoke_ns)}"
-        yield Finding(
-            anomaly="session-order",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.earlier.index, c.invoke_index, c.complete_index, c.final_index, c.kept_index],
             sentence=f"Process {at.run.process(c.process)} had value {at.run.value(c.earlier.value)} "
             f"acknowledged, which is at offset {c.earlier.offset:,} of {at.log}; it sent value "
@@ -129,11 +123,8 @@ def wrong_offset(at: Places) -> Iterator[Finding]:
             f"Value {value} was acknowledged at offset {c.offset:,} of {at.log} at {seconds(c.complete_ns)}"
         )
         by_poll = f"A consumer read value {value} at offset {c.offset:,} of {at.log} at {seconds(c.poll_ns)}"
-        yield Finding(
-            anomaly="wrong-offset",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.poll_index, c.kept_index],
             where="ack" if acked else "poll",
             sentence=f"{by_ack if acked else by_poll}; the final read has the value at offset "
@@ -153,11 +144,8 @@ def wrong_offset(at: Places) -> Iterator[Finding]:
 )
 def batch_order(at: Places) -> Iterator[Finding]:
     for c in at.each(BATCH_REORDERED):
-        yield Finding(
-            anomaly="batch-order",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.final_index, c.kept_index],
             sentence=f"Process {at.run.process(c.process)} sent value {at.run.value(c.value)} after value "
             f"{at.run.value(c.earlier.value)} in one operation{_acked_at(c)}, but in {at.log} it lies before "
@@ -181,11 +169,8 @@ def poll_skip(at: Places) -> Iterator[Finding]:
     if at.log.compacted:
         return
     for c in at.each(SKIPPED):
-        yield Finding(
-            anomaly="poll-skip",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index],
             sentence=f"Process {at.run.process(c.process)} stood at offset {c.offset:,} of {at.log} and read "
             f"offset {c.other_offset:,} next, at {seconds(c.complete_ns)}, so it passed over the record at "
@@ -206,9 +191,7 @@ def poll_skip(at: Places) -> Iterator[Finding]:
 )
 def poll_rewind(at: Places) -> Iterator[Finding]:
     for c in at.each(REWOUND):
-        yield Finding(
-            anomaly="poll-rewind",
-            log=at.log,
+        yield at.finding(
             offset=c.other_offset,
             value=c.value,
             operations=[c.invoke_index, c.complete_index],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.finding import Finding
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Marks
 from wrackline.checkers.engine.object_facts import Contradiction
@@ -43,6 +44,8 @@ class Places:
     _words: Mapping[int, Words] = field(default_factory=dict)
     _last_of_key: Mapping[int, int] = field(default_factory=dict)
     """Value -> the highest offset that is known of a record with its key."""
+    anomaly: str = ""
+    """What the check that is called looks for."""
 
     def having(self, mark: str) -> Candidate[Ints]:
         """The rows that have a mark, in numpy."""
@@ -51,6 +54,32 @@ class Places:
     def each(self, mark: str) -> Iterator[Row]:
         """The rows that have a mark, one after another."""
         return rows_of(self.having(mark))
+
+    def finding(
+        self,
+        row: Row | None = None,
+        *,
+        offset: int | None = None,
+        value: int | None = None,
+        operations: Sequence[int | None],
+        where: str | None = None,
+        sentence: str,
+        since_ns: int | None,
+        until_ns: int | None = None,
+    ) -> Finding:
+        """A finding of the check that is called, in this partition. ``row``: whose offset and value it has;
+        else those that are given. The rest is as in ``Finding``."""
+        return Finding(
+            anomaly=self.anomaly,
+            log=self.log,
+            offset=offset if row is None else row.offset,
+            value=value if row is None else row.value,
+            operations=operations,
+            where=where,
+            sentence=sentence,
+            since_ns=since_ns,
+            until_ns=until_ns,
+        )
 
     def words(self, index: int | None) -> Words:
         """Of an event that the check asked for (``words_of``)."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from wrackline.checkers.engine.facts import Facts, Kind
 from wrackline.checkers.engine.marks import Marks
 from wrackline.checkers.engine.object_facts import Contradiction
 from wrackline.checkers.engine.objects.values import RULES
-from wrackline.checkers.engine.tasks import splits_in
+from wrackline.checkers.engine.tasks import place_of, splits_in
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.broken import part_of_the_judge
 from wrackline.checkers.inputs.row_groups import Split, events_of, ints
@@ -40,7 +41,7 @@ _AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckContext:
     """What all tasks here know."""
 
     runs: Sequence[AboutRun]
@@ -55,7 +56,7 @@ class Asked:
     """Log of a compacted topic -> value -> the highest offset of its key."""
 
 
-Given = Callable[[], Asked]
+GivesCheckContext = Callable[[], CheckContext]
 
 
 def by_log(batches: Batches) -> Batches:
@@ -73,32 +74,24 @@ def by_log(batches: Batches) -> Batches:
 
 def _logs(batches: Batches) -> Iterator[tuple[int, Facts]]:
     """Rows that are sorted by log, log by log."""
-    here: int | None = None
-    facts = Facts()
-    for packed in read(batches):
-        if here is not None and packed.owner != here:
-            yield here, facts
-            facts = Facts()
-        here = packed.owner
-        facts.take(packed.rows())
-    if here is not None:
-        yield here, facts
+    for log, rows in groupby(read(batches), lambda packed: packed.owner):
+        yield log, Facts(packed.rows() for packed in rows)
 
 
-def words_wanted(given: Given) -> Task:
+def words_wanted(given: GivesCheckContext) -> Task:
     """Rows, sorted by log, to notes of the events whose words checks want to read."""
 
     def run(batches: Batches) -> Batches:
-        asked, writer = given(), Writer()
+        context, writer = given(), Writer()
         for log, facts in _logs(batches):
             rows = facts.of(Candidate)
             wanted: set[int] = set()
-            for check in asked.checks:
+            for check in context.checks:
                 if check.words_of is not None:
-                    bits = asked.marks.bits(check.marks)
+                    bits = context.marks.bits(check.marks)
                     index = check.words_of(rows.take((rows.marks & bits) != 0))
                     wanted |= set(index[index != NONE].tolist())
-            about = asked.runs[log >> 32].of_number.get(log)
+            about = context.runs[log >> 32].of_number.get(log)
             values = sorted(set(rows.value.tolist())) if about is not None and about.compacted else []
             if wanted or values:
                 writer.note(log, 0, {"index": sorted(wanted), "values": values})
@@ -127,20 +120,20 @@ def words_of(wanted: Callable[[], Mapping[int, Ints]]) -> Task:
     return run
 
 
-def found_at_places(given: Given) -> Task:
+def found_at_places(given: GivesCheckContext) -> Task:
     """Rows, sorted by log, to findings."""
 
     def run(batches: Batches) -> Batches:
-        asked = given()
+        context = given()
         for log, facts in _logs(batches):
-            yield from _findings(_found_in(log, facts, asked), asked)
+            yield from _findings(_found_in(log, facts, context), context)
 
     return run
 
 
-def _found_in(log: int, facts: Facts, asked: Asked) -> Iterator[tuple[int, Finding]]:
+def _found_in(log: int, facts: Facts, context: CheckContext) -> Iterator[tuple[int, Finding]]:
     number = int(run_of(np.array([log]))[0])
-    run = asked.runs[number]
+    run = context.runs[number]
     about = run.of_number.get(log)
     if about is None:
         return
@@ -152,24 +145,24 @@ def _found_in(log: int, facts: Facts, asked: Asked) -> Iterator[tuple[int, Findi
         about,
         rows,
         contradictions,
-        asked.marks,
-        asked.words.get(number, {}),
-        asked.last_of_keys.get(log, {}),
+        context.marks,
+        context.words.get(number, {}),
+        context.last_of_keys.get(log, {}),
     )
     there = int(np.bitwise_or.reduce(rows.marks))
-    there |= asked.marks.bits({RULES[rule][0] for rule in np.unique(contradictions.rule).tolist()})
-    for check in asked.checks:
-        if check.find is not None and there & asked.marks.bits(check.marks):
+    there |= context.marks.bits({RULES[rule][0] for rule in np.unique(contradictions.rule).tolist()})
+    for check in context.checks:
+        if check.find is not None and there & context.marks.bits(check.marks):
             with part_of_the_judge(f"check {check.name}", check.find.__module__):
-                for finding in check.find(at):
+                for finding in check.find(replace(at, anomaly=check.name)):
                     yield number, finding
 
 
-def _findings(found: Iterable[tuple[int, Finding]], asked: Asked) -> Batches:
+def _findings(found: Iterable[tuple[int, Finding]], context: CheckContext) -> Batches:
     rows: list[dict[str, Any]] = []
     for run, finding in found:
-        row = finished(finding, asked.runs[run])
-        rows.append({"run": run, "rank": asked.ranks[finding.anomaly], **row})
+        row = finished(finding, context.runs[run])
+        rows.append({"run": run, "rank": context.ranks[finding.anomaly], **row})
         if len(rows) >= _AT_ONCE:
             yield pa.RecordBatch.from_pylist(rows, FOUND)
             rows = []
@@ -183,15 +176,15 @@ def _findings(found: Iterable[tuple[int, Finding]], asked: Asked) -> Batches:
 Parts = Callable[[pa.RecordBatch, AboutRun], Ints]
 
 
-def events_for(given: Given, kinds: frozenset[str], parts_of: Parts | None = None) -> Task:
+def events_for(given: GivesCheckContext, kinds: frozenset[str], parts_of: Parts | None = None) -> Task:
     """Splits to events of these kinds: those of one part of a batch in one row, as Arrow's own bytes."""
 
     def run(batches: Batches) -> Batches:
-        asked, writer = given(), Writer()
+        context, writer = given(), Writer()
         for split, _ in splits_in(batches):
             for batch in _events(split, kinds):
                 one = np.zeros(len(batch), np.int64)
-                parts = one if parts_of is None else parts_of(batch, asked.runs[split.run])
+                parts = one if parts_of is None else parts_of(batch, context.runs[split.run])
                 for part in np.unique(parts[parts >= 0]).tolist():
                     mine = batch.filter(pa.array(parts == part))
                     first = int(ints(mine.column("index")[:1])[0])
@@ -223,36 +216,21 @@ def _batch(data: bytes) -> pa.RecordBatch:
         return stream.read_next_batch()
 
 
-def _parts(batches: Batches) -> Iterator[tuple[tuple[int, int], Iterator[pa.RecordBatch]]]:
-    """Events that are sorted by run and part, part by part. Each part must be read to its end before the
-    next."""
-    rows = read(batches)
-    ahead = next(rows, None)
-
-    def of(place: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        nonlocal ahead
-        while ahead is not None and (ahead.owner, ahead.part) == place:
-            data = ahead.data
-            ahead = next(rows, None)
-            yield _batch(data)
-
-    while ahead is not None:
-        place = ahead.owner, ahead.part
-        events = of(place)
-        yield place, events
-        for _ in events:
-            pass
+def _parts(batches: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+    """Events that are sorted by run and part, part by part, each with its run and read before the next."""
+    for (run, _), rows in groupby(read(batches), place_of):
+        yield run, (_batch(packed.data) for packed in rows)
 
 
-def walked(given: Given, walk: Walk) -> Task:
+def walked(given: GivesCheckContext, walk: Walk) -> Task:
     """Events, sorted by part and index, to findings and figures: the latter are rows of no anomaly, with JSON
     in the column ``explanation``."""
 
     def run(batches: Batches) -> Batches:
-        asked = given()
-        for (number, _), events in _parts(batches):
-            said = _walked(walk, events, asked.runs[number])
-            yield from _with_figures(number, said, asked)
+        context = given()
+        for number, events in _parts(batches):
+            said = _walked(walk, events, context.runs[number])
+            yield from _with_figures(number, said, context)
 
     return run
 
@@ -266,7 +244,7 @@ FIGURE = -1
 """``rank`` of a row that is a figure."""
 
 
-def _with_figures(run: int, said: Iterable[Finding | Figure], asked: Asked) -> Batches:
+def _with_figures(run: int, said: Iterable[Finding | Figure], context: CheckContext) -> Batches:
     figures: list[dict[str, Any]] = []
 
     def findings() -> Iterator[tuple[int, Finding]]:
@@ -276,7 +254,7 @@ def _with_figures(run: int, said: Iterable[Finding | Figure], asked: Asked) -> B
             else:
                 figures.append(_row_of(run, one))
 
-    yield from _findings(findings(), asked)
+    yield from _findings(findings(), context)
     if figures:
         yield pa.RecordBatch.from_pylist(figures, FOUND)
 
@@ -294,14 +272,14 @@ def figure_in(explanation: str) -> Figure:
 # --- keys
 
 
-def last_of_keys(given: Given, wanted: Callable[[], Mapping[int, Sequence[int]]]) -> Task:
+def last_of_keys(given: GivesCheckContext, wanted: Callable[[], Mapping[int, Sequence[int]]]) -> Task:
     """Events of compacted topics, sorted by run and index, to notes: value -> the highest offset of its key.
     ``wanted``: log -> values."""
 
     def run(batches: Batches) -> Batches:
-        asked, values, writer = given(), wanted(), Writer()
-        for (number, _), events in _parts(batches):
-            about = asked.runs[number]
+        context, values, writer = given(), wanted(), Writer()
+        for number, events in _parts(batches):
+            about = context.runs[number]
             keys = LastOfKeys(about)
             for batch in events:
                 keys.take(EventBatch(batch, about))

@@ -7,7 +7,7 @@ a log travel together (wrackline.checkers.engine.fact_codec), so that few of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import cast
@@ -377,8 +377,10 @@ KIND_OF: Mapping[type[Table[Ints]], Kind] = {rows: kind for kind, rows in ROWS.i
 class Facts:
     """Tables of several kinds, as they come."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: Iterable[Table[Ints]] = ()) -> None:
         self._parts: dict[type[Table[Ints]], list[Table[Ints]]] = {}
+        for some in rows:
+            self.take(some)
 
     def take(self, rows: Table[Ints]) -> None:
         self._parts.setdefault(type(rows), []).append(rows)

@@ -25,6 +25,7 @@ from wrackline.checkers.inputs.scan import (
     scan_split,
 )
 from wrackline.checkers.inputs.validity import Incomplete, Senseless, check_footer, check_tally
+from wrackline.errors import InputError
 from wrackline.history import HistoryError, history_files, read_info
 from wrackline.history.addresses import parquet
 from wrackline.history.files import info_in
@@ -45,7 +46,7 @@ BROKEN = (OSError, *NO_HISTORY)
 """... and bytes that are gone."""
 
 
-class AnalysisError(Exception):
+class AnalysisError(InputError):
     """A run cannot be judged. One line: which file, what is wrong, the way out."""
 
     judged: Mapping[Path, dict[str, Any]] = MappingProxyType({})

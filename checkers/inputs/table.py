@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar, get_origin, get_type_hints
 
@@ -100,6 +100,14 @@ class Table(Generic[C]):
         """The rows at these positions, or those where a mask is true."""
         size = int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows)
         return _built(type(self), [_taken(column, rows, size) for column in self.columns()])
+
+    def carry(self: Table[Ints], kind: type[T]) -> T:
+        """Makes a table of another kind of the same rows: what both have under one name passes, the rest is
+        unknown. ``dataclasses.replace`` says that."""
+        mine = {one.name for one in fields(self)}  # type: ignore[arg-type]
+        both = [one.name for one in fields(plain(kind)) if one.name in mine]  # type: ignore[arg-type]
+        known = {name: getattr(self, name) for name in both}
+        return replace(kind.unknown(len(self)), **known)  # type: ignore[type-var]
 
 
 class _Layout:

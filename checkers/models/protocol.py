@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from wrackline.errors import InputError
 from wrackline.values import spelt, value_of
 
 
@@ -79,7 +80,7 @@ class Operation:
         return self.result if self.outcome is Outcome.OK else self.argument
 
 
-class ModelError(Exception):
+class ModelError(InputError):
     """A model cannot be used, or not for this history. One line: which, what is wrong, how to mend it."""
 
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
+from wrackline.errors import InputError
 from wrackline.history.folder import whole_file
 from wrackline.history.jepsen.edn import EdnError, forms
 from wrackline.history.jepsen.foreign import CLIENTS, ForeignError, of_json, text_reader
@@ -38,7 +39,7 @@ _JSON = re.compile(r'\s*(?:\[\s*)?\{\s*"[^"]*"\s*:(?:\s*["\d\[{-]|\s+[tfn])')
 _SPACE = re.compile(r"[\s,]*")
 
 
-class TextError(Exception):
+class TextError(InputError):
     """The file is not what its ending says. One line: where, what, how to mend it."""
 
 

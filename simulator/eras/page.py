@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wrackline.pages import rendered
-from wrackline.simulator.eras.codes import CODES
-from wrackline.simulator.eras.explanations import EXPLANATIONS, Explanation
+from wrackline.simulator.eras.explanations import CODES, EXPLANATIONS, Explanation
 from wrackline.simulator.eras.story import ERAS, Story
 from wrackline.simulator.eras.transcript import Line, Transcript, transcript_of
 

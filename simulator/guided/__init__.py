@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wrackline.scenarios import SCENES
 from wrackline.simulator.guided import (
-    administration,
     config,
-    elections,
     isr,
     lifecycle,
     migration,
@@ -22,24 +21,15 @@ from wrackline.simulator.guided import (
     quorum,
     requests,
     truncation,
-    watermark,
 )
+from wrackline.simulator.guided.scene import schedules
 from wrackline.simulator.guided.schedule import Guided
 
+_FAMILIES = (truncation, isr, lifecycle, requests, quorum, outages, config, migration)
 SCHEDULES: Mapping[str, Guided] = {
     guided.name: guided
-    for family in (
-        truncation,
-        watermark,
-        isr,
-        elections,
-        lifecycle,
-        requests,
-        administration,
-        quorum,
-        outages,
-        config,
-        migration,
+    for guided in (
+        *(guided for scene in SCENES.values() for guided in schedules(scene)),
+        *(guided for family in _FAMILIES for guided in family.SCHEDULES),
     )
-    for guided in family.SCHEDULES
 }

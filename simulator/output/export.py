@@ -15,7 +15,7 @@ from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, RunInf
 from wrackline.simulator.faults.setup import TOPIC, Setup
 from wrackline.simulator.output.timeline import node_name
 from wrackline.simulator.output.traces import Traces
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
+from wrackline.simulator.world.nodes import ZOOKEEPER
 
 SETUP = "setup.json"
 """Beside the history: all that the run depended on."""

@@ -1,4 +1,5 @@
-"""What systems do alike whose nodes the script of a host starts, and whose cluster answers Kafka's protocol.
+"""The base of systems whose nodes are started by the script of a host, and whose cluster answers Kafka's
+protocol.
 
 A system is one of these and says what is its own: what is installed, how it is configured, who plans growth.
 """
@@ -90,7 +91,8 @@ class Deployed(ABC):
         return self._script.last_words(node)
 
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
-        """Until every broker is unfenced in the cluster's own metadata and every node's process lives.
+        """Waits until every broker is unfenced in the cluster's own metadata and every node's process
+        lives.
 
         Raises DeployError: at once when a node has died, else at the deadline with what was seen last.
         """
@@ -129,7 +131,7 @@ class Deployed(ABC):
 
     @abstractmethod
     def effective_config(self, node: Node) -> str:
-        """What the node runs with."""
+        """Returns the configuration that the node runs with."""
 
     def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
         return node_files.replica_log(self.fleet, node, topic, partition)

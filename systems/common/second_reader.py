@@ -40,8 +40,8 @@ def fetch_again(
     committed: bool,
     timeout_s: float,
 ) -> Offsets:
-    """At which of the ``wanted`` offsets the leader gives a record. ``committed``: without those of aborted
-    transactions. Raises DeployError."""
+    """Returns at which of the ``wanted`` offsets the leader gives a record. ``committed``: without those
+    of aborted transactions. Raises DeployError."""
     name = f"{place[0]}-{place[1]}"
     deadline = time.monotonic() + timeout_s
     state = client.describe(timeout_s=ASK_S).partition(*place)

@@ -1,4 +1,4 @@
-"""What is asked of a cluster that others use too: about our own topic, never about all there are.
+"""Queries to a cluster that others use too: about our own topic, never about all there are.
 
 The versions of the requests are ones that Apache Kafka from 1.1 to 4.x and Redpanda both speak.
 """
@@ -21,7 +21,7 @@ NEEDED = {19: ("CreateTopics", 2), 20: ("DeleteTopics", 1), 32: ("DescribeConfig
 
 
 def too_old(connection: Connection) -> str:
-    """Which request the brokers do not know, in a few words; empty when they know all. Raises
+    """Returns which request the brokers do not know, in a few words; empty when they know all. Raises
     ProtocolError."""
     for key, (name, version) in NEEDED.items():
         if (newest := connection.api_versions().get(key, (0, -1))[1]) < version:
@@ -30,13 +30,13 @@ def too_old(connection: Connection) -> str:
 
 
 def has_quorum(connection: Connection) -> bool:
-    """Whether controllers elect one of themselves: KRaft. Raises ProtocolError."""
+    """Tells whether controllers elect one of themselves: KRaft. Raises ProtocolError."""
     return DESCRIBE_QUORUM in connection.api_versions()
 
 
 def quorum_leader(connection: Connection) -> ClusterState:
-    """The active controller, and nothing else. A broker asks the controllers for it, so it may be silent when
-    they are. Raises ProtocolError."""
+    """Returns the active controller, and nothing else. A broker asks the controllers for it, so it may be
+    silent when they are. Raises ProtocolError."""
     log = TopicData(
         topic_name=TopicName("__cluster_metadata"), partitions=(PartitionData(partition_index=i32(0)),)
     )
@@ -45,12 +45,3 @@ def quorum_leader(connection: Connection) -> ClusterState:
         raise Rejected(f"DescribeQuorum to {connection.address}", answer.error_code)
     leader = next((int(one.leader_id) for topic in answer.topics for one in topic.partitions), -1)
     return ClusterState(leader, (), ())
-
-
-def delete_topic(connection: Connection, topic: str, timeout_s: float) -> None:
-    """One that is not there is as good as deleted. Raises ProtocolError."""
-    try:
-        connection.delete_topic(topic, timeout_s=timeout_s)
-    except Rejected as rejected:
-        if rejected.error is not ErrorCode.unknown_topic_or_partition:
-            raise

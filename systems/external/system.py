@@ -7,7 +7,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, Host
@@ -90,7 +89,7 @@ class ExternalSystem:
         return Node(node_id, Host(name, address), frozenset({"broker"}), port)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
-        """None: only the cluster knows, and it is not asked before a run."""
+        """Returns nothing: only the cluster knows, and it is not asked before a run."""
         del topic
         return ()
 
@@ -165,7 +164,7 @@ class ExternalSystem:
     # --- brokers ------------------------------------------------------------------------------------------
 
     def start(self, node: Node) -> None:
-        """It runs already: raises DeployError when it does not answer."""
+        """Checks that the broker, which runs already, answers."""
         if (why := self._silence(node)) is not None:
             raise DeployError(
                 f"{node.host.name}: node {node.node_id} does not answer: {why}; see that it runs"
@@ -192,7 +191,7 @@ class ExternalSystem:
         return self._silence(node) or ""
 
     def _silence(self, node: Node) -> str | None:
-        """Why a broker does not answer; None when it does."""
+        """Returns why a broker does not answer; None when it does."""
         try:
             with self._dial(node.host.address, node.port, LOOK_S) as connection:
                 connection.api_versions()
@@ -201,7 +200,7 @@ class ExternalSystem:
         return None
 
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
-        """Until every broker that was found is in the cluster's own metadata."""
+        """Waits until every broker that was found is in the cluster's own metadata."""
         deadline = time.monotonic() + timeout_s
         wanted = {node.node_id for node in self.nodes}
         while True:
@@ -235,7 +234,9 @@ class ExternalSystem:
         """The topic as the cluster made it with what the specification says. Settings that we may not see are
         taken as they were asked for."""
         try:
-            found = self._told().ask(lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S)
+            found = self._admin().ask(
+                lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S
+            )
         except DeployError:
             return
         there = {one.name: one.value for one in found if one.value is not None}
@@ -269,14 +270,14 @@ class ExternalSystem:
         return leader
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
-        """None of a cluster that does not say."""
+        """Returns the cluster's features; none of a cluster that does not say."""
         try:
-            return self._told().levels(timeout_s=min(timeout_s, LOOK_S))
+            return self._admin().levels(timeout_s=min(timeout_s, LOOK_S))
         except DeployError:
             return {}
 
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
-        return self._told().coordinator(what, name, timeout_s=timeout_s)
+        return self._admin().coordinator(what, name, timeout_s=timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s
@@ -289,7 +290,8 @@ class ExternalSystem:
         return self._administrator.under_way(timeout_s=timeout_s)
 
     def effective_config(self, node: Node) -> str:
-        """What the broker says that it runs with, a line for each setting; secrets it keeps to itself."""
+        """Returns what the broker says that it runs with, a line for each setting; secrets it keeps to
+        itself."""
         try:
             with self._dial(node.host.address, node.port, LOOK_S) as connection:
                 found = node_settings(connection, node)
@@ -302,7 +304,7 @@ class ExternalSystem:
             raise DeployError("the cluster was not found yet")
         return self._client
 
-    def _told(self) -> Administrator:
+    def _admin(self) -> Administrator:
         """Raises DeployError."""
         self._asked()
         return self._administrator
@@ -365,7 +367,7 @@ class ExternalSystem:
         deadline = time.monotonic() + REMOVE_S
         while self._made:
             try:
-                self._told().ask(partial(queries.delete_topic, topic=self._made[0], timeout_s=LOOK_S), LOOK_S)
+                self._admin().delete_topic(self._made[0], timeout_s=LOOK_S)
                 self._made.pop(0)
             except DeployError as wrong:
                 if time.monotonic() > deadline:

@@ -27,7 +27,7 @@ JRE = "openjdk-17-jre-headless"
 
 
 class JvmNodes(Deployed):
-    """What runs, and how it is configured, is the subclass's to say. Every error is a DeployError."""
+    """Nodes on a JVM; a subclass says what runs, and how it is configured. Every error is a DeployError."""
 
     collected_config = "effective.properties"
 
@@ -64,11 +64,12 @@ class JvmNodes(Deployed):
 
     @abstractmethod
     def _release_of(self, node: Node) -> Release:
-        """What the node runs. Raises DeployError when it is not installed on this machine."""
+        """Returns the release that the node runs. Raises DeployError when it is not installed on this
+        machine."""
 
     @abstractmethod
     def _format(self, node: Node) -> None:
-        """What an empty disk is given. Raises FleetError, DeployError."""
+        """Formats an empty disk. Raises FleetError, DeployError."""
 
     # --- installing ---------------------------------------------------------------------------------------
 
@@ -131,7 +132,7 @@ class JvmNodes(Deployed):
         self._command(node, unpack, timeout_s=120.0)
 
     def _program(self, node: Node, release: Release) -> str:
-        """What the script starts."""
+        """Returns the program that the script starts."""
         command = [
             "java",
             *self._jvm_options,

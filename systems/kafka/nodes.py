@@ -1,4 +1,4 @@
-"""What the nodes of every version of Apache Kafka have in common."""
+"""The common part of the nodes of every version of Apache Kafka."""
 
 from __future__ import annotations
 

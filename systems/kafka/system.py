@@ -49,7 +49,7 @@ class KafkaSystem(KafkaNodes):
         faketime: bool = False,
         store: Store | None = None,
     ) -> None:
-        """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
+        """Assigns ids to hosts: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
         broker's id in the quorum too. ``cluster_id``: 16 bytes in base64url, 22 characters. ``features``:
         levels that a new cluster is given, by name. ``faketime``: nodes have clocks of their own. Raises
         DeployError for a host that the fleet does not have."""
@@ -110,7 +110,8 @@ class KafkaSystem(KafkaNodes):
     # --- fetching files -----------------------------------------------------------------------------------
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:  # noqa: ARG002
-        """From the metadata log of the controllers, on their disks. Raises DeployError."""
+        """Returns the metadata changes by the metadata log of the controllers, on their disks. Raises
+        DeployError."""
         logs = on_each(
             self.controllers,
             lambda node: (node.host.name, self.replica_log(node, metadata_log.TOPIC, 0)),
@@ -119,7 +120,8 @@ class KafkaSystem(KafkaNodes):
         return metadata_log.chronicle(log, host, topic)
 
     def effective_config(self, node: Node) -> str:
-        """What the node runs with, as it says itself; of a node that does not answer: its file."""
+        """Returns the configuration that the node runs with, as it says itself; of a node that does not
+        answer: its file."""
         try:
             with self._client.connect(node, QUESTION_S) as connection:
                 return properties_of(node_settings(connection, node))

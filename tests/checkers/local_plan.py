@@ -11,7 +11,7 @@ from wrackline.checkers.engine.facts import Kind
 from wrackline.checkers.engine.object_facts import Contradiction
 from wrackline.checkers.inputs.runs import Run
 from wrackline.checkers.inputs.table import Ints, T, concatenated
-from wrackline.checkers.plan import Judged, judge
+from wrackline.checkers.plan import Work, judge
 
 
 def candidates(runs: Sequence[Run], width: int) -> tuple[Candidate[Ints], int]:
@@ -25,6 +25,6 @@ def contradictions(runs: Sequence[Run], span: int) -> Contradiction[Ints]:
     return _rows(judge(LocalExecutor(), runs, span=span), Contradiction[Ints], Kind.CONTRADICTION)
 
 
-def _rows(judged: Judged, of: type[T], kind: Kind) -> T:
+def _rows(judged: Work, of: type[T], kind: Kind) -> T:
     batches = [] if judged.rows is None else judged.rows.batches()
     return concatenated(of, [packed.rows_of(of) for packed in read(batches) if packed.kind is kind])

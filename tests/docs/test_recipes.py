@@ -24,6 +24,7 @@ PACKAGES = (
     "harness",
     "nemesis",
     "workloads",
+    "clients_java",
     "checkers",
     "proving",
     "history",
@@ -31,13 +32,14 @@ PACKAGES = (
     "plugins",
     "fleets",
     "systems",
+    "zookeeper",
     "docs",
 )
 TESTS = ("checkers", "docs", "nemesis", "proving", "systems", "workloads")
 PATIENCE_S = 240
 JUDGED_PATIENCE_S = 1_200
 _BLOCK = re.compile(
-    r"^```(?:python|diff)\n# (?P<how>new file|added to|changed in): (?P<file>\S+)\n(?P<code>.*?)^```$",
+    r"^```(?:python|diff|text)\n# (?P<how>new file|added to|changed in): (?P<file>\S+)\n(?P<code>.*?)^```$",
     re.M | re.S,
 )
 
@@ -250,7 +252,7 @@ def test_an_anomaly_is_one_file_one_pair_of_cases_and_one_row(tree: Path) -> Non
     touched = apply(tree, section("An anomaly"))
     assert touched == [
         "checkers/anomalies/late_ack.py",
-        "proving/pairs.py",
+        "proving/pairs.txt",
         "docs/anomalies.md",
     ]
     passes(tree, *OF_EVERY_ANOMALY)

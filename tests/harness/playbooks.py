@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[2]
 ANSIBLE = HERE / "ansible"
-FLEET = "import sys; from wrackline.harness.cli.fleet import fleet; sys.exit(fleet())"
+FLEET = "import sys; from wrackline.harness.cli.machine.fleet import fleet; sys.exit(fleet())"
 
 
 def beside(name: str) -> str:

@@ -99,7 +99,8 @@ def test_every_file_that_the_package_looks_up_is_in_the_wheel(site: Path) -> Non
     sources = [path.relative_to(jvm) for path in jvm.rglob("*") if path.suffix in (".java", ".clj", ".txt")]
     assert sources
     assert all((package / "checkers" / "jvm" / path).exists() for path in sources)
-    assert (package / "harness" / "cli" / "init.yaml").exists()
+    assert (package / "harness" / "cli" / "runs" / "init.yaml").exists()
+    assert (package / "harness" / "expectations" / "catalogue.yaml").exists()
 
 
 def test_histories_that_were_made_and_mutations_stay_in_the_checkout(site: Path) -> None:

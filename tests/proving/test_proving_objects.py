@@ -29,7 +29,7 @@ from wrackline.proving.mutations.objects import (
     mutate_objects,
     object_mutations,
 )
-from wrackline.proving.object_pairs import OBJECT_PAIRS
+from wrackline.proving.pairs import OBJECT_PAIRS, rule_of
 
 pytestmark = pytest.mark.timeout(1_800)
 """All histories are judged at once, in the first test that asks for it."""
@@ -61,7 +61,7 @@ def write_runs(folder: Path) -> list[Path]:
         for number, events in enumerate(mutants(one)):
             info = info_of(f"{one.name}-{number}", 1, one.workload, KNOBS[one.workload].partitions)
             runs.append(write_events(folder / info.test_id, info, events))
-    for name, (_, *texts) in OBJECT_PAIRS.items():
+    for name, texts in OBJECT_PAIRS.items():
         for verdict, text in zip(("bad", "good"), texts, strict=True):
             case = parse(text, f"{verdict} {name}")
             assert case.info.workload == name.split()[0]
@@ -96,7 +96,7 @@ def test_correct_histories_have_no_findings(findings: dict[str, Found]) -> None:
 
 @pytest.mark.parametrize("name", OBJECT_PAIRS)
 def test_one_case_breaks_the_rule_and_its_neighbour_does_not(name: str, findings: dict[str, Found]) -> None:
-    rule, anomaly = OBJECT_PAIRS[name][0], f"{name.split()[0]}-not-linearizable"
+    rule, anomaly = rule_of(name), f"{name.split()[0]}-not-linearizable"
     assert findings[f"bad {name}"] == {(anomaly, rule): 1}
     assert findings[f"good {name}"] == {}
 
@@ -104,7 +104,7 @@ def test_one_case_breaks_the_rule_and_its_neighbour_does_not(name: str, findings
 def test_every_rule_has_a_mutation_and_a_pair_of_cases() -> None:
     rules = {(workload, str(rule)) for workload, rule in RULES}
     assert {(one.workload, str(one.rule)) for one in MUTATIONS} == rules
-    assert {(name.split()[0], rule) for name, (rule, *_) in OBJECT_PAIRS.items()} == rules
+    assert {(name.split()[0], rule_of(name)) for name in OBJECT_PAIRS} == rules
 
 
 def test_the_same_seed_is_the_same_history() -> None:

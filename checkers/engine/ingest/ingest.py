@@ -228,14 +228,7 @@ class Ingest:
         log, width = ends.base + ends.partition, self.context.width
 
         def of(kind: type[EndOffset], offset: Ints) -> EndOffset:
-            return kind(
-                offset=offset,
-                process=ends.process,
-                invoke_index=ends.invoke_index,
-                invoke_ns=ends.invoke_ns,
-                complete_index=ends.complete_index,
-                complete_ns=ends.complete_ns,
-            )
+            return replace(ends.carry(kind), offset=offset)
 
         some = ends.shown_end > 0
         last = of(End, ends.shown_end - 1).take(some)
@@ -247,15 +240,7 @@ class Ingest:
         it read."""
         known = (operations.base != NONE) & (operations.partition != NONE)
         seen = operations.take((operations.kind == OK) & (operations.shown_end != NONE) & known)
-        shown = ShownEnd(
-            log=seen.base + seen.partition,
-            end=seen.shown_end,
-            process=seen.process,
-            invoke_index=seen.invoke_index,
-            invoke_ns=seen.invoke_ns,
-            complete_index=seen.complete_index,
-            complete_ns=seen.complete_ns,
-        )
+        shown = replace(seen.carry(ShownEnd), log=seen.base + seen.partition, end=seen.shown_end)
         self._final_ends.put(self.writer, self.context, shown)
 
     def _gets(self, batch: Batch, operations: Operations) -> None:
@@ -286,17 +271,13 @@ class Ingest:
         refused = ~acked & completed & ((offset == FAILED) | (sends.kind[which] == FAIL))
         unsure = np.where(refused, SendOutcome.REFUSED, SendOutcome.UNSURE)
         outcome = np.where(acked, SendOutcome.ACKED, unsure)
-        found = Sent(
+        found = replace(
+            sends.carry(Sent).take(which),
             log=log,
             value=value,
-            process=sends.process[which],
             outcome=outcome,
             sent_offset=np.where(completed & (offset >= 0), offset, NONE),
             rank=rows - batch.begin[sends.event[which]],
-            invoke_index=sends.invoke_index[which],
-            invoke_ns=sends.invoke_ns[which],
-            complete_index=sends.complete_index[which],
-            complete_ns=sends.complete_ns[which],
         )
         if self.sends_only:
             self.writer.spread(VALUES, self._bucket(value), found)
@@ -308,7 +289,7 @@ class Ingest:
         placed = found.sent_offset != NONE
         acks = found.take(known & placed)
         self._acks(acks)
-        unplaced = Unplaced.of_columns(found.take(known & ~placed).columns())
+        unplaced = found.take(known & ~placed).carry(Unplaced)
         self.writer.spread(VALUES, self._bucket(unplaced.value), unplaced)
         if self._neighbours.needed(known & ~placed & ~refused):
             self._neighbours.put(self.writer, self.context, found.take(known & ~refused), self._sent)
@@ -318,27 +299,17 @@ class Ingest:
         return bucket_of(constant(self.split.run, len(value)), value, self.context.buckets)
 
     def _acks(self, sends: Send) -> None:
-        acks = Ack(
-            offset=sends.sent_offset,
-            value=sends.value,
-            process=sends.process,
-            invoke_index=sends.invoke_index,
-            invoke_ns=sends.invoke_ns,
-            complete_index=sends.complete_index,
-            complete_ns=sends.complete_ns,
-        )
+        acks = replace(sends.carry(Ack), offset=sends.sent_offset)
         self.writer.spread(sends.log, acks.offset // self.context.width, acks)
 
     def _in_order(self, sends: Send) -> None:
         """Later sends of a process that have the smaller offset, and records of one send in another order."""
         steps = self._sent.steps(
-            Position(
-                process=sends.process,
-                log=sends.log,
+            replace(
+                sends.carry(Position),
                 order=sends.invoke_index,
                 offset=sends.sent_offset,
                 next=sends.sent_offset,
-                value=sends.value,
                 index=sends.complete_index,
                 ns=sends.complete_ns,
             ),

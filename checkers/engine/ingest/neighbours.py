@@ -3,6 +3,8 @@ whose offsets are known (wrackline.checkers.engine.logs.unacknowledged)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from wrackline.checkers.engine.context import Context
@@ -59,17 +61,7 @@ def _key(process: Ints, log: Ints) -> Ints:
 
 
 def _placed(sends: Send) -> Placed:
-    return Placed(
-        log=sends.log,
-        offset=sends.sent_offset,
-        value=sends.value,
-        process=sends.process,
-        rank=sends.rank,
-        invoke_index=sends.invoke_index,
-        invoke_ns=sends.invoke_ns,
-        complete_index=sends.complete_index,
-        complete_ns=sends.complete_ns,
-    )
+    return replace(sends.carry(Placed), offset=sends.sent_offset)
 
 
 def _put(writer: Writer, context: Context, rows: Placed) -> None:

@@ -88,14 +88,10 @@ class Sequence:
 
 
 def _placed(rows: Position, rank: int) -> Placed:
-    return Placed(
-        log=rows.log,
-        offset=rows.offset,
-        value=rows.value,
-        process=rows.process,
+    return replace(
+        rows.carry(Placed),
         rank=constant(rank, len(rows)),
         invoke_index=rows.order,
-        invoke_ns=constant(NONE, len(rows)),
         complete_index=rows.index,
         complete_ns=rows.ns,
     )
@@ -183,15 +179,9 @@ class Ends:
             return
         rows, end = shown.take(outside), self._end[at][outside]
         found = replace(
-            Candidate[Ints].unknown(len(rows)),
-            log=rows.log,
+            rows.carry(Candidate[Ints]),
             offset=end,
             other_offset=rows.end,
-            process=rows.process,
-            invoke_index=rows.invoke_index,
-            invoke_ns=rows.invoke_ns,
-            complete_index=rows.complete_index,
-            complete_ns=rows.complete_ns,
             log_end=end,
             complete=constant(1, len(rows)),
         )

@@ -24,23 +24,21 @@ from wrackline.checkers.engine.candidates import (
     is_stray,
 )
 from wrackline.checkers.engine.context import Context, LogInfo, run_of
-from wrackline.checkers.engine.fact_codec import AGAIN
-from wrackline.checkers.engine.facts import InFinal, Send, grouped
+from wrackline.checkers.engine.fact_codec import AGAIN, VALUES, Writer
+from wrackline.checkers.engine.facts import Send, grouped
 from wrackline.checkers.engine.logs.earliest_proof import at_rows
-from wrackline.checkers.engine.logs.unacknowledged import unplaced
+from wrackline.checkers.engine.logs.unacknowledged import put_unplaced, unplaced
 from wrackline.checkers.engine.proofs import NOTHING_ABOVE, proofs_of, with_proofs
 from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints, Table, assigned, concatenated, constant
 
 
 class Bucket:
-    """Takes up rows of the values of one bucket; ``judged`` when all are there."""
+    """Takes up rows of the values of one bucket; ``put`` when all are there."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self._candidates: list[Rows] = []
         self._sends: list[Send] = []
-        self.unplaced = InFinal.unknown(0)
-        """Records in the final read whose sender was told no offset."""
 
     def take(self, owner: int, rows: Table[Ints]) -> None:
         """Raises TypeError for what is looked at elsewhere."""
@@ -62,9 +60,9 @@ class Bucket:
         others = (Step.REWIND, Step.BATCH, Step.EPOCH, Step.SHOWN)
         return rows.take(~again | np.isin(rows.step, others))
 
-    def judged(self) -> tuple[Rows, dict[int, tuple[int, int]], int]:
-        """(rows that some check wants, {run: (unproven sends that were read, that were not)}, strays whose
-        value none of the sends here has)."""
+    def put(self, writer: Writer) -> None:
+        """Writes the rows that some check wants, and counts: unproven sends by run, strays whose value none
+        of the sends here has."""
         rows = self._with_bounds(concatenated(Rows, self._candidates))
         sends = _once(concatenated(Send, self._sends))
         of_rows, of_sends, groups = _numbered(rows, sends)
@@ -78,8 +76,17 @@ class Bucket:
         rows = concatenated(Rows, [rows, self._nowhere(sends.take(lost))])
         rows = _with_copies(rows, np.concatenate([of_rows, of_sends[lost]]), groups)
         rows = replace(rows, marks=self.context.marks.by_value(rows, self.context.unfilled))
-        self.unplaced = unplaced(rows)
-        return rows.take(rows.marks != 0), self._unproven(rows), unmatched
+        without_offset, wanted = unplaced(rows), rows.take(rows.marks != 0)
+        note = {
+            "unproven": [[run, *both] for run, both in self._unproven(rows).items()],
+            "unmatched": unmatched,
+            "unplaced": len(without_offset),
+            "acked_without_offset": int((without_offset.outcome == SendOutcome.ACKED).sum()),
+            "marks": self.context.marks.counted(wanted),
+        }
+        writer.note(VALUES, 0, note)
+        writer.rows(VALUES, 0, wanted)
+        put_unplaced(writer, self.context, without_offset)
 
     def _with_bounds(self, rows: Rows) -> Rows:
         """Of rows of ranges with others above them: the earliest proofs up there; and what was sent last of
@@ -115,21 +122,11 @@ class Bucket:
             return np.array([number(one) if one else unknown for one in about], dtype=np.int64)
 
         return replace(
-            Rows.unknown(size),
-            log=sends.log,
+            sends.carry(Rows),
             step=constant(Step.NOWHERE, size),
             marks=constant(0, size),
-            value=sends.value,
             acked=constant(0, size),
-            process=sends.process,
-            outcome=sends.outcome,
-            sent_offset=sends.sent_offset,
             sent_log=sends.log,
-            rank=sends.rank,
-            invoke_index=sends.invoke_index,
-            invoke_ns=sends.invoke_ns,
-            complete_index=sends.complete_index,
-            complete_ns=sends.complete_ns,
             complete=of_log(lambda one: int(one.complete and not one.derived and not one.start), 0),
             log_end=of_log(lambda one: one.end, NONE),
             idempotent=of_log(lambda one: int(one.idempotent), 0),

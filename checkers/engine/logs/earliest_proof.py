@@ -194,14 +194,7 @@ class LastSent:
 
     def __init__(self, places: Candidate[Ints]) -> None:
         some = (places.step == Step.IN_FINAL) & (places.acked == 1)
-        self._rows = SentBelow(
-            invoke_index=places.invoke_index[some],
-            invoke_ns=places.invoke_ns[some],
-            complete_index=places.complete_index[some],
-            complete_ns=places.complete_ns[some],
-            offset=places.offset[some],
-            value=places.value[some],
-        )
+        self._rows = places.carry(SentBelow[Ints]).take(some)
         index = self._rows.invoke_index
         latest = np.maximum.accumulate(index)
         fresh = np.append(True, index[1:] > latest[:-1])[: len(index)]

@@ -25,6 +25,7 @@ from wrackline.checkers.engine.candidates import (
     least,
 )
 from wrackline.checkers.engine.context import Context, LogInfo
+from wrackline.checkers.engine.fact_codec import Writer
 from wrackline.checkers.engine.facts import (
     Ack,
     End,
@@ -53,8 +54,9 @@ from wrackline.checkers.engine.logs.earliest_proof import (
     right_before,
     smallest,
 )
-from wrackline.checkers.engine.logs.unacknowledged import settled
+from wrackline.checkers.engine.logs.unacknowledged import put_to_senders, settled
 from wrackline.checkers.engine.proofs import NOTHING_ABOVE, OfEach, with_proofs
+from wrackline.checkers.engine.routing import put_candidates
 from wrackline.checkers.inputs.table import (
     NEVER,
     NONE,
@@ -92,11 +94,21 @@ class Range:
                 self._facts.replace(polls)
                 self._polls = len(polls)
 
+    def put(self, writer: Writer) -> int:
+        """Sends candidates to where all of their value is, a summary to the driver."""
+        candidates, summary = self.judged()
+        put_candidates(writer, self.context, candidates, again=bool(self.context.again))
+        writer.rows(
+            self.log, self.number, Summary.of_columns([constant(one, 1) for one in summary.columns()])
+        )
+        put_to_senders(writer, self.context, self.settled)
+        return len(candidates)
+
     def judged(self) -> tuple[Rows, Summary[int]]:
         """(the candidates of this range, what it says to the driver)."""
         places = self._places()
         series = self._series(places)
-        claims = concatenated(Rows, [places, self._asked(), self._told()])
+        claims = concatenated(Rows, [places, self._asked()])
         known = Known(claims.offset, series, self._above)
         claims = with_proofs(claims, known.indexes())
         marks = self.context.marks.at_places(claims)
@@ -112,10 +124,12 @@ class Range:
         summary = self._summary(places, self._last_claim(claims), series)
         return found, replace(summary, jump_need=need, gaps=len(gaps), below=last_sent.of_all())
 
-    def _of_log(self, size: int) -> Rows:
-        """So many rows with what is known of the log alone."""
+    def _of_log(self, rows: Rows | int) -> Rows:
+        """The rows (or so many unknown ones) with what is known of their log."""
+        rows = Rows.unknown(rows) if isinstance(rows, int) else rows
+        size = len(rows)
         return replace(
-            Rows.unknown(size),
+            rows,
             log=constant(self.log, size),
             log_end=constant(self.about.end, size),
             complete=constant(int(self.about.complete), size),
@@ -229,37 +243,26 @@ class Range:
         return replace(places, stored=stored)
 
     def _asked(self) -> Rows:
-        asked = self._facts.of(EndAsked)
-        size = len(asked)
-        return replace(
-            self._of_log(size),
-            step=constant(Step.END_ASKED, size),
-            offset=asked.offset,
-            other_offset=asked.offset,
-            acked=constant(0, size),
-            process=asked.process,
-            invoke_index=asked.invoke_index,
-            invoke_ns=asked.invoke_ns,
-            complete_index=asked.complete_index,
-            complete_ns=asked.complete_ns,
-        )
-
-    def _told(self) -> Rows:
-        """Ends in this range that the final read was told."""
-        told = [one for one in self.about.told if one.end // self.context.width == self.number]
-        size = len(told)
-        offset = np.array([one.end for one in told], dtype=np.int64)
-        return replace(
-            self._of_log(size),
-            step=constant(Step.END_TOLD, size),
-            offset=offset,
-            other_offset=offset,
-            acked=constant(0, size),
-            process=np.array([one.process for one in told], dtype=np.int64),
-            invoke_index=np.array([one.invoke_index for one in told], dtype=np.int64),
-            invoke_ns=np.array([one.invoke_ns for one in told], dtype=np.int64),
-            complete_index=np.array([one.complete_index for one in told], dtype=np.int64),
-            complete_ns=np.array([one.complete_ns for one in told], dtype=np.int64),
+        """Ends in this range that clients were told, and that the final read was."""
+        final = [
+            (one.invoke_index, one.invoke_ns, one.complete_index, one.complete_ns, one.end, one.process)
+            for one in self.about.reported_ends
+            if one.end // self.context.width == self.number
+        ]
+        columns = np.array(final, np.int64).reshape(-1, len(EndAsked.names())).T
+        of_final = EndAsked.of_columns(list(columns))
+        ends = ((Step.END_ASKED, self._facts.of(EndAsked)), (Step.END_TOLD, of_final))
+        return concatenated(
+            Rows,
+            [
+                replace(
+                    self._of_log(asked.carry(Rows)),
+                    step=constant(step, len(asked)),
+                    other_offset=asked.offset,
+                    acked=constant(0, len(asked)),
+                )
+                for step, asked in ends
+            ],
         )
 
     # --- proofs
@@ -296,15 +299,10 @@ class Range:
         need = int(jumps.next_offset[undecided].max()) if undecided.any() else NONE
         found = jumps.take(over)
         rows = replace(
-            self._of_log(len(found)),
+            self._of_log(found.carry(Rows)),
             step=constant(Step.JUMP, len(found)),
             marks=constant(self.context.marks.bit("skipped"), len(found)),
-            offset=found.offset,
             other_offset=found.next_offset,
-            process=found.process,
-            invoke_index=found.invoke_index,
-            complete_index=found.complete_index,
-            complete_ns=found.complete_ns,
             known_offset=nearest[over],
         )
         return rows, need

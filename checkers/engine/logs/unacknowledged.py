@@ -27,7 +27,6 @@ from wrackline.checkers.engine.candidates import (
     Entry,
     Proof,
     SendOutcome,
-    SentBelow,
     Step,
     is_stray,
     lt,
@@ -46,21 +45,11 @@ def settled(placed: Placed, final_index: Ints) -> InFinal:
     there = final_index != NONE
     found = placed.take(there)
     size = len(found)
-    return InFinal(
-        log=found.log,
-        offset=found.offset,
-        value=found.value,
-        process=found.process,
+    return replace(
+        found.carry(InFinal),
         outcome=constant(SendOutcome.ACKED, size),
-        rank=found.rank,
-        invoke_index=found.invoke_index,
-        invoke_ns=found.invoke_ns,
-        complete_index=found.complete_index,
-        complete_ns=found.complete_ns,
         final_index=final_index[there],
         placed=constant(1, size),
-        late=constant(NONE, size),
-        below=SentBelow[Ints].unknown(size),
     )
 
 
@@ -70,21 +59,10 @@ def unplaced(rows: Candidate[Ints]) -> InFinal:
     there = (rows.step == Step.IN_FINAL) & is_stray(rows) & (rows.sent_offset == NONE) & (rows.home == 1)
     known = np.isin(rows.outcome, (SendOutcome.ACKED, SendOutcome.UNSURE)) & (rows.value >= 0)
     found = rows.take(there & known & (rows.offset == rows.kept_offset))
-    return InFinal(
-        log=found.log,
-        offset=found.offset,
-        value=found.value,
-        process=found.process,
-        outcome=found.outcome,
-        rank=found.rank,
-        invoke_index=found.invoke_index,
-        invoke_ns=found.invoke_ns,
-        complete_index=found.complete_index,
-        complete_ns=found.complete_ns,
-        final_index=found.final_index,
+    return replace(
+        found.carry(InFinal),
         placed=constant(0, len(found)),
         late=lt(found.by_settled_ack.index, found.invoke_index).astype(np.int64),
-        below=found.below,
     )
 
 
@@ -127,21 +105,7 @@ def _once(rows: InFinal) -> InFinal:
 
 def _candidates(rows: InFinal, step: Step, marks: int) -> Candidate[Ints]:
     size = len(rows)
-    return replace(
-        Candidate[Ints].unknown(size),
-        log=rows.log,
-        step=constant(step, size),
-        marks=constant(marks, size),
-        offset=rows.offset,
-        value=rows.value,
-        process=rows.process,
-        outcome=rows.outcome,
-        invoke_index=rows.invoke_index,
-        invoke_ns=rows.invoke_ns,
-        complete_index=rows.complete_index,
-        complete_ns=rows.complete_ns,
-        final_index=rows.final_index,
-    )
+    return replace(rows.carry(Candidate[Ints]), step=constant(step, size), marks=constant(marks, size))
 
 
 def _pairs(earlier: InFinal, later: InFinal, where: Bools, mark: int) -> Candidate[Ints]:
@@ -186,18 +150,12 @@ class LogOrder:
         marks, about = self._context.marks, self._context.logs.get(log, LogInfo())
         size = len(found)
         return replace(
-            Candidate[Ints].unknown(size),
+            found.carry(Candidate[Ints]),
             log=constant(log, size),
             step=constant(Step.END_ASKED, size),
             marks=constant(marks.bit("stale") | marks.bit("late"), size),
-            offset=found.offset,
             other_offset=found.offset,
             acked=constant(0, size),
-            process=found.process,
-            invoke_index=found.invoke_index,
-            invoke_ns=found.invoke_ns,
-            complete_index=found.complete_index,
-            complete_ns=found.complete_ns,
             by_ack=Proof(above.complete_index, above.complete_ns, above.offset, above.value),
             log_end=constant(about.end, size),
             complete=constant(int(about.complete), size),
@@ -206,17 +164,11 @@ class LogOrder:
 
 def _below(rows: InFinal) -> InFinal:
     """The records that an ack named the offset of, and that lie below these."""
-    size, below = len(rows), rows.below
+    size = len(rows)
     return replace(
-        InFinal.unknown(size),
+        rows.below.carry(InFinal),
         log=rows.log,
-        offset=below.offset,
-        value=below.value,
         outcome=constant(SendOutcome.ACKED, size),
-        invoke_index=below.invoke_index,
-        invoke_ns=below.invoke_ns,
-        complete_index=below.complete_index,
-        complete_ns=below.complete_ns,
         placed=constant(1, size),
     )
 

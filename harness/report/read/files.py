@@ -14,6 +14,7 @@ import orjson
 
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group, from_json
 from wrackline.checkers.verdict.seal import SEAL, UNSEALED, why_broken
+from wrackline.errors import InputError
 from wrackline.history.folder import whole_file
 from wrackline.history.json_values import mapping, numeric, rows, texts, whole
 from wrackline.history.model import RunInfo
@@ -35,7 +36,7 @@ KNOWN: Final = (
 TEXT_LIMIT: Final = 64 * 1024
 
 
-class ReportError(Exception):
+class ReportError(InputError):
     """No report can be made of this folder. One line: what, where, how to mend."""
 
 

@@ -6,7 +6,7 @@ import orjson
 from click.testing import CliRunner
 
 from wrackline.checkers.checks.registry import names
-from wrackline.harness.cli.anomalies import METRICS, anomalies_command
+from wrackline.harness.cli.parts.anomalies import METRICS, anomalies_command
 
 
 def listed(*arguments: str) -> str:

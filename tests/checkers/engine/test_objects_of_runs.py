@@ -16,7 +16,7 @@ from tests.checkers.local_plan import contradictions
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
 from wrackline.checkers.analysis import analyze
-from wrackline.checkers.anomalies.objects import culprits
+from wrackline.checkers.anomalies.objects import wrong_values
 from wrackline.checkers.checks import registry
 from wrackline.checkers.checks.about import about
 from wrackline.checkers.checks.finding import Finding
@@ -47,7 +47,7 @@ def test_the_plan_finds_what_the_exact_checks_find(span: int, tmp_path: Path) ->
         for log in known.logs.values():
             mine = found.take(found.log == log.number)
             at = Places(known, log, Candidate[Ints].unknown(0), mine, marks())
-            for one in (wrong for workload in WORKLOADS.values() for wrong in culprits(at, workload)):
+            for one in (wrong for workload in WORKLOADS.values() for wrong in wrong_values(at, workload)):
                 witness = frozenset(call.inv for call in one.calls)
                 what = (log.partition, str(one.rule), one.found.value, one.found.other, one.contradicted)
                 said[number].add((*what, witness))

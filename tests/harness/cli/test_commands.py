@@ -16,10 +16,10 @@ import click
 import orjson
 import pytest
 
-from wrackline.harness.cli import plan
-from wrackline.harness.cli.commands import FORMER, HEADINGS, MEANT
+from wrackline.harness.cli.commands import FORMER, HEADINGS, SUGGESTIONS
 from wrackline.harness.cli.main import main, wrackline
-from wrackline.harness.cli.verbosity import Terminal, restored
+from wrackline.harness.cli.runs import plan
+from wrackline.harness.cli.verbosity import Terminal, restore_levels
 from wrackline.progress import PROGRESS, progress
 from wrackline.simulator.headings import HEADINGS as SIMULATE
 
@@ -212,7 +212,7 @@ def test_progress_is_said_unless_it_shall_be_quiet(
 
 
 def test_verbose_shows_where_it_went_wrong(tmp_path: Path) -> None:
-    code = f"from wrackline.harness.cli import runs; del runs.load_checked; {PROGRAM}"
+    code = f"from wrackline.harness.cli.runs import run; del run.load_checked; {PROGRAM}"
     said = subprocess.run(
         [sys.executable, "-c", code, "run", "x.yaml", "-v"],
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -236,7 +236,7 @@ def test_what_is_logged_reaches_the_terminal_when_more_shall_be_said() -> None:
         return [one.name for one in records if Terminal().filter(one)]
 
     assert shown() == ["wrackline.history.files"]
-    with restored():
+    with restore_levels():
         logging.getLogger("wrackline").setLevel(logging.DEBUG)
         assert shown() == ["wrackline.history.files", "wrackline.nemesis"]
     assert shown() == ["wrackline.history.files"]
@@ -285,7 +285,7 @@ def test_the_program_by_itself_shows_its_help_whole(capsys: pytest.CaptureFixtur
         assert err == help_
 
 
-@pytest.mark.parametrize(("word", "command"), MEANT.items())
+@pytest.mark.parametrize(("word", "command"), SUGGESTIONS.items())
 def test_a_word_of_another_program_leads_to_the_command(
     word: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

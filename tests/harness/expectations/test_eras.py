@@ -14,7 +14,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from wrackline.harness.cli.known import eras_command
+from wrackline.harness.cli.runs.known import eras_command
 from wrackline.harness.expectations import runs as played
 from wrackline.harness.expectations import tables
 from wrackline.harness.expectations.cases import FIRST, PROFILES, Case, catalogue, eras

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.cli.known import findings_command
+from wrackline.harness.cli.runs.known import findings_command
 from wrackline.harness.expectations import runs as known
 from wrackline.harness.expectations import tables
 from wrackline.harness.expectations.cases import FIRST, Case, catalogue, eras, findings

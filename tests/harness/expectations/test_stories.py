@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.cli.known import stories_command
+from wrackline.harness.cli.runs.known import stories_command
 from wrackline.harness.expectations.cases import CONTROL, Case, catalogue, stories
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.specification.spec import SpecError

@@ -20,8 +20,8 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.cli.nights import suite_command
 from wrackline.harness.cli.options import WrongInput
+from wrackline.harness.cli.runs.suite import suite_command
 from wrackline.harness.nights import subprocesses
 from wrackline.harness.nights.driver import DiskFull, Stopped
 from wrackline.harness.nights.journal import Journal, read

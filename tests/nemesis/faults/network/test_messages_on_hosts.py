@@ -156,7 +156,7 @@ def test_an_answer_is_held_for_a_time(fleet: NetnsFleet, system: Listeners) -> N
         assert found[0] == (FETCH, 7)
         assert one.answers(2) == [7, 8]
         assert time.monotonic() - began > 3.0
-    assert "1 of 1 Produce or Fetch answers held for up to 3 s" in proof(run)
+    assert "1 of 1 Produce or Fetch answers held for up to 3.0 s" in proof(run)
 
 
 def test_a_dropped_request_is_never_answered_nor_what_comes_after_it(
