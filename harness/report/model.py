@@ -272,7 +272,7 @@ def _pictures(
     drawn = _guarded(
         lambda: pictures(operations, end_ns, faults, leaders, groups, system, moments), gaps, None
     )
-    return drawn if drawn is not None and drawn.operations else None
+    return drawn if drawn is not None and drawn.of.operations else None
 
 
 def _extent(metrics: Mapping[str, Any] | None, faults: Sequence[Fault], control: Sequence[Event]) -> int:

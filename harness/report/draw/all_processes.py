@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from markupsafe import Markup
 
-from wrackline.harness.report.draw.over_time import OverTime
+from wrackline.harness.report.draw.over_time import Chart, OverTime
 from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.read.bars import SEVERAL
 from wrackline.harness.report.read.columns import OUTCOMES, Ints
@@ -26,8 +25,8 @@ _TALL: Final = 560
 _BOXES: Final = 4_000
 
 
-def processes_chart(of: Gathered, faults: Sequence[Fault]) -> tuple[Markup, int] | None:
-    """(drawing, lanes not drawn): all of the run at once, what touches drawn as one box."""
+def processes_chart(of: Gathered, faults: Sequence[Fault]) -> Chart | None:
+    """All of the run at once, what touches drawn as one box."""
     if not len(of.bars):
         return None
     lanes = int(of.lane.max()) + 1
@@ -59,7 +58,7 @@ def processes_chart(of: Gathered, faults: Sequence[Fault]) -> tuple[Markup, int]
                 (left, top + lane * height + gap, width, height - 2 * gap) for lane, left, width in boxes
             ]
             picture.svg.columns(drawn, f"op o-{name} q-{shade}")
-    return picture.markup(), lanes - shown
+    return Chart(picture.markup(), lanes - shown)
 
 
 def _of_shade(of: Gathered, shade: str) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Final
 
 from wrackline.harness.report.read.moments import Moment
 from wrackline.history.wording import printable
+from wrackline.pages.frame import LabelRows
 from wrackline.pages.svg import Scale, Svg, text_width
 
 ROW: Final = 16
@@ -20,21 +21,13 @@ class Moments:
     def __init__(self, moments: Sequence[Moment], x: Scale) -> None:
         """``x``: a scale of seconds."""
         self._places: list[tuple[Moment, float, bool, int]] = []
-        taken: list[list[tuple[float, float]]] = []
+        rows = LabelRows(_BETWEEN)
         for moment in moments[:MOMENTS_DRAWN]:
             place, room = x(moment.at_ns / 1e9), text_width(moment.label) + 5
             before = place + room > x.end + 6
             begin, until = (place - room, place) if before else (place, place + room)
-            free = (
-                row
-                for row, spans in enumerate(taken)
-                if all(until + _BETWEEN < left or right + _BETWEEN < begin for left, right in spans)
-            )
-            row = next(free, len(taken))
-            taken[row:] = taken[row:] or [[]]
-            taken[row].append((begin, until))
-            self._places.append((moment, place, before, row))
-        self.height = ROW * len(taken)
+            self._places.append((moment, place, before, rows.place(begin, until)))
+        self.height = ROW * len(rows)
 
     def draw(self, svg: Svg, top: float, bottom: float) -> None:
         """Labels from ``top`` on, lines down to ``bottom``."""

@@ -19,8 +19,8 @@ from wrackline.harness.report.draw.run_chart import fault_tip
 from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.faults import Fault
 from wrackline.history.wording import duration, process_label, seconds, shorten
-from wrackline.pages.frame import PHONE, Frame, for_both
-from wrackline.pages.svg import Scale, Svg, text_width, ticks
+from wrackline.pages.frame import PHONE, Frame, LabelRows, draw_time_axis, for_both
+from wrackline.pages.svg import Scale, Svg, text_width
 
 BARS: Final = 2_500
 _BARS_WITH_TIPS: Final = 300
@@ -82,7 +82,8 @@ def _lanes(
         _draw_bars(svg, bars, top, tips=tips)
         _draw_proof(svg, [op for op in by_lane[row] if numbers.keys() & set(op.indexes)], numbers, x, top)
     _draw_leaders(svg, changes, x, bottom)
-    _draw_axis(svg, window, x, bottom, frame)
+    seconds_x = Scale(window.begin_ns / 1e9, window.end_ns / 1e9, x.start, x.end)
+    draw_time_axis(svg, seconds_x, bottom, frame, frame.ticks - 2)
     return svg.markup()
 
 
@@ -190,15 +191,14 @@ def _draw_faults(svg: Svg, faults: Sequence[Fault], x: Scale, bottom: float) -> 
         svg.rect(begin, 16, end - begin, bottom - 16, f"band strong f-{fault.kind}", tip=fault_tip(fault))
         if not fault.proved:
             svg.rect(begin, 16, end - begin, bottom - 16, "hatch")
-    taken: list[tuple[float, float]] = []
+    rows = LabelRows(0)
     for fault in faults[:_MARKS]:
         begin = x(fault.begin_ns or 0)
         label = shorten(fault.label, 48)
         room = text_width(label)
         start = begin + 2 if begin + room < x.end else x.end - room
-        if all(start > right or start + room < left for left, right in taken):
+        if rows.place(start, start + room) == 0:
             svg.text(start, 12, label, f"fault-name f-{fault.kind}")
-            taken.append((start, start + room))
 
 
 def leader_changes(leaders: Sequence[LeaderSpan], window: Window) -> list[LeaderSpan]:
@@ -222,15 +222,3 @@ def _draw_leaders(svg: Svg, changes: Sequence[LeaderSpan], x: Scale, bottom: flo
         if start > free_from:
             svg.text(start, bottom - 5, label, "leader-name")
             free_from = start + text_width(label)
-
-
-def _draw_axis(svg: Svg, window: Window, x: Scale, bottom: float, frame: Frame) -> None:
-    svg.line(frame.left, bottom, frame.right, bottom, "axis")
-    places = ticks(window.begin_ns / 1e9, window.end_ns / 1e9, frame.ticks - 2)
-    step = places[1] - places[0] if len(places) > 1 else 1.0
-    digits = 0 if step >= 1 else 1 if step >= 0.1 else 2 if step >= 0.01 else 3
-    for place in places:
-        svg.line(x(place * 1e9), bottom, x(place * 1e9), bottom + 4, "axis")
-        label = f"{place:,.{digits}f} s"
-        middle = min(x(place * 1e9), frame.width - text_width(label) / 2)
-        svg.text(middle, bottom + 17, label, "tick", anchor="middle")

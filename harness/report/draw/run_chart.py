@@ -18,7 +18,7 @@ from wrackline.harness.report.read.faults import Fault, Phase
 from wrackline.harness.report.read.files import numeric, rows, whole
 from wrackline.harness.report.read.moments import Moment
 from wrackline.history.wording import milliseconds, number, seconds, shorten
-from wrackline.pages.frame import PHONE, Frame
+from wrackline.pages.frame import PHONE, Frame, LabelRows, draw_time_axis
 from wrackline.pages.svg import Scale, Svg, text_width, ticks
 
 BUCKETS: Final = 300
@@ -119,17 +119,6 @@ def run_chart(
     return svg.markup()
 
 
-def draw_time_axis(svg: Svg, x: Scale, bottom: float, frame: Frame) -> None:
-    svg.line(frame.left, bottom, frame.right, bottom, "axis")
-    places = ticks(x.low, x.high, frame.ticks)
-    digits = 0 if all(float(place).is_integer() for place in places) else 2
-    for place in places:
-        svg.line(x(place), bottom, x(place), bottom + 4, "axis")
-        label = f"{place:,.{digits}f} s"
-        middle = min(x(place), frame.width - text_width(label) / 2)
-        svg.text(middle, bottom + 17, label, "tick", anchor="middle")
-
-
 # faults and phases ------------------------------------------------------------------------------------------
 
 
@@ -178,20 +167,9 @@ def place_label(fault: Fault, x: Scale, frame: Frame) -> Label:
 
 def pack_faults(faults: Sequence[Fault], x: Scale, frame: Frame) -> dict[str, int]:
     """Fault id -> row, such that bars and their names do not overlap."""
-    rows_taken: list[list[Label]] = []
-    lanes: dict[str, int] = {}
-    for fault in faults:
-        label = place_label(fault, x, frame)
-        row = 0
-        while row < len(rows_taken) and any(
-            label.begin < other.until + 6 and other.begin < label.until + 6 for other in rows_taken[row]
-        ):
-            row += 1
-        if row == len(rows_taken):
-            rows_taken.append([])
-        rows_taken[row].append(label)
-        lanes[fault.id] = row
-    return lanes
+    rows = LabelRows(6)
+    labels = [(fault.id, place_label(fault, x, frame)) for fault in faults]
+    return {name: rows.place(label.begin, label.until) for name, label in labels}
 
 
 def bar_name(fault: Fault, frame: Frame) -> str:
