@@ -11,13 +11,13 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from wrackline.checkers.explain.model import Finding, Group
-from wrackline.harness.report.draw.all_processes import add_bars, processes_chart
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.harness.report.draw.delivery_charts import lag_charts, unseen_chart
 from wrackline.harness.report.draw.latency_charts import latency_by_place, latency_quantiles, latency_raw
 from wrackline.harness.report.draw.order_charts import order_around, order_chart
 from wrackline.harness.report.draw.over_time import Chart
 from wrackline.harness.report.draw.page_data import Tables
-from wrackline.harness.report.read.cluster import LeaderSpan
+from wrackline.harness.report.draw.process_lanes import add_bars, processes_chart
 from wrackline.harness.report.read.columns import OUTCOMES, Operations, Table
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import Stretch, stretches

@@ -8,9 +8,9 @@ from typing import Final
 
 from markupsafe import Markup
 
+from wrackline.checkers.inputs.cluster_history import LeaderSpan, Recovery
 from wrackline.harness.report.draw.over_time import OverTime
-from wrackline.harness.report.read.cluster import CONTROLLER, LeaderSpan, Recovery
-from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.faults import CONTROLLER, Fault
 from wrackline.harness.report.read.moments import Moment
 from wrackline.history.wording import seconds, shorten
 from wrackline.pages.frame import Frame

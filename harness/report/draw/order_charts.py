@@ -9,10 +9,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from wrackline.harness.report.draw.moments import Moments
+from wrackline.harness.report.draw.events import Moments, fault_tip
 from wrackline.harness.report.draw.over_time import SERIES, Chart, OverTime, colour
 from wrackline.harness.report.draw.page_data import Tables
-from wrackline.harness.report.draw.run_chart import draw_frame, fault_tip
+from wrackline.harness.report.draw.run_chart import draw_frame
 from wrackline.harness.report.read.columns import Bools, Table
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import PLACES, Stretch

@@ -9,10 +9,10 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.moments import Moments
-from wrackline.harness.report.draw.run_chart import (
+from wrackline.harness.report.draw.events import (
     FAULTS_DRAWN,
     LANE,
+    Moments,
     draw_fault_bands,
     draw_fault_lanes,
     pack_faults,
