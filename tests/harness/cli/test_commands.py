@@ -84,7 +84,7 @@ import atexit, os, sys
 atexit.register(lambda: os.write(2, str(sorted({late} & set(sys.modules))).encode()))
 {PROGRAM}"""
     said = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=180, check=False
     )
     assert said.stderr.endswith("[]")
 
@@ -218,7 +218,7 @@ def test_verbose_shows_where_it_went_wrong(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert said.returncode == 4
@@ -316,7 +316,7 @@ def completed(words: str) -> list[str]:
         env={**os.environ, **asked},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     return [line.partition(",")[2] for line in said.stdout.splitlines()]
@@ -346,7 +346,7 @@ echo "${{COMPREPLY[@]}}" """
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     assert said.stdout == "build\n", said.stderr
