@@ -13,7 +13,7 @@ from tests.broker.clients.loopback import Cluster
 from tests.nemesis.doubles import Recorded
 from wrackline.fleets.base import Host
 from wrackline.history.model import ASKER, Event, Type
-from wrackline.nemesis.guided import asking
+from wrackline.nemesis.guided import queries
 from wrackline.nemesis.guided.steps import AskEnd, GuidedError
 from wrackline.systems.base import Node
 
@@ -31,7 +31,7 @@ def asked(cluster: Cluster, who: int, told_by: int) -> list[Event]:
     ]
     system: Any = SimpleNamespace(nodes=nodes)
     recorded = Recorded()
-    asking.ask_end(FLEET, system, AskEnd(f"n{who}", f"n{told_by}", "asked", 0), recorded.record)
+    queries.ask_end(FLEET, system, AskEnd(f"n{who}", f"n{told_by}", "asked", 0), recorded.record)
     return recorded.events
 
 
@@ -61,7 +61,7 @@ def test_one_that_knows_no_such_epoch_refuses(
     cluster: Cluster, leader: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a leader that was paused while another was elected."""
-    monkeypatch.setattr(asking, "_leader_epoch", lambda *_: 1_000)
+    monkeypatch.setattr(queries, "_leader_epoch", lambda *_: 1_000)
     _, answer = asked(cluster, leader, leader)
     assert answer.type is Type.FAIL
     assert "unknown_leader_epoch" in (answer.error or "")
@@ -72,5 +72,5 @@ def test_where_nobody_tells_the_epoch_the_question_cannot_be_put() -> None:
     system: Any = SimpleNamespace(nodes=nodes)
     recorded = Recorded()
     with pytest.raises(GuidedError, match="n1 could not be asked where asked ends: cannot connect"):
-        asking.ask_end(FLEET, system, AskEnd("n1", "n1", "asked", 0), recorded.record)
+        queries.ask_end(FLEET, system, AskEnd("n1", "n1", "asked", 0), recorded.record)
     assert recorded.events == []
