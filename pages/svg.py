@@ -26,6 +26,10 @@ def _tenths(value: int) -> str:
     return f"-{text}" if value < 0 else text
 
 
+def _line(points: Sequence[tuple[Number, Number]]) -> str:
+    return "M" + "L".join(f"{_text(x)} {_text(y)}" for x, y in points)
+
+
 class Svg:
     """One drawing, in user units; the page scales it to the width there is."""
 
@@ -79,20 +83,11 @@ class Svg:
 
     def path(self, points: Sequence[tuple[Number, Number]], cls: str, *, closed: bool = False) -> None:
         """A polyline, or with ``closed`` a filled shape."""
-        if points:
-            element = ElementTree.SubElement(self._root, "path", {"class": cls})
-            element.set(
-                "d", "M" + "L".join(f"{_text(x)} {_text(y)}" for x, y in points) + ("Z" if closed else "")
-            )
+        self._path(_line(points) + ("Z" if closed else "") if points else "", cls)
 
     def paths(self, lines: Sequence[Sequence[tuple[Number, Number]]], cls: str) -> None:
         """Many polylines of one class in one element; one of a single point is a dot."""
-        drawn = [
-            "M" + "L".join(f"{_text(x)} {_text(y)}" for x, y in line) + ("" if len(line) > 1 else "h0")
-            for line in lines
-        ]
-        if drawn:
-            ElementTree.SubElement(self._root, "path", {"class": cls, "d": "".join(drawn)})
+        self._path("".join(_line(line) + ("" if len(line) > 1 else "h0") for line in lines), cls)
 
     def columns(self, boxes: Sequence[tuple[Number, Number, Number, Number]], cls: str) -> None:
         """Many (x, y, width, height) boxes of one class in one element."""
@@ -101,8 +96,7 @@ class Svg:
             for x, y, w, h in boxes
             if w > 0 and h > 0
         ]
-        if drawn:
-            ElementTree.SubElement(self._root, "path", {"class": cls, "d": "".join(drawn)})
+        self._path("".join(drawn), cls)
 
     def dots(self, points: Sequence[tuple[Number, Number]], cls: str) -> None:
         """Many round points of one class in one element; the class's ``stroke-width`` is their size."""
@@ -117,8 +111,7 @@ class Svg:
             drawn.append(f"m{_tenths(x - at[0])}{'' if down[0] == '-' else ' '}{down}")
             drawn.append("h0" if y == to else f"v{_tenths(to - y)}")
             at = x, to
-        if drawn:
-            ElementTree.SubElement(self._root, "path", {"class": cls, "d": "".join(drawn)})
+        self._path("".join(drawn), cls)
 
     def text(self, x: Number, y: Number, content: str, cls: str = "", *, anchor: str = "start") -> None:
         element = self._add("text", {"x": x, "y": y}, cls)
@@ -128,6 +121,10 @@ class Svg:
 
     def markup(self) -> Markup:
         return Markup(ElementTree.tostring(self._root, encoding="unicode", short_empty_elements=False))
+
+    def _path(self, drawn: str, cls: str) -> None:
+        if drawn:
+            ElementTree.SubElement(self._root, "path", {"class": cls, "d": drawn})
 
     def _add(
         self,

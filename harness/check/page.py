@@ -10,10 +10,9 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from wrackline.checkers.exact.judgement import Answer
+from wrackline.harness.check.drawings import Bar, Step, Transaction, elle_cycle, object_states
 from wrackline.harness.check.elle import transaction
-from wrackline.harness.check.elle_cycle import Step, Transaction, elle_cycle
 from wrackline.harness.check.formatting import answer, figures, headline
-from wrackline.harness.check.object_states import Bar, object_states
 from wrackline.harness.check.results import Anomaly, Example, Judged, Operation, Verdict, exit_code
 from wrackline.harness.report.read.files import replace_file
 from wrackline.history.wording import plural

@@ -10,12 +10,22 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from upath import UPath
 
-from wrackline.harness.index.latency import Latency, Spread, latency
+from wrackline.checkers.inputs.cluster_history import cluster_of
 from wrackline.harness.records import Night, Record, folders, record
+from wrackline.harness.report.read.columns import Places
+from wrackline.harness.report.read.latency import Latency, Leaders, Spread, Spreads
+from wrackline.history.excerpts import decode_extra
 from wrackline.history.folder import PARQUET, whole_file
+from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, Type
+from wrackline.history.schema import METADATA_KEY
+from wrackline.history.wording import partition_label
 
 _READERS: Final = 4
 """Histories that are read at a time; Arrow gives up the interpreter's lock for most of it."""
@@ -170,3 +180,49 @@ def _latency_of(said: dict[str, Any] | None) -> Latency | None:
         {name: Spread(**of) for name, of in said[key].items()} for key in ("partitions", "nodes")
     )
     return Latency(partitions, nodes)
+
+
+_SENDS: Final = ["time_ns", "f", "type", "topic", "partition", "latency_ns"]
+_TOLD: Final = ["time_ns", "f", "topic", "partition", "leader_epoch", "extra"]
+_OF_LEADERS: Final = ("cluster", PARTITION, CHRONICLE)
+
+
+def latency(folder: UPath) -> Latency | None:
+    """Of a run; None where it has no history, or one that cannot be read: its report says why."""
+    try:
+        with (folder / PARQUET).open("rb") as file:
+            return _read_latency(file)
+    except (OSError, pa.ArrowException, ValueError, KeyError):
+        return None
+
+
+def _read_latency(file: Any) -> Latency:
+    history = pq.ParquetFile(file, read_dictionary=["topic", "f", "type"])
+    info = orjson.loads((history.schema_arrow.metadata or {}).get(METADATA_KEY) or b"{}")
+    told = _events(history)
+    leaders = Leaders(cluster_of(told, dict(info.get("nodes") or {}), np.iinfo(np.int64).max).spans)
+    places, partitions, nodes = Places(), Spreads(), Spreads()
+    for batch in history.iter_batches(columns=_SENDS):
+        wanted = pc.and_(pc.equal(batch["f"], "send"), pc.equal(batch["type"], Type.OK.value))
+        sends = batch.filter(pc.and_(wanted, pc.is_valid(batch["latency_ns"])))
+        partition = np.asarray(sends["partition"].fill_null(-1), np.int64)
+        which = places.codes(places.topics.codes(sends["topic"]), partition)
+        took = np.asarray(sends["latency_ns"], np.int64)
+        labels = [partition_label(*place) for place in places.listed()]
+        partitions.add(labels, which, took)
+        began = np.asarray(sends["time_ns"], np.int64) - took
+        nodes.add(leaders.hosts, leaders.at(labels, which, began), took)
+    return Latency(partitions.spreads(), nodes.spreads())
+
+
+def _events(history: pq.ParquetFile) -> list[Event]:
+    """What the history has of leaders, row group by row group."""
+    parts = []
+    for number in range(history.num_row_groups):
+        control = pc.equal(history.read_row_group(number, columns=["process"])["process"], CONTROL)
+        if pc.any(control).as_py():
+            parts.append(history.read_row_group(number, columns=_TOLD).filter(control))
+    told = [row for part in parts for row in part.to_pylist() if row["f"] in _OF_LEADERS]
+    return [
+        Event(process=CONTROL, type=Type.INFO, **row | {"extra": decode_extra(row["extra"])}) for row in told
+    ]

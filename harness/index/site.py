@@ -16,10 +16,11 @@ from typing import Any, Final
 import orjson
 from markupsafe import Markup
 
+from wrackline.harness.index.baseline import label
 from wrackline.harness.index.collect import Entry, Kept, save
 from wrackline.harness.index.incidents import incidents
+from wrackline.harness.index.latency import latest, places
 from wrackline.harness.index.pages import Site, embedded, page
-from wrackline.harness.index.places import latest, places
 from wrackline.harness.index.runs import Link, Run, shown
 from wrackline.harness.index.suites import NightRow, grid, suites
 from wrackline.harness.index.trends import (
@@ -31,7 +32,6 @@ from wrackline.harness.index.trends import (
     series,
     settings,
 )
-from wrackline.harness.index.words import label
 from wrackline.harness.records import METRICS, State
 from wrackline.history.folder import whole_file
 from wrackline.history.wording import plural

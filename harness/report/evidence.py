@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from wrackline.checkers.explain.model import Explanation, Explanations, Group
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.harness.report.draw.explanation_drawing import explanation_drawing, version_strip
 from wrackline.harness.report.draw.process_lanes import Timeline, process_timeline
-from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.faults import Fault
 from wrackline.history.wording import partition_label
 

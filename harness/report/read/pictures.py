@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.harness.report.read.bars import BARS, Bars, lanes
-from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.columns import OK, OPEN, Batch, Ints, Operations, Table
 from wrackline.harness.report.read.delivery import GIVEN, Lags, Unseen, ends_seen
 from wrackline.harness.report.read.downsample import Downsampler

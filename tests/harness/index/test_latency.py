@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from wrackline.harness.index.latency import latency
+from wrackline.harness.index.collect import latency
 from wrackline.harness.report.read.latency import PRECISION
 from wrackline.history.model import CONTROL, RunInfo, TopicInfo
 from wrackline.history.schema import METADATA_KEY, SCHEMA

@@ -21,7 +21,7 @@ from tests.harness.report.synthetic_incidents import ALLOWED, DIVERGENCE, INCIDE
 from wrackline.checkers.explain.model import PER_PARTITION
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import ReportError, write_report
-from wrackline.harness.report.reproduce import replay_of
+from wrackline.harness.report.summary import replay_of
 from wrackline.history.model import value_of
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}

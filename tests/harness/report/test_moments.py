@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.harness.report.synthetic_incidents import INCIDENT, LOSS, add_incidents
 from tests.harness.report.synthetic_run import S
 from wrackline.harness.report import write_report
-from wrackline.harness.report.draw.moments import MOMENTS_DRAWN, Moments
+from wrackline.harness.report.draw.events import MOMENTS_DRAWN, Moments
 from wrackline.harness.report.draw.replicas_chart import replicas_chart
 from wrackline.harness.report.read.moments import DRAWN, Moment, moments_of
 from wrackline.harness.report.read.replicas import Cut, replica_logs

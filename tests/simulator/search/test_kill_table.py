@@ -74,7 +74,8 @@ def test_table_as_text_json_and_page() -> None:
     assert "trunc_hw" in page
     allowed = re.search(
         "content=\"default-src 'none'; style-src (.*?); script-src 'none'; "
-        "base-uri 'none'; form-action 'none'\">",
+        "base-uri 'none'; "
+        "form-action 'none'\">",
         page,
     )
     assert allowed is not None

@@ -18,7 +18,7 @@ from wrackline.cache import cache_folder
 from wrackline.history.folder import whole_file
 from wrackline.needs import mend
 
-SOURCE: Final = Path(__file__).parent / "reader"
+SOURCE: Final = Path(__file__).parent
 FILES: Final = ("package.json", "package-lock.json", "reader.js")
 DEADLINE_S: Final = 300.0
 _END_OF_SCRIPT: Final = "</script"

@@ -1,11 +1,12 @@
-"""The operations on one object as bars, a lane per process, and the order that a search found for them before
-it got stuck.
+"""The drawings of check: the operations on one object as bars, a lane per process, with the order that a
+search found for them before it got stuck; and a cycle of transactions.
 
 Time is the place of an event in the history: every invocation and completion that is shown has a column of
 its own, so operations can be told apart whether they took minutes or microseconds."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -107,3 +108,69 @@ def _draw_order(
         py = _TOP + lanes[bar.process] * _LANE + 5 + _BAR / 2
         svg.path([(px - 5, py - 5), (px + 5, py + 5)], "cross")
         svg.path([(px - 5, py + 5), (px + 5, py - 5)], "cross")
+
+
+_WIDTH: Final = 380
+_BOX_LEFT, _BOX_RIGHT = 8, 340
+_LINE: Final = 15
+_BACK: Final = 364
+"""Where the last edge goes back up."""
+_LETTERS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    name: str
+    """T1, T2, ..."""
+    text: str
+    """What it did: [append x 1] [r y nil]."""
+    tip: str
+    """Process, outcome and time, behind the box."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    kind: str
+    """ww, wr, rw, realtime or process."""
+    sentence: str
+
+
+def elle_cycle(title: str, transactions: Sequence[Transaction], steps: Sequence[Step]) -> Markup:
+    """``steps``: from each transaction to the next; the last leads back to the first."""
+    texts = [textwrap.wrap(one.text, _LETTERS - 4)[:4] or [""] for one in transactions]
+    words = [textwrap.wrap(f"{one.kind}: {one.sentence}", _LETTERS)[:4] for one in steps]
+    boxes = [_LINE * len(lines) + 24 for lines in texts]
+    gaps = [_LINE * len(lines) + 22 for lines in words]
+    svg = Svg(_WIDTH, sum(boxes) + sum(gaps) + 12, f"{title}: a cycle of transactions", "narrow")
+    y, tops = 6.0, []
+    for at, (one, lines) in enumerate(zip(transactions, texts, strict=True)):
+        tops.append(y)
+        svg.rect(
+            _BOX_LEFT, y, _BOX_RIGHT - _BOX_LEFT, boxes[at], "version", tip=f"{one.name}: {one.tip}", rx=5
+        )
+        svg.text(_BOX_LEFT + 10, y + 17, one.name, "witness-name")
+        for n, line in enumerate(lines):
+            svg.text(_BOX_LEFT + 38, y + 17 + n * _LINE, line)
+        y += boxes[at]
+        last = at == len(transactions) - 1
+        cls = f"edge {'' if steps[at].kind in ('ww', 'wr', 'rw') else 'e-time'}".strip()
+        if last:
+            middle = tops[0] + boxes[0] / 2
+            svg.path([(_BOX_LEFT + 22, y), (_BOX_LEFT + 22, y + 8), (_BACK, y + 8), (_BACK, middle)], cls)
+            svg.path([(_BACK, middle), (_BOX_RIGHT + 2, middle)], cls)
+            svg.path(
+                [(_BOX_RIGHT + 9, middle - 4), (_BOX_RIGHT + 1, middle), (_BOX_RIGHT + 9, middle + 4)],
+                f"{cls} edge-head",
+            )
+        else:
+            foot = y + gaps[at]
+            svg.path([(_BOX_LEFT + 22, y), (_BOX_LEFT + 22, foot)], cls)
+            svg.path(
+                [(_BOX_LEFT + 18, foot - 8), (_BOX_LEFT + 22, foot), (_BOX_LEFT + 26, foot - 8)],
+                f"{cls} edge-head",
+            )
+        for n, line in enumerate(words[at]):
+            place = f"edge-label {'' if 'e-time' not in cls else 'e-time'}".strip()
+            svg.text(_BOX_LEFT + 38, y + (24 if last else 20) + n * _LINE, line, place)
+        y += gaps[at]
+    return svg.markup()
