@@ -20,7 +20,7 @@ from wrackline.checkers.inputs.table import NONE, Bools, Ints, Table
 COMMIT, COMMITTED, REBALANCE, SUBSCRIBE = "commit", "committed", "rebalance", "subscribe"
 ASSIGN, CRASH = "assign", "crash"
 OF_GROUPS = frozenset({COMMIT, COMMITTED, REBALANCE, SUBSCRIBE, ASSIGN, CRASH})
-_SAID = ("index", "time_ns", "process", "type", "f", "extra")
+_COLUMNS = ("index", "time_ns", "process", "type", "f", "extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class Records(Table[Ints]):
     of: Ints
 
     def at(self, row: int) -> tuple[int, int, int, int]:
-        """One of them."""
+        """Gives one record as numbers."""
         return int(self.log[row]), int(self.value[row]), int(self.offset[row]), int(self.of[row])
 
 
 class EventBatch:
-    """Events with the columns of the history (wrackline.history.schema)."""
+    """Events with the columns of the history (wrackline.history.store.schema)."""
 
     def __init__(self, batch: pa.RecordBatch, about: AboutRun) -> None:
         self._batch, self._about = batch, about
@@ -59,7 +59,7 @@ class EventBatch:
         return ints(self.column(name))
 
     def numbered(self, name: str, number: Callable[[str], int]) -> Ints:
-        """A column of texts as numbers; NONE for null."""
+        """Turns a column of texts into numbers; NONE for null."""
         texts = self.column(name)
         texts = texts if isinstance(texts, pa.DictionaryArray) else texts.dictionary_encode()
         found = np.array([*map(number, texts.dictionary.to_pylist()), NONE], np.int64)
@@ -69,7 +69,7 @@ class EventBatch:
         return self._batch.column(name)
 
     def are(self, outcome: str | None, kind: str | None = None) -> Bools:
-        """Which events are of this type, and of this kind; None: of any."""
+        """Says which events are of this type, and of this kind; None: of any."""
         found = np.ones(len(self.index), np.bool_)
         for name, wanted in (("type", outcome), ("f", kind)):
             if wanted is not None:
@@ -77,26 +77,26 @@ class EventBatch:
         return found
 
     def say(self, text: str) -> Bools:
-        """Which events have this in their ``extra``."""
+        """Says which events have this in their ``extra``."""
         found = pc.match_substring(self.column("extra"), text).fill_null(False)
         return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
 
     def texts(self, name: str, rows: Ints) -> list[Any]:
-        """What a column says in these rows."""
+        """Gives the texts of a column in these rows."""
         found: list[Any] = self.column(name).take(pa.array(rows)).to_pylist()
         return found
 
-    def said(self) -> Iterator[Said]:
-        """Those that speak of groups, in their order."""
+    def group_events(self) -> Iterator[GroupEvent]:
+        """Yields the events that speak of groups, in their order."""
         mine = pc.is_in(self.column("f"), value_set=pa.array(sorted(OF_GROUPS)))
         base = self.base[mine.to_numpy(zero_copy_only=False)].tolist()
-        rows = self._batch.select(_SAID).filter(mine).to_pylist()
+        rows = self._batch.select(_COLUMNS).filter(mine).to_pylist()
         for row, of_topic in zip(rows, base, strict=True):
-            yield _said(row, of_topic, self._about.of_number)
+            yield _group_event(row, of_topic, self._about.of_number)
 
 
 @dataclass(slots=True, eq=False)
-class Said:
+class GroupEvent:
     """An event, with what ``extra`` says of groups."""
 
     index: int
@@ -129,7 +129,7 @@ class Said:
 
     @property
     def who(self) -> str:
-        """The member's name, where the client knows it."""
+        """Names the member, as far as the client knows it."""
         return f"process {self.process}" if self.member is None else self.member
 
 
@@ -137,30 +137,30 @@ _LEAST = {COMMIT: 0, COMMITTED: -1}
 """The least offset that these may name."""
 
 
-def _said(row: Mapping[str, Any], base: int, known: Mapping[int, AboutLog]) -> Said:
-    said, f = orjson.loads(row["extra"]) if row["extra"] else {}, row["f"]
-    said = said if isinstance(said, dict) else {}
-    offsets = said.get("offsets" if f in _LEAST else "positions")
+def _group_event(row: Mapping[str, Any], base: int, known: Mapping[int, AboutLog]) -> GroupEvent:
+    extra, f = orjson.loads(row["extra"]) if row["extra"] else {}, row["f"]
+    extra = extra if isinstance(extra, dict) else {}
+    offsets = extra.get("offsets" if f in _LEAST else "positions")
     pairs = offsets.items() if isinstance(offsets, dict) else ()
     placed = [(base + int(key), at) for key, at in pairs if key.isdigit() and isinstance(at, int)]
-    partitions = [one for one in said.get("partitions") or () if isinstance(one, int)] if f != CRASH else ()
-    return Said(
+    partitions = [one for one in extra.get("partitions") or () if isinstance(one, int)] if f != CRASH else ()
+    return GroupEvent(
         index=row["index"],
         ns=row["time_ns"],
         process=row["process"],
         type=intern(row["type"]),
         f=intern(f),
-        is_empty=not said,
-        group=_text(said.get("group")),
-        member=_text(said.get("member")),
-        generation=_number(said.get("generation")),
-        protocol=_text(said.get("protocol")),
+        is_empty=not extra,
+        group=_text(extra.get("group")),
+        member=_text(extra.get("member")),
+        generation=_number(extra.get("generation")),
+        protocol=_text(extra.get("protocol")),
         partitions=tuple(partitions),
         logs=tuple(base + one for one in partitions if base + one in known),
         offsets={log: at for log, at in placed if log in known and at >= _LEAST.get(f, at)},
-        txn=_number(said.get("txn")),
-        asked=_text(said.get("asked")) or "",
-        is_async=said.get("mode") == "async",
+        txn=_number(extra.get("txn")),
+        asked=_text(extra.get("asked")) or "",
+        is_async=extra.get("mode") == "async",
     )
 
 
@@ -176,11 +176,11 @@ def _number(value: Any) -> int:
 class Request:
     """A ``commit`` or ``committed``."""
 
-    said: Said
+    event: GroupEvent
     """The event that says most of it."""
     since: int
     """Index of the invocation."""
-    done: Said | None = None
+    done: GroupEvent | None = None
     """The completion; None: it never completed."""
 
     @property
@@ -197,12 +197,12 @@ class Request:
 
     @property
     def last_index(self) -> int:
-        """Of its completion, else of its invocation."""
+        """Gives the index of its completion, else of its invocation."""
         return self.since if self.done is None else self.done.index
 
 
 class Groups:
-    """What a run says of groups, but for records."""
+    """Collects what a run says of groups, but for records."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, str], Request] = {}
@@ -211,19 +211,19 @@ class Groups:
         self.requests: list[Request] = []
         """In the order of their invocations."""
 
-    def take(self, said: Said) -> Request | None:
+    def take(self, event: GroupEvent) -> Request | None:
         """Returns what it completes."""
         # Who assigns partitions to itself reads for a group only where it says so: its commits may be those
         # of a transaction, and of another process.
-        if said.f in (COMMIT, REBALANCE, SUBSCRIBE) or (said.f == ASSIGN and said.group is not None):
-            self.members[said.of].add(said.process)
-        if said.f not in _LEAST:
+        if event.f in (COMMIT, REBALANCE, SUBSCRIBE) or (event.f == ASSIGN and event.group is not None):
+            self.members[event.of].add(event.process)
+        if event.f not in _LEAST:
             return None
-        begun = self._open.pop((said.process, said.f), None)
-        if said.type == "invoke":
-            self._open[said.process, said.f] = Request(said, said.index)
-            self.requests.append(self._open[said.process, said.f])
+        begun = self._open.pop((event.process, event.f), None)
+        if event.type == "invoke":
+            self._open[event.process, event.f] = Request(event, event.index)
+            self.requests.append(self._open[event.process, event.f])
             return None
         if begun is not None:
-            begun.done, begun.said = said, begun.said if said.is_empty else said
+            begun.done, begun.event = event, begun.event if event.is_empty else event
         return begun

@@ -41,8 +41,8 @@ _AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What all tasks here know."""
+class CheckContext:
+    """Says what all tasks of checks know."""
 
     runs: Sequence[AboutRun]
     marks: Marks
@@ -56,11 +56,11 @@ class Asked:
     """Log of a compacted topic -> value -> the highest offset of its key."""
 
 
-Given = Callable[[], Asked]
+GivesCheckContext = Callable[[], CheckContext]
 
 
 def by_log(batches: Batches) -> Batches:
-    """Candidates that some check wants, and contradictions, to where all of their log are."""
+    """Sends candidates that some check wants, and contradictions, to where all of their log are."""
     writer = Writer()
     for packed in read(batches):
         if packed.kind in (Kind.CANDIDATE, Kind.CONTRADICTION):
@@ -73,25 +73,25 @@ def by_log(batches: Batches) -> Batches:
 
 
 def _logs(batches: Batches) -> Iterator[tuple[int, Facts]]:
-    """Rows that are sorted by log, log by log."""
+    """Takes rows that are sorted by log apart, log by log."""
     for log, rows in groupby(read(batches), lambda packed: packed.owner):
         yield log, Facts(packed.rows() for packed in rows)
 
 
-def words_wanted(given: Given) -> Task:
-    """Rows, sorted by log, to notes of the events whose words checks want to read."""
+def words_wanted(given: GivesCheckContext) -> Task:
+    """Turns rows, sorted by log, into notes of the events whose words checks want to read."""
 
     def run(batches: Batches) -> Batches:
-        asked, writer = given(), Writer()
+        context, writer = given(), Writer()
         for log, facts in _logs(batches):
             rows = facts.of(Candidate)
             wanted: set[int] = set()
-            for check in asked.checks:
+            for check in context.checks:
                 if check.words_of is not None:
-                    bits = asked.marks.bits(check.marks)
+                    bits = context.marks.bits(check.marks)
                     index = check.words_of(rows.take((rows.marks & bits) != 0))
                     wanted |= set(index[index != NONE].tolist())
-            about = asked.runs[log >> 32].of_number.get(log)
+            about = context.runs[log >> 32].of_number.get(log)
             values = sorted(set(rows.value.tolist())) if about is not None and about.compacted else []
             if wanted or values:
                 writer.note(log, 0, {"index": sorted(wanted), "values": values})
@@ -101,7 +101,7 @@ def words_wanted(given: Given) -> Task:
 
 
 def words_of(wanted: Callable[[], Mapping[int, Ints]]) -> Task:
-    """Splits to notes of what events say in words. ``wanted``: run -> indexes, ascending."""
+    """Turns splits into notes of what events say in words. ``wanted``: run -> indexes, ascending."""
 
     def run(batches: Batches) -> Batches:
         indexes, writer = wanted(), Writer()
@@ -120,20 +120,20 @@ def words_of(wanted: Callable[[], Mapping[int, Ints]]) -> Task:
     return run
 
 
-def found_at_places(given: Given) -> Task:
-    """Rows, sorted by log, to findings."""
+def found_at_places(given: GivesCheckContext) -> Task:
+    """Turns rows, sorted by log, into findings."""
 
     def run(batches: Batches) -> Batches:
-        asked = given()
+        context = given()
         for log, facts in _logs(batches):
-            yield from _findings(_found_in(log, facts, asked), asked)
+            yield from _findings(_found_in(log, facts, context), context)
 
     return run
 
 
-def _found_in(log: int, facts: Facts, asked: Asked) -> Iterator[tuple[int, Finding]]:
+def _found_in(log: int, facts: Facts, context: CheckContext) -> Iterator[tuple[int, Finding]]:
     number = int(run_of(np.array([log]))[0])
-    run = asked.runs[number]
+    run = context.runs[number]
     about = run.of_number.get(log)
     if about is None:
         return
@@ -145,24 +145,24 @@ def _found_in(log: int, facts: Facts, asked: Asked) -> Iterator[tuple[int, Findi
         about,
         rows,
         contradictions,
-        asked.marks,
-        asked.words.get(number, {}),
-        asked.last_of_keys.get(log, {}),
+        context.marks,
+        context.words.get(number, {}),
+        context.last_of_keys.get(log, {}),
     )
     there = int(np.bitwise_or.reduce(rows.marks))
-    there |= asked.marks.bits({RULES[rule][0] for rule in np.unique(contradictions.rule).tolist()})
-    for check in asked.checks:
-        if check.find is not None and there & asked.marks.bits(check.marks):
+    there |= context.marks.bits({RULES[rule][0] for rule in np.unique(contradictions.rule).tolist()})
+    for check in context.checks:
+        if check.find is not None and there & context.marks.bits(check.marks):
             with part_of_the_judge(f"check {check.name}", check.find.__module__):
                 for finding in check.find(replace(at, anomaly=check.name)):
                     yield number, finding
 
 
-def _findings(found: Iterable[tuple[int, Finding]], asked: Asked) -> Batches:
+def _findings(found: Iterable[tuple[int, Finding]], context: CheckContext) -> Batches:
     rows: list[dict[str, Any]] = []
     for run, finding in found:
-        row = finished(finding, asked.runs[run])
-        rows.append({"run": run, "rank": asked.ranks[finding.anomaly], **row})
+        row = finished(finding, context.runs[run])
+        rows.append({"run": run, "rank": context.ranks[finding.anomaly], **row})
         if len(rows) >= _AT_ONCE:
             yield pa.RecordBatch.from_pylist(rows, FOUND)
             rows = []
@@ -176,15 +176,16 @@ def _findings(found: Iterable[tuple[int, Finding]], asked: Asked) -> Batches:
 Parts = Callable[[pa.RecordBatch, AboutRun], Ints]
 
 
-def events_for(given: Given, kinds: frozenset[str], parts_of: Parts | None = None) -> Task:
-    """Splits to events of these kinds: those of one part of a batch in one row, as Arrow's own bytes."""
+def events_for(given: GivesCheckContext, kinds: frozenset[str], parts_of: Parts | None = None) -> Task:
+    """Turns splits into events of these kinds: those of one part of a batch in one row, as Arrow's own
+    bytes."""
 
     def run(batches: Batches) -> Batches:
-        asked, writer = given(), Writer()
+        context, writer = given(), Writer()
         for split, _ in splits_in(batches):
             for batch in _events(split, kinds):
                 one = np.zeros(len(batch), np.int64)
-                parts = one if parts_of is None else parts_of(batch, asked.runs[split.run])
+                parts = one if parts_of is None else parts_of(batch, context.runs[split.run])
                 for part in np.unique(parts[parts >= 0]).tolist():
                     mine = batch.filter(pa.array(parts == part))
                     first = int(ints(mine.column("index")[:1])[0])
@@ -222,15 +223,15 @@ def _parts(batches: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
         yield run, (_batch(packed.data) for packed in rows)
 
 
-def walked(given: Given, walk: Walk) -> Task:
+def walked(given: GivesCheckContext, walk: Walk) -> Task:
     """Events, sorted by part and index, to findings and figures: the latter are rows of no anomaly, with JSON
     in the column ``explanation``."""
 
     def run(batches: Batches) -> Batches:
-        asked = given()
+        context = given()
         for number, events in _parts(batches):
-            said = _walked(walk, events, asked.runs[number])
-            yield from _with_figures(number, said, asked)
+            said = _walked(walk, events, context.runs[number])
+            yield from _with_figures(number, said, context)
 
     return run
 
@@ -244,7 +245,7 @@ FIGURE = -1
 """``rank`` of a row that is a figure."""
 
 
-def _with_figures(run: int, said: Iterable[Finding | Figure], asked: Asked) -> Batches:
+def _with_figures(run: int, said: Iterable[Finding | Figure], context: CheckContext) -> Batches:
     figures: list[dict[str, Any]] = []
 
     def findings() -> Iterator[tuple[int, Finding]]:
@@ -254,7 +255,7 @@ def _with_figures(run: int, said: Iterable[Finding | Figure], asked: Asked) -> B
             else:
                 figures.append(_row_of(run, one))
 
-    yield from _findings(findings(), asked)
+    yield from _findings(findings(), context)
     if figures:
         yield pa.RecordBatch.from_pylist(figures, FOUND)
 
@@ -265,21 +266,21 @@ def _row_of(run: int, figure: Figure) -> dict[str, Any]:
 
 
 def figure_in(explanation: str) -> Figure:
-    """The figure that a row says."""
+    """Decodes the figure of a row."""
     return Figure(*orjson.loads(explanation))
 
 
 # --- keys
 
 
-def last_of_keys(given: Given, wanted: Callable[[], Mapping[int, Sequence[int]]]) -> Task:
+def last_of_keys(given: GivesCheckContext, wanted: Callable[[], Mapping[int, Sequence[int]]]) -> Task:
     """Events of compacted topics, sorted by run and index, to notes: value -> the highest offset of its key.
     ``wanted``: log -> values."""
 
     def run(batches: Batches) -> Batches:
-        asked, values, writer = given(), wanted(), Writer()
+        context, values, writer = given(), wanted(), Writer()
         for number, events in _parts(batches):
-            about = asked.runs[number]
+            about = context.runs[number]
             keys = LastOfKeys(about)
             for batch in events:
                 keys.take(EventBatch(batch, about))

@@ -14,7 +14,7 @@ from wrackline.checkers.engine.candidates import SentBelow
 from wrackline.checkers.engine.marks import Marks, Unfilled
 from wrackline.checkers.engine.object_facts import EarliestDequeue, LifeSummary, Unconsumed, ZoneSummary
 from wrackline.checkers.engine.proofs import KnownAbove
-from wrackline.checkers.inputs.final_reads import ReplicaRead, ToldEnd
+from wrackline.checkers.inputs.final_reads import ReplicaRead, ReportedEnd
 from wrackline.checkers.inputs.phases import (
     RECOVERY_NS,
     boundaries,
@@ -57,7 +57,7 @@ class LogInfo:
     held_from: int = 0
     derived: bool = False
     """The final read is what polls together gave: from ``end`` on nothing is known."""
-    told: Sequence[ToldEnd] = ()
+    reported_ends: Sequence[ReportedEnd] = ()
     """What the final read was told of the end."""
 
 
@@ -191,7 +191,7 @@ def context_of(
                 min((there[host].index for host in whole), default=NEVER),
                 max((there[host].log_start for host in whole), default=0),
                 final is not None and final.derived,
-                final.told if final else (),
+                final.reported_ends if final else (),
             )
             for at, (host, read) in enumerate(sorted(there.items())):
                 bit = 1 << whole.index(host) if host in whole else 0

@@ -46,6 +46,7 @@ from wrackline.checkers.verdict.excuses import NOTHING, Excuse, Excuses, Grounds
 from wrackline.checkers.verdict.leadership import EFFECT_NS
 from wrackline.checkers.verdict.lossy_shutdowns import worst_losses
 from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing, row
+from wrackline.checkers.verdict.wording import partition_name
 from wrackline.errors import InputError
 from wrackline.history.model import RunInfo
 
@@ -295,7 +296,7 @@ class Contract:
 
     def _led(self, place: Place | None) -> str:
         """``n1 led log-0 all the time``, as far as anybody wrote it down."""
-        name = "its partition" if place is None else f"{place[0]}-{place[1]}"
+        name = "its partition" if place is None else partition_name(place)
         leaders = self._grounds.leaders(place)
         if place is None or leaders.changes:
             return f"the leader of {name} did not change at that time"

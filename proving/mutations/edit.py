@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from wrackline.history.model import (
     ACKED_WITHOUT_OFFSET,
@@ -96,6 +97,18 @@ class Edit:
             if found:
                 return [found[offset] for offset in sorted(found)]
         return []
+
+    def stored(self) -> Iterator[tuple[int, Record, Sent]]:
+        """Each record of each log in order: partition, record, and its send."""
+        for partition in range(self.partitions):
+            for record in self.log(partition):
+                yield partition, record, self.sent[record.value]
+
+    def neighbours(self) -> Iterator[tuple[int, Record, Record]]:
+        """Two records side by side of a log, with its partition."""
+        for partition in range(self.partitions):
+            for first, second in pairwise(self.log(partition)):
+                yield partition, first, second
 
     def end(self, partition: int) -> int:
         """How long the log is in the end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -126,6 +126,41 @@ def highest(commits: list[Told], group: str, partition: int, before: int) -> Tol
     """The largest commit that had succeeded before a position."""
     some = [one for one in commits if one.group == group and partition in one.offsets and one.until < before]
     return max(some, key=lambda one: (one.offsets[partition], one.until), default=None)
+
+
+def answers(edit: Edit) -> Iterator[tuple[Told, int, Told]]:
+    """Each answer of what is committed with a partition that it names, and the largest commit there that had
+    succeeded before it was asked for."""
+    commits = acked(edit)
+    for one in operations(edit, "committed"):
+        for partition in one.offsets if one.type is Type.OK else ():
+            before = highest(commits, one.group, partition, one.invoked)
+            if before is not None:
+                yield one, partition, before
+
+
+def last_commits(edit: Edit) -> Iterator[tuple[str, int, Told]]:
+    """Each group and partition with its largest commit, where that was made in a generation."""
+    for group in sorted(committing(edit)):
+        for partition in range(edit.partitions):
+            last = highest(acked(edit), group, partition, end_of_clients(edit))
+            if last is not None and "generation" in last.extra:
+                yield group, partition, last
+
+
+def joined(
+    edit: Edit, at: int, group: str, partitions: Sequence[int], *, member: str = "newcomer", **positions: Any
+) -> Event:
+    """A new member is told of a new generation and its partitions, at the time of this event."""
+    extra = {
+        "group": group,
+        "member": member,
+        "generation": newest(edit, group) + 1,
+        "partitions": list(partitions),
+        **positions,
+    }
+    now = edit.events[at].time_ns
+    return Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=extra, time_ns=now)
 
 
 def rebalances(edit: Edit) -> Iterator[tuple[int, Event, Mapping[str, Any]]]:

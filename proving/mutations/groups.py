@@ -8,10 +8,13 @@ from wrackline.proving.mutations.edit import Edit
 from wrackline.proving.mutations.edit_groups import (
     Told,
     acked,
+    answers,
     committing,
     end_of_clients,
     given,
     highest,
+    joined,
+    last_commits,
     newest,
     operation,
     operations,
@@ -54,25 +57,20 @@ def commit_less(edit: Edit) -> bool:
 )
 def tell_less(edit: Edit) -> bool:
     commits = operations(edit, "commit")
-    for one in operations(edit, "committed"):
-        for partition in one.offsets if one.type is Type.OK else ():
-            before = highest(acked(edit), one.group, partition, one.invoked)
-            if before is None or before.offsets[partition] < 1:
-                continue
-            less = before.offsets[partition] - 1
-            if all(c.offsets.get(partition) != less for c in commits if c.group == one.group):
-                _say(edit, one, partition, less)
-                return True
+    for one, partition, before in answers(edit):
+        less = before.offsets[partition] - 1
+        nobodys = all(c.offsets.get(partition) != less for c in commits if c.group == one.group)
+        if less >= 0 and nobodys:
+            _say(edit, one, partition, less)
+            return True
     return False
 
 
 @mutation("commit-regression", "nothing is told to be committed any more")
 def forget_what_was_committed(edit: Edit) -> bool:
-    for one in operations(edit, "committed"):
-        for partition in one.offsets if one.type is Type.OK else ():
-            if highest(acked(edit), one.group, partition, one.invoked) is not None:
-                _say(edit, one, partition, -1)
-                return True
+    for one, partition, _ in answers(edit):
+        _say(edit, one, partition, -1)
+        return True
     return False
 
 
@@ -81,16 +79,14 @@ def forget_what_was_committed(edit: Edit) -> bool:
 )
 def tell_an_older_commit(edit: Edit) -> bool:
     commits = operations(edit, "commit")
-    for one in operations(edit, "committed"):
-        for partition in one.offsets if one.type is Type.OK else ():
-            before = highest(acked(edit), one.group, partition, one.invoked)
-            of = [c for c in commits if c.group == one.group and partition in c.offsets]
-            for older in {c.offsets[partition] for c in of if c.type is Type.OK}:
-                same = [c for c in of if c.offsets[partition] == older and c.type is not Type.FAIL]
-                fits = before is not None and older < before.offsets[partition]
-                if fits and all(c.type is Type.OK and c.until < before.invoked for c in same):  # type: ignore[union-attr]
-                    _say(edit, one, partition, older)
-                    return True
+    for one, partition, before in answers(edit):
+        of = [c for c in commits if c.group == one.group and partition in c.offsets]
+        for older in {c.offsets[partition] for c in of if c.type is Type.OK}:
+            same = [c for c in of if c.offsets[partition] == older and c.type is not Type.FAIL]
+            fits = older < before.offsets[partition]
+            if fits and all(c.type is Type.OK and c.until < before.invoked for c in same):
+                _say(edit, one, partition, older)
+                return True
     return False
 
 
@@ -127,15 +123,7 @@ def commit_one_more(edit: Edit) -> bool:
 
 def _begin(edit: Edit, at: int, group: str, partition: int, start: int) -> None:
     """A newcomer is told of a new generation, in which the partition begins there."""
-    put = {
-        "group": group,
-        "member": "newcomer",
-        "generation": newest(edit, group) + 1,
-        "partitions": [partition],
-        "positions": {str(partition): start},
-    }
-    now = edit.events[at].time_ns
-    edit.insert(at, Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now))
+    edit.insert(at, joined(edit, at, group, [partition], positions={str(partition): start}))
 
 
 def _began_below(edit: Edit, group: str, partition: int, offset: int) -> bool:
@@ -168,21 +156,17 @@ def begin_one_later(edit: Edit) -> bool:
 
 @mutation("group-skip", "a newcomer begins at the end, which nobody is told, and commits it")
 def begin_at_the_end(edit: Edit) -> bool:
-    at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
+    at_end = end_of_clients(edit)
     for group in sorted(committing(edit)):
         for partition in range(edit.partitions):
-            reported, end = given(edit, group, partition), len(edit.log(partition))
-            missing = [offset for offset in range(end) if offset not in reported]
+            known, end = given(edit, group, partition), len(edit.log(partition))
+            missing = [offset for offset in range(end) if offset not in known]
             if not missing or not _began_below(edit, group, partition, missing[-1]):
                 continue
-            process, generation = edit.process(), newest(edit, group) + 1
-            who = {"group": group, "member": "newcomer", "generation": generation}
-            put = {**who, "partitions": [partition]}
-            edit.insert(
-                at_end,
-                Event(process, Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now),
-                *operation(process, "commit", {"offsets": {str(partition): end}, **who}, now),
-            )
+            told = joined(edit, at_end, group, [partition])
+            who = {name: value for name, value in (told.extra or {}).items() if name != "partitions"}
+            commit = {"offsets": {str(partition): end}, **who}
+            edit.insert(at_end, told, *operation(told.process, "commit", commit, told.time_ns))
             return True
     return False
 
@@ -218,53 +202,32 @@ def _no_regression(one: Told, partition: int, offset: int, commits: list[Told], 
 
 @mutation("zombie-commit", "another member had been told of a later generation when a commit succeeds")
 def fence_before_a_commit(edit: Edit) -> bool:
-    for one in acked(edit):
-        if "generation" in one.extra:
-            reported = {
-                "group": one.group,
-                "member": "other",
-                "generation": newest(edit, one.group) + 1,
-                "partitions": [],
-            }
-            now = edit.events[one.invoked].time_ns
-            edit.insert(
-                one.invoked,
-                Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=reported, time_ns=now),
-            )
-            return True
-    return False
+    one = next((one for one in acked(edit) if "generation" in one.extra), None)
+    if one is None:
+        return False
+    edit.insert(one.invoked, joined(edit, one.invoked, one.group, [], member="other"))
+    return True
 
 
 @mutation("forgotten-commit", "a new generation begins one before what its group had committed")
 def begin_before_what_was_committed(edit: Edit) -> bool:
-    at_end = end_of_clients(edit)
     commits = operations(edit, "commit")
-    for group in sorted(committing(edit)):
-        for partition in range(edit.partitions):
-            before = highest(acked(edit), group, partition, at_end)
-            if before is None or "generation" not in before.extra:
-                continue
-            start = before.offsets[partition] - 1
-            others = {c.offsets.get(partition) for c in commits if c.group == group}
-            if start in others or not _began_below(edit, group, partition, start):
-                continue
-            _begin(edit, at_end, group, partition, start)
+    for group, partition, last in last_commits(edit):
+        start = last.offsets[partition] - 1
+        others = {c.offsets.get(partition) for c in commits if c.group == group}
+        if start not in others and _began_below(edit, group, partition, start):
+            _begin(edit, end_of_clients(edit), group, partition, start)
             return True
     return False
 
 
 @mutation("uncommitted-start", "a new generation begins one past all that its group ever asked to commit")
 def begin_past_what_was_committed(edit: Edit) -> bool:
-    at_end = end_of_clients(edit)
     commits = operations(edit, "commit")
-    for group in sorted(committing(edit)):
-        for partition in range(edit.partitions):
-            before = highest(acked(edit), group, partition, at_end)
-            if before is None or "generation" not in before.extra:
-                continue
-            start = 1 + max(c.offsets.get(partition, 0) for c in commits if c.group == group)
-            _begin(edit, at_end, group, partition, start)
-            return True
+    for group, partition, _ in last_commits(edit):
+        start = 1 + max(c.offsets.get(partition, 0) for c in commits if c.group == group)
+        _begin(edit, end_of_clients(edit), group, partition, start)
+        return True
     return False
 
 
@@ -315,16 +278,8 @@ def show_a_newcomer_less(edit: Edit) -> bool:
             same = [c for c in of_group if c.offsets.get(partition) == shown]
             if any(c.type is Type.INFO or c.until > one.invoked for c in same):
                 continue
-            put = {
-                "group": one.group,
-                "member": "newcomer",
-                "generation": newest(edit, one.group) + 1,
-                "partitions": [partition],
-                "positions": {str(partition): shown},
-            }
-            now = edit.events[one.invoked].time_ns
-            reported = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now)
-            edit.insert(one.until, reported)
+            told = joined(edit, one.invoked, one.group, [partition], positions={str(partition): shown})
+            edit.insert(one.until, told)
             return True
     return False
 

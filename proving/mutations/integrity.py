@@ -61,13 +61,11 @@ def append_again(edit: Edit) -> bool:
 
 @mutation("aborted-read", "a send in doubt whose record is in the log is said to have certainly failed")
 def refuse_what_is_there(edit: Edit) -> bool:
-    for partition in range(edit.partitions):
-        for record in edit.log(partition):
-            one = edit.sent[record.value]
-            if one.in_doubt and one.alone and one.completed is not None:
-                edit.tell(one, FAILED)
-                edit.change(one.completed, type=Type.FAIL, error="MSG_SIZE_TOO_LARGE")
-                return True
+    for _, _, one in edit.stored():
+        if one.in_doubt and one.alone and one.completed is not None:
+            edit.tell(one, FAILED)
+            edit.change(one.completed, type=Type.FAIL, error="MSG_SIZE_TOO_LARGE")
+            return True
     return False
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Type
-from wrackline.proving.mutations.edit import Edit, end_events
+from wrackline.proving.mutations.edit import Edit, Sent, end_events
 from wrackline.proving.mutations.edit_groups import end_of_clients
 from wrackline.proving.mutations.mutation import mutation
 
@@ -114,19 +116,18 @@ def count_one_more(edit: Edit) -> bool:
     "lost-on-replica", "one replica in the ISR lacks a record of unknown outcome that the final read has"
 )
 def drop_a_doubtful_one(edit: Edit) -> bool:
-    for partition in range(edit.partitions):
-        for record in edit.log(partition):
-            if edit.sent[record.value].in_doubt:
-                edit.place(partition, record.offset, None, node="n1")
-                return True
+    return _drop(edit, lambda one: one.in_doubt)
+
+
+def _drop(edit: Edit, wanted: Callable[[Sent], bool]) -> bool:
+    """One replica lacks the first record whose send is wanted."""
+    for partition, record, one in edit.stored():
+        if wanted(one):
+            edit.place(partition, record.offset, None, node="n1")
+            return True
     return False
 
 
 @mutation("lost-on-replica", "one replica in the ISR lacks an acked record")
 def drop_from_a_replica(edit: Edit) -> bool:
-    for partition in range(edit.partitions):
-        for record in edit.log(partition):
-            if edit.sent[record.value].reported >= 0:
-                edit.place(partition, record.offset, None, node="n1")
-                return True
-    return False
+    return _drop(edit, lambda one: one.acked_at is not None)

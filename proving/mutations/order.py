@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, Record
 from wrackline.proving.mutations.edit import Edit, Sent
@@ -15,26 +14,24 @@ from wrackline.proving.mutations.mutation import mutation
 def _swap_neighbours(edit: Edit, *, same_process: bool, reported: bool = True) -> bool:
     """Two records side by side, the second sent after the first was acked, change places wherever they are
     told. Not ``reported``: their senders are told no offset any more."""
-    for partition in range(edit.partitions):
-        log = edit.log(partition)
-        for first, second in pairwise(log):
-            a, b = edit.sent[first.value], edit.sent[second.value]
-            if (
-                a.acked_at == first.offset
-                and b.acked_at == second.offset
-                and a.completed is not None
-                and a.completed < b.invoked
-                and (a.process == b.process) == same_process
-                and (a.partition, b.partition) == (partition, partition)
-                and first.leader_epoch == second.leader_epoch
-                and _only_later(edit, partition, first.offset, b)
-                and _ends_fit_both(edit, partition, second.offset, a)
-                and _own_neighbours(edit, a, b)
-            ):
-                edit.swap(partition, first, second)
-                for one in () if reported else (a, b):
-                    edit.tell(one, ACKED_WITHOUT_OFFSET)
-                return True
+    for partition, first, second in edit.neighbours():
+        a, b = edit.sent[first.value], edit.sent[second.value]
+        if (
+            a.acked_at == first.offset
+            and b.acked_at == second.offset
+            and a.completed is not None
+            and a.completed < b.invoked
+            and (a.process == b.process) == same_process
+            and (a.partition, b.partition) == (partition, partition)
+            and first.leader_epoch == second.leader_epoch
+            and _only_later(edit, partition, first.offset, b)
+            and _ends_fit_both(edit, partition, second.offset, a)
+            and _own_neighbours(edit, a, b)
+        ):
+            edit.swap(partition, first, second)
+            for one in () if reported else (a, b):
+                edit.tell(one, ACKED_WITHOUT_OFFSET)
+            return True
     return False
 
 
@@ -88,29 +85,27 @@ def swap_within_a_process_untold(edit: Edit) -> bool:
 
 @mutation("batch-order", "two records of one send of unknown outcome change places")
 def swap_within_a_send_in_doubt(edit: Edit) -> bool:
-    for partition in range(edit.partitions):
-        for first, second in pairwise(edit.log(partition)):
-            a, b = edit.sent[first.value], edit.sent[second.value]
-            seen_alike = edit.polled(partition, first.offset) == edit.polled(partition, second.offset)
-            same = a.invoked == b.invoked and first.leader_epoch == second.leader_epoch
-            if same and a.in_doubt and b.in_doubt and seen_alike:
-                edit.swap(partition, first, second)
-                return True
+    for partition, first, second in edit.neighbours():
+        a, b = edit.sent[first.value], edit.sent[second.value]
+        seen_alike = edit.polled(partition, first.offset) == edit.polled(partition, second.offset)
+        if _of_one_send(a, b, first, second) and a.in_doubt and b.in_doubt and seen_alike:
+            edit.swap(partition, first, second)
+            return True
     return False
+
+
+def _of_one_send(a: Sent, b: Sent, first: Record, second: Record) -> bool:
+    return a.invoked == b.invoked and first.leader_epoch == second.leader_epoch
 
 
 @mutation("batch-order", "two records of one send change places")
 def swap_within_a_send(edit: Edit) -> bool:
-    for partition in range(edit.partitions):
-        for first, second in pairwise(edit.log(partition)):
-            a, b = edit.sent[first.value], edit.sent[second.value]
-            if (
-                a.invoked == b.invoked
-                and (a.acked_at, b.acked_at) == (first.offset, second.offset)
-                and first.leader_epoch == second.leader_epoch
-            ):
-                edit.swap(partition, first, second)
-                return True
+    for partition, first, second in edit.neighbours():
+        a, b = edit.sent[first.value], edit.sent[second.value]
+        in_place = (a.acked_at, b.acked_at) == (first.offset, second.offset)
+        if in_place and _of_one_send(a, b, first, second):
+            edit.swap(partition, first, second)
+            return True
     return False
 
 

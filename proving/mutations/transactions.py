@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 from wrackline.history.model import Event, Record, Type
 from wrackline.proving.model.columns import TOPIC
@@ -29,12 +28,11 @@ from wrackline.proving.mutations.mutation import mutation
 def swap_in_one_partition(edit: Edit) -> bool:
     committed = transactions(edit)
     of = {one.value: txn for txn in committed.values() for one in txn.sent}
-    for partition in range(edit.partitions):
-        for first, second in pairwise(edit.log(partition)):
-            a, b = of.get(first.value), of.get(second.value)
-            if a is not None and b is not None and a is not b and _fit(edit, partition, a, b, first, second):
-                edit.swap(partition, first, second)
-                return True
+    for partition, first, second in edit.neighbours():
+        a, b = of.get(first.value), of.get(second.value)
+        if a is not None and b is not None and a is not b and _fit(edit, partition, a, b, first, second):
+            edit.swap(partition, first, second)
+            return True
     return False
 
 
@@ -199,10 +197,15 @@ def commit_of_a_fenced_producer(edit: Edit) -> bool:
 
 @mutation("aborted-read", "a record of a transaction that was aborted is in the logs", transactions=True)
 def show_an_aborted_transaction(edit: Edit) -> bool:
+    return _show(edit, Type.FAIL)
+
+
+def _show(edit: Edit, abort: Type) -> bool:
+    """A record of a transaction is in the logs, whose abort came out like this."""
     one = Fresh(edit)
     [mine] = one.sends(edit, (0, 0))
     land(edit, mine)
-    append(edit, *one.begins(), one.ends(Type.FAIL, "abort"))
+    append(edit, *one.begins(), one.ends(abort, "abort"))
     return True
 
 
@@ -212,11 +215,7 @@ def show_an_aborted_transaction(edit: Edit) -> bool:
     transactions=True,
 )
 def show_what_could_not_be_aborted(edit: Edit) -> bool:
-    one = Fresh(edit)
-    [mine] = one.sends(edit, (0, 0))
-    land(edit, mine)
-    append(edit, *one.begins(), one.ends(Type.INFO, "abort"))
-    return True
+    return _show(edit, Type.INFO)
 
 
 @mutation(
@@ -225,12 +224,17 @@ def show_what_could_not_be_aborted(edit: Edit) -> bool:
     transactions=True,
 )
 def show_half(edit: Edit) -> bool:
+    return _show_half(edit, Type.INFO)
+
+
+def _show_half(edit: Edit, end: Type) -> bool:
+    """One of two records of a transaction is in its log."""
     if not two_logs(edit):
         return False
     one = Fresh(edit)
     here, _ = one.sends(edit, (0, 0), (1, 0))
     land(edit, here)
-    append(edit, *one.begins(), one.ends(Type.INFO, "commit"))
+    edit.insert(end_of_clients(edit), *one.begins(), one.ends(end, "commit"))
     return True
 
 
@@ -241,13 +245,7 @@ def show_half(edit: Edit) -> bool:
     transactions=True,
 )
 def lose_half(edit: Edit) -> bool:
-    if not two_logs(edit):
-        return False
-    one = Fresh(edit)
-    here, _ = one.sends(edit, (0, 0), (1, 0))
-    land(edit, here)
-    edit.insert(end_of_clients(edit), *one.begins(), one.ends(Type.OK, "commit"))
-    return True
+    return _show_half(edit, Type.OK)
 
 
 @mutation(

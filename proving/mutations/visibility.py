@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from wrackline.history.model import Event, Type
-from wrackline.proving.mutations.edit import Edit, end_events
+from collections.abc import Iterator
+from dataclasses import replace
+
+from wrackline.history.model import Event, Record, Type
+from wrackline.proving.mutations.edit import Edit, Sent, end_events
+from wrackline.proving.mutations.edit_groups import operation
 from wrackline.proving.mutations.mutation import mutation
 
 
@@ -36,37 +40,31 @@ def forget_what_was_shown(edit: Edit) -> bool:
 
 @mutation("future-read", "a consumer is given a record just before it is sent")
 def read_before_it_is_sent(edit: Edit) -> bool:
-    for partition in range(edit.partitions):
-        for record in edit.log(partition):
-            one = edit.sent[record.value]
-            least = edit.least_end(partition, one.invoked)
-            if one.partition != partition or (least is not None and least <= record.offset):
-                continue
-            process, now = edit.process(), edit.events[one.invoked].time_ns
-            start = {"positions": {str(partition): record.offset}}
-            after = {"positions": {str(partition): record.offset + 1}}
-            base = {"topic": "log", "time_ns": now}
-            edit.insert(
-                one.invoked,
-                Event(process, Type.INVOKE, "assign", extra=start, **base),  # type: ignore[arg-type]
-                Event(process, Type.OK, "assign", extra=start, **base),  # type: ignore[arg-type]
-                Event(process, Type.INVOKE, "poll", **base),  # type: ignore[arg-type]
-                Event(process, Type.OK, "poll", records=(record,), extra=after, **base),  # type: ignore[arg-type]
-            )
-            return True
+    for partition, record, one in _before_any_end(edit):
+        process, now = edit.process(), edit.events[one.invoked].time_ns
+        start = {"positions": {str(partition): record.offset}}
+        after = {"positions": {str(partition): record.offset + 1}}
+        asked = Event(process, Type.INVOKE, "poll", topic="log", time_ns=now)
+        given = replace(asked, type=Type.OK, records=(record,), extra=after)
+        edit.insert(one.invoked, *operation(process, "assign", start, now), asked, given)
+        return True
     return False
+
+
+def _before_any_end(edit: Edit) -> Iterator[tuple[int, Record, Sent]]:
+    """Records that no end offset asked for after their send was invoked leaves out."""
+    for partition, record, one in edit.stored():
+        least = edit.least_end(partition, one.invoked)
+        if one.partition == partition and (least is None or least > record.offset):
+            yield partition, record, one
 
 
 @mutation("not-linearizable", "an end offset reaches past a record just before it is sent")
 def show_the_end_too_early(edit: Edit) -> bool:
-    for partition in range(edit.partitions):
-        for record in edit.log(partition):
-            one = edit.sent[record.value]
-            least = edit.least_end(partition, one.invoked)
-            if one.partition == partition and (least is None or least > record.offset):
-                now = edit.events[one.invoked].time_ns
-                edit.insert(one.invoked, *end_events(edit.process(), partition, record.offset + 1, now))
-                return True
+    for partition, record, one in _before_any_end(edit):
+        now = edit.events[one.invoked].time_ns
+        edit.insert(one.invoked, *end_events(edit.process(), partition, record.offset + 1, now))
+        return True
     return False
 
 

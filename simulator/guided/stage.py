@@ -36,11 +36,11 @@ from wrackline.broker.model.messages.requests import (
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.clients.batches import encode
 from wrackline.simulator.guided.setting import CONTROLLER, LONG_MS, QUIET, Finding, Setting, T
-from wrackline.simulator.invariants.migration import checker_of
+from wrackline.simulator.invariants.checker import checker_of
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.network import Hold, Matches, Message
+from wrackline.simulator.world.nodes import ZOOKEEPER
 from wrackline.simulator.world.world import Call, World, WorldOptions
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
 TOPIC = 2
 """The resource type, in Kafka's numbers."""

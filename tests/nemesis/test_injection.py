@@ -234,8 +234,8 @@ def test_stopping_undoes_what_is_under_way_and_begins_nothing_more(
     spec = load({"schedule": [{"at_s": at_s, "duration_s": 30, "fault": "kill"} for at_s in (0, 20)]})
     nemesis = Nemesis(plan(spec, 1, 60.0), fleet, system, recorded)
     nemesis.start()
-    recorded.wait_for(lambda: "active" in recorded.phases("f1"), timeout_s=5)
-    assert nemesis.stop_and_heal(timeout_s=5) == []
+    recorded.wait_for(lambda: "active" in recorded.phases("f1"), timeout_s=30)
+    assert nemesis.stop_and_heal(timeout_s=30) == []
     assert recorded.phases("f1") == ALL_PHASES
     assert recorded.phases("f2") == []
     assert nemesis.stop_and_heal() == []

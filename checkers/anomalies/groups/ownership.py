@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from wrackline.checkers.anomalies.groups.findings import Findings
 from wrackline.checkers.checks.about import AboutLog, AboutRun
-from wrackline.checkers.checks.events import ASSIGN, REBALANCE, Said
+from wrackline.checkers.checks.events import ASSIGN, REBALANCE, GroupEvent
 from wrackline.checkers.checks.finding import Finding
 from wrackline.checkers.inputs.table import NEVER
 
@@ -21,21 +21,21 @@ class Owned:
     """A partition that a rebalance left a member with."""
 
     log: AboutLog
-    rebalance: Said
+    rebalance: GroupEvent
     until: int = NEVER
     """Index of the first later event of its process that leaves it without the partition, or says that it
     crashed."""
 
 
-def double_owners(moves: Sequence[Said], about: AboutRun) -> Iterator[Finding]:
-    """Of all groups. A member was in a generation if it was told of it, though it had no partitions: the
-    group waited for each of these."""
+def double_owners(moves: Sequence[GroupEvent], about: AboutRun) -> Iterator[Finding]:
+    """Yields partitions with two owners, of all groups. A member was in a generation if it was told of it,
+    though it had no partitions: the group waited for each of these."""
     present = {
         (one.of, one.generation, one.who) for one in moves if one.f == REBALANCE and one.generation >= 0
     }
     of_generation: dict[tuple[object, ...], list[Owned]] = defaultdict(list)
     leaving: dict[tuple[str, int], list[Owned]] = defaultdict(list)
-    found: dict[tuple[object, ...], tuple[Said, Said, AboutLog, str]] = {}
+    found: dict[tuple[object, ...], tuple[GroupEvent, GroupEvent, AboutLog, str]] = {}
 
     def both(one: Owned, first: Owned, how: str) -> None:
         rebalance, other = one.rebalance, first.rebalance
@@ -64,8 +64,8 @@ def double_owners(moves: Sequence[Said], about: AboutRun) -> Iterator[Finding]:
         yield Findings(about).double_owner(*what)
 
 
-def _owned(moves: Sequence[Said], about: AboutRun) -> list[Owned]:
-    """In the order of their events."""
+def _owned(moves: Sequence[GroupEvent], about: AboutRun) -> list[Owned]:
+    """Lists what members owned, in the order of the events."""
     found: list[Owned] = []
     holding: dict[int, dict[int, list[Owned]]] = defaultdict(dict)
     for rebalance in moves:

@@ -104,8 +104,8 @@ class _Reader:
     """Process -> (transaction, index, ns) of the send or poll that it has invoked last."""
 
     def take(self, events: EventBatch) -> None:
-        for said in events.said():
-            self.groups.take(said)
+        for of_group in events.group_events():
+            self.groups.take(of_group)
         size, records = len(events.index), events.records
         polls = np.flatnonzero(events.are("ok", "poll"))
         place = np.full(size, NONE)

@@ -72,7 +72,7 @@ def precommitted_offsets(events: Events, _: Matches, about: AboutRun) -> Iterato
                 operations=[sent.commit.since, answer.complete_index],
                 where="offsets",
                 sentence=(
-                    f"Group {answer.said.of} was told at {seconds(answer.complete_ns)} that its committed "
+                    f"Group {answer.event.of} was told at {seconds(answer.complete_ns)} that its committed "
                     f"offset of {log} is {sent.offset:,}, which transaction {one.number} alone commits, {why}"
                 ),
                 since_ns=one.invoke_ns,

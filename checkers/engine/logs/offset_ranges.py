@@ -246,7 +246,7 @@ class Range:
         """Ends in this range that clients were told, and that the final read was."""
         final = [
             (one.invoke_index, one.invoke_ns, one.complete_index, one.complete_ns, one.end, one.process)
-            for one in self.about.told
+            for one in self.about.reported_ends
             if one.end // self.context.width == self.number
         ]
         columns = np.array(final, np.int64).reshape(-1, len(EndAsked.names())).T

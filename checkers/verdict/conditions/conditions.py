@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from wrackline.checkers.inputs import phases
-from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.inputs.runs import Run
 from wrackline.checkers.verdict.conditions.condition import NOT_ON_RECORD, Condition, listed
 from wrackline.checkers.verdict.conditions.fault_conditions import (
     faults_proved,
@@ -20,6 +20,7 @@ from wrackline.checkers.verdict.measures import metrics
 from wrackline.checkers.verdict.measures.acknowledged import acknowledged
 from wrackline.checkers.verdict.measures.load import LEFT_OUT_LIMIT, load_during_faults
 from wrackline.checkers.verdict.measures.metrics import Figures
+from wrackline.checkers.verdict.wording import partition_name, seconds
 
 RATE_TOLERANCE = 0.95
 """The asked rate is paced by a clock, and counts as reached when this share of it was done: it succeeded, or
@@ -69,7 +70,7 @@ def _went_to_its_end(run: Run) -> Condition:
         return Condition(name, False, NOT_ON_RECORD)
     phase = f"in phase {run.phases[-1].name}" if run.phases else "before its first phase"
     return Condition(
-        name, False, f"it was killed, or broke down, {phase}, {run.end_ns / 1e9:,.1f} s after its start"
+        name, False, f"it was killed, or broke down, {phase}, {seconds(run.end_ns)} after its start"
     )
 
 
@@ -77,7 +78,7 @@ def _clock_kept(run: Run) -> Condition:
     """It stamps what is sent: a broker may refuse records of another time, or drop them as old."""
     leaps = [
         f"the harness's clock leapt {abs(ahead) / 1e9:,.0f} s {'ahead' if ahead > 0 else 'back'} "
-        f"at {at / 1e9:,.1f} s"
+        f"at {seconds(at)}"
         for at, ahead in run.course.leaps
     ]
     return Condition("the harness's clock kept time", not leaps, listed(leaps) or "no leap is on record")
@@ -126,7 +127,7 @@ def _nobody_died(run: Run) -> Condition:
     dead = [fault for fault in run.faults if not fault.asked_for]
     if dead:
         deaths = [
-            f"{fault.id}, {' and '.join(fault.targets)} at {fault.struck_ns / 1e9:,.1f} s: {fault.proof}"
+            f"{fault.id}, {' and '.join(fault.targets)} at {seconds(fault.struck_ns)}: {fault.proof}"
             for fault in dead
         ]
         return Condition(name, False, listed(deaths))
@@ -144,7 +145,7 @@ def _clients_stopped(run: Run) -> Condition:
     own record."""
     name = "clients had stopped before the final read"
     late = [
-        f"{_name(place)}: a client got an answer about it at {final.late_ns / 1e9:,.1f} s, "
+        f"{partition_name(place)}: a client got an answer about it at {seconds(final.late_ns)}, "
         "after its final read had begun"
         for place, final in sorted(run.final.items())
         if final.late_ns is not None
@@ -164,17 +165,17 @@ def _final_read(run: Run) -> Condition:
     for place in run.places:
         final = run.final.get(place)
         if final is None:
-            short.append(f"{_name(place)} was not read")
+            short.append(f"{partition_name(place)} was not read")
         elif not final.complete:
-            short.append(f"{_name(place)} was not read to its end offset {final.end:,}")
+            short.append(f"{partition_name(place)} was not read to its end offset {final.end:,}")
         elif final.stale_end is not None:
             short.append(
-                f"the leader of {_name(place)} told {final.stale_end:,} as its end offset, and told it again "
-                f"when records up to {final.end - 1:,} had been read: nobody knows where it ends"
+                f"the leader of {partition_name(place)} told {final.stale_end:,} as its end offset, and told "
+                f"it again when records up to {final.end - 1:,} had been read: nobody knows where it ends"
             )
         elif final.unseen:
             short.append(
-                f"{final.unseen} records acknowledged in {_name(place)} "
+                f"{final.unseen} records acknowledged in {partition_name(place)} "
                 "lie past the last record that was polled"
             )
     if not run.places:
@@ -196,16 +197,16 @@ def _replicas_read(run: Run) -> Condition:
         assigned = {run.host(node) for node in run.assignment.get(place, ())}
         there = run.replicas.get(place, {})
         if not (assigned or there):
-            short.append(f"no replica of {_name(place)} was read")
+            short.append(f"no replica of {partition_name(place)} was read")
         for host in sorted(assigned | set(there)):
             replica = there.get(host)
             if replica is not None and not replica.complete and host in changed_in_place(run, place):
-                changed.append(f"{_name(place)} on {host}")
+                changed.append(f"{partition_name(place)} on {host}")
             elif replica is None:
-                short.append(f"the replica of {_name(place)} on {host} was not read")
+                short.append(f"the replica of {partition_name(place)} on {host} was not read")
             elif not replica.complete:
                 why = f": {replica.problem}" if replica.problem else ""
-                short.append(f"the replica of {_name(place)} on {host} was not read whole{why}")
+                short.append(f"the replica of {partition_name(place)} on {host} was not read whole{why}")
             else:
                 whole += 1
     detail = listed(short) or f"{whole} replicas were read whole"
@@ -257,7 +258,7 @@ def _kinds_succeeded(run: Run, figures: Figures) -> Condition:
     ever: set[str] = set()
     for stretch in stretches:
         outcomes = metrics.counted(run, figures, stretch.begin_ns, stretch.end_ns)
-        when = f"{stretch.name} from {stretch.begin_ns / 1e9:,.1f} to {stretch.end_ns / 1e9:,.1f} s"
+        when = f"{stretch.name} from {stretch.begin_ns / 1e9:,.1f} to {seconds(stretch.end_ns)}"
         if not outcomes and stretch.end_ns - stretch.begin_ns >= phases.HEALTHY_NS:
             wrong.append(f"no operation was invoked in {when}")
         wrong += [
@@ -319,7 +320,3 @@ def _threshold_met(run: Run, figures: Figures, name: str, limit: float) -> Condi
     if measured is None:
         return Condition(title, False, f"{threshold.what}: there was nothing to measure")
     return Condition(title, threshold.is_met(measured, limit), threshold.described(measured, limit))
-
-
-def _name(place: Place) -> str:
-    return f"{place[0]}-{place[1]}"

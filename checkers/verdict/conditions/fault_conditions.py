@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from wrackline.checkers.inputs.runs import Fault, Place, Run, Sample
 from wrackline.checkers.verdict.conditions.condition import NOT_ON_RECORD, Condition, listed
+from wrackline.checkers.verdict.wording import partition_name
 
 _OF_PARTITION = re.compile(r"(leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
 _SOME_OF = re.compile(r"[1-9] of (.+)")
@@ -123,7 +124,7 @@ def _no_member(run: Run, kind: str, place: Place, nodes: set[int], at_ns: int) -
     held, stable = _ROLES[kind]
     if not stable(before, after, at_ns) or any(nodes <= held(sample) for sample in pair):
         return ""
-    name = f"{place[0]}-{place[1]}"
+    name = partition_name(place)
     seen = ", ".join(sorted(run.host(node) for node in held(before))) or "nobody"
     return f"it was aimed at {kind}({name}), which was {seen} before and after"
 

@@ -9,6 +9,7 @@ from typing import Final
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.measures.metrics import Figures
+from wrackline.checkers.verdict.wording import partition_name, seconds
 
 LEAST_NS: Final = 1_000_000_000
 """A shorter time is the pace of the load, or of one request."""
@@ -25,14 +26,14 @@ def outage(run: Run, figures: Figures) -> str:
         return ""
     place, longest = max(((place, _longest(own)) for place, own in spans.items()), key=lambda found: found[1])
     common = _longest(_common([spans.get(one, []) for one in run.places])) if len(run.places) > 1 else 0
-    name, alone = f"{place[0]}-{place[1]}", f"{longest / 1e9:,.1f} s"
+    name, alone = partition_name(place), seconds(longest)
     if longest < LEAST_NS:
         return ""
     if common < LEAST_NS:
         return f"{name} could not be written for {alone}"
     if longest < FAR_LONGER * common:
-        return f"no partition could be written for {common / 1e9:,.1f} s"
-    return f"{name} could not be written for {alone}, and no partition for {common / 1e9:,.1f} s"
+        return f"no partition could be written for {seconds(common)}"
+    return f"{name} could not be written for {alone}, and no partition for {seconds(common)}"
 
 
 def _spans(run: Run, figures: Figures) -> Mapping[Place, list[Span]]:

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.messages.requests import Refused
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.cli import _setup, simulate
-from wrackline.simulator.faults.actions import ACTIONS
+from wrackline.simulator.faults.actions import actions
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.kinds import KINDS, Fault, FaultOptions, Role, Wait
 from wrackline.simulator.faults.sequences import SEQUENCES, drawn
@@ -70,7 +70,7 @@ def a_world(**more: object) -> World:
 
 
 def a_driver(world: World, *, combined: bool = False) -> FaultDriver:
-    return FaultDriver(world, "t", 1, FaultOptions(), ACTIONS, combined=combined)
+    return FaultDriver(world, "t", 1, FaultOptions(), actions(), combined=combined)
 
 
 def test_a_step_waits_for_the_one_before() -> None:
