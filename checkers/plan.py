@@ -55,7 +55,7 @@ NOBODY: Partners = {"invoked": [], "completed": []}
 
 @dataclass
 class Work:
-    """What stages hand on. Rows are an executor's; the rest is small, and the driver's."""
+    """Holds what stages hand on. Rows are an executor's; the rest is small, and the driver's."""
 
     executor: Executor
     runs: Sequence[Run]
@@ -99,17 +99,17 @@ class Work:
 
     @property
     def again(self) -> int:
-        """How many ranges of offsets were judged twice."""
+        """Counts the ranges of offsets that were judged twice."""
         return len(self.context.again)
 
     def ingested(self, what: str, runs: Iterable[int] | None = None) -> Rows:
-        """The facts of the splits (of all runs, or some): everything, or a part of it
+        """Gives the facts of the splits (of all runs, or some): everything, or a part of it
         (``wrackline.checkers.engine.tasks.ingested``)."""
         source = self.source if runs is None else self.source.having("run", sorted(runs))
         return source.mapped(tasks.ingested(self.executor.given(self.context), what), SCHEMA)
 
     def judged(self, facts: Rows) -> Rows:
-        """Candidates, summaries and counts of facts."""
+        """Makes candidates, summaries and counts of facts."""
         return self.sorted(facts, "owner", "part").mapped(self.task(tasks.judged), SCHEMA)
 
     def sorted(self, rows: Rows, *by: str) -> Rows:
@@ -149,8 +149,8 @@ def judge(executor: Executor, runs: Sequence[Run], **cuts: int) -> Work:
 
 
 def find(work: Work) -> Rows | None:
-    """What checks and walks find, as rows of ``wrackline.checkers.checks.tasks.FOUND``; None: nothing had to
-    be looked at. Figures go to their runs."""
+    """Gives what checks and walks find, as rows of ``wrackline.checkers.checks.tasks.FOUND``; None: nothing
+    had to be looked at. Figures go to their runs."""
     for stage in FIND:
         stage.run(work)
     return reduce(lambda one, other: one.union(other), work.found) if work.found else None
@@ -160,12 +160,12 @@ def find(work: Work) -> Rows | None:
 
 
 def _read(work: Work) -> None:
-    """Each split becomes facts, and each place is judged by those."""
+    """Turns each split into facts, and judges each place by those."""
     work.facts = work.judged(work.ingested(tasks.EVERYTHING)).kept()
 
 
 def _collect(work: Work) -> None:
-    """Counts go to their runs; what is small comes to the driver."""
+    """Brings what is small to the driver; counts go to their runs."""
     few = (Kind.NOTE, Kind.SUMMARY, Kind.JUMP, Kind.SESSION, *SUMMARIES)
     topics = topics_of(work.runs)
     places = [
@@ -196,7 +196,7 @@ def _collect(work: Work) -> None:
 
 
 def _judge_objects(work: Work) -> None:
-    """Registers and queues: intervals of their time, each with what it must know of the others."""
+    """Judges registers and queues: intervals of their time, each with what it must know of the others."""
     if work.context.objects:
         context = work.executor.given(replace(work.context, outside=outside_of(work.intervals)))
         decided = work.sorted(work.facts.having("kind", DECIDED), "owner", "part")
@@ -207,7 +207,7 @@ def _judge_objects(work: Work) -> None:
 
 
 def _bound(work: Work) -> None:
-    """What ranges must know of each other, and which are judged again with it."""
+    """Finds out what ranges must know of each other, and which are judged again with it."""
     above, again, gaps = bounds(work.summaries, work.context)
     work.context = replace(
         work.context,
@@ -219,7 +219,7 @@ def _bound(work: Work) -> None:
 
 
 def _judge_again(work: Work) -> None:
-    """The ranges that others concern, from the splits of their runs."""
+    """Judges the ranges that others concern again, from the splits of their runs."""
     if not (work.again or work.by_value):
         return
     values = work.facts.having("kind", (Kind.CANDIDATE, Kind.UNPLACED))
@@ -232,8 +232,8 @@ def _judge_again(work: Work) -> None:
 
 
 def _judge_values(work: Work) -> None:
-    """Values with all their places. Where some place's value was sent with another place acked, all sends are
-    looked at, which few histories need."""
+    """Judges values with all their places. Where some place's value was sent with another place acked, all
+    sends are looked at, which few histories need."""
     if work.values is None:
         return
     wanted = work.sorted(work.values, "part").mapped(work.task(tasks.by_value), SCHEMA).kept()
@@ -256,7 +256,7 @@ def _judge_values(work: Work) -> None:
 
 
 def _judge_order(work: Work) -> None:
-    """Records whose sends were told no offset, in the order of their senders and of their logs."""
+    """Judges the order of records whose sends were told no offset, by senders and by logs."""
     if work.unplaced is not None:
         by_owner = work.unplaced.placed(work.parts, ("owner",), ("owner", "part"))
         order = by_owner.mapped(work.task(tasks.in_order), SCHEMA).kept()
@@ -281,7 +281,7 @@ JUDGE = (
 
 
 def _ask(work: Work) -> None:
-    """What checks are told of the runs, and which checks have rows to look at."""
+    """Says what checks know of the runs, and which checks have rows to look at."""
     topics = topics_of(work.runs)
     work.check_context = finding.CheckContext(
         runs=[about(number, run, topics) for number, run in enumerate(work.runs)],
@@ -292,7 +292,7 @@ def _ask(work: Work) -> None:
 
 
 def _walk(work: Work) -> None:
-    """Events of groups and transactions in their order. Figures are taken."""
+    """Goes through the events of groups and transactions in their order. Figures go to their runs."""
     for walk in walks():
         runs = [number for number, run in enumerate(work.runs) if _is_walked(walk, run, number, work)]
         if not runs:
@@ -322,7 +322,7 @@ def _bring_by_log(work: Work) -> None:
 
 
 def _read_words(work: Work) -> None:
-    """What checks want to read besides their rows: words of events, and the last offsets of keys."""
+    """Reads what checks want besides their rows: words of events, and the last offsets of keys."""
     compacted = any(log.compacted for run in work.check_context.runs for log in run.logs.values())
     if work.by_log is None or not (compacted or any(one.words_of for one in work.check_context.checks)):
         return
@@ -352,7 +352,7 @@ def _read_words(work: Work) -> None:
 
 
 def _check(work: Work) -> None:
-    """Rows of each log become findings."""
+    """Turns the rows of each log into findings."""
     if work.by_log is not None:
         task = finding.found_at_places(work.executor.given(work.check_context))
         work.found.append(work.by_log.mapped(task, finding.FOUND))
@@ -380,7 +380,7 @@ def _collected(rows: Rows) -> Iterable[Packed]:
 
 
 def _notes(rows: Rows) -> list[dict[str, Any]]:
-    """What the notes among these rows say."""
+    """Decodes the notes among these rows."""
     return [packed.note() for packed in _collected(rows.having("kind", (Kind.NOTE,)))]
 
 
@@ -389,7 +389,8 @@ def _splits_of(runs: Sequence[Run]) -> list[Split]:
 
 
 def _splits(executor: Executor, runs: Sequence[Run], partners: Mapping[int, Mapping[int, Partners]]) -> Rows:
-    """One row per split, in as many tasks as keep all cores busy to the end; small ones share a task."""
+    """Makes one row per split, in as many tasks as keep all cores busy to the end; small ones share a
+    task."""
     splits, facts = _splits_of(runs), sum(run.facts for run in runs)
     names = ("run", "number", "path", "first", "last")
     columns: dict[str, list[Any]] = {name: [getattr(split, name) for split in splits] for name in names}

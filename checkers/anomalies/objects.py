@@ -39,7 +39,7 @@ class WrongValue:
 
     @property
     def calls(self) -> list[Call[Any]]:
-        """All its operations, each once."""
+        """Lists its operations, each once."""
         return list(dict.fromkeys(call for call in self.found.calls if call.inv is not None))
 
     @property
@@ -50,12 +50,12 @@ class WrongValue:
 
     @property
     def begin_ns(self) -> int:
-        """The witness's first event."""
+        """Gives the time of the witness's first event."""
         return min((call.inv_ns for call in self.calls), default=0) or 0
 
     @property
     def end_ns(self) -> int:
-        """... and its last."""
+        """Gives the time of the witness's last event."""
         return max((known(call.ret_ns, call.inv_ns) or 0 for call in self.calls), default=0)
 
 
@@ -81,7 +81,7 @@ def wrong_values(at: Places, workload: str) -> Iterator[WrongValue]:
 
 
 def when(ns: int | None) -> str:
-    """``12.318 s``; ``the beginning`` for what was there before anything."""
+    """Spells a time: ``12.318 s``; ``the beginning`` for what was there before anything."""
     return seconds(ns) or "the beginning"
 
 

@@ -84,15 +84,15 @@ class AboutRun:
         return self.info.system == labels.IMPORTED
 
     def value(self, value: int | None) -> str:
-        """``p3·607``: what a value is called in sentences."""
+        """Names a value in sentences: ``p3·607``."""
         return "null" if value is None else labels.value_label(value, imported=self.imported)
 
     def process(self, process: int | None) -> str:
-        """What a process is called in sentences, after the word "process"."""
+        """Names a process in sentences, after the word "process"."""
         return "null" if process is None else labels.process_label(process, imported=self.imported)
 
     def in_force(self, since_ns: int | None, until_ns: int | None) -> list[str]:
-        """The faults in force between these; until None: from then on."""
+        """Lists the faults in force between these; until None: from then on."""
         return [
             fault.text
             for fault in self.faults
@@ -102,7 +102,7 @@ class AboutRun:
 
 
 def about(number: int, run: Run, topics: Mapping[tuple[int, str], int]) -> AboutRun:
-    """``topics``: (run, topic) -> number of its partition 0's log."""
+    """Says what checks know of a run. ``topics``: (run, topic) -> number of its partition 0's log."""
     known: dict[str, TopicInfo] = {topic.name: topic for topic in run.info.topics}
     logs: dict[Place, AboutLog] = {}
     for place in places_of(run):

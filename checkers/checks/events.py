@@ -33,12 +33,12 @@ class Records(Table[Ints]):
     of: Ints
 
     def at(self, row: int) -> tuple[int, int, int, int]:
-        """One of them."""
+        """Gives one record as numbers."""
         return int(self.log[row]), int(self.value[row]), int(self.offset[row]), int(self.of[row])
 
 
 class EventBatch:
-    """Events with the columns of the history (wrackline.history.schema)."""
+    """Events with the columns of the history (wrackline.history.store.schema)."""
 
     def __init__(self, batch: pa.RecordBatch, about: AboutRun) -> None:
         self._batch, self._about = batch, about
@@ -59,7 +59,7 @@ class EventBatch:
         return ints(self.column(name))
 
     def numbered(self, name: str, number: Callable[[str], int]) -> Ints:
-        """A column of texts as numbers; NONE for null."""
+        """Turns a column of texts into numbers; NONE for null."""
         texts = self.column(name)
         texts = texts if isinstance(texts, pa.DictionaryArray) else texts.dictionary_encode()
         found = np.array([*map(number, texts.dictionary.to_pylist()), NONE], np.int64)
@@ -69,7 +69,7 @@ class EventBatch:
         return self._batch.column(name)
 
     def are(self, outcome: str | None, kind: str | None = None) -> Bools:
-        """Which events are of this type, and of this kind; None: of any."""
+        """Says which events are of this type, and of this kind; None: of any."""
         found = np.ones(len(self.index), np.bool_)
         for name, wanted in (("type", outcome), ("f", kind)):
             if wanted is not None:
@@ -77,17 +77,17 @@ class EventBatch:
         return found
 
     def say(self, text: str) -> Bools:
-        """Which events have this in their ``extra``."""
+        """Says which events have this in their ``extra``."""
         found = pc.match_substring(self.column("extra"), text).fill_null(False)
         return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
 
     def texts(self, name: str, rows: Ints) -> list[Any]:
-        """What a column says in these rows."""
+        """Gives the texts of a column in these rows."""
         found: list[Any] = self.column(name).take(pa.array(rows)).to_pylist()
         return found
 
     def group_events(self) -> Iterator[GroupEvent]:
-        """Those that speak of groups, in their order."""
+        """Yields the events that speak of groups, in their order."""
         mine = pc.is_in(self.column("f"), value_set=pa.array(sorted(OF_GROUPS)))
         base = self.base[mine.to_numpy(zero_copy_only=False)].tolist()
         rows = self._batch.select(_COLUMNS).filter(mine).to_pylist()
@@ -129,7 +129,7 @@ class GroupEvent:
 
     @property
     def who(self) -> str:
-        """The member's name, where the client knows it."""
+        """Names the member, as far as the client knows it."""
         return f"process {self.process}" if self.member is None else self.member
 
 
@@ -197,12 +197,12 @@ class Request:
 
     @property
     def last_index(self) -> int:
-        """Of its completion, else of its invocation."""
+        """Gives the index of its completion, else of its invocation."""
         return self.since if self.done is None else self.done.index
 
 
 class Groups:
-    """What a run says of groups, but for records."""
+    """Collects what a run says of groups, but for records."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, str], Request] = {}

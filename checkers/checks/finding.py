@@ -37,7 +37,7 @@ class Finding:
 
 
 def finished(found: Finding, run: AboutRun) -> dict[str, Any]:
-    """The finding as a row of the common schema (wrackline.checkers.findings.FINDINGS)."""
+    """Makes the finding a row of the common schema (wrackline.checkers.findings.FINDINGS)."""
     value, log = found.value, found.log
     return {
         "test_id": run.info.test_id,
@@ -69,22 +69,22 @@ def _faults(found: Finding, run: AboutRun) -> str:
 
 
 def known(*numbers: int | None) -> int | None:
-    """The first of them that is not None."""
+    """Gives the first of the numbers that is not None."""
     return next((number for number in numbers if number is not None), None)
 
 
 def least(*numbers: int | None) -> int | None:
-    """The smallest of them that is not None."""
+    """Gives the smallest of the numbers that is not None."""
     return min((number for number in numbers if number is not None), default=None)
 
 
 def seconds(ns: int | None) -> str | None:
-    """``12.318 s``, ``1,204.006 s``; None where the time is."""
+    """Spells a time: ``12.318 s``, ``1,204.006 s``; None where the time is."""
     return None if ns is None else f"{ns / 1e9:,.3f} s"
 
 
 def apart(earlier: int | None, later: int | None) -> tuple[str | None, str | None]:
-    """Two times, as ``seconds`` has them; in nanoseconds where the milliseconds are the same."""
+    """Spells two times as ``seconds`` does; in nanoseconds where the milliseconds are the same."""
     short = seconds(earlier), seconds(later)
     if earlier is None or later is None or short[0] != short[1]:
         return short

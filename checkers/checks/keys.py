@@ -20,7 +20,7 @@ KINDS_WITH_OFFSETS = frozenset({"send", "poll", "drain", "replica"})
 
 
 class LastOfKeys:
-    """Of each key of compacted partitions the highest offset that is known of a record with it."""
+    """Keeps the highest known offset of a record of each key of compacted partitions."""
 
     def __init__(self, about: AboutRun) -> None:
         self._logs = np.array([log.number for log in about.logs.values() if log.compacted], np.int64)
@@ -48,7 +48,7 @@ class LastOfKeys:
         self._seen.append(mine.take(there))
 
     def of_values(self, log: int, values: Ints) -> Ints:
-        """The highest offset of each value's key; NONE where none is known."""
+        """Gives the highest offset of each value's key; NONE where none is known."""
         self._sent, self._seen = [concatenated(Records, self._sent)], [concatenated(Records, self._seen)]
         sent, seen = (some.take(some.log == log) for (some,) in (self._sent, self._seen))
         known, latest = np.unique(sent.value[::-1], return_index=True)

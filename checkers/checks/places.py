@@ -48,11 +48,11 @@ class Places:
     """What the check that is called looks for."""
 
     def having(self, mark: str) -> Candidate[Ints]:
-        """The rows that have a mark, in numpy."""
+        """Gives the rows that have a mark, in numpy."""
         return self.rows.take(np.flatnonzero(self.rows.marks & self.marks.bit(mark)))
 
     def each(self, mark: str) -> Iterator[Row]:
-        """The rows that have a mark, one after another."""
+        """Yields the rows that have a mark, one after another."""
         return rows_of(self.having(mark))
 
     def finding(
@@ -67,8 +67,8 @@ class Places:
         since_ns: int | None,
         until_ns: int | None = None,
     ) -> Finding:
-        """A finding of the check that is called, in this partition. ``row``: whose offset and value it has;
-        else those that are given. The rest is as in ``Finding``."""
+        """Makes a finding of the check that is called, in this partition. ``row``: whose offset and value it
+        has; else those that are given. The rest is as in ``Finding``."""
         return Finding(
             anomaly=self.anomaly,
             log=self.log,
@@ -82,11 +82,12 @@ class Places:
         )
 
     def words(self, index: int | None) -> Words:
-        """Of an event that the check asked for (``words_of``)."""
+        """Gives the words of an event that the check asked for (``words_of``)."""
         return NO_WORDS if index is None else self._words.get(index, NO_WORDS)
 
     def is_lasting(self, row: Row) -> bool:
-        """Whether the row's record must be there still. Of a compacted topic a record that a later one of its
-        key follows may be gone; one whose offset nobody knows may have been followed by any of its key."""
+        """Says whether the row's record must be there still. Of a compacted topic a record that a later one
+        of its key follows may be gone; one whose offset nobody knows may have been followed by any of its
+        key."""
         last = self._last_of_key.get(row.value)
         return last is None or not (row.offset is None or row.offset < last)

@@ -30,7 +30,7 @@ Wanted = Callable[[Candidate[Ints]], Ints]
 
 
 def completion(rows: Candidate[Ints]) -> Ints:
-    """``Wanted``: the event that says what became of the send."""
+    """Asks for the event that says what became of the send (a ``Wanted``)."""
     return rows.complete_index
 
 
@@ -47,7 +47,7 @@ class Check(Anomaly):
     explained_by: ExplainedBy = BY_ORDER
 
     def applies(self, counts: Mapping[str, int]) -> bool:
-        """Whether there is a row for it to look at. ``counts``: mark -> rows that have it."""
+        """Says whether there is a row for it to look at. ``counts``: mark -> rows that have it."""
         return self.find is not None and any(counts.get(mark) for mark in self.marks)
 
 
@@ -153,24 +153,24 @@ def _load() -> None:
 
 
 def checks() -> Sequence[Check]:
-    """All of them, in the order of docs/anomalies.md."""
+    """Lists all checks, in the order of docs/anomalies.md."""
     _load()
     order = {str(family): number for number, family in enumerate(Family)}
     return tuple(sorted(_CHECKS.values(), key=lambda one: order.get(one.family, len(order))))
 
 
 def walks() -> Sequence[Walk]:
-    """All that some anomaly is found by."""
+    """Lists the walks that some anomaly is found by."""
     return tuple({one.walk.name: one.walk for one in checks() if one.walk is not None}.values())
 
 
 def anomalies() -> dict[str, Anomaly]:
-    """All of them by name, in the order of docs/anomalies.md."""
+    """Gives all anomalies by name, in the order of docs/anomalies.md."""
     return {one.name: one for one in checks()}
 
 
 def explained_by() -> dict[str, ExplainedBy]:
-    """Anomaly -> what explains its findings."""
+    """Maps each anomaly to what explains its findings."""
     return {one.name: one.explained_by for one in checks()}
 
 
@@ -187,6 +187,6 @@ def not_looked_for() -> tuple[str, ...]:
 
 @cache
 def marks() -> Marks:
-    """The marks of all checks."""
+    """Gives the marks of all checks."""
     _load()
     return Marks(_MARKS.values())

@@ -42,7 +42,7 @@ _AT_ONCE = 1_000
 
 @dataclass(frozen=True)
 class CheckContext:
-    """What all tasks here know."""
+    """Says what all tasks of checks know."""
 
     runs: Sequence[AboutRun]
     marks: Marks
@@ -60,7 +60,7 @@ GivesCheckContext = Callable[[], CheckContext]
 
 
 def by_log(batches: Batches) -> Batches:
-    """Candidates that some check wants, and contradictions, to where all of their log are."""
+    """Sends candidates that some check wants, and contradictions, to where all of their log are."""
     writer = Writer()
     for packed in read(batches):
         if packed.kind in (Kind.CANDIDATE, Kind.CONTRADICTION):
@@ -73,13 +73,13 @@ def by_log(batches: Batches) -> Batches:
 
 
 def _logs(batches: Batches) -> Iterator[tuple[int, Facts]]:
-    """Rows that are sorted by log, log by log."""
+    """Takes rows that are sorted by log apart, log by log."""
     for log, rows in groupby(read(batches), lambda packed: packed.owner):
         yield log, Facts(packed.rows() for packed in rows)
 
 
 def words_wanted(given: GivesCheckContext) -> Task:
-    """Rows, sorted by log, to notes of the events whose words checks want to read."""
+    """Turns rows, sorted by log, into notes of the events whose words checks want to read."""
 
     def run(batches: Batches) -> Batches:
         context, writer = given(), Writer()
@@ -101,7 +101,7 @@ def words_wanted(given: GivesCheckContext) -> Task:
 
 
 def words_of(wanted: Callable[[], Mapping[int, Ints]]) -> Task:
-    """Splits to notes of what events say in words. ``wanted``: run -> indexes, ascending."""
+    """Turns splits into notes of what events say in words. ``wanted``: run -> indexes, ascending."""
 
     def run(batches: Batches) -> Batches:
         indexes, writer = wanted(), Writer()
@@ -121,7 +121,7 @@ def words_of(wanted: Callable[[], Mapping[int, Ints]]) -> Task:
 
 
 def found_at_places(given: GivesCheckContext) -> Task:
-    """Rows, sorted by log, to findings."""
+    """Turns rows, sorted by log, into findings."""
 
     def run(batches: Batches) -> Batches:
         context = given()
@@ -177,7 +177,8 @@ Parts = Callable[[pa.RecordBatch, AboutRun], Ints]
 
 
 def events_for(given: GivesCheckContext, kinds: frozenset[str], parts_of: Parts | None = None) -> Task:
-    """Splits to events of these kinds: those of one part of a batch in one row, as Arrow's own bytes."""
+    """Turns splits into events of these kinds: those of one part of a batch in one row, as Arrow's own
+    bytes."""
 
     def run(batches: Batches) -> Batches:
         context, writer = given(), Writer()
@@ -265,7 +266,7 @@ def _row_of(run: int, figure: Figure) -> dict[str, Any]:
 
 
 def figure_in(explanation: str) -> Figure:
-    """The figure that a row says."""
+    """Decodes the figure of a row."""
     return Figure(*orjson.loads(explanation))
 
 

@@ -48,17 +48,17 @@ class Packed(NamedTuple):
     data: bytes
 
     def rows(self) -> Table[Ints]:
-        """The facts. Notes are none (KeyError)."""
+        """Decodes the facts. Notes are none (KeyError)."""
         return unpack(self.data, self.size, ROWS[self.kind])
 
     def rows_of(self, kind: type[T]) -> T:
-        """The facts, which are known to be of this kind."""
+        """Decodes the facts, which are known to be of this kind."""
         if ROWS[self.kind] is not plain(kind):
             raise TypeError(f"rows of {self.kind.name} are no {kind.__name__}")
         return unpack(self.data, self.size, kind)
 
     def note(self) -> Any:
-        """What the JSON of a note says."""
+        """Decodes the JSON of a note."""
         return orjson.loads(self.data)
 
 
@@ -79,12 +79,12 @@ class Writer:
         self.put(Packed(owner, part, Kind.NOTE, 1, orjson.dumps(said)))
 
     def rows(self, owner: int, part: int, rows: Table[Ints]) -> None:
-        """Rows that all belong to one place."""
+        """Writes rows that all belong to one place."""
         if len(rows):
             self.put(Packed(owner, part, KIND_OF[type(rows)], len(rows), pack(rows.columns())))
 
     def spread(self, owner: Ints | int, part: Ints | int, rows: Table[Ints]) -> None:
-        """Rows that belong to the places (owner, part); within one place their order stays."""
+        """Writes rows that belong to the places (owner, part); within one place their order stays."""
         size = len(rows)
         if not size:
             return
@@ -102,7 +102,7 @@ class Writer:
             self.put(Packed(int(owner[lo]), int(part[lo]), kind, hi - lo, data))
 
     def batches(self, *, everything: bool = False) -> Iterator[pa.RecordBatch]:
-        """What there is, once it is enough for a batch, or as ``everything`` that will come."""
+        """Yields what there is, once it is enough for a batch, or as ``everything`` that will come."""
         if self._rows and (everything or self._bytes >= self._limit):
             for rows in _portions(self._rows, self._limit):
                 columns = list(zip(*rows, strict=True))
@@ -127,7 +127,7 @@ def _portions(rows: Sequence[Packed], limit: int) -> Iterator[list[Packed]]:
 
 
 def read(batches: Iterable[pa.RecordBatch]) -> Iterator[Packed]:
-    """What a writer wrote, one batch at a time."""
+    """Reads what a writer wrote, one batch at a time."""
     for batch in batches:
         owners, parts, kinds, sizes = (
             batch.column(at).to_numpy(zero_copy_only=False).tolist() for at in range(4)

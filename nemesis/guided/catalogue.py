@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pkgutil import resolve_name
 
 from wrackline.nemesis.faults.disks.power import PowerCut
-from wrackline.nemesis.guided import eras, transactions, zookeeper_era
+from wrackline.nemesis.guided import eras, transactions
 from wrackline.nemesis.guided.scene import needs, on_hosts
 from wrackline.nemesis.guided.steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.scenarios import SCENES
+
+_OF_ZOOKEEPER = "wrackline.zookeeper.nemesis.schedules"
+"""Schedules for Apache Kafka of that era are found by name: nothing here imports what stands on it."""
 
 
 def power_cut_lossy(aim: Aim) -> tuple[GuidedStep, ...]:
@@ -38,14 +42,14 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     **{name: partial(on_hosts, scene) for name, scene in SCENES.items()},
     "power-cut-lossy": power_cut_lossy,
     "late-end-txn": transactions.late_end_txn,
-    **zookeeper_era.SCHEDULES,
+    **resolve_name(f"{_OF_ZOOKEEPER}:SCHEDULES"),
     **eras.SCHEDULES,
 }
 NEEDS: Mapping[str, Needs] = {
     **{name: needs(scene) for name, scene in SCENES.items()},
     "power-cut-lossy": Needs(replicas=2),
     "late-end-txn": Needs(replicas=1),
-    **zookeeper_era.NEEDS,
+    **resolve_name(f"{_OF_ZOOKEEPER}:NEEDS"),
     **eras.NEEDS,
 }
 """What each schedule refuses when its time has come, so that it can be refused before."""

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from wrackline.broker.defects import REGISTRY
-from wrackline.pages import rendered
+from wrackline.pages.template import Templates
 from wrackline.progress import progress
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided import SCHEDULES
@@ -245,7 +245,9 @@ def oracles_of(table: KillTable) -> list[str]:
 
 
 def html(table: KillTable) -> str:
-    return rendered("wrackline.simulator.search", "kill_table.html", table=table, oracles=oracles_of(table))
+    return Templates("wrackline.simulator.search").render(
+        "kill_table.html.j2", table=table, oracles=oracles_of(table)
+    )
 
 
 # --- the command -----------------------------------------------------------------------------------------

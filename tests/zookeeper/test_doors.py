@@ -9,20 +9,20 @@ from pkgutil import resolve_name
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HOUSE = ("broker", "simulator", "systems")
+HOUSE = ("broker", "nemesis", "simulator", "systems")
 NAMES = sorted(
     {
         name
         for folder in HOUSE
         for file in (ROOT / folder).rglob("*.py")
-        for name in re.findall(r'"(wrackline\.zookeeper\.[\w.]+:\w+)"', file.read_text(encoding="utf-8"))
+        for name in re.findall(r'"(wrackline\.zookeeper\.[\w.]+(?::\w+)?)"', file.read_text(encoding="utf-8"))
     }
 )
 
 
 def test_each_room_that_needs_the_era_has_a_door() -> None:
     rooms = {name.split(".")[2].partition(":")[0] for name in NAMES}
-    assert rooms == {"core", "rules", "server", "simulator", "systems"}
+    assert rooms == {"core", "nemesis", "rules", "server", "simulator", "systems"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -93,10 +93,11 @@ class KioField(NamedTuple):
     def is_duration(self) -> bool:
         return str(self.field.metadata.get("kafka_type")).startswith("timedelta")
 
-    def rows(self) -> KioField | None:
-        """The field of a topic that has its partitions, where this one is an array of topics."""
-        fields_in = [KioField(f".{name}", field) for name, field in kio_fields(self.entity or Member).items()]
-        return next((field for field in fields_in if field.is_array), None)
+
+def rows_of(topic: type) -> KioField | None:
+    """The field of a topic in which its partitions are; None: the class has no array."""
+    found = (KioField(f".{name}", field) for name, field in kio_fields(topic).items())
+    return next((field for field in found if field.is_array), None)
 
 
 def find_field(kind: type, path: str, variable: str = "") -> KioField | None:

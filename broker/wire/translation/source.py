@@ -18,6 +18,7 @@ from wrackline.broker.wire.translation.classes import (
     members_of,
     message_of,
     row_of,
+    rows_of,
     types_of,
 )
 from wrackline.broker.wire.translation.declarations import (
@@ -119,7 +120,7 @@ class Source:
 
     def topic(self, field: KioField) -> tuple[type, KioField]:
         """(the class of a topic in an array of topics, its field with the partitions)"""
-        if field.entity is None or (rows := field.rows()) is None:
+        if field.entity is None or (rows := rows_of(field.entity)) is None:
             raise self.failure(f"{field.field.name} has no partitions in it")
         return field.entity, rows
 

@@ -30,7 +30,7 @@ _Step: TypeAlias = tuple[int, Callable[[Any], Iterator[Finding]], Any]
 
 
 class Moves:
-    """Where processes and members were put, whoever put them there."""
+    """Keeps where processes and members were put, whoever put them there."""
 
     def __init__(self, moves: Sequence[GroupEvent]) -> None:
         self._of: dict[tuple[int | str, int], list[tuple[int, int | None]]] = defaultdict(list)
@@ -58,7 +58,7 @@ def _index(move: tuple[int, int | None]) -> int:
 
 @dataclass(slots=True)
 class Committed:
-    """What is known of the committed offset of one partition."""
+    """Keeps what is known of the committed offset of one partition."""
 
     accounts: dict[int, list[Operation]] = field(default_factory=lambda: defaultdict(list))
     """Offset -> every commit that took effect, or may have."""
@@ -99,7 +99,7 @@ def _larger(one: Operation | None, other: Operation) -> Operation:
 
 
 class Coordinator:
-    """Of one group; ``find`` goes through its events once."""
+    """Follows the coordinator of one group; ``find`` goes through its events once."""
 
     def __init__(
         self,

@@ -102,12 +102,12 @@ class Deliveries:
         return [Passed(process, log, stay.next, stay.stands, *stay.poll)]
 
     def passed(self) -> list[Passed]:
-        """So far."""
+        """Yields who went past what, so far."""
         still = [self._left(who, *stay) for who, stays in self._stays.items() for stay in stays.items()]
         return sum(still, list(self._passed))
 
     def to(self, members: Iterable[int], log: int) -> Spans:
-        """What these processes were given of a partition."""
+        """Gives what these processes were given of a partition."""
         return Spans.union(self.given[who, log] for who in members if (who, log) in self.given)
 
 

@@ -17,7 +17,7 @@ _ALL = 0
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Of one run."""
+    """Makes the findings of the groups of one run."""
 
     run: AboutRun
 

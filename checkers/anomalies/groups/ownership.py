@@ -28,8 +28,8 @@ class Owned:
 
 
 def double_owners(moves: Sequence[GroupEvent], about: AboutRun) -> Iterator[Finding]:
-    """Of all groups. A member was in a generation if it was told of it, though it had no partitions: the
-    group waited for each of these."""
+    """Yields partitions with two owners, of all groups. A member was in a generation if it was told of it,
+    though it had no partitions: the group waited for each of these."""
     present = {
         (one.of, one.generation, one.who) for one in moves if one.f == REBALANCE and one.generation >= 0
     }
@@ -65,7 +65,7 @@ def double_owners(moves: Sequence[GroupEvent], about: AboutRun) -> Iterator[Find
 
 
 def _owned(moves: Sequence[GroupEvent], about: AboutRun) -> list[Owned]:
-    """In the order of their events."""
+    """Lists what members owned, in the order of the events."""
     found: list[Owned] = []
     holding: dict[int, dict[int, list[Owned]]] = defaultdict(dict)
     for rebalance in moves:

@@ -76,7 +76,7 @@ class SentOffset:
 
     @property
     def alone(self) -> bool:
-        """Whether nobody else committed it."""
+        """Says whether nobody else committed it."""
         return sum(one.event.offsets[self.log] == self.offset for one in self.commits) == 1
 
     @property
@@ -114,7 +114,7 @@ class Coordinator:
 
     @property
     def commits(self) -> Iterator[Request]:
-        """Those that may have taken effect."""
+        """Yields the commits that may have taken effect."""
         return (one for one in self.requests if one.event.f == COMMIT and one.type != "fail")
 
     def sent(self) -> Iterator[SentOffset]:
@@ -129,7 +129,7 @@ class Coordinator:
 
 
 def _by_group(some: Iterable[Request]) -> Mapping[tuple[str, int], list[Request]]:
-    """By their groups and logs."""
+    """Sorts requests by their groups and logs."""
     found: dict[tuple[str, int], list[Request]] = defaultdict(list)
     for one in some:
         for log in one.event.offsets:

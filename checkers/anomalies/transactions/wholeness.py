@@ -34,10 +34,10 @@ class _OffsetAnswer:
 
 
 def torn_transactions(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
-    """Once per transaction that was committed, or may have been. ``where``: ``committed`` or ``end unknown``
-    (some of its records are in the final read and some are not), ``offsets`` (a group has its offsets, and
-    the final read has none of its records), ``records`` (its end is unknown, the final read has its records,
-    and its group does not have its offsets)."""
+    """Yields torn transactions, each once, of those that were committed, or may have been. ``where``:
+    ``committed`` or ``end unknown`` (some of its records are in the final read and some are not), ``offsets``
+    (a group has its offsets, and the final read has none of its records), ``records`` (its end is unknown,
+    the final read has its records, and its group does not have its offsets)."""
     size, missing = len(matches.transactions), _missing(matches, about)
     every, seen, gone = (
         np.bincount(matches.sent.of[some], minlength=size)
@@ -168,11 +168,11 @@ def _keep_first(
 
 
 def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
-    """Once per transaction. Its producer was fenced when the next transaction of its transactional id began;
-    its commit was asked for later, and it took effect. ``where``: ``committed`` (the call succeeded),
-    ``visible`` (its end is unknown, and a record was read), ``offsets`` (a group has its offsets, which
-    nobody else committed), ``late`` (its commit had been asked for in time, and its group was told something
-    else when the next one had begun, and its offsets only later)."""
+    """Yields zombies, once per transaction. Its producer was fenced when the next transaction of its
+    transactional id began; its commit was asked for later, and it took effect. ``where``: ``committed`` (the
+    call succeeded), ``visible`` (its end is unknown, and a record was read), ``offsets`` (a group has its
+    offsets, which nobody else committed), ``late`` (its commit had been asked for in time, and its group was
+    told something else when the next one had begun, and its offsets only later)."""
     told = _fenced_offsets(events.coordinator, about)
     fenced = np.array([one.fenced_by is not None for one in matches.transactions], bool)
     polled = first_polls(events, matches, fenced)

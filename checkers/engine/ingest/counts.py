@@ -75,7 +75,7 @@ def _unpacked(key: Ints) -> Key[Ints]:
 
 
 class Counts:
-    """Of one part of a history that is read at once."""
+    """Counts one part of a history that is read at once."""
 
     def __init__(self, run: int, context: Context) -> None:
         self.run, self.context = run, context

@@ -21,8 +21,6 @@ from wrackline.harness.cli.options import (
     results_option,
 )
 from wrackline.harness.cli.signals import STOPPED
-from wrackline.harness.exits import codehost
-from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.nights import summary
 from wrackline.harness.nights.driver import DiskFull, Driver, Stopped
 from wrackline.harness.nights.journal import Did, Journal, read
@@ -30,6 +28,8 @@ from wrackline.harness.nights.night import NIGHT_JSON, NightDriver, begin
 from wrackline.harness.nights.order import before, nights, ordered
 from wrackline.harness.nights.post_actions import carry_out, check_after, known_before
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
+from wrackline.harness.notifications import codehost
+from wrackline.harness.notifications.run_summary import RunSummary
 from wrackline.harness.run.judge import exit_code
 from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.screen import put, table

@@ -11,19 +11,19 @@ import click
 from rich.table import Column
 
 from wrackline.harness.cli.options import WrongInput
-from wrackline.harness.index import gather as gathering
+from wrackline.harness.index import collect as gathering
 from wrackline.harness.index import site as sites
+from wrackline.harness.index.baseline import change, figure
 from wrackline.harness.index.comparing import Comparison, Unlike, compared, side
 from wrackline.harness.index.pages import Site, page
-from wrackline.harness.index.reader_bundle import NoReader, reader
+from wrackline.harness.index.reader.bundle import NoReader, reader
 from wrackline.harness.index.runs import Link, below, beside, shown
 from wrackline.harness.index.serving import Renewal, Server
 from wrackline.harness.index.site import Reader
-from wrackline.harness.index.words import change, figure
 from wrackline.harness.records import NotKnown, State, known_incidents
 from wrackline.harness.run.results import ENVIRONMENT, default_dir
 from wrackline.harness.screen import put, table
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
 from wrackline.progress import progress
 
 _IN_RESULTS = "site"

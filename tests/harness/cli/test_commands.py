@@ -231,15 +231,15 @@ def test_what_is_logged_reaches_the_terminal_when_more_shall_be_said() -> None:
     """But not what clients say of brokers that are down."""
 
     def shown() -> list[str]:
-        names = ("wrackline.history.files", "wrackline.nemesis", "wrackline.client", "paramiko")
+        names = ("wrackline.history.store.files", "wrackline.nemesis", "wrackline.client", "paramiko")
         records = [logging.LogRecord(name, logging.WARNING, "", 0, "x", None, None) for name in names]
         return [one.name for one in records if Terminal().filter(one)]
 
-    assert shown() == ["wrackline.history.files"]
+    assert shown() == ["wrackline.history.store.files"]
     with restore_levels():
         logging.getLogger("wrackline").setLevel(logging.DEBUG)
-        assert shown() == ["wrackline.history.files", "wrackline.nemesis"]
-    assert shown() == ["wrackline.history.files"]
+        assert shown() == ["wrackline.history.store.files", "wrackline.nemesis"]
+    assert shown() == ["wrackline.history.store.files"]
 
 
 def test_quiet_and_verbose_exclude_each_other_and_hold_for_one_command(
