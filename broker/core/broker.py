@@ -17,7 +17,7 @@ from wrackline.broker.core.quorum.metadata_replica import Observer
 from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.alter_partition import AlterPartitions
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.fetching.fetcher import Fetchers
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.replication.uplink import Uplink

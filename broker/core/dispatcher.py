@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.fetching.fetcher import Fetchers
 from wrackline.broker.core.replication.metrics import replica_metrics
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import Deadlines, ProducePurgatory

@@ -27,17 +27,17 @@ from wrackline.broker.model.messages.requests import Refused, Response
 from wrackline.broker.model.types import METADATA, Endpoint, NodeId, TopicPartition
 from wrackline.broker.server.answers import read_from, resolve
 from wrackline.broker.server.config import Settings
-from wrackline.broker.server.connection import Connection, PendingReply
-from wrackline.broker.server.connections import Connections
 from wrackline.broker.server.cores import Role, ZooKeeper, connect_zookeeper
 from wrackline.broker.server.flusher import Flusher
-from wrackline.broker.server.link import Link
 from wrackline.broker.server.meter import RequestMeter
+from wrackline.broker.server.network.connection import Connection, PendingReply
+from wrackline.broker.server.network.connections import Connections
+from wrackline.broker.server.network.link import Link
 from wrackline.broker.server.timers import Timers
 from wrackline.broker.server.trace import TraceWriter
 from wrackline.broker.storage.descriptors import out_of_descriptors
-from wrackline.broker.storage.log import PartitionLog
 from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.storage.logs.log import PartitionLog
 from wrackline.broker.wire.codec import Codec
 from wrackline.broker.wire.proof import ClusterSecret
 from wrackline.broker.wire.schema import WireError

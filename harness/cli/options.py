@@ -13,7 +13,7 @@ import orjson
 
 from wrackline.checkers.verdict.seal import why_broken
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
-from wrackline.history.folder import private_folder
+from wrackline.history.store.folder import private_folder
 from wrackline.needs import require
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from wrackline.broker.model.messages.requests import (
 )
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.simulator.invariants.observed_partition import Mark
+from wrackline.simulator.invariants.observed.partition import Mark
 from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World
 from wrackline.zookeeper.core import znodes

@@ -8,9 +8,9 @@ from typing import Protocol
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_cluster import ObservedCluster
-from wrackline.simulator.invariants.observed_step import ObservedStep
-from wrackline.simulator.invariants.observer import Observer
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.observer import Observer
+from wrackline.simulator.invariants.observed.step import ObservedStep
 from wrackline.simulator.world.world import StepRecord, World
 from wrackline.simulator.world.zookeeper_door import of_zookeeper
 

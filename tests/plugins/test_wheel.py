@@ -30,7 +30,7 @@ def build(folder: Path, into: Path, *targets: str) -> Path:
     """What hatchling makes of a folder."""
     wanted = [word for target in targets for word in ("-t", target)]
     command = [sys.executable, "-m", "hatchling", "build", *wanted, "-d", str(into)]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=180)
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=540)
     return into
 
 
@@ -43,11 +43,11 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def venv(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With nothing but the wheel."""
     made = tmp_path_factory.mktemp("wheel") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True, timeout=180)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True, timeout=540)
     [wheel] = dist.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--python", str(made / "bin" / "python"), "install", "--quiet"]
     subprocess.run(
-        [*pip, "--no-deps", "--no-index", str(wheel)], check=True, capture_output=True, timeout=180
+        [*pip, "--no-deps", "--no-index", str(wheel)], check=True, capture_output=True, timeout=540
     )
     return made
 
@@ -75,7 +75,7 @@ def python(venv: Path, site: Path, *arguments: str, code: int = 0, without: tupl
         env={"PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=840,
         check=False,
     )
     assert done.returncode == code, done.stderr[-3000:]

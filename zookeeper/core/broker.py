@@ -11,7 +11,7 @@ from typing import ClassVar
 from wrackline.broker.core.dispatcher import Dispatcher
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.fetching.fetcher import Fetchers
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.config import BrokerConfig
 from wrackline.broker.model.coordination import (

@@ -18,7 +18,7 @@ from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.simulator.invariants.invariant import Violation
-from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
+from wrackline.simulator.invariants.observed.partition import Mark, ObservedPartition
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.world import StepRecord, World
 from wrackline.zookeeper.core import znodes

@@ -15,11 +15,11 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.controller.brokers import Brokers
-from wrackline.broker.core.controller.configs import write_defaults
-from wrackline.broker.core.controller.decisions import decide, is_final
-from wrackline.broker.core.controller.draft import Draft
-from wrackline.broker.core.controller.features import ControllerLevels, write_first_level
+from wrackline.broker.core.controller.decisions.brokers import Brokers
+from wrackline.broker.core.controller.decisions.configs import write_defaults
+from wrackline.broker.core.controller.decisions.draft import Draft
+from wrackline.broker.core.controller.decisions.features import ControllerLevels, write_first_level
+from wrackline.broker.core.controller.decisions.table import decide, is_final
 from wrackline.broker.core.controller.forced_elections import FORCED, ForcedElections
 from wrackline.broker.core.controller.metrics import UncleanRecoveries
 from wrackline.broker.core.controller.periodic import PERIODIC, Periodic

@@ -22,7 +22,7 @@ from wrackline.fleets.qemu.accelerators import Accelerator
 from wrackline.fleets.qemu.fleet import QemuFleet
 from wrackline.fleets.qemu.services import Init
 from wrackline.fleets.qemu.settings import Hardware
-from wrackline.fleets.qemu.virtual_fleet import VirtualFleet
+from wrackline.fleets.qemu.virtual.fleet import VirtualFleet
 from wrackline.harness.cli.errors import EXIT_HOSTS
 from wrackline.harness.cli.machine.fleet_list import FleetEntry, clean, inventory_command, list_fleets
 from wrackline.harness.cli.options import WrongInput, need_root, output_option, print_json, state_dir_option

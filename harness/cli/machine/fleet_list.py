@@ -16,8 +16,8 @@ import click
 from wrackline.cache import cache_folder
 from wrackline.fleets.base import Host
 from wrackline.fleets.local import clean as namespaces
-from wrackline.fleets.local import relay
-from wrackline.fleets.local.namespaces import find_tool
+from wrackline.fleets.local.network import relay
+from wrackline.fleets.local.network.namespaces import find_tool
 from wrackline.fleets.local.state import FleetFolder
 from wrackline.fleets.process import state as processes
 from wrackline.fleets.process.fleet import ProcessFleet, environment

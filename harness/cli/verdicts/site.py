@@ -23,7 +23,7 @@ from wrackline.harness.index.site import Reader
 from wrackline.harness.records import NotKnown, State, known_incidents
 from wrackline.harness.run.results import ENVIRONMENT, default_dir
 from wrackline.harness.screen import put, table
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
 from wrackline.progress import progress
 
 _IN_RESULTS = "site"

@@ -13,7 +13,7 @@ import pytest
 
 from tests.broker.wire.entities import make
 from wrackline.broker.core.requests.produce import PIECE_BYTES
-from wrackline.broker.server.connection import Connection, PendingReply
+from wrackline.broker.server.network.connection import Connection, PendingReply
 from wrackline.broker.wire.codec import Codec
 from wrackline.broker.wire.schema import request_schema
 
@@ -123,7 +123,7 @@ def produce(correlation: int, size: int) -> bytes:
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """No turn ends because the machine is busy."""
-    monkeypatch.setattr("wrackline.broker.server.connection._TURN_S", 60.0)
+    monkeypatch.setattr("wrackline.broker.server.network.connection._TURN_S", 60.0)
 
 
 async def turns(count: int = 5) -> None:
@@ -223,7 +223,7 @@ def test_bytes_that_are_held_are_counted(held: str) -> None:
 
 
 def test_others_have_their_turn_between_the_requests_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wrackline.broker.server.connection._TURN_S", 0.02)
+    monkeypatch.setattr("wrackline.broker.server.network.connection._TURN_S", 0.02)
 
     async def scenario(desk: RequestSink, transport: Transport, connection: Connection) -> None:
         desk.takes_s, desk.answers = 0.005, b"a"

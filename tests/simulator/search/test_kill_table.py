@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.broker.defects import REGISTRY
+from wrackline.scenarios import SCENES
 from wrackline.simulator.cli import simulate
-from wrackline.simulator.guided import SCHEDULES
+from wrackline.simulator.guided import NO_SCENE, SCHEDULES
 from wrackline.simulator.guided.schedule import play
 from wrackline.simulator.search.kill_table import (
     Budget,
@@ -45,6 +46,13 @@ def test_every_defect_has_a_schedule_or_a_reason() -> None:
     shown = {defect for guided in SCHEDULES.values() for defect in guided.defects}
     assert shown.isdisjoint(WITHOUT_SCHEDULE)
     assert shown | WITHOUT_SCHEDULE.keys() == REGISTRY.keys()
+
+
+def test_every_schedule_is_a_scene_or_says_why_it_is_none() -> None:
+    scenes = [shown.name for scene in SCENES.values() for shown in scene.shows]
+    assert len(scenes) == len(set(scenes))
+    assert NO_SCENE.keys().isdisjoint(scenes)
+    assert NO_SCENE.keys() | set(scenes) == SCHEDULES.keys()
 
 
 def test_a_schedule_is_the_same_every_time() -> None:

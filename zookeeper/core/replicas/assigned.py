@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.fetching.fetcher import Fetchers
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import RecoveredLog, TopicPartition

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.fetching.fetcher import Fetchers
 from wrackline.broker.model.coordination import Answer, Create, Delete, Get, Outcome
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
 from wrackline.zookeeper.core import znodes
