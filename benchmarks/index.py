@@ -38,8 +38,8 @@ from wrackline.checkers.verdict.seal import SEAL
 from wrackline.harness.index.collect import gather, load
 from wrackline.harness.index.runs import beside
 from wrackline.harness.index.site import KEPT, Built, Reader, build
-from wrackline.history.files import ROW_GROUP_ROWS, open_writer, put_info
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.files import ROW_GROUP_ROWS, open_writer, put_info
+from wrackline.history.store.schema import SCHEMA
 
 SAMPLE = Path(__file__).parents[1] / "results/sample"
 PARTITIONS = 16

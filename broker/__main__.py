@@ -9,7 +9,6 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from wrackline.broker.admin.cli import main as admin
 from wrackline.broker.check import rules_of
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server import config
@@ -53,6 +52,8 @@ Exit codes: 0 stopped as asked, 1 cannot go on (docs/broker.md says when), 2 can
 def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["admin"]:
+        from wrackline.broker.admin.cli import main as admin  # a node does not wait for what it never asks
+
         return admin(given[1:])
     options = _parser().parse_args(given)
     try:

@@ -24,8 +24,8 @@ from typing import Any
 
 import orjson
 
-from wrackline.checkers.anomalies.registry import anomalies, checks, not_looked_for
-from wrackline.checkers.anomalies.tasks import ORDER
+from wrackline.checkers.checks.registry import anomalies, checks, not_looked_for
+from wrackline.checkers.checks.tasks import ORDER
 from wrackline.checkers.engine.executor import LOCAL_BYTES, LOCAL_FACTS, Executor, LocalExecutor, TooLarge
 from wrackline.checkers.engine.spark.failures import (
     cause,
@@ -39,21 +39,21 @@ from wrackline.checkers.explain.step import write as write_explanations
 from wrackline.checkers.gather import FINDINGS_FILE, gather
 from wrackline.checkers.inputs.broken import JudgeBroken, part_of_the_judge, told_by_a_worker
 from wrackline.checkers.inputs.runs import NO_HISTORY, AnalysisError, Run, open_run
-from wrackline.checkers.plan import find, judge, survey_all
+from wrackline.checkers.plan import find, judge, scan_all
 from wrackline.checkers.verdict.contracts import contract_for, named
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, incidents_of
-from wrackline.checkers.verdict.load import loads
-from wrackline.checkers.verdict.metrics import Figures, metrics
+from wrackline.checkers.verdict.measures.load import loads
+from wrackline.checkers.verdict.measures.metrics import Figures, metrics
 from wrackline.checkers.verdict.seal import sealed
 from wrackline.checkers.verdict.verdict import Found, rules_of, verdict
-from wrackline.history.addresses import is_elsewhere, remove
-from wrackline.history.folder import whole_file
+from wrackline.history.store.addresses import is_elsewhere, remove
+from wrackline.history.store.folder import whole_file
 
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"
 BRIEF_FACTS = 100_000_000
 """Below so many records and events the JVM's optimising compiler costs more than it saves."""
-SURVEYED_HERE = 500_000
+SCANNED_HERE = 500_000
 """With fewer events and records than this, runs are surveyed in this process."""
 
 
@@ -84,7 +84,7 @@ NOTHING_ELSEWHERE = Elsewhere()
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """How an analysis is to be carried out."""
 
     engine: Engine
@@ -127,11 +127,11 @@ def analyze(
 
     runs = _opened(run_dirs, elsewhere, wrong, progress)
     judged: dict[Path, _Outcome] = {}
-    asked = _Asked(Engine(engine), master, properties, elsewhere, progress, status, wrong)
+    request = _Request(Engine(engine), master, properties, elsewhere, progress, status, wrong)
     if any(run.files for run in runs):
-        runs, judged = _carried_out(runs, asked)
+        runs, judged = _carried_out(runs, request)
     else:
-        runs = _surveyed(None, runs, wrong)
+        runs = _scanned(None, runs, wrong)
     verdicts: dict[Path, dict[str, Any]] = {}
     broken_steps: list[JudgeBroken] = []
     nothing = _Outcome(Found(), Figures(), {"name": "", "seconds": 0.0})
@@ -155,35 +155,35 @@ def analyze(
     return [verdicts[Path(one).resolve()] for one in run_dirs]
 
 
-def _carried_out(runs: list[Run], asked: _Asked) -> tuple[list[Run], dict[Path, _Outcome]]:
+def _carried_out(runs: list[Run], request: _Request) -> tuple[list[Run], dict[Path, _Outcome]]:
     """The runs that can be read, and what is found in them, by the engine that is asked for."""
-    is_surveyed = sum(run.facts for run in runs) < SURVEYED_HERE
-    if is_surveyed:
-        runs = _surveyed(None, runs, asked.wrong)
-    if asked.engine is Engine.LOCAL or (asked.engine is Engine.AUTO and _is_small(runs, asked)):
+    is_scanned = sum(run.facts for run in runs) < SCANNED_HERE
+    if is_scanned:
+        runs = _scanned(None, runs, request.wrong)
+    if request.engine is Engine.LOCAL or (request.engine is Engine.AUTO and _is_small(runs, request)):
         try:
-            return _here(runs, asked, LOCAL_BYTES if _is_brief(runs) else sys.maxsize, is_surveyed)
+            return _here(runs, request, LOCAL_BYTES if _is_brief(runs) else sys.maxsize, is_scanned)
         except TooLarge:
-            if asked.engine is Engine.LOCAL:
+            if request.engine is Engine.LOCAL:
                 raise AnalysisError(
                     f"{_runs(runs)}: more memory than this process may take; judge without --engine local"
                 ) from None
-            asked.progress("this needs more memory than one process may take: Spark judges it")
+            request.progress("this needs more memory than one process may take: Spark judges it")
     try:
-        return _by_spark(runs, asked, is_surveyed)
+        return _by_spark(runs, request, is_scanned)
     except JavaMissing as missing:
-        if asked.engine is Engine.SPARK or not asked.master.startswith("local"):
+        if request.engine is Engine.SPARK or not request.master.startswith("local"):
             raise
-        asked.progress(f"{missing}; until then this process judges, which takes longer where there is much")
+        request.progress(f"{missing}; until then this process judges, which takes longer where there is much")
         try:
-            return _here(runs, asked, sys.maxsize, is_surveyed)
+            return _here(runs, request, sys.maxsize, is_scanned)
         except TooLarge:
             raise AnalysisError(f"{_runs(runs)}: more memory than this process gets; {missing}") from None
 
 
-def _is_small(runs: Sequence[Run], asked: _Asked) -> bool:
+def _is_small(runs: Sequence[Run], request: _Request) -> bool:
     """One run on this machine with few events."""
-    here = asked.master.startswith("local") and not any(is_elsewhere(f) for run in runs for f in run.files)
+    here = request.master.startswith("local") and not any(is_elsewhere(f) for run in runs for f in run.files)
     return here and len(runs) == 1 and _is_brief(runs)
 
 
@@ -192,41 +192,41 @@ def _is_brief(runs: Sequence[Run]) -> bool:
 
 
 def _here(
-    runs: list[Run], asked: _Asked, limit: int, is_surveyed: bool
+    runs: list[Run], request: _Request, limit: int, is_scanned: bool
 ) -> tuple[list[Run], dict[Path, _Outcome]]:
     """Raises TooLarge."""
-    runs = runs if is_surveyed else _surveyed(None, runs, asked.wrong)
+    runs = runs if is_scanned else _scanned(None, runs, request.wrong)
     executor = LocalExecutor(limit)
-    asked.progress(f"judging {_runs(runs)} in this process")
-    with executor.followed(asked.status) as at:
-        return runs, _judge(executor, [run for run in runs if run.files], _Job("", asked.progress, at))
+    request.progress(f"judging {_runs(runs)} in this process")
+    with executor.followed(request.status) as at:
+        return runs, _judge(executor, [run for run in runs if run.files], _Job("", request.progress, at))
 
 
-def _by_spark(runs: list[Run], asked: _Asked, is_surveyed: bool) -> tuple[list[Run], dict[Path, _Outcome]]:
+def _by_spark(runs: list[Run], request: _Request, is_scanned: bool) -> tuple[list[Run], dict[Path, _Outcome]]:
     facts = sum(run.facts for run in runs)
-    asked.progress(f"starting Spark ({asked.master}) for {sum(bool(run.files) for run in runs)} runs")
+    request.progress(f"starting Spark ({request.master}) for {sum(bool(run.files) for run in runs)} runs")
     with (
         session(
-            asked.master,
+            request.master,
             brief=facts < BRIEF_FACTS,
-            addresses=asked.elsewhere.histories.values(),
-            properties=asked.properties,
-            progress=asked.progress,
+            addresses=request.elsewhere.histories.values(),
+            properties=request.properties,
+            progress=request.progress,
         ) as spark,
-        _scratch(asked.elsewhere, runs) as scratch,
+        _scratch(request.elsewhere, runs) as scratch,
     ):
         from wrackline.checkers.engine.spark.executor import SparkExecutor  # late: it imports Spark
 
-        if not asked.master.startswith("local"):
+        if not request.master.startswith("local"):
             spark.sparkContext.setCheckpointDir(scratch)
         executor = SparkExecutor(spark)
-        if not is_surveyed:
-            runs = _surveyed(executor, runs, asked.wrong)
-        with executor.followed(asked.status) as at:
+        if not is_scanned:
+            runs = _scanned(executor, runs, request.wrong)
+        with executor.followed(request.status) as at:
             return runs, _judge(
                 executor,
                 [run for run in runs if run.files],
-                _Job("" if facts < SURVEYED_HERE else scratch, asked.progress, at),
+                _Job("" if facts < SCANNED_HERE else scratch, request.progress, at),
             )
 
 
@@ -279,11 +279,11 @@ def _opened(
     return list(runs.values())
 
 
-def _surveyed(
+def _scanned(
     executor: Executor | None, runs: Sequence[Run], wrong: Callable[[AnalysisError], None]
 ) -> list[Run]:
     found = []
-    for run, problem in survey_all(executor, runs):
+    for run, problem in scan_all(executor, runs):
         if problem is None:
             found.append(run)
         else:
@@ -350,18 +350,16 @@ def _judged(executor: Executor, runs: Sequence[Run], job: _Job) -> dict[Path, _O
     if missing := not_looked_for():
         job.progress(f"not looked for: {', '.join(missing)}")
     job.at(f"{_runs(runs)}: reading and judging")
-    judged = judge(executor, runs)
+    work = judge(executor, runs)
     job.at(f"{_runs(runs)}: explaining what was found")
-    rows = find(executor, runs, judged)
+    rows = find(work)
     parts = repeat(()) if rows is None else rows.by_run(len(runs), ORDER, job.scratch)
     found = [gather(part, run) for part, run in zip(parts, runs, strict=False)]
     engine = {"name": executor.name, "seconds": round(time.monotonic() - began, 3)}
     for number, one in enumerate(found):
-        one.unproven_read, one.unproven_unseen = judged.unproven.get(number, (0, 0))
+        one.unproven_read, one.unproven_unseen = work.unproven.get(number, (0, 0))
     return {
-        run.directory: _Outcome(
-            found[number], judged.figures[number], engine, judged.problems.get(number, "")
-        )
+        run.directory: _Outcome(found[number], work.figures[number], engine, work.problems.get(number, ""))
         for number, run in enumerate(runs)
     }
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wrackline.checkers.anomalies.registry import names
+from wrackline.checkers.checks.registry import names
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.verdict import Found
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
 
 FINDINGS_FILE = "findings.parquet"
 

@@ -9,8 +9,10 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Protocol, runtime_checkable
 
+from wrackline.errors import InfrastructureError
 
-class FleetError(Exception):
+
+class FleetError(InfrastructureError):
     """A host, its SSH or its power switch failed. The message names the host, the command and the way out."""
 
 

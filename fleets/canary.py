@@ -47,6 +47,9 @@ REACH_S = 1.0
 """So long before the decision a number must have been reported whose loss proves the cut."""
 SILENT_S = 5.0
 """A canary that reported nothing for so long before the decision is no witness of it."""
+WITNESS_S = 10.0
+"""So long a cut waits for a canary that could not prove it yet: one just started, or one whose numbers arrive
+late."""
 START_S = 20.0
 LISTEN_S = 1.0
 """How long the thread of a canary that says nothing may take to notice that it is over."""
@@ -217,6 +220,18 @@ class Canaries:
             return None
         with life.changed:
             return life.reported[-1] if life.reported else None
+
+    def wait_witness(self, host: Host, timeout_s: float = WITNESS_S) -> None:
+        """Wait until the host's canary could prove a cut that is decided now and takes all that it kept.
+        Returns at once where no canary runs, and after ``timeout_s`` in any case: `after` then says what was
+        missing."""
+        if (life := self._lives.get(host.name)) is None:
+            return
+        with life.changed:
+            life.changed.wait_for(
+                lambda: life.over or judge(host.name, life.reported, time.monotonic_ns(), ()).proved,
+                timeout_s,
+            )
 
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
         """Returns what the canary lost, once the host is on again and before the canary is started again.

@@ -280,7 +280,7 @@ class RunInfo:
     """Anomalies this run must show (defect runs): the verdict is then ``reproduced`` or not."""
     harness_version: str = ""
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    """Limits for what was measured, by the names of wrackline.checkers.verdict.thresholds."""
+    """Limits for what was measured, by the names of wrackline.checkers.verdict.conditions.thresholds."""
     plan: PlanInfo | None = None
     """None: nobody wrote it down (imported, made, or recorded by an older version)."""
     system_kind: str = ""

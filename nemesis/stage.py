@@ -7,6 +7,8 @@ same time. What cannot be undone because a host has no power is kept and done by
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +20,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from wrackline.fleets.base import CLIENTS, Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
-from wrackline.nemesis.barriers import Meetings
 from wrackline.nemesis.executor import StepExecutor, clients_of, hosts_of
 from wrackline.nemesis.faults.host_steps import DropPageCache
 from wrackline.nemesis.faults.steps import (
@@ -34,6 +35,7 @@ from wrackline.nemesis.faults.steps import (
     Step,
     StepResult,
     Target,
+    TcpProbe,
 )
 from wrackline.nemesis.restoration import Restorer
 from wrackline.systems.base import DeployError, Node, System
@@ -41,8 +43,28 @@ from wrackline.systems.external.external_cluster import StandingSystem
 
 UNDO_TRIES = 4
 UNDO_PAUSE_S = 0.5
+MEETING_S = 30.0
 
 T = TypeVar("T")
+
+
+class Meetings:
+    """Meetings of the threads of several hosts, whose steps of one fault begin at the same moment. Safe to
+    use from several threads."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._barriers: dict[str, threading.Barrier] = {}
+
+    def meet(self, fault_id: str, among: int) -> None:
+        """Returns when so many have come, to all of them at once; also when one of them has not come in time,
+        for what a fault does to the others is still done."""
+        if among < 2:
+            return
+        with self._mutex:
+            barrier = self._barriers.setdefault(fault_id, threading.Barrier(among))
+        with contextlib.suppress(threading.BrokenBarrierError):
+            barrier.wait(MEETING_S)
 
 
 class Recording(Protocol):
@@ -55,6 +77,8 @@ class Canaries(Protocol):
     """The part of `wrackline.fleets.canary` that the stage needs."""
 
     def start(self, host: Host) -> None: ...
+
+    def wait_witness(self, host: Host) -> None: ...
 
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss: ...
 
@@ -97,9 +121,10 @@ class Stage:
         self._meetings = Meetings()
         self._lasting: dict[str, tuple[Shell, ...]] = {}
         """By fault in force: the steps that are done again on a host that comes back."""
-        self._switched: Counter[str] = Counter()
-        """By host, the beginnings and the ends of its power's being switched: a step that failed while one of
-        them came about failed for that, also when the power is back already."""
+        self._switches_begun: Counter[str] = Counter()
+        """By host, how often its power has been switched."""
+        self._switches_ended: Counter[str] = Counter()
+        """As many, but for those under way. A switch ends when what lasting faults did is there again."""
         self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
         """Steps that a host without power owes us."""
         folders = frozenset(name for name, host in self._hosts.items() if host.is_folder)
@@ -202,32 +227,38 @@ class Stage:
     def _attempt(self, step: Step) -> StepResult:
         if isinstance(step, NEEDS_SHELL) and not self._powered(step.host):
             return StepResult(step, skipped=True)  # asking would take the connection's whole deadline
-        switched = self._switched[step.host]
+        ended = self._switches_ended[step.host]
         try:
-            return self._carry_out(step)
+            done = self._carry_out(step)
         except (FleetError, DeployError, FaultError, OSError) as wrong:
-            lost_power = not self._powered(step.host) or self._switched[step.host] != switched
-            if isinstance(step, NEEDS_SHELL) and lost_power:
-                return StepResult(step, skipped=True)
-            return StepResult(step, error=str(wrong))
+            done = StepResult(step, error=str(wrong))
+        switched = self._switches_begun[step.host] != ended
+        # A host that is back answers until the rules of a cut are there again.
+        if isinstance(step, TcpProbe) and switched:
+            return StepResult(step, skipped=True)
+        if done.error and isinstance(step, NEEDS_SHELL) and (switched or not self._powered(step.host)):
+            return StepResult(step, skipped=True)  # it failed for that, also when the power is back already
+        return done
 
     def _carry_out(self, step: Step) -> StepResult:
         host = self._hosts[step.host]
         match step:
             case PowerOff(fault_id=fault_id, among=among):
+                self._wait_witness(host)  # each before they meet: the power of all goes at the same moment
                 self._meetings.meet(fault_id, among)
                 with self._switching(step.host):
                     return StepResult(step, cut=self.fleet.power.cut(host))
             case DropPageCache():
+                self._wait_witness(host)
                 dropped = self._hands.carry_out(step)
                 return replace(dropped, canary=self._canary_after(host, dropped.cut))
             case PowerOn():
                 with self._switching(step.host):
                     cut = self.fleet.power.on(host)
+                    problems = self._again(host) if cut is not None else []
                 canary = self._canary_after(host, cut)
                 owed = self._kept_undo.pop(step.host, [])
-                problems = [problem for one in owed if (problem := self._attempt(one).error)]
-                problems += self._again(host) if cut is not None else []
+                problems += [problem for one in owed if (problem := self._attempt(one).error)]
                 return StepResult(step, cut=cut, canary=canary, error="; ".join(problems) or None)
             case Join():
                 done = self._hands.carry_out(step)
@@ -267,11 +298,16 @@ class Stage:
 
     @contextmanager
     def _switching(self, host: str) -> Iterator[None]:
-        self._switched[host] += 1
+        self._switches_begun[host] += 1
         try:
             yield
         finally:
-            self._switched[host] += 1
+            self._switches_ended[host] += 1
+
+    def _wait_witness(self, host: Host) -> None:
+        """A cut that follows a power-on at once would have no witness: its canary has just begun."""
+        if self._canaries is not None:
+            self._canaries.wait_witness(host)
 
     def _canary_after(self, host: Host, cut: PowerCut | None) -> CanaryLoss | None:
         """Returns the canary's loss before the node is started: with the node's first syncs begins another

@@ -19,6 +19,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+from wrackline.errors import InputError
 from wrackline.release import NAME, checkout, version
 
 OURS = NAME
@@ -32,6 +33,7 @@ class Group(StrEnum):
     FLEETS = "wrackline.fleets"
     FAULTS = "wrackline.faults"
     WORKLOADS = "wrackline.workloads"
+    CLIENTS = "wrackline.clients"
     CHECKS = "wrackline.checks"
     MODELS = "wrackline.models"
 
@@ -41,7 +43,7 @@ class Group(StrEnum):
         return self.value.removeprefix("wrackline.").removesuffix("s")
 
 
-class PluginError(Exception):
+class PluginError(InputError):
     """A part cannot be found or used. One line: which, where it comes from, what is wrong, how to mend."""
 
 

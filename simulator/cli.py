@@ -17,8 +17,9 @@ from wrackline.broker.defects import UnknownDefect
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.broker.rules.profile import profile as rules_of
-from wrackline.history.folder import HistoryError
+from wrackline.history.store.folder import HistoryError
 from wrackline.progress import progress as say
+from wrackline.simulator.eras.command import eras
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, KINDS, Kind
 from wrackline.simulator.faults.replayed import as_recorded
 from wrackline.simulator.faults.setup import Setup
@@ -29,7 +30,6 @@ from wrackline.simulator.run import Result, run
 from wrackline.simulator.search.kill_table import command as kill_table
 from wrackline.simulator.search.many_seeds import DoneFileError, Row, Totals, drawn_as, run_seeds
 from wrackline.simulator.search.shrink import shrink
-from wrackline.simulator.stories.eras import eras
 from wrackline.simulator.world.world import World, WorldOptions
 
 VIOLATION = 1

@@ -1,1 +1,1 @@
-"""What is deployed: our own broker, or Apache Kafka."""
+"""Systems that are deployed: our own broker, or Apache Kafka."""

@@ -1,104 +1,147 @@
-"""What an administrator does to a running cluster, over the Kafka protocol: elections, settings, topics, and
-brokers that are gone for good. The versions of the requests are ones that our broker and Apache Kafka from
-2.8 to 4.x both speak."""
+"""Administration of a running cluster over the Kafka protocol: elections, settings, topics, levels of
+features, moves of replicas, and brokers that are gone for good."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from enum import IntEnum
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
-from kio.schema.delete_topics.v1 import request as delete_request
-from kio.schema.delete_topics.v1 import response as delete_response
-from kio.schema.describe_configs.v1 import request as describe_request
-from kio.schema.describe_configs.v1 import response as describe_response
-from kio.schema.elect_leaders.v2 import request as elect_request
-from kio.schema.elect_leaders.v2 import response as elect_response
 from kio.schema.errors import ErrorCode
-from kio.schema.incremental_alter_configs.v0 import request as alter_request
-from kio.schema.incremental_alter_configs.v0 import response as alter_response
-from kio.schema.types import BrokerId, TopicName
-from kio.schema.unregister_broker.v0 import request as unregister_request
-from kio.schema.unregister_broker.v0 import response as unregister_response
-from kio.static.primitive import i8, i32, i32Timedelta
 
-from wrackline.systems.base import Node, Place, TopicSpec
-from wrackline.systems.insisting import ASK_S, check, insist
-from wrackline.systems.protocol import Connection
+from wrackline.kafka_client.connection import PREFERRED, UNCLEAN, Connection
+from wrackline.kafka_client.model import Outcome, ResourceType, Setting
+from wrackline.kafka_client.retry import RetryUntil
+from wrackline.kafka_client.transport import Rejected
+from wrackline.systems.base import DeployError, Node, Place, TopicSpec
 
-_PREFERRED, _UNCLEAN = 0, 1
-_SET, _DELETE = 0, 1
-_OWN_SOURCES = (1, 2, 3)
-"""Of a setting: given to the topic, to the broker, or to all brokers, while the cluster ran."""
+CHANGE_S = 3.0
+"""How long one broker may take over a change."""
+QUESTION_S = 2.0
+"""How long one broker may take to answer a question."""
+_FEATURE_S = 5.0
+_DYNAMIC_SOURCES = (1, 2, 3)
+"""Sources of a setting: given to the topic, to the broker, or to all brokers."""
 _NO_ELECTION = (ErrorCode.election_not_needed, ErrorCode.preferred_leader_not_available)
-
-T = TypeVar("T")
-
-
-class Resource(IntEnum):
-    """What a setting belongs to, as the protocol numbers it."""
-
-    TOPIC = 2
-    BROKER = 4
-    """With the empty name: all brokers."""
+_NOTHING_TO_CANCEL = (ErrorCode.no_reassignment_in_progress, ErrorCode.unknown_topic_or_partition)
+_LEVEL_LATER = (
+    ErrorCode.not_controller,
+    ErrorCode.request_timed_out,
+    ErrorCode.coordinator_load_in_progress,
+)
 
 
-class Administrator:
+class Reassigner:
+    """Moves the replicas of partitions over the Kafka protocol, at any broker that answers."""
+
+    def __init__(self, brokers: Sequence[Node], connect: Callable[[Node, float], Connection]) -> None:
+        self._change = RetryUntil(
+            tuple(brokers), connect, lambda node: node.host.name, DeployError, CHANGE_S, 0.2
+        )
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float) -> None:
+        """Asks for these reassignments; None cancels one. Raises DeployError when it is refused, or nobody
+        took it in time."""
+
+        def begin(connection: Connection) -> None:
+            for done in connection.alter_reassignments(targets, timeout_s=CHANGE_S):
+                cancelled = targets.get(done.place) is None
+                _check(done, _NOTHING_TO_CANCEL if cancelled else ())  # it was through meanwhile
+
+        if targets:
+            self._change("reassign", begin, timeout_s)
+
+    def under_way(self, *, timeout_s: float) -> frozenset[Place]:
+        """Returns the partitions whose replicas are changing. Raises DeployError when nobody answers in
+        time."""
+
+        def look(connection: Connection) -> frozenset[Place]:
+            return frozenset(one.place for one in connection.list_reassignments(timeout_s=CHANGE_S))
+
+        return self._change("list reassignments", look, timeout_s)
+
+
+class Administrator(Reassigner):
     """Asks any broker that answers. Every error is a DeployError. Safe to use from several threads."""
 
     def __init__(self, brokers: Sequence[Node], connect: Callable[[Node, float], Connection]) -> None:
-        self._brokers = tuple(brokers)
-        self._connect = connect
+        super().__init__(brokers, connect)
+        self.ask = replace(self._change, ask_s=QUESTION_S, pause_s=0.1).first
+        """The first answer to a question, within so many seconds."""
+
+    # --- leaders ------------------------------------------------------------------------------------------
 
     def elect_preferred(self, places: Sequence[Place], *, timeout_s: float) -> None:
         """Each partition's first replica shall lead. One that cannot, or does already, is no error."""
         if places:
-            self._ask("elect preferred leaders", lambda one: _elect(one, places, _PREFERRED), timeout_s)
+            self._elect("elect preferred leaders", PREFERRED, places, timeout_s)
 
     def elect_uncleanly(self, places: Sequence[Place], *, timeout_s: float) -> None:
         """Somebody shall lead, whoever is there, at the price of records. One that has a leader is no
         error."""
-        self._ask("elect uncleanly", lambda one: _elect(one, places, _UNCLEAN), timeout_s)
+        self._elect("elect uncleanly", UNCLEAN, places, timeout_s)
+
+    def _elect(self, what: str, kind: int, places: Sequence[Place], timeout_s: float) -> None:
+        def elect(connection: Connection) -> None:
+            for done in connection.elect_leaders(kind, places, timeout_s=CHANGE_S):
+                _check(done, _NO_ELECTION)
+
+        self._change(what, elect, timeout_s)
+
+    # --- settings -----------------------------------------------------------------------------------------
 
     def topic_settings(self, topic: str, *, timeout_s: float) -> dict[str, str]:
-        """Those that it has been given; a setting that is not here has its default."""
-        return self._ask(f"settings of {topic}", lambda one: _given(one, Resource.TOPIC, topic), timeout_s)
+        """Returns the settings that the topic was given; a setting that is not here has its default."""
+        return self._settings(f"settings of {topic}", ResourceType.TOPIC, topic, timeout_s)
 
     def change_topic(self, topic: str, values: Mapping[str, str | None], *, timeout_s: float) -> None:
-        """None: the default shall hold again."""
-        what = f"change {', '.join(values)} of {topic}"
-        self._ask(what, lambda one: _alter(one, Resource.TOPIC, topic, values), timeout_s)
+        """Changes settings of the topic; None restores a default."""
+        self._alter(topic, ResourceType.TOPIC, topic, values, timeout_s)
 
     def cluster_settings(self, *, timeout_s: float) -> dict[str, str]:
-        """Those that all brokers have been given while they ran."""
-        return self._ask("settings of all brokers", lambda one: _given(one, Resource.BROKER, ""), timeout_s)
+        """Returns the settings that all brokers were given while they ran."""
+        return self._settings("settings of all brokers", ResourceType.BROKER, "", timeout_s)
 
     def change_cluster(self, values: Mapping[str, str | None], *, timeout_s: float) -> None:
-        """None: the default shall hold again."""
-        what = f"change {', '.join(values)} of all brokers"
-        self._ask(what, lambda one: _alter(one, Resource.BROKER, "", values), timeout_s)
+        """Changes settings of all brokers; None restores a default."""
+        self._alter("all brokers", ResourceType.BROKER, "", values, timeout_s)
+
+    def _settings(self, what: str, kind: ResourceType, name: str, timeout_s: float) -> dict[str, str]:
+        found = self._change(what, lambda one: one.describe_configs(kind, name), timeout_s)
+        return {
+            one.name: one.value for one in found if one.source in _DYNAMIC_SOURCES and one.value is not None
+        }
+
+    def _alter(
+        self,
+        owner: str,
+        kind: ResourceType,
+        name: str,
+        values: Mapping[str, str | None],
+        timeout_s: float,
+    ) -> None:
+        what = f"change {', '.join(values)} of {owner}"
+        self._change(what, lambda one: one.alter_configs(kind, name, values), timeout_s)
+
+    # --- topics -------------------------------------------------------------------------------------------
 
     def create_topic(self, topic: TopicSpec, *, timeout_s: float) -> None:
         """One that is there already is no error."""
 
         def create(connection: Connection) -> None:
-            done = connection.create_topic(topic, timeout_s=ASK_S)
-            if done.error is not ErrorCode.topic_already_exists:
-                check(f"create {topic.name}", done.error, done.message)
+            with _passed_over(ErrorCode.topic_already_exists):
+                connection.create_topic(topic, timeout_s=CHANGE_S)
 
-        self._ask(f"create {topic.name}", create, timeout_s)
+        self._change(f"create {topic.name}", create, timeout_s)
 
     def delete_topic(self, topic: str, *, timeout_s: float) -> None:
         """One that is not there is no error."""
 
         def delete(connection: Connection) -> None:
-            request = delete_request.DeleteTopicsRequest(topic_names=(TopicName(topic),), timeout=_timeout())
-            for one in connection.request(request, delete_response.DeleteTopicsResponse).responses:
-                if one.error_code is not ErrorCode.unknown_topic_or_partition:
-                    check(f"delete {topic}", one.error_code, None)
+            with _passed_over(ErrorCode.unknown_topic_or_partition):
+                connection.delete_topic(topic, timeout_s=CHANGE_S)
 
-        self._ask(f"delete {topic}", delete, timeout_s)
+        self._change(f"delete {topic}", delete, timeout_s)
 
     def topic_id(self, topic: str, *, timeout_s: float) -> str | None:
         """The id that this life of the topic has; None when there is no such topic."""
@@ -109,81 +152,64 @@ class Administrator:
                     return str(one.topic_id)
             return None
 
-        return self._ask(f"look for {topic}", look, timeout_s)
+        return self._change(f"look for {topic}", look, timeout_s)
+
+    # --- brokers, groups, features ------------------------------------------------------------------------
 
     def unregister(self, node_id: int, *, timeout_s: float) -> None:
         """The cluster forgets a broker that was stopped. One that it does not know is no error."""
 
         def forget(connection: Connection) -> None:
-            request = unregister_request.UnregisterBrokerRequest(broker_id=BrokerId(node_id))
-            done = connection.request(request, unregister_response.UnregisterBrokerResponse)
-            if done.error_code is not ErrorCode.broker_id_not_registered:
-                check(f"unregister broker {node_id}", done.error_code, done.error_message)
+            with _passed_over(ErrorCode.broker_id_not_registered):
+                connection.unregister_broker(node_id)
 
-        self._ask(f"unregister broker {node_id}", forget, timeout_s)
+        self._change(f"unregister broker {node_id}", forget, timeout_s)
 
-    def _ask(self, what: str, question: Callable[[Connection], T], timeout_s: float) -> T:
-        return insist(what, self._brokers, self._connect, question, timeout_s)
+    def coordinator(self, what: str, name: str, *, timeout_s: float) -> int:
+        """Returns the node that coordinates this group or, by its transactional id, this transaction
+        (``what``)."""
+        return self.ask(lambda one: one.find_coordinator(what, name), timeout_s)
 
+    def levels(self, *, timeout_s: float) -> dict[str, int]:
+        """Returns name of each feature -> the level that the cluster runs at; none of a cluster that knows
+        none."""
+        found = self.ask(Connection.features, timeout_s)
+        return {one.name: int(one.max_version_level) for one in found.finalized_features}
 
-def _timeout() -> i32Timedelta:
-    return i32Timedelta.parse(timedelta(seconds=ASK_S))
+    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
+        """Asks for a level of a feature; returns why the cluster refuses it, in its words, empty when it
+        is done."""
 
+        def update(connection: Connection) -> str:
+            try:
+                connection.update_feature(feature, level, timeout_s=_FEATURE_S)
+            except Rejected as refused:
+                if refused.error in _LEVEL_LATER:
+                    raise
+                return f"{refused.error.name}: {refused.message}"
+            return ""
 
-def _elect(connection: Connection, places: Sequence[Place], kind: int) -> None:
-    topics: dict[str, list[i32]] = {}
-    for topic, partition in places:
-        topics.setdefault(topic, []).append(i32(partition))
-    answer = connection.request(
-        elect_request.ElectLeadersRequest(
-            election_type=i8(kind),
-            topic_partitions=tuple(
-                elect_request.TopicPartitions(topic=TopicName(topic), partitions=tuple(partitions))
-                for topic, partitions in topics.items()
-            ),
-            timeout=_timeout(),
-        ),
-        elect_response.ElectLeadersResponse,
-    )
-    check("the election", answer.error_code, None)
-    for topic_result in answer.replica_election_results:
-        for one in topic_result.partition_result:
-            if one.error_code not in _NO_ELECTION:
-                check(f"{topic_result.topic}-{one.partition_id}", one.error_code, one.error_message)
+        return self._change(f"{feature}={level}", update, timeout_s)
 
 
-def _given(connection: Connection, resource: Resource, name: str) -> dict[str, str]:
-    asked = describe_request.DescribeConfigsResource(
-        resource_type=i8(resource), resource_name=name, configuration_keys=None
-    )
-    answer = connection.request(
-        describe_request.DescribeConfigsRequest(resources=(asked,)),
-        describe_response.DescribeConfigsResponse,
-    )
-    found: dict[str, str] = {}
-    for result in answer.results:
-        check(f"settings of {name or 'all brokers'}", result.error_code, result.error_message)
-        found |= {
-            one.name: one.value
-            for one in result.configs
-            if int(one.config_source) in _OWN_SOURCES and one.value is not None
-        }
-    return found
+def node_settings(connection: Connection, node: Node) -> list[Setting]:
+    """Returns all settings of the node that is asked, by name. Raises ProtocolError."""
+    found = connection.describe_configs(ResourceType.BROKER, str(node.node_id))
+    return sorted(found, key=lambda one: one.name)
 
 
-def _alter(connection: Connection, resource: Resource, name: str, values: Mapping[str, str | None]) -> None:
-    changes = tuple(
-        alter_request.AlterableConfig(
-            name=key, config_operation=i8(_DELETE if value is None else _SET), value=value
-        )
-        for key, value in values.items()
-    )
-    asked = alter_request.AlterConfigsResource(
-        resource_type=i8(resource), resource_name=name, configs=changes
-    )
-    answer = connection.request(
-        alter_request.IncrementalAlterConfigsRequest(resources=(asked,), validate_only=False),
-        alter_response.IncrementalAlterConfigsResponse,
-    )
-    for one in answer.responses:
-        check(f"change {', '.join(values)}", one.error_code, one.error_message)
+@contextmanager
+def _passed_over(*errors: ErrorCode) -> Iterator[None]:
+    """Ignores these errors of what is inside."""
+    try:
+        yield
+    except Rejected as rejected:
+        if rejected.error not in errors:
+            raise
+
+
+def _check(done: Outcome, passed_over: Sequence[ErrorCode]) -> None:
+    """Raises Rejected for an error that is not among these."""
+    if done.error is not ErrorCode.none and done.error not in passed_over:
+        place = f"{done.place[0]}-{done.place[1]}"
+        raise Rejected(place, done.error, done.message, place)

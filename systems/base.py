@@ -1,26 +1,28 @@
-"""What is deployed onto a fleet (docs/architecture.md section 3: system, node)."""
+"""The interface of a system, which is deployed onto a fleet (docs/architecture.md section 3: system,
+node)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from wrackline.errors import InfrastructureError
 from wrackline.fleets.base import Host
+from wrackline.kafka_client.model import ClusterState as ClusterState
+from wrackline.kafka_client.model import PartitionState as PartitionState
+from wrackline.kafka_client.model import Place as Place
+from wrackline.kafka_client.model import TopicSpec as TopicSpec
 from wrackline.systems.metadata_changes import Chronicle
 
 if TYPE_CHECKING:  # a command that needs no history does not wait for what reads one
     from wrackline.history.offsets import Offsets
 
 
-class DeployError(Exception):
+class DeployError(InfrastructureError):
     """Deployment or control of a system failed. The message names host, node, command and the way out."""
-
-
-Place = tuple[str, int]
-"""(topic, partition)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,52 +55,8 @@ class Node:
         return "zookeeper" in self.roles
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """One partition as the cluster's metadata has it. Replicas are node ids; -1: no leader."""
-
-    topic: str
-    partition: int
-    leader: int
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
-
-    @property
-    def full_isr(self) -> bool:
-        return set(self.isr) == set(self.replicas)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterState:
-    """The cluster's own metadata, as brokers report it over the Kafka protocol."""
-
-    controller: int
-    brokers: tuple[int, ...]
-    partitions: tuple[PartitionState, ...]
-    _by_place: Mapping[Place, PartitionState] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """A cluster may have ten thousand partitions, and each may be asked for."""
-        by_place = {(state.topic, state.partition): state for state in self.partitions}
-        object.__setattr__(self, "_by_place", by_place)
-
-    def partition(self, topic: str, partition: int) -> PartitionState | None:
-        return self._by_place.get((topic, partition))
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSpec:
-    name: str
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str]
-
-
 class About(StrEnum):
-    """What a refusal is about."""
+    """The subject of a refusal."""
 
     CONFIG = "config"
     PROFILE = "profile"
@@ -110,7 +68,8 @@ class About(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something that the system would not start with or not create. ``key``: the setting that it is about."""
+    """A setting that the system would not start with, or a topic that it would not create. ``key``: the
+    setting that it is about."""
 
     about: About
     key: str
@@ -152,14 +111,15 @@ class ReplicaLog:
 
 
 class System(Protocol):
-    """What is deployed on a fleet: it is started, stopped, asked and read. Every error is a DeployError."""
+    """A system that is deployed on a fleet: it is started, stopped, asked and read. Every error is a
+    DeployError."""
 
     name: str
     nodes: tuple[Node, ...]
 
     def refusals(self, topic: TopicSpec) -> Sequence[Refusal]:
-        """What the program itself would refuse of its settings and of this topic: asked here, without any
-        host. Raises DeployError when it cannot be asked."""
+        """Returns what the program itself would refuse of its settings and of this topic: asked here,
+        without any host. Raises DeployError when it cannot be asked."""
 
     def install(self) -> None:
         """Bring the software and the configuration to every host and start nothing."""
@@ -180,8 +140,8 @@ class System(Protocol):
         """The last line of the node's log: of a node that is down, why. Empty when it has none."""
 
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
-        """Until every node runs, is unfenced, and the cluster answers. Says what it last saw when it gives
-        up."""
+        """Waits until every node runs, is unfenced, and the cluster answers. Says what it last saw when it
+        gives up."""
 
     def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None: ...
 
@@ -218,8 +178,8 @@ class Fetchable(Protocol):
     def fetch_again(
         self, topic: str, partition: int, wanted: Offsets, *, committed: bool, timeout_s: float = 30.0
     ) -> Offsets:
-        """At which of the ``wanted`` offsets the leader gives a record. ``committed``: without those of
-        aborted transactions. Raises DeployError."""
+        """Returns at which of the ``wanted`` offsets the leader gives a record. ``committed``: without
+        those of aborted transactions. Raises DeployError."""
 
 
 @runtime_checkable
@@ -251,8 +211,8 @@ class Chronicled(Protocol):
     """A system that writes down every change of its partitions, besides all else."""
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:
-        """What it has written down of a topic. ``collected``: where ``collect`` has put its files. Raises
-        DeployError."""
+        """Returns the metadata changes of a topic that the system has written down. ``collected``: where
+        ``collect`` has put its files. Raises DeployError."""
 
 
 @runtime_checkable
@@ -265,7 +225,7 @@ class Coordinated(Protocol):
 
 
 class Admin(Protocol):
-    """What an administrator does (`wrackline.systems.administration`). Every error is a DeployError."""
+    """The administration of a cluster (`wrackline.systems.administration`). Every error is a DeployError."""
 
     def elect_preferred(self, places: Sequence[Place], *, timeout_s: float) -> None: ...
 
@@ -273,13 +233,13 @@ class Admin(Protocol):
         """Somebody shall lead, whoever is there, at the price of records."""
 
     def topic_settings(self, topic: str, *, timeout_s: float) -> dict[str, str]:
-        """Those that it has been given; a setting that is not here has its default."""
+        """Returns the settings that the topic was given; a setting that is not here has its default."""
 
     def change_topic(self, topic: str, values: Mapping[str, str | None], *, timeout_s: float) -> None:
-        """None: the default shall hold again."""
+        """Changes settings of the topic; None restores a default."""
 
     def cluster_settings(self, *, timeout_s: float) -> dict[str, str]:
-        """Those that all brokers have been given while they ran."""
+        """Returns the settings that all brokers were given while they ran."""
 
     def change_cluster(self, values: Mapping[str, str | None], *, timeout_s: float) -> None: ...
 
@@ -324,7 +284,7 @@ class OnZooKeeper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """What became of a broker's session with ZooKeeper, by the owner of the broker's own node there."""
+    """The end of a broker's session with ZooKeeper, by the owner of the broker's own node there."""
 
     node: str
     """``/brokers/ids/2``."""
@@ -344,7 +304,8 @@ class Levelled(Protocol):
         """Name of each feature -> the level that the cluster has."""
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        """Ask for a higher level. Why the cluster refuses it, in its words; empty: it is done."""
+        """Asks for a higher level of a feature. Why the cluster refuses it, in its words; empty: it is
+        done."""
 
 
 @runtime_checkable
@@ -352,7 +313,7 @@ class Upgradable(Protocol):
     """A system whose nodes can become another version one by one, besides all else."""
 
     def upgrade(self, node: Node, version: str) -> None:
-        """What the node, which does not run, is started as from now on. Raises DeployError."""
+        """Sets the version that a stopped node is started as from now on. Raises DeployError."""
 
     def running_version(self, node: Node) -> str:
         """The version of the process that runs there; empty when none does. Raises DeployError."""

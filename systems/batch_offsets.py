@@ -1,4 +1,4 @@
-"""Which offsets have records in Kafka's batches, and nothing else of them.
+"""Offsets that have records in Kafka's batches, and nothing else of the batches.
 
 A second reader beside the clients' libraries and `wrackline.systems.segments`, which are asked first: it
 shares no code with either, so a slip of theirs is none of its own. It looks at neither checksums nor values.

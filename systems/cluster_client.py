@@ -12,9 +12,10 @@ from typing import Generic, TypeVar
 from kio.schema.errors import ErrorCode
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.retry import is_passing
+from wrackline.kafka_client.transport import ProtocolError, Rejected
 from wrackline.systems.base import ClusterState, DeployError, Node, PartitionState, TopicSpec
-from wrackline.systems.insisting import passes
-from wrackline.systems.protocol import Connection, ProtocolError
 
 ASK_TIMEOUT_S = 1.0
 """How long one broker may take to answer."""
@@ -27,11 +28,6 @@ T = TypeVar("T", bound=Hashable)
 Answer = TypeVar("Answer")
 
 
-def active_controller(connection: Connection) -> int:
-    """Its id, as our own controllers name it. Raises ProtocolError."""
-    return connection.describe_cluster().controller
-
-
 class ClusterClient:
     """Keeps one connection to each broker. Safe to use from several threads."""
 
@@ -42,7 +38,7 @@ class ClusterClient:
         controllers: Sequence[Node],
         voters: Mapping[str, int] | None = None,
         controller_port: int = 9093,
-        active: Callable[[Connection], int] = active_controller,
+        active: Callable[[Connection], int] = Connection.named_controller,
         *,
         question: Callable[[Connection], ClusterState] = Connection.cluster_state,
         dial: Callable[[str, int, float], Connection] | None = None,
@@ -56,7 +52,7 @@ class ClusterClient:
         self._controllers = tuple(controllers)
         self._nodes_of = {voters[node.host.name]: node.node_id for node in controllers} if voters else {}
         self._controller_port = controller_port
-        self._dial = dial or _plainly
+        self._dial = dial or (lambda host, port, timeout_s: Connection(host, port, timeout_s=timeout_s))
         self._askers = [_Asker(node, self.connect, question) for node in brokers]
         several = self._controllers if len(self._controllers) > 1 else ()
         self._voters = [_Asker(node, self._connect_controller, active) for node in several]
@@ -99,19 +95,18 @@ class ClusterClient:
                 first_try, asked_before = not asked_before, True
                 try:
                     with self.connect(node, min(left, 10.0)) as connection:
-                        done = connection.create_topic(topic, timeout_s=left)
+                        connection.create_topic(topic, timeout_s=left)
+                    return f"{node.host.name}: none: no message"
+                except Rejected as wrong:
+                    last = refused = f"{node.host.name}: {wrong.error.name}: {wrong.message or 'no message'}"
+                    if wrong.error is ErrorCode.topic_already_exists and not first_try:
+                        return last  # an earlier try whose answer we did not get
+                    if not is_passing(wrong.error) or topic.replication_factor > len(self._brokers):
+                        raise DeployError(
+                            f"topic {topic.name} cannot be created: {last}; mend the topic's settings"
+                        ) from wrong
                 except ProtocolError as wrong:
                     last = str(wrong)
-                    continue
-                last = refused = f"{node.host.name}: {done.error.name}: {done.message or 'no message'}"
-                if done.error is ErrorCode.none:
-                    return last
-                if done.error is ErrorCode.topic_already_exists and not first_try:
-                    return last  # an earlier try whose answer we did not get
-                if not passes(done.error) or topic.replication_factor > len(self._brokers):
-                    raise DeployError(
-                        f"topic {topic.name} cannot be created: {last}; mend the topic's settings"
-                    )
             time.sleep(0.1)
         raise DeployError(
             f"topic {topic.name} was not created in time; last seen: {refused or last or 'nothing'}; "
@@ -167,13 +162,9 @@ class ClusterClient:
         return ClusterState(self._nodes_of.get(active, -1), state.brokers, state.partitions)
 
 
-def _plainly(address: str, port: int, timeout_s: float) -> Connection:
-    return Connection(address, port, timeout_s=timeout_s)
-
-
 def named_by_most(votes: Sequence[Future[int]], deadline: float) -> int:
-    """Whom a majority of the controllers names, -1 for none: one that was cut off may still believe in
-    itself."""
+    """Returns the controller that a majority of the controllers names, -1 for none: one that was cut off
+    may still believe in itself."""
     waiting = set(votes)
     counts: Counter[int] = Counter()
     while waiting and (left := deadline - time.monotonic()) > 0:
@@ -208,7 +199,7 @@ class _Asker(Generic[Answer]):
         self._last: Future[Answer] | None = None
 
     def ask(self) -> Future[Answer]:
-        """Its result raises ProtocolError."""
+        """Asks; the future's result raises ProtocolError."""
         with self._mutex:
             if self._last is None or self._last.running() or self._last.done():
                 self._last = self._thread.submit(self._ask)

@@ -21,7 +21,7 @@ NO_TIMESTAMP = -1
 
 
 class Malformed(ValueError):
-    """What is wrong, without where."""
+    """Raised for a malformed message set, without its place."""
 
 
 @dataclass(frozen=True, slots=True)

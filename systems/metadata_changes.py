@@ -1,5 +1,4 @@
-"""What the cluster's own metadata said of each partition over time: every change of it, from the log in which
-the cluster itself writes changes down.
+"""Changes of each partition over time, from the log in which the cluster itself writes changes down.
 
 KRaft's metadata log has records of changes (docs/protocol.md 5.4): a PartitionChangeRecord names what is new,
 raises the partition epoch by one, and the leader epoch when it names a leader.

@@ -264,7 +264,8 @@ def read_log(
 
 
 def _epochs_in(folder: Path) -> list[tuple[int, int]] | None:
-    """None also of a file that cannot be read: a broker takes it for absent, and reads its log instead."""
+    """Reads the leader epochs of a folder; None also of a file that cannot be read: a broker takes it for
+    absent, and reads its log instead."""
     file = folder / EPOCHS
     try:
         return parse_epochs(file.read_text(errors="replace")) if file.exists() else None

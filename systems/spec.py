@@ -1,4 +1,4 @@
-"""What a specification may say of any system."""
+"""The settings of any system in a specification."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from wrackline.systems.base import System
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which host of a fleet carries what, by name, and what else a deployment needs to know."""
+    """The layout of a deployment: which host of a fleet carries what, by name, and what else it needs to
+    know."""
 
     brokers: tuple[str, ...]
     controllers: tuple[str, ...]
@@ -36,7 +37,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What the judge must know of a system's settings: which contract holds follows from it."""
+    """The facts on a system's settings for the judge: which contract holds follows from them."""
 
     version: str = ""
     """Of the system, where it has one."""
@@ -62,7 +63,8 @@ Seconds = Annotated[float, Field(gt=0), SECONDS]
 
 
 class Waits(Strict):
-    """How long a run waits for the system. A system that needs longer than ours says so in its settings."""
+    """The times that a run waits for the system. A system that needs longer than ours says so in its
+    settings."""
 
     start_s: Seconds = 10.0
     """A node that is started listens after this time at most."""
@@ -83,8 +85,8 @@ class Waits(Strict):
     """All that the topic has is read back within this time at most."""
 
     def slower(self, factor: float) -> Self:
-        """These waits on hosts that are so many times as slow, where the user has said nothing else. How long
-        a workload runs undisturbed, before and after the faults, is no deadline, and stays."""
+        """Returns these waits for hosts that are so many times as slow, where the user has said nothing
+        else. How long a workload runs undisturbed, before and after the faults, is no deadline, and stays."""
         deadlines = ("start_s", "ready_s", "warm_s", "full_isr_s", "undo_s", "drain_s")
         changed = {
             name: getattr(self, name) * factor for name in deadlines if name not in self.model_fields_set
@@ -106,32 +108,33 @@ class SystemSpec(Strict):
 
     @property
     def host_needs(self) -> HostNeeds:
-        """What hosts must have for it."""
+        """Returns what hosts must have for the system."""
         return HostNeeds()
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What it needs of this machine, by the names of `wrackline.needs`."""
+        """Returns what the system needs of this machine, by the names of `wrackline.needs`."""
         return ()
 
     @property
     def offers(self) -> frozenset[Capability]:
-        """What it has of that which only some workloads need."""
+        """Returns the capabilities that only some workloads need."""
         return frozenset({Capability.IDEMPOTENCE})
 
     @property
     def has_controllers(self) -> bool:
-        """Whether anybody else than the brokers themselves elects leaders."""
+        """Tells whether anybody else than the brokers themselves elects leaders."""
         return True
 
     def refusal(self, fleet: FleetSpec) -> str | None:
-        """Why it cannot run on hosts of this fleet as these settings say, in one line; None when it can."""
+        """Returns why the system cannot run on hosts of this fleet as these settings say, in one line;
+        None when it can."""
         del fleet
         return None
 
     def warning(self) -> str | None:
-        """What may keep a run with these settings from being made, though nothing is wrong with them: key,
-        what, what to do; None: nothing."""
+        """Returns what may keep a run with these settings from being made, though nothing is wrong with
+        them: key, what, what to do; None: nothing."""
         return None
 
     def prepare(self, say: Callable[[str], None]) -> None:
@@ -139,44 +142,45 @@ class SystemSpec(Strict):
         for whatever takes long. Raises DeployError."""
 
     def reach(self) -> None:
-        """Before anything is begun, whether what runs already can be reached. Raises DeployError."""
+        """Checks, before anything is begun, that a system that runs already can be reached. Raises
+        DeployError."""
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         """The system on this fleet, not installed. Raises DeployError for hosts that the fleet lacks."""
         raise NotImplementedError
 
     def configured(self) -> Configured:
-        """What the judge must know of these settings."""
+        """Returns the facts on these settings for the judge."""
         return Configured()
 
     def broker_names(self) -> tuple[str, ...] | None:
-        """Of a system that runs already, and needs no fleet: its brokers' names, where somebody has said
-        them. None: it is deployed onto the hosts of a fleet."""
+        """Returns the brokers' names of a system that runs already, and needs no fleet, where somebody has
+        said them. None: it is deployed onto the hosts of a fleet."""
         return None
 
     def misfit(self, zookeeper: int) -> str | None:
-        """Why it cannot be deployed beside so many ZooKeeper servers; None when it can."""
+        """Returns why the system cannot be deployed beside so many ZooKeeper servers; None when it can."""
         if not zookeeper:
             return None
         return f"fleet.zookeeper is {zookeeper}, and system.kind {self.kind} needs no ZooKeeper: leave it out"
 
     def cannot(self, fault: str) -> str | None:
-        """Why a fault of this name cannot be done to it; None when it can."""
+        """Returns why a fault of this name cannot be done to the system; None when it can."""
         del fault
         return None
 
     def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:
-        """Why its nodes, on such a fleet, cannot be upgraded to this version one by one; None when they
-        can."""
+        """Returns why the system's nodes, on such a fleet, cannot be upgraded to this version one by one;
+        None when they can."""
         del version, fleet
         return f"{self.kind} has one version only"
 
     def without_levels(self) -> str | None:
-        """Why its cluster has no features whose level could be raised; None when it has some."""
+        """Returns why the cluster has no features whose level could be raised; None when it has some."""
         return f"the features of system {self.kind} have no levels"
 
     def topic_of(self, test_id: str, topic: str) -> str:
-        """What the topic of a run is called in the cluster."""
+        """Returns the name of a run's topic in the cluster."""
         del test_id
         return topic
 
@@ -187,5 +191,5 @@ class SystemSpec(Strict):
 
 
 def is_true(value: object) -> bool:
-    """Whether a setting is on, in a YAML file or in a properties file of Kafka's."""
+    """Tells whether a setting is on, in a YAML file or in a properties file of Kafka's."""
     return value is True or str(value).lower() == "true"

@@ -88,6 +88,31 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return "pytest.mark.spark" in words and "pytest.mark.fleet" not in words
 
     class Scheduling(LoadFileScheduling):
+        def remove_node(self, node: Any) -> str | None:
+            """What a worker that died was at has failed, and the rest of its work is for others. (xdist hands
+            out again what had failed, and files that were done, too. A worker that gets nothing but these
+            has nothing to say, so it gets nothing more, and the run never ends.)"""
+            work = self.assigned_work.pop(node)
+            left = [test for unit in work.values() for test, done in unit.items() if not done]
+            if not left:
+                return None
+            for scope, unit in work.items():
+                if left[0] in unit:
+                    unit[left[0]] = True
+                if not all(unit.values()):
+                    self.workqueue[scope] = unit
+            for other in self.nodes:
+                self._reschedule(other)
+            return left[0]
+
+        def _reschedule(self, node: Any) -> None:
+            super()._reschedule(node)
+            # It begins a test only when it knows the next one; in place of a dead one it begins with none.
+            while (
+                self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2
+            ):
+                self._assign_work_unit(node)
+
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
             return nodeid if "pytest.mark.apart" in text(file) else file
@@ -154,9 +179,21 @@ def _logging_stays_as_it_was() -> Iterator[None]:
     root.setLevel(level)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """For `./wrack test`: how many tests passed and how many were skipped, since pytest is content with
-    none."""
-    if tally := os.environ.get("WRACK_TALLY"):
-        passed, skipped = (len(terminalreporter.stats.get(word, ())) for word in ("passed", "skipped"))
-        Path(tally).write_text(f"{passed} {skipped}\n")
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """For `./wrack test`: how many tests passed and how many were skipped, since pytest is content with none;
+    then, unless some were not run for it, each that failed, with the reason."""
+    if not (tally := os.environ.get("WRACK_TALLY")):
+        return
+    stats = terminalreporter.stats
+    failed = {one.nodeid: _reason(one) for word in ("error", "failed") for one in stats.get(word, ())}
+    passed = sum(one.nodeid not in failed for one in stats.get("passed", ()))
+    lines = [f"{passed} {len(stats.get('skipped', ()))}"]
+    if not config.option.maxfail:
+        lines += [f"{test}\t{reason}" for test, reason in failed.items()]
+    Path(tally).write_text("\n".join(lines) + "\n")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """In one line: of an exception its type and its message, of a worker that died what xdist says."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return (crash.message if crash else str(report.longrepr)).strip().partition("\n")[0]

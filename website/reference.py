@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from wrackline.harness.cli.anomalies import rows
-from wrackline.harness.cli.faults import works
 from wrackline.harness.cli.main import wrackline
+from wrackline.harness.cli.parts.anomalies import rows
+from wrackline.harness.cli.parts.faults import works
 from wrackline.harness.extend.faults import Known, fleets_with_hosts, known_faults
 from wrackline.harness.specification.schema import schema
 from wrackline.nemesis.presets import PRESETS

@@ -23,17 +23,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is asked for
-    from wrackline.checkers.anomalies.explained_by import By, ExplainedBy, FurtherRows, Spelt
-    from wrackline.checkers.anomalies.finding import Finding, apart, known, seconds
-    from wrackline.checkers.anomalies.places import Places
-    from wrackline.checkers.anomalies.registry import Check, WalkAnomaly, check, found_by, mark
-    from wrackline.checkers.anomalies.walks import Figure, Walk
+    from wrackline.checkers.checks.explained_by import By, ExplainedBy, FurtherRows, Spelt
+    from wrackline.checkers.checks.finding import Finding, apart, known, seconds
+    from wrackline.checkers.checks.places import Places
+    from wrackline.checkers.checks.registry import Check, WalkAnomaly, check, found_by, mark
+    from wrackline.checkers.checks.walks import Figure, Walk
     from wrackline.checkers.engine.candidates import Candidate, Rows, SendOutcome, Step, is_place, least, lt
     from wrackline.checkers.engine.spark.masters import SparkUnavailable
     from wrackline.checkers.exact.judgement import End, Judgement, Part
-    from wrackline.checkers.exact.search import search as linearizable
-    from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+    from wrackline.checkers.exact.search.search import search as linearizable
     from wrackline.checkers.inputs.runs import AnalysisError
+    from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools
     from wrackline.checkers.models.checker import Checker, Found, OperationError
     from wrackline.checkers.models.loading import load as load_model
     from wrackline.checkers.models.loading import load_decider
@@ -95,6 +95,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.plugins.capabilities import Capability
     from wrackline.plugins.fields import MILLISECONDS, SECONDS, Duration, Lax, Strict
     from wrackline.plugins.registry import PluginError
+    from wrackline.systems.administration import Reassigner
     from wrackline.systems.base import (
         About,
         ClusterState,
@@ -113,7 +114,6 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.systems.external.spec import ExternalSpec
     from wrackline.systems.kafka.spec import KafkaSpec
     from wrackline.systems.kafka.system import KafkaSystem
-    from wrackline.systems.reassigning import Reassigner
     from wrackline.systems.spec import Configured, Layout, SystemSpec, Waits
     from wrackline.systems.wrackline.spec import WracklineSpec
     from wrackline.systems.wrackline.system import WracklineSystem
@@ -125,15 +125,15 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
 # A name's home is imported when the name is: a fault need not wait for the judge, and the marks of a check
 # run in Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
 _HOMES = {
-    "wrackline.checkers.anomalies.finding": "Finding apart known seconds",
-    "wrackline.checkers.anomalies.places": "Places",
-    "wrackline.checkers.anomalies.walks": "Figure Walk",
-    "wrackline.checkers.inputs.arrays": "Bools Ints NONE bools",
-    "wrackline.checkers.anomalies.explained_by": "By ExplainedBy FurtherRows Spelt",
-    "wrackline.checkers.anomalies.registry": "Check WalkAnomaly check found_by mark",
+    "wrackline.checkers.checks.finding": "Finding apart known seconds",
+    "wrackline.checkers.checks.places": "Places",
+    "wrackline.checkers.checks.walks": "Figure Walk",
+    "wrackline.checkers.inputs.table": "Bools Ints NONE bools",
+    "wrackline.checkers.checks.explained_by": "By ExplainedBy FurtherRows Spelt",
+    "wrackline.checkers.checks.registry": "Check WalkAnomaly check found_by mark",
     "wrackline.checkers.inputs.runs": "AnalysisError",
     "wrackline.checkers.exact.judgement": "End Judgement Part",
-    "wrackline.checkers.exact.search": "linearizable=search",
+    "wrackline.checkers.exact.search.search": "linearizable=search",
     "wrackline.checkers.models.checker": "Checker Found OperationError",
     "wrackline.checkers.models.loading": "load_model=load load_decider",
     "wrackline.checkers.models.protocol": "Model ModelError OneOf Operation Outcome REFUSED",
@@ -170,6 +170,7 @@ _HOMES = {
     "wrackline.plugins.capabilities": "Capability",
     "wrackline.plugins.fields": "Duration Lax MILLISECONDS SECONDS Strict",
     "wrackline.plugins.registry": "PluginError",
+    "wrackline.systems.administration": "Reassigner",
     "wrackline.systems.base": (
         "About ClusterState DeployError Featured Node PartitionState Place Refusal ReplicaLog StoredRecord "
         "System WantedTopic=TopicSpec"
@@ -177,7 +178,6 @@ _HOMES = {
     "wrackline.systems.cluster_client": "ClusterClient",
     "wrackline.systems.kafka.spec": "KafkaSpec",
     "wrackline.systems.kafka.system": "KafkaSystem",
-    "wrackline.systems.reassigning": "Reassigner",
     "wrackline.systems.spec": "Configured Layout SystemSpec Waits",
     "wrackline.systems.external.spec": "ExternalSpec",
     "wrackline.systems.wrackline.spec": "WracklineSpec",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from wrackline.errors import InputError
 from wrackline.needs import mend
 
 DEADLINE_S = 600.0
@@ -42,7 +43,7 @@ _DEPENDENCY = (
 _EXCLUSION = "<exclusion><groupId>{0}</groupId><artifactId>{1}</artifactId></exclusion>"
 
 
-class MavenFailed(Exception):
+class MavenFailed(InputError):
     """Maven did not get what was asked for. One line: what is wrong, and how to mend it."""
 
 

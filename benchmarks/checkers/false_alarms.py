@@ -4,7 +4,7 @@ and the time.
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000 --objects  # registers and queues
 
-A history is drawn from its seed alone (wrackline.checkers.proving): outcomes nobody knows, late appends,
+A history is drawn from its seed alone (wrackline.proving): outcomes nobody knows, late appends,
 failovers that cut or keep what was not committed, rebalances, retries that append twice, final reads that
 fell short. ``--seed 4711 --histories 1 --keep DIR`` makes that one history again, for ``wrackline analyze``.
 Without idempotence a retry's second copy is no alarm (``Knobs.may_show``). Exit code 1 when there was any.
@@ -24,10 +24,10 @@ from typing import Any
 
 from wrackline.checkers.analysis import analyze
 from wrackline.checkers.engine.spark.session import session
-from wrackline.checkers.proving.model.knobs import drawn
-from wrackline.checkers.proving.model.made import Made, make
-from wrackline.checkers.proving.model.object_events import MadeObjects, make_objects
-from wrackline.checkers.proving.model.objects import drawn_objects
+from wrackline.proving.model.knobs import drawn
+from wrackline.proving.model.made import Made, make
+from wrackline.proving.model.object_events import MadeObjects, make_objects
+from wrackline.proving.model.objects import drawn_objects
 
 
 @dataclass
@@ -89,7 +89,7 @@ def main() -> int:
     options = parser.parse_args()
     if min(options.histories, options.operations, options.batch) < 1 or options.seed < 0:
         parser.error("histories, operations and batch must be 1 or more, the seed 0 or more")
-    totals, told = Totals(), 0
+    totals, reported = Totals(), 0
     with session():
         for first in range(options.seed, options.seed + options.histories, options.batch):
             seeds = range(first, min(first + options.batch, options.seed + options.histories))
@@ -100,9 +100,9 @@ def main() -> int:
                 if options.keep is None:
                     shutil.rmtree(folder, ignore_errors=True)
             print(totals.line(), flush=True)
-            for alarm in totals.alarms[told:]:
+            for alarm in totals.alarms[reported:]:
                 print(f"  {alarm}", flush=True)
-            told = len(totals.alarms)
+            reported = len(totals.alarms)
     print("verdicts: " + ", ".join(f"{count} {name}" for name, count in sorted(totals.outcomes.items())))
     return 1 if totals.alarms else 0
 

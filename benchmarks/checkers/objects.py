@@ -4,7 +4,7 @@ histories of any size in any number of partitions (markers and final reads come 
     nice -n 10 python benchmarks/checkers/objects.py --workload register --operations 1000000 --partitions 1
     nice -n 10 python benchmarks/checkers/objects.py --workload queue --operations 1000000 --partitions 16
 
-A history is made by wrackline.checkers.proving.model.objects and kept where ``--keep`` says, so that two
+A history is made by wrackline.proving.model.objects and kept where ``--keep`` says, so that two
 versions of the checkers can be asked about the same one.
 """
 
@@ -26,10 +26,10 @@ from wrackline.checkers.engine.spark.session import session
 
 
 def write(run: Path, workload: str, operations: int, partitions: int) -> None:
-    from wrackline.checkers.proving.model.object_events import write_objects
-    from wrackline.checkers.proving.model.objects import ObjectKnobs
+    from wrackline.proving.model.object_events import write_objects
+    from wrackline.proving.model.objects import ObjectKnobs
 
-    knobs = ObjectKnobs(workload, operations=operations, partitions=partitions, putters=8, getters=8)
+    knobs = ObjectKnobs(workload, operations=operations, partitions=partitions, producers=8, consumers=8)
     write_objects(run, 1, knobs)
 
 

@@ -23,16 +23,15 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.checkers.cases import all_cases
 from tests.checkers.goldens import LINEARIZABLE, load
 from tests.checkers.histories import TOPIC, History
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.cases.object_pairs import OBJECT_PAIRS
-from wrackline.checkers.proving.cases.pairs import PAIRS
-from wrackline.checkers.proving.model.knobs import TO_MUTATE, drawn
-from wrackline.checkers.proving.model.made import make, write_events
-from wrackline.checkers.proving.model.object_events import make_objects
-from wrackline.checkers.proving.model.objects import drawn_objects
-from wrackline.checkers.proving.mutations.catalogue import mutate, mutations
-from wrackline.checkers.proving.mutations.objects import KNOBS, mutate_objects, object_mutations
+from wrackline.checkers.cases.language import parse
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Record, TopicInfo, Type
+from wrackline.proving.model.knobs import TO_MUTATE, drawn
+from wrackline.proving.model.made import make, write_events
+from wrackline.proving.model.object_events import make_objects
+from wrackline.proving.model.objects import drawn_objects
+from wrackline.proving.mutations.catalogue import mutate, mutations
+from wrackline.proving.mutations.objects import KNOBS, mutate_objects, object_mutations
+from wrackline.proving.pairs import OBJECT_PAIRS, PAIRS
 
 GROUP = 250
 """Drawn histories in one Spark job."""
@@ -66,8 +65,7 @@ def _groups(seeds: range) -> Iterator[range]:
 def _cases(folder: Path) -> None:
     for number, case in enumerate(all_cases()):
         case.write(folder / f"case-{number:03}")
-    pairs = [*PAIRS.items(), *((name, texts) for name, (_, *texts) in OBJECT_PAIRS.items())]
-    for number, (name, texts) in enumerate(pairs):
+    for number, (name, texts) in enumerate([*PAIRS.items(), *OBJECT_PAIRS.items()]):
         for kind, text in zip(("bad", "good"), texts, strict=True):
             one = parse(text, f"{kind} {name}")
             write_events(folder / f"pair-{number:03}-{kind}", one.info, one.events)
@@ -89,8 +87,8 @@ def _run_of(golden: Mapping[str, Any], workload: str, test_id: str) -> Any:
         columns: dict[str, Any] = {"topic": TOPIC, "partition": 0}
         if f in ("append", "write", "enqueue"):
             sent, offset = value if f == "append" else (value, None)
-            told = UNKNOWN if not done else ACKED_WITHOUT_OFFSET if offset is None else offset
-            f, columns["records"] = "send", (Record(0, told, sent << 4),)
+            reported = UNKNOWN if not done else ACKED_WITHOUT_OFFSET if offset is None else offset
+            f, columns["records"] = "send", (Record(0, reported, sent << 4),)
         elif f == "read" and workload == "log":
             f, records = "poll", value["records"] if done else ()
             columns["records"] = tuple(Record(0, offset, got << 4) for offset, got in records)

@@ -33,7 +33,7 @@ import orjson
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.checkers.exact.recorded import recorded
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import REFUSED, Model, Operation, Outcome, load
 
 PORCUPINE = Path(__file__).parent / "porcupine"
@@ -180,9 +180,9 @@ def porcupine(program: Path, one: Asked, limit_s: float, times: int) -> str:
         )
         if said.returncode != 0:
             return "out of memory"
-        told = [orjson.loads(line) for line in said.stdout.splitlines()]
-        spent.append(sum(each["cpu_seconds"] for each in told))
-        answers = [Answer(each["verdict"]) for each in told]
+        reported = [orjson.loads(line) for line in said.stdout.splitlines()]
+        spent.append(sum(each["cpu_seconds"] for each in reported))
+        answers = [Answer(each["verdict"]) for each in reported]
         if spent[-1] > limit_s / 4:
             break
     return cell(answers, one.expected, min(spent))

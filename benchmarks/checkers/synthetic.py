@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from wrackline.checkers.proving.model.columns import TOPIC, Block, Ints, join, records
-from wrackline.checkers.proving.model.made import numbered
-from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import CONTROL, REPLICA, RunInfo, TopicInfo
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.files import open_writer, put_info
+from wrackline.history.store.schema import SCHEMA
+from wrackline.proving.model.columns import TOPIC, Block, Ints, join, records
+from wrackline.proving.model.made import numbered
 
 CHUNK = 2_000
 BLOCK = 1_000_000
@@ -129,8 +129,8 @@ class _Log:
     def sends(self) -> Iterator[Block]:
         unknown = np.full(len(self.value), -1)
         asked = _records(self.partition, unknown, self.value, np.arange(len(self.value) + 1))
-        told = _records(self.partition, self.offset, self.value, np.arange(len(self.value) + 1))
-        for time, kind, given in ((self.invoke, "invoke", asked), (self.ret, "ok", told)):
+        reported = _records(self.partition, self.offset, self.value, np.arange(len(self.value) + 1))
+        for time, kind, given in ((self.invoke, "invoke", asked), (self.ret, "ok", reported)):
             yield Block(
                 time, self.process, kind, "send", topic=TOPIC, partition=self.partition, records=given
             )
@@ -169,13 +169,13 @@ class _Log:
         invoke = np.linspace(self.begin_ns + 2_500_000, self.end_ns, count, endpoint=False).astype(np.int64)
         ret = invoke + max(1, (int(invoke[1] - invoke[0]) // 2 if count > 1 else 1))
         partition = self.random.integers(0, self.partitions, count)
-        told = np.zeros(count, dtype=np.int64)
+        reported = np.zeros(count, dtype=np.int64)
         for p in range(self.partitions):
             here = partition == p
-            told[here] = self.base[p] + np.searchsorted(self.taken[p], ret[here])
+            reported[here] = self.base[p] + np.searchsorted(self.taken[p], ret[here])
         process = np.full(count, 20_000)
         yield Block(invoke, process, "invoke", "end", topic=TOPIC, partition=partition)
-        yield Block(ret, process, "ok", "end", topic=TOPIC, partition=partition, high_watermark=told)
+        yield Block(ret, process, "ok", "end", topic=TOPIC, partition=partition, high_watermark=reported)
 
     def final(self, node: str | None, p: int) -> Iterator[Block]:
         """The final read (node None) of a partition or one replica of it, chunk by chunk."""

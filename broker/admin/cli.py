@@ -9,19 +9,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
 
-from wrackline.broker.admin.client import Address, AdminClient, AdminError, Partition
+from wrackline.broker.admin.client import Address, AdminClient, AdminError, check
 from wrackline.broker.admin.execute import execute, throttled
 from wrackline.broker.admin.features import add_features, features
-from wrackline.broker.model.messages import admin as a
-from wrackline.broker.model.messages.metadata import NewTopic
+from wrackline.broker.model.messages.admin import Source
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.rules.placement.growth import Move, plan_growth
 from wrackline.broker.rules.placement.placement import PlacementRules
+from wrackline.kafka_client.connection import PREFERRED, UNCLEAN, Connection, duration
+from wrackline.kafka_client.model import PartitionState, Reassignment, ResourceType, TopicSpec
 
 EXIT_REFUSED = 1
 
@@ -42,36 +49,26 @@ def main(arguments: Sequence[str]) -> int:
 
 def _describe(client: AdminClient, options: argparse.Namespace) -> None:
     partitions = client.partitions(options.topics)
-    moving = {item.tp: item for item in client.reassignments()}
+    moving = {one.place: one for one in client.reassignments()}
     if options.json:
-        print(json.dumps([_as_json(p, moving.get(p.tp)) for p in partitions], indent=2))
+        print(json.dumps([_as_json(p, moving.get(p.place)) for p in partitions], indent=2))
         return
     for broker in client.brokers():
         print(f"broker {broker.node_id}  {broker.host}:{broker.port}  rack {broker.rack or '-'}")
     for p in partitions:
         line = (
-            f"{p.tp.topic}:{p.tp.partition}  leader {p.leader if p.leader >= 0 else 'none'} "
+            f"{p.topic}:{p.partition}  leader {p.leader if p.leader >= 0 else 'none'} "
             f"(epoch {p.leader_epoch})  replicas {_ids(p.replicas)}  ISR {_ids(p.isr)}  ELR {_ids(p.elr)}  "
             f"LastKnownELR {_ids(p.last_known_elr)}"
         )
-        if p.tp in moving:
-            line += f"  adding {_ids(moving[p.tp].adding)}  removing {_ids(moving[p.tp].removing)}"
+        if p.place in moving:
+            line += f"  adding {_ids(moving[p.place].adding)}  removing {_ids(moving[p.place].removing)}"
         print(line)
 
 
-def _as_json(p: Partition, moving: a.OngoingReassignment | None) -> dict[str, object]:
-    return {
-        "topic": p.tp.topic,
-        "partition": p.tp.partition,
-        "leader": p.leader,
-        "leader_epoch": p.leader_epoch,
-        "replicas": p.replicas,
-        "isr": p.isr,
-        "elr": p.elr,
-        "last_known_elr": p.last_known_elr,
-        "adding": moving.adding if moving else (),
-        "removing": moving.removing if moving else (),
-    }
+def _as_json(p: PartitionState, moving: Reassignment | None) -> dict[str, object]:
+    changing = {"adding": moving.adding, "removing": moving.removing} if moving else {}
+    return {**asdict(p), "adding": (), "removing": (), **changing}
 
 
 def _ids(brokers: Sequence[NodeId]) -> str:
@@ -79,19 +76,25 @@ def _ids(brokers: Sequence[NodeId]) -> str:
 
 
 def _create(client: AdminClient, options: argparse.Namespace) -> None:
-    client.create(
-        NewTopic(
-            options.topic, options.partitions, options.replication_factor, configs=dict(options.config or [])
-        )
-    )
+    configs = dict(options.config or [])
+    topic = TopicSpec(options.topic, options.partitions, options.replication_factor, configs)
+    create = partial(Connection.create_topic, topic=topic, timeout_s=client.timeout_s)
+    client.ask(f"create topic {topic.name}", create)
 
 
 def _delete(client: AdminClient, options: argparse.Namespace) -> None:
-    client.delete(options.topics)
+    """In a version of DeleteTopics whose answer says why not."""
+    states = tuple(DeleteTopicState(name=TopicName(name), topic_id=None) for name in options.topics)
+    request = DeleteTopicsRequest(topics=states, timeout=duration(client.timeout_s))
+    answer = client.ask("delete topics", lambda one: one.request(request, DeleteTopicsResponse))
+    for topic in answer.responses:
+        check(f"delete topic {topic.name}", topic.error_code, topic.error_message)
 
 
 def _partitions(client: AdminClient, options: argparse.Namespace) -> None:
-    client.create_partitions(options.topic, options.count)
+    topic, count = options.topic, options.count
+    create = partial(Connection.create_partitions, topic=topic, count=count, timeout_s=client.timeout_s)
+    client.ask(f"give topic {topic} {count} partitions", create)
 
 
 # --- reassignment ------------------------------------------------------------------------------------------
@@ -103,7 +106,7 @@ def _reassign(client: AdminClient, options: argparse.Namespace) -> None:
         targets.update(_read_plan(options.plan))
     if not targets:
         raise AdminError("nothing to reassign: give TOPIC:NUMBER=1,2,3 or --plan FILE")
-    known = {p.tp: p.replicas for p in client.partitions({tp.topic for tp in targets})}
+    known = {p.place: p.replicas for p in client.partitions({tp.topic for tp in targets})}
     if missing := sorted(tp for tp in targets if tp not in known):
         raise AdminError(f"there is no partition {missing[0]}")
     moves = [Move(tp, known[tp], after) for tp, after in sorted(targets.items())]
@@ -134,19 +137,16 @@ def _carry_out(client: AdminClient, moves: Sequence[Move], options: argparse.Nam
 
 
 def _cancel(client: AdminClient, options: argparse.Namespace) -> None:
-    chosen = options.partitions or [item.tp for item in client.reassignments()]
+    chosen = options.partitions or [one.place for one in client.reassignments()]
     if chosen:
         client.reassign(dict.fromkeys(chosen))
     print(f"{len(chosen)} reassignments cancelled")
 
 
 def _list(client: AdminClient, _: argparse.Namespace) -> None:
-    for item in client.reassignments():
-        print(
-            f"{item.tp.topic}:{item.tp.partition}  replicas {_ids(item.replicas)}  adding "
-            f"{_ids(item.adding)}  "
-            f"removing {_ids(item.removing)}"
-        )
+    for (topic, partition), replicas, adding, removing in client.reassignments():
+        changing = f"adding {_ids(adding)}  removing {_ids(removing)}"
+        print(f"{topic}:{partition}  replicas {_ids(replicas)}  {changing}")
 
 
 def _add_brokers(client: AdminClient, options: argparse.Namespace) -> None:
@@ -154,7 +154,7 @@ def _add_brokers(client: AdminClient, options: argparse.Namespace) -> None:
     brokers = client.brokers()
     if missing := sorted(set(options.brokers) - {b.node_id for b in brokers}):
         raise AdminError(f"brokers {missing} are not in the cluster: start them first")
-    assignments = {p.tp: p.replicas for p in client.partitions(options.topics or ())}
+    assignments = {TopicPartition(*p.place): p.replicas for p in client.partitions(options.topics or ())}
     moves = plan_growth(
         assignments,
         options.brokers,
@@ -168,21 +168,23 @@ def _add_brokers(client: AdminClient, options: argparse.Namespace) -> None:
 def _rebalance(client: AdminClient, options: argparse.Namespace) -> None:
     """Z08: every topic as if it were placed anew on the brokers there are now. May move everything."""
     brokers = client.brokers()
-    topics: dict[str, list[Partition]] = {}
+    topics: dict[str, list[PartitionState]] = {}
     for partition in client.partitions(options.topics or ()):
-        topics.setdefault(partition.tp.topic, []).append(partition)
+        topics.setdefault(partition.topic, []).append(partition)
     rules, moves = PlacementRules(), []
     for found in topics.values():
-        factor = len(found[0].replicas)
+        first, factor = TopicPartition(*found[0].place), len(found[0].replicas)
         if factor > len(brokers):
-            raise AdminError(f"{found[0].tp}: {factor} replicas, {len(brokers)} brokers are live")
+            raise AdminError(f"{first}: {factor} replicas, {len(brokers)} brokers are live")
         if options.placement == "striped":
             placed = rules.place_striped({b.node_id: b.rack for b in brokers}, len(found), factor)
         else:
             placed = rules.place([b.node_id for b in brokers], len(found), factor)
-        ordered = sorted(found, key=lambda p: p.tp.partition)
+        ordered = sorted(found, key=lambda p: p.partition)
         moves += [
-            Move(p.tp, p.replicas, to) for p, to in zip(ordered, placed, strict=True) if p.replicas != to
+            Move(TopicPartition(*p.place), p.replicas, to)
+            for p, to in zip(ordered, placed, strict=True)
+            if p.replicas != to
         ]
     _carry_out(client, moves, options)
     _prefer_moved(client, moves, options)
@@ -191,33 +193,41 @@ def _rebalance(client: AdminClient, options: argparse.Namespace) -> None:
 def _prefer_moved(client: AdminClient, moves: Sequence[Move], options: argparse.Namespace) -> None:
     """A plan says who is to lead too: let it be so now, not at the next check of the balance."""
     if moves and not options.dry_run:
-        client.elect(a.ElectionType.PREFERRED, [move.tp for move in moves])
+        client.elect(PREFERRED, [move.tp for move in moves])
 
 
 # --- the quorum --------------------------------------------------------------------------------------------
 
 
 def _quorum(client: AdminClient, options: argparse.Namespace) -> None:
-    found = client.quorum()
-    end = next((each.leo for each in found.voters if each.node_id == found.leader_id), found.high_watermark)
+    found, nodes = client.quorum()
+    end = next(
+        (each.log_end_offset for each in found.current_voters if each.replica_id == found.leader_id),
+        found.high_watermark,
+    )
+    now_ms = time.time() * 1000
+
+    def ago_ms(at_ms: int) -> float | None:
+        return None if at_ms < 0 else max(0.0, now_ms - at_ms)
+
     rows = [
         {
-            "node": each.node_id,
-            "role": role if each.node_id != found.leader_id else "leader",
-            "log_end_offset": each.leo,
-            "lag": end - each.leo if each.leo >= 0 else None,
-            "fetched_ago_ms": each.fetched_ago_ms,
-            "caught_up_ago_ms": each.caught_up_ago_ms,
-            "directory_id": None if each.directory_id is None else str(each.directory_id),
+            "node": each.replica_id,
+            "role": role if each.replica_id != found.leader_id else "leader",
+            "log_end_offset": each.log_end_offset,
+            "lag": end - each.log_end_offset if each.log_end_offset >= 0 else None,
+            "fetched_ago_ms": ago_ms(each.last_fetch_timestamp),
+            "caught_up_ago_ms": ago_ms(each.last_caught_up_timestamp),
+            "directory_id": None if each.replica_directory_id is None else str(each.replica_directory_id),
         }
-        for role, listed in (("voter", found.voters), ("observer", found.observers))
+        for role, listed in (("voter", found.current_voters), ("observer", found.observers))
         for each in listed
     ]
     summary = {
         "leader": found.leader_id,
         "epoch": found.leader_epoch,
         "high_watermark": found.high_watermark,
-        "controllers": {node.node_id: f"{node.host}:{node.port}" for node in found.nodes},
+        "controllers": {node.node_id: f"{node.listeners[0].host}:{node.listeners[0].port}" for node in nodes},
         "replicas": rows,
     }
     if options.json:
@@ -239,40 +249,35 @@ def _quorum(client: AdminClient, options: argparse.Namespace) -> None:
 
 def _elect(client: AdminClient, options: argparse.Namespace) -> int:
     if options.leader is None:
-        kind = a.ElectionType.UNCLEAN if options.unclean else a.ElectionType.PREFERRED
-        outcomes = client.elect(kind, options.partitions or None)
+        outcomes = client.elect(UNCLEAN if options.unclean else PREFERRED, options.partitions or None)
     elif options.partitions:
-        outcomes = client.name_leader(dict.fromkeys(options.partitions, options.leader))
+        outcomes = client.name_leader(options.leader, options.partitions)
     else:
         raise AdminError(f"say of which partitions broker {options.leader} shall be leader: TOPIC:NUMBER")
     refused = 0
-    for done in outcomes:
-        if done.error is ErrorCode.none:
-            print(
-                f"{done.tp.topic}:{done.tp.partition}  elected"
-                + (f": {done.message}" if done.message else "")
-            )
+    for (topic, partition), error, message in outcomes:
+        if error is ErrorCode.none:
+            print(f"{topic}:{partition}  elected" + (f": {message}" if message else ""))
         else:
-            refused += done.error is not ErrorCode.election_not_needed
-            print(f"{done.tp.topic}:{done.tp.partition}  {done.error.name}: {done.message}")
+            refused += error is not ErrorCode.election_not_needed
+            print(f"{topic}:{partition}  {error.name}: {message}")
     return EXIT_REFUSED if refused else 0
 
 
 def _config(client: AdminClient, options: argparse.Namespace) -> None:
-    if options.topic:
-        resource = a.Resource(a.TOPIC, options.topic)
-    else:
-        resource = a.Resource(a.BROKER, options.broker or "")
+    kind = ResourceType.TOPIC if options.topic else ResourceType.BROKER
+    name = options.topic or options.broker or ""
     changes: dict[str, str | None] = dict(options.set or [])
     changes.update(dict.fromkeys(options.delete or []))
     if changes:
-        client.alter_config(resource, changes)
-    for setting in client.config(resource):
-        print(f"{setting.name}={setting.value}  ({setting.source.name.lower()})")
+        client.alter_configs(kind, name, changes)
+    found = client.ask(f"describe settings of {name}", lambda one: one.describe_configs(kind, name))
+    for setting in found:
+        print(f"{setting.name}={setting.value}  ({Source(setting.source).name.lower()})")
 
 
 def _unregister(client: AdminClient, options: argparse.Namespace) -> None:
-    client.unregister(options.broker)
+    client.ask(f"unregister broker {options.broker}", lambda one: one.unregister_broker(options.broker))
 
 
 # --- arguments ---------------------------------------------------------------------------------------------

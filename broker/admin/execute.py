@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from wrackline.broker.admin.client import AdminClient, AdminError
-from wrackline.broker.model.messages.admin import BROKER, Resource
 from wrackline.broker.rules.placement.growth import Move
 from wrackline.broker.rules.placement.topics import REPLICATION_RATE
+from wrackline.kafka_client.model import Place, ResourceType
 
 Say = Callable[[str], None]
 _POLL_S = 0.2
@@ -22,7 +22,7 @@ def execute(
     """Returns when all are complete. Raises AdminError when for ``stall_s`` none has been: what was started
     goes on without us."""
     waiting = deque(moves)
-    running: dict[object, Move] = {}
+    running: dict[Place, Move] = {}
     total, done = len(waiting), 0
     since = time.monotonic()
     while waiting or running:
@@ -30,7 +30,7 @@ def execute(
         if started:
             client.reassign({move.tp: move.after for move in started})
             running.update({move.tp: move for move in started})
-        under_way = {item.tp for item in client.reassignments()}
+        under_way = {one.place for one in client.reassignments()}
         for tp in [tp for tp in running if tp not in under_way]:
             move = running.pop(tp)
             done += 1
@@ -49,11 +49,10 @@ def execute(
 @contextmanager
 def throttled(client: AdminClient, rate_bytes: int | None) -> Iterator[None]:
     """While inside, added replicas copy at most so many bytes a second on each broker."""
-    cluster = Resource(BROKER, "")
     if rate_bytes is not None:
-        client.alter_config(cluster, {REPLICATION_RATE: str(rate_bytes)})
+        client.alter_configs(ResourceType.BROKER, "", {REPLICATION_RATE: str(rate_bytes)})
     try:
         yield
     finally:
         if rate_bytes is not None:
-            client.alter_config(cluster, {REPLICATION_RATE: None})
+            client.alter_configs(ResourceType.BROKER, "", {REPLICATION_RATE: None})

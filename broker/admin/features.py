@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from wrackline.broker.admin.client import AdminClient
-from wrackline.broker.model.messages.admin import FeatureUpdate, UpgradeType
+from wrackline.broker.model.messages.admin import UpgradeType
 from wrackline.broker.model.metadata.features import NAMES
+from wrackline.kafka_client.connection import Connection
 
 
 def add_features(parser: argparse.ArgumentParser) -> None:
@@ -17,18 +19,29 @@ def add_features(parser: argparse.ArgumentParser) -> None:
 
 def features(client: AdminClient, options: argparse.Namespace) -> None:
     if options.action == "describe":
-        for name, (supported, level) in client.levels().items():
+        found = client.ask("ask for the features", Connection.features)
+        levels = {one.name: int(one.max_version_level) for one in found.finalized_features}
+        for one in found.supported_features:
+            lowest, highest, level = int(one.min_version), int(one.max_version), levels.get(one.name)
             finalized = "-" if level is None else f"{level} ({NAMES.get(level, '?')})"
             print(
-                f"{name}  supported {supported.lowest} ({NAMES.get(supported.lowest, '?')}) to "
-                f"{supported.highest} ({NAMES.get(supported.highest, '?')})  finalized {finalized}"
+                f"{one.name}  supported {lowest} ({NAMES.get(lowest, '?')}) to {highest} "
+                f"({NAMES.get(highest, '?')})  finalized {finalized}"
             )
         return
     if options.feature is None:
         raise SystemExit("wrackline-broker admin: features: say which, --feature metadata.version=LEVEL")
     kind = UpgradeType.UPGRADE if options.action == "upgrade" else UpgradeType.SAFE_DOWNGRADE
     name, level = options.feature
-    client.update_feature(FeatureUpdate(name, level, kind), validate_only=options.dry_run)
+    update = partial(
+        Connection.update_feature,
+        feature=name,
+        level=level,
+        kind=kind,
+        validate_only=options.dry_run,
+        timeout_s=client.timeout_s,
+    )
+    client.ask(f"give {name} the level {level}", update)
     print(f"{name} {'could be' if options.dry_run else 'is'} {level} now")
 
 

@@ -1,5 +1,5 @@
 """The trace: one JSON line per state change (docs/broker.md "Trace"), enough to check the invariants of a
-real run (``wrackline.simulator.traced``).
+real run (``wrackline.simulator.trace_check``).
 
 The lines of one event are a step: they have one time, when the node took the event up, and are in the file
 before any message that the event makes leaves the node. So whoever has such a message from a node finds in

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 import orjson
 
-from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, FurtherRows, Spelt
-from wrackline.checkers.anomalies.finding import Finding, known, least, seconds
-from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, completion, mark
+from wrackline.checkers.checks.explained_by import IN_ANY_ORDER, By, ExplainedBy, FurtherRows, Spelt
+from wrackline.checkers.checks.finding import Finding, known, least, seconds
+from wrackline.checkers.checks.places import Places, Row
+from wrackline.checkers.checks.registry import check, completion, mark
 from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_held, is_place
 from wrackline.checkers.engine.marks import Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools
 from wrackline.checkers.verdict.anomaly import Family, Promise
 from wrackline.history.model import CORRUPT
 
@@ -101,11 +101,8 @@ def _seen_by(c: Row) -> str:
 def inconsistent_offset(at: Places) -> Iterator[Finding]:
     """Once for each value that is there."""
     for c in at.each(TWO_VALUES):
-        yield Finding(
-            anomaly="inconsistent-offset",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.index, c.rival.index],
             sentence=f"Offset {c.offset:,} of {at.log} holds value {at.run.value(c.value)} according to "
             f"{_seen_by(c)}, but value {at.run.value(c.rival.value)} according to another operation",
@@ -138,11 +135,8 @@ def replica_divergence(at: Places) -> Iterator[Finding]:
         epochs = (
             f"{there} under leader epoch {c.epoch_low} and another holds it under leader epoch {c.epoch_high}"
         )
-        yield Finding(
-            anomaly="replica-divergence",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.hw_index, c.committed.index],
             where="value" if twice else "leader epoch",
             sentence=values if twice else epochs,
@@ -164,11 +158,8 @@ def duplicate(at: Places) -> Iterator[Finding]:
     here."""
     for c in at.each(SECOND_COPY):
         original = known(c.sent_offset, c.original_offset)
-        yield Finding(
-            anomaly="duplicate",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.index, c.original_index],
             sentence=f"Value {at.run.value(c.value)} was sent once, at {seconds(c.invoke_ns)}, but it is at "
             f"offset {original:,} of {at.log} and again at offset {c.offset:,} (seen by {_seen_by(c)})",
@@ -199,11 +190,8 @@ def aborted_read(at: Places) -> Iterator[Finding]:
         value, when, why = at.run.value(c.value), seconds(c.complete_ns), words.error or "failed"
         refused = f"The send of value {value} was refused at {when} ({why})"
         aborted = f"Value {value} is of transaction {txn}, which was aborted at {when} ({why})"
-        yield Finding(
-            anomaly="aborted-read",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.poll_index, c.final_index],
             where=None if txn is None else "transaction",
             sentence=f"{refused if txn is None else aborted}, but the value was read at offset {c.offset:,} "
@@ -226,11 +214,8 @@ def phantom(at: Places) -> Iterator[Finding]:
     for c in at.each(NOBODYS):
         ours = f"Nobody sent value {at.run.value(c.value)}, but it is at offset {c.offset:,} of {at.log}"
         foreign = f"Offset {c.offset:,} of {at.log} holds a record of another run"
-        yield Finding(
-            anomaly="phantom",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.poll_index, c.final_index, c.replica_index],
             sentence=f"{ours if c.value >= 0 else foreign} (seen by {_seen_by(c)})",
             since_ns=0,
@@ -252,11 +237,8 @@ def misrouted(at: Places) -> Iterator[Finding]:
         home = at.run.of_number.get(c.sent_log)
         if home is None:
             continue
-        yield Finding(
-            anomaly="misrouted",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.poll_index, c.final_index, c.replica_index],
             sentence=f"Value {at.run.value(c.value)} was sent to {home} at {seconds(c.invoke_ns)}, but it is "
             f"at offset {c.offset:,} of {at.log} (seen by {_seen_by(c)})",
@@ -292,11 +274,8 @@ def corrupt(at: Places) -> Iterator[Finding]:
             if one.get("partition") == at.log.partition and one.get("offset") == c.offset
         ]
         detail = here[0] if here and here[0] is not None else "its checksum is wrong"
-        yield Finding(
-            anomaly="corrupt",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.poll_index, c.final_index, c.replica_index],
             sentence=f"The record at offset {c.offset:,} of {at.log} differs from the one that was sent: "
             f"{detail} (seen by {_seen_by(c)})",
@@ -320,11 +299,8 @@ def epoch_order(at: Places) -> Iterator[Finding]:
     for c in at.each(DISORDERED_EPOCHS):
         hosts = at.log.hosts
         whose = f"log of {hosts[c.process]}" if 0 <= c.process < len(hosts) else "final read"
-        yield Finding(
-            anomaly="epoch-order",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.index, c.rival.index],
             where=f"the {whose}",
             sentence=f"The {whose} of {at.log} has leader epoch {c.epoch_high} at offset {c.offset:,}, but "

@@ -11,21 +11,20 @@ from itertools import islice
 
 import numpy as np
 
-from wrackline.checkers.anomalies.explained_by import ExplainedBy, FurtherRows
-from wrackline.checkers.anomalies.finding import Finding, known, seconds
-from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, completion, mark
+from wrackline.checkers.checks.explained_by import ExplainedBy, FurtherRows
+from wrackline.checkers.checks.finding import Finding, known, seconds
+from wrackline.checkers.checks.places import Places, Row
+from wrackline.checkers.checks.registry import check, completion, mark
 from wrackline.checkers.engine.candidates import (
     Candidate,
     SendOutcome,
     Step,
-    is_astray,
+    has_wrong_offset,
     is_beyond_reading,
     is_place,
 )
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import rows_of
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools, rows_of
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
@@ -69,18 +68,18 @@ def _maybe_vanished(rows: Candidate[Ints]) -> Bools:
 def _vanished(rows: Candidate[Ints], _: Unfilled) -> Bools:
     """This place was given to somebody, and is gone; where its log has the value elsewhere, the poll named a
     wrong offset."""
-    return bools(_maybe_vanished(rows) & ~is_astray(rows))
+    return bools(_maybe_vanished(rows) & ~has_wrong_offset(rows))
 
 
 def _missing(rows: Candidate[Ints]) -> Bools:
-    """``owed``: a bit for each replica that must have it (wrackline.checkers.engine.offset_ranges)."""
+    """``owed``: a bit for each replica that must have it (wrackline.checkers.engine.logs.offset_ranges)."""
     return bools((rows.step == Step.IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
 
 
 LOST = mark("lost", _maybe_lost, _lost)
 VANISHED = mark("vanished", _maybe_vanished, _vanished)
 MISSING = mark("missing", _missing, Alone(_missing))
-BEYOND = mark("beyond")
+PAST_END = mark("past end")
 HOLE = mark("hole")
 """Nothing is at an offset of the final read, though it goes on."""
 
@@ -114,9 +113,7 @@ def lost_write(at: Places) -> Iterator[Finding]:
                 f"Value {value} was acknowledged without an offset in {at.log} at {seconds(c.complete_ns)}"
                 f"{by_whom}; the final read of {at.log}, which ends at offset {c.log_end:,}, does not have it"
             )
-        yield Finding(
-            anomaly="lost-write",
-            log=at.log,
+        yield at.finding(
             offset=c.offset if c.sent_offset is not None else None,
             value=c.value,
             operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
@@ -138,11 +135,8 @@ def lost_write(at: Places) -> Iterator[Finding]:
 )
 def vanished_read(at: Places) -> Iterator[Finding]:
     for c in filter(at.is_lasting, at.each(VANISHED)):
-        yield Finding(
-            anomaly="vanished-read",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.poll_index, _there(c)],
             where="tail" if c.offset >= c.log_end else "middle",
             sentence=f"A consumer read value {at.run.value(c.value)} at offset {c.offset:,} of {at.log} at "
@@ -159,22 +153,20 @@ def vanished_read(at: Places) -> Iterator[Finding]:
     "offset where it has nothing",
     breaks=Promise.NO_LOSS,
     rests_on_final_read=True,
-    marks=[BEYOND, HOLE],
+    marks=[PAST_END, HOLE],
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, ends=True, until_fault=True),
 )
 def lost_committed(at: Places) -> Iterator[Finding]:
     """Reported once per partition, with the largest offset, or else with the first that is missing in the
     middle of a topic with contiguous offsets: what a client is shown as the log's end is committed, whoever
     sent the records."""
-    marked = at.having(BEYOND)
+    marked = at.having(PAST_END)
     if not len(marked):
         yield from islice(_middle(at), 1)
     largest = np.lexsort((-marked.complete_index, marked.other_offset))[-1:]
     for c in rows_of(marked.take(largest)):
         process, end, last = at.run.process(c.process), c.log_end, c.other_offset - 1
-        yield Finding(
-            anomaly="lost-committed",
-            log=at.log,
+        yield at.finding(
             offset=c.offset,
             operations=[c.invoke_index, c.complete_index],
             sentence=f"Process {process} got an answer at {seconds(c.complete_ns)} that shows the end of "
@@ -188,9 +180,7 @@ def _middle(at: Places) -> Iterator[Finding]:
     for c in at.each(HOLE):
         shown, gone = c.by_end, c.offset + 1
         if shown.index is not None:
-            yield Finding(
-                anomaly="lost-committed",
-                log=at.log,
+            yield at.finding(
                 offset=gone,
                 operations=[shown.index, c.final_index, c.stored.index],
                 where="middle",
@@ -218,11 +208,8 @@ def lost_on_replica(at: Places) -> Iterator[Finding]:
         held = c.held or 0
         missing = " and ".join(host for bit, host in enumerate(at.log.replicas) if not held >> bit & 1)
         acked = f" (acknowledged at {seconds(c.complete_ns)})" if c.outcome == SendOutcome.ACKED else ""
-        yield Finding(
-            anomaly="lost-on-replica",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.final_index, c.replica_index],
             where=missing,
             sentence=f"Value {at.run.value(c.value)}{acked} is in the final read at offset {c.offset:,} of "

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wrackline.checkers.anomalies.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
-from wrackline.checkers.anomalies.finding import Finding, known, seconds
-from wrackline.checkers.anomalies.places import Places, Row
-from wrackline.checkers.anomalies.registry import check, mark
-from wrackline.checkers.engine.candidates import Candidate, SendOutcome, is_astray, is_kept, lt
+from wrackline.checkers.checks.explained_by import IN_ANY_ORDER, By, ExplainedBy, Spelt
+from wrackline.checkers.checks.finding import Finding, known, seconds
+from wrackline.checkers.checks.places import Places, Row
+from wrackline.checkers.checks.registry import check, mark
+from wrackline.checkers.engine.candidates import Candidate, SendOutcome, has_wrong_offset, is_kept, lt
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import Bools, Ints, bools
-from wrackline.checkers.inputs.table import rows_of
+from wrackline.checkers.inputs.table import Bools, Ints, bools, rows_of
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
@@ -37,9 +36,9 @@ def _before_what_was_acked(rows: Candidate[Ints], _: Unfilled) -> Bools:
 
 OUT_OF_ORDER = mark("out of order", out_of_order, _before_what_was_acked)
 OUT_OF_SESSION = mark("out of session", _process_out_of_order)
-ASTRAY = mark("astray", by_value=Alone(is_astray))
-SHUFFLED = mark("shuffled")
-JUMPED = mark("jumped")
+WRONG_OFFSET = mark("wrong offset", by_value=Alone(has_wrong_offset))
+BATCH_REORDERED = mark("batch reordered")
+SKIPPED = mark("skipped")
 REWOUND = mark("rewound")
 
 
@@ -69,11 +68,8 @@ def append_order(at: Places) -> Iterator[Finding]:
     _, first = np.unique(np.stack([marked.offset, marked.value]), axis=1, return_index=True)
     for c in rows_of(marked.take(first)):
         acked = c.by_settled_ack
-        yield Finding(
-            anomaly="append-order",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.final_index, c.kept_index, acked.index],
             sentence=f"Value {at.run.value(acked.value)} had been acknowledged at {seconds(acked.ns)}, and "
             f"it is at offset {acked.offset:,} of {at.log}; value {at.run.value(c.value)} was sent after "
@@ -95,11 +91,8 @@ def session_order(at: Places) -> Iterator[Finding]:
     """A process that goes on has its earlier sends acknowledged, so this is a part of append-order."""
     for c in at.each(OUT_OF_SESSION):
         sent_at = "" if c.invoke_ns is None else f", at {seconds(c.invoke_ns)}"
-        yield Finding(
-            anomaly="session-order",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.earlier.index, c.invoke_index, c.complete_index, c.final_index, c.kept_index],
             sentence=f"Process {at.run.process(c.process)} had value {at.run.value(c.earlier.value)} "
             f"acknowledged, which is at offset {c.earlier.offset:,} of {at.log}; it sent value "
@@ -116,13 +109,13 @@ def session_order(at: Places) -> Iterator[Finding]:
     "–",
     "an ack or a poll names an offset at which the value is not: the final read has it elsewhere",
     breaks=Promise.LASTING_OFFSETS,
-    marks=[ASTRAY],
+    marks=[WRONG_OFFSET],
     explained_by=IN_ANY_ORDER,
 )
 def wrong_offset(at: Places) -> Iterator[Finding]:
     """One finding for each place that was named. Compaction moves nothing: of a compacted topic a copy that a
     retry made may be all that is left, but it lies above the first, and an idempotent producer makes none."""
-    for c in at.each(ASTRAY):
+    for c in at.each(WRONG_OFFSET):
         if at.log.compacted and not at.run.info.idempotence and c.kept_offset > c.offset:
             continue
         value, acked = at.run.value(c.value), c.acked == 1
@@ -130,11 +123,8 @@ def wrong_offset(at: Places) -> Iterator[Finding]:
             f"Value {value} was acknowledged at offset {c.offset:,} of {at.log} at {seconds(c.complete_ns)}"
         )
         by_poll = f"A consumer read value {value} at offset {c.offset:,} of {at.log} at {seconds(c.poll_ns)}"
-        yield Finding(
-            anomaly="wrong-offset",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.poll_index, c.kept_index],
             where="ack" if acked else "poll",
             sentence=f"{by_ack if acked else by_poll}; the final read has the value at offset "
@@ -149,16 +139,13 @@ def wrong_offset(at: Places) -> Iterator[Finding]:
     "int-nonmonotonic-send",
     "records of one send are stored in another order than they were sent in",
     breaks=Promise.IDEMPOTENCE,
-    marks=[SHUFFLED],
+    marks=[BATCH_REORDERED],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.ALL_SENT),
 )
 def batch_order(at: Places) -> Iterator[Finding]:
-    for c in at.each(SHUFFLED):
-        yield Finding(
-            anomaly="batch-order",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+    for c in at.each(BATCH_REORDERED):
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index, c.final_index, c.kept_index],
             sentence=f"Process {at.run.process(c.process)} sent value {at.run.value(c.value)} after value "
             f"{at.run.value(c.earlier.value)} in one operation{_acked_at(c)}, but in {at.log} it lies before "
@@ -174,19 +161,16 @@ def batch_order(at: Places) -> Iterator[Finding]:
     "int-/poll-skip",
     "a consumer jumped over offsets that held records, with no assignment or seek between",
     breaks=Promise.CONSUMERS_GET_ALL,
-    marks=[JUMPED],
+    marks=[SKIPPED],
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN),
 )
 def poll_skip(at: Places) -> Iterator[Finding]:
     """Not of a compacted topic: what the consumer passed over may have been gone by then."""
     if at.log.compacted:
         return
-    for c in at.each(JUMPED):
-        yield Finding(
-            anomaly="poll-skip",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+    for c in at.each(SKIPPED):
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index],
             sentence=f"Process {at.run.process(c.process)} stood at offset {c.offset:,} of {at.log} and read "
             f"offset {c.other_offset:,} next, at {seconds(c.complete_ns)}, so it passed over the record at "
@@ -207,9 +191,7 @@ def poll_skip(at: Places) -> Iterator[Finding]:
 )
 def poll_rewind(at: Places) -> Iterator[Finding]:
     for c in at.each(REWOUND):
-        yield Finding(
-            anomaly="poll-rewind",
-            log=at.log,
+        yield at.finding(
             offset=c.other_offset,
             value=c.value,
             operations=[c.invoke_index, c.complete_index],

@@ -14,16 +14,16 @@ from itertools import chain, groupby
 
 import numpy as np
 
-from wrackline.checkers.anomalies.explained_by import ExplainedBy
-from wrackline.checkers.anomalies.finding import Finding, apart, known, least, seconds
 from wrackline.checkers.anomalies.integrity import TWO_VALUES
 from wrackline.checkers.anomalies.loss import HOLE
-from wrackline.checkers.anomalies.places import Places
-from wrackline.checkers.anomalies.registry import check, mark
+from wrackline.checkers.checks.explained_by import ExplainedBy
+from wrackline.checkers.checks.finding import Finding, apart, known, least, seconds
+from wrackline.checkers.checks.places import Places
+from wrackline.checkers.checks.registry import check, mark
 from wrackline.checkers.engine.candidates import Candidate, Proof, SendOutcome, Step, is_place, lt
 from wrackline.checkers.engine.candidates import least as least_of
 from wrackline.checkers.engine.marks import Alone, Unfilled
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, bools
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
@@ -96,11 +96,8 @@ def stale_read(at: Places) -> Iterator[Finding]:
     for _, (c, *_) in groupby(answers, key=lambda c: c.complete_index):
         ack = c.by_ack
         acked, asked = apart(ack.ns, c.invoke_ns)
-        yield Finding(
-            anomaly="stale-read",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[ack.index, c.invoke_index, c.complete_index],
             sentence=f"Process {at.run.process(c.process)} asked for the end offset of {at.log} at "
             f"{asked} and got {c.other_offset:,}, though value {at.run.value(ack.value)} had been "
@@ -128,9 +125,7 @@ def stale_end(at: Places) -> Iterator[Finding]:
         return
     shown = _earliest(c.by_settled_ack, c.by_final)
     there, asked = apart(shown.ns, c.invoke_ns)
-    yield Finding(
-        anomaly="stale-end",
-        log=at.log,
+    yield at.finding(
         offset=c.other_offset,
         operations=[shown.index, c.invoke_index, c.complete_index],
         sentence=f"The final read asked for the end offset of {at.log} at {asked} and got "
@@ -152,11 +147,8 @@ def stale_end(at: Places) -> Iterator[Finding]:
 def future_read(at: Places) -> Iterator[Finding]:
     for c in at.each(FUTURE):
         polled, sent = apart(c.poll_ns, c.invoke_ns)
-        yield Finding(
-            anomaly="future-read",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.poll_index, c.final_index, c.invoke_index],
             sentence=f"Value {at.run.value(c.value)} had been read at offset {c.offset:,} of {at.log} by "
             f"{polled or 'the time of the final read'}, before its send was invoked at {sent}",
@@ -181,11 +173,8 @@ def watermark_regression(at: Places) -> Iterator[Finding]:
         before, asked = apart(first.ns, c.invoke_ns)
         end = f"A client got {first.offset + 1:,} as the end offset of {at.log}"
         polled = f"A consumer read offset {first.offset:,} of {at.log}"
-        yield Finding(
-            anomaly="watermark-regression",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[first.index, c.invoke_index, c.complete_index],
             sentence=f"{end if first.index == c.by_end.index else polled} at {before}; process "
             f"{at.run.process(c.process)} asked for the end offset after that, at {asked}, and got "
@@ -232,9 +221,7 @@ def not_linearizable(at: Places) -> Iterator[Finding]:
     every = chain(_late(at), _two_values(at), _holes(at), _unfilled(at))
     first = min(every, key=lambda one: one.order, default=None)
     if first is not None:
-        yield Finding(
-            anomaly="not-linearizable",
-            log=at.log,
+        yield at.finding(
             offset=first.offset,
             value=first.value,
             operations=first.operations,

@@ -11,8 +11,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools
-from wrackline.checkers.inputs.table import C, Table
+from wrackline.checkers.inputs.table import NEVER, NONE, Bools, C, Ints, Table, bools
 
 
 class Step(IntEnum):
@@ -191,7 +190,7 @@ class Candidate(Table[C]):
     above: Proof[C]
     """Of a GAP: the earliest proof of any kind that the log had grown over it."""
 
-    # What the other places of the value say (wrackline.checkers.engine.by_value).
+    # What the other places of the value say (wrackline.checkers.engine.logs.by_value).
     in_final: C
     """1: the final read has the value somewhere."""
     was_polled: C
@@ -269,7 +268,7 @@ def is_stray(rows: Candidate[Ints]) -> Bools:
     return bools(is_held(rows) & (rows.acked != 1))
 
 
-def is_astray(rows: Candidate[Ints]) -> Bools:
+def has_wrong_offset(rows: Candidate[Ints]) -> Bools:
     """An ack or a poll named this place, and the whole final read has the value elsewhere in this log, and
     not here."""
     given = (rows.step == Step.GIVEN) & (rows.complete == 1) & (rows.value >= 0)

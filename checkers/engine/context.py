@@ -12,10 +12,9 @@ import numpy as np
 
 from wrackline.checkers.engine.candidates import SentBelow
 from wrackline.checkers.engine.marks import Marks, Unfilled
-from wrackline.checkers.engine.object_facts import Left, LifeReach, Soonest, ZoneReach
+from wrackline.checkers.engine.object_facts import EarliestDequeue, LifeSummary, Unconsumed, ZoneSummary
 from wrackline.checkers.engine.proofs import KnownAbove
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
-from wrackline.checkers.inputs.final_reads import ReplicaRead, ToldEnd
+from wrackline.checkers.inputs.final_reads import ReplicaRead, ReportedEnd
 from wrackline.checkers.inputs.phases import (
     RECOVERY_NS,
     boundaries,
@@ -25,6 +24,7 @@ from wrackline.checkers.inputs.phases import (
     trouble,
 )
 from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.inputs.table import NEVER, NONE, Ints
 
 PARTITION_BITS = 20
 TOPIC_BITS = 12
@@ -57,7 +57,7 @@ class LogInfo:
     held_from: int = 0
     derived: bool = False
     """The final read is what polls together gave: from ``end`` on nothing is known."""
-    told: Sequence[ToldEnd] = ()
+    reported_ends: Sequence[ReportedEnd] = ()
     """What the final read was told of the end."""
 
 
@@ -69,17 +69,17 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class Beyond:
-    """What an interval of one object's time must know of the others (wrackline.checkers.engine.object_times).
-    Rows are in order of ``part``, the number of the interval."""
+class OutsideInterval:
+    """What an interval of one object's time must know of the others
+    (wrackline.checkers.engine.objects.times). Rows are in order of ``part``, the number of the interval."""
 
-    zones: ZoneReach
+    zones: ZoneSummary
     """Of the zones that start in or before an interval the one that lasts longest."""
-    lives: LifeReach
+    lives: LifeSummary
     """Of the lives that start in or before an interval the one that was in longest."""
-    soonest: Soonest
+    earliest: EarliestDequeue
     """Of the lives that start in or after an interval the one that comes out first."""
-    left: Left
+    left: Unconsumed
     """``count``: values that went in in or before an interval, and that nobody got; and the last of them."""
     unsure: Ints
     """Invocations of dequeues of unknown outcome, ascending."""
@@ -116,7 +116,7 @@ class Context:
     """Run -> its workload, where that is ``register`` or ``queue``."""
     parts: Mapping[int, int] = field(default_factory=dict)
     """Run -> into how many parts the values of its objects are divided."""
-    beyond: Mapping[int, Beyond] = field(default_factory=dict)
+    outside: Mapping[int, OutsideInterval] = field(default_factory=dict)
     """Log -> what intervals of its time must know of each other."""
     buckets: int = 1
     """Into how many parts what is looked at by value is divided."""
@@ -191,7 +191,7 @@ def context_of(
                 min((there[host].index for host in whole), default=NEVER),
                 max((there[host].log_start for host in whole), default=0),
                 final is not None and final.derived,
-                final.told if final else (),
+                final.reported_ends if final else (),
             )
             for at, (host, read) in enumerate(sorted(there.items())):
                 bit = 1 << whole.index(host) if host in whole else 0

@@ -34,30 +34,30 @@ class Rows(Protocol):
     """Rows of one schema."""
 
     def mapped(self, task: Task, schema: pa.Schema) -> Self:
-        """What a task makes of them; ``schema``: of that."""
+        """Gives what a task makes of the rows; ``schema``: of that."""
 
     def having(self, column: str, values: Collection[int]) -> Self:
-        """Those in which a column has one of these values."""
+        """Gives the rows in which a column has one of these values."""
 
     def union(self, other: Self) -> Self: ...
 
     def placed(self, parts: int, by: Sequence[str], order: Sequence[str]) -> Self:
-        """Those that agree in ``by`` together, in at most so many parts; each part sorted by ``order``,
+        """Brings rows that agree in ``by`` together, in at most so many parts; each part sorted by ``order``,
         ascending, nulls first."""
 
     def kept(self) -> Self:
-        """Computed now, once."""
+        """Computes the rows now, once."""
 
     def batches(self) -> Iterable[pa.RecordBatch]:
-        """All of them, in this process."""
+        """Yields all rows, in this process."""
 
     def by_run(self, runs: int, order: Sequence[str], scratch: str) -> Iterable[Iterable[pa.RecordBatch]]:
-        """The rows of each run, which their column ``run`` says, sorted by ``order``. ``scratch``: a folder
-        for them; empty: they are so few that they are sorted in this process."""
+        """Yields the rows of each run, which their column ``run`` says, sorted by ``order``. ``scratch``: a
+        folder for them; empty: they are so few that they are sorted in this process."""
 
 
 class Executor(Protocol):
-    """How an analysis is carried out."""
+    """Carries out the plan of an analysis."""
 
     @property
     def name(self) -> str:
@@ -65,10 +65,10 @@ class Executor(Protocol):
 
     @property
     def parallel(self) -> int:
-        """How many tasks run at once."""
+        """Says how many tasks run at once."""
 
     def table(self, rows: pa.Table, parts: int) -> Rows:
-        """Rows that this process has, in so many parts."""
+        """Takes rows that this process has, in so many parts."""
 
     def given(self, value: T) -> Callable[[], T]:
         """Gives the value wherever a task runs."""

@@ -2,12 +2,12 @@
 
 Indexes (``index``, ``*_index``) are those of events of the history; a smaller one was earlier. Times
 (``*_ns``) are nanoseconds from the start of the run. NONE stands for what is not known. Facts of one place of
-a log travel together (wrackline.checkers.engine.packed), so that few of them name their log.
+a log travel together (wrackline.checkers.engine.fact_codec), so that few of them name their log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import cast
@@ -16,8 +16,7 @@ import numpy as np
 
 from wrackline.checkers.engine import object_facts
 from wrackline.checkers.engine.candidates import Candidate, Entry, Proof, SentBelow
-from wrackline.checkers.inputs.arrays import Bools, Ints
-from wrackline.checkers.inputs.table import C, T, Table, concatenated, plain
+from wrackline.checkers.inputs.table import Bools, C, Ints, T, Table, concatenated, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +127,15 @@ class Floor(Table[Ints]):
     offset: Ints
 
 
+FIRST, LAST = -1, 1 << 30
+"""``rank`` of a record that is the first or the last of its process, where nobody knows any more what it was
+in its send."""
+
+
 @dataclass(frozen=True, slots=True)
 class Placed(Timed):
     """Records that were acknowledged with an offset, and whose process sent one without an offset right
-    before or after them (wrackline.checkers.engine.unacknowledged)."""
+    before or after them (wrackline.checkers.engine.logs.unacknowledged)."""
 
     log: Ints
     offset: Ints
@@ -183,7 +187,7 @@ class Edge(Table[Ints]):
     """Where a process stood in a log at the edges of a part of the history that was read at once."""
 
     what: Ints
-    """A ``wrackline.checkers.engine.per_process.Walk``."""
+    """A ``wrackline.checkers.engine.ingest.per_process.Walk``."""
     last: Ints
     """1: at the end of the part; 0: at its beginning."""
     at: Position
@@ -194,7 +198,7 @@ class Gap(Table[Ints]):
     """Times without an acknowledgement in a log."""
 
     fault: Ints
-    """The number of a fault that touches it, or a constant of wrackline.checkers.engine.counts."""
+    """The number of a fault that touches it, or a constant of wrackline.checkers.engine.ingest.counts."""
     before: Ints
     at: Ints
     """The times (ns) of the acknowledgements at both ends."""
@@ -205,7 +209,8 @@ class Gap(Table[Ints]):
 
 @dataclass(frozen=True, slots=True)
 class Count(Table[Ints]):
-    """Operations that are the same in all that verdicts say of them (wrackline.checkers.engine.counts)."""
+    """Operations that are the same in all that verdicts say of them
+    (wrackline.checkers.engine.ingest.counts)."""
 
     key: Ints
     n: Ints
@@ -241,7 +246,7 @@ class Sent(Send):
 @dataclass(frozen=True, slots=True)
 class InFinal(Timed):
     """Records in the final read whose order is held against that of their sends
-    (wrackline.checkers.engine.unacknowledged)."""
+    (wrackline.checkers.engine.logs.unacknowledged)."""
 
     log: Ints
     offset: Ints
@@ -323,10 +328,10 @@ class Kind(IntEnum):
     EMPTY = 21
     ZONE = 22
     LIFE = 23
-    ZONE_REACH = 24
-    LIFE_REACH = 25
-    SOONEST = 26
-    LEFT = 27
+    ZONE_SUMMARY = 24
+    LIFE_SUMMARY = 25
+    EARLIEST_DEQUEUE = 26
+    UNCONSUMED = 27
     CONTRADICTION = 28
     PLACED = 29
     IN_FINAL = 30
@@ -358,10 +363,10 @@ ROWS: Mapping[Kind, type[Table[Ints]]] = {
     Kind.EMPTY: object_facts.Empty,
     Kind.ZONE: object_facts.Zone,
     Kind.LIFE: object_facts.Life,
-    Kind.ZONE_REACH: object_facts.ZoneReach,
-    Kind.LIFE_REACH: object_facts.LifeReach,
-    Kind.SOONEST: object_facts.Soonest,
-    Kind.LEFT: object_facts.Left,
+    Kind.ZONE_SUMMARY: object_facts.ZoneSummary,
+    Kind.LIFE_SUMMARY: object_facts.LifeSummary,
+    Kind.EARLIEST_DEQUEUE: object_facts.EarliestDequeue,
+    Kind.UNCONSUMED: object_facts.Unconsumed,
     Kind.CONTRADICTION: object_facts.Contradiction,
     Kind.PLACED: Placed,
     Kind.IN_FINAL: InFinal,
@@ -372,8 +377,10 @@ KIND_OF: Mapping[type[Table[Ints]], Kind] = {rows: kind for kind, rows in ROWS.i
 class Facts:
     """Tables of several kinds, as they come."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: Iterable[Table[Ints]] = ()) -> None:
         self._parts: dict[type[Table[Ints]], list[Table[Ints]]] = {}
+        for some in rows:
+            self.take(some)
 
     def take(self, rows: Table[Ints]) -> None:
         self._parts.setdefault(type(rows), []).append(rows)

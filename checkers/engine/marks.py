@@ -1,6 +1,6 @@
 """Marks: tests of candidates in numpy that leave the few rows which some check wants to see.
 
-The checks bring their marks (wrackline.checkers.anomalies.registry). The engine is handed all of them with
+The checks bring their marks (wrackline.checkers.checks.registry). The engine is handed all of them with
 its context, on the driver and in every task of Spark, and looks none of them up.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from wrackline.checkers.engine.candidates import Candidate
-from wrackline.checkers.inputs.arrays import Bools, Ints
 from wrackline.checkers.inputs.broken import part_of_the_judge
+from wrackline.checkers.inputs.table import Bools, Ints
 
 Test = Callable[[Candidate[Ints]], Bools]
 Unfilled = frozenset[int]

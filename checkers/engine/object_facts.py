@@ -1,12 +1,11 @@
-"""What is said of registers and queues, kind by kind (wrackline.checkers.engine.object_values,
-wrackline.checkers.engine.object_times)."""
+"""What is said of registers and queues, kind by kind (wrackline.checkers.engine.objects.values,
+wrackline.checkers.engine.objects.times)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wrackline.checkers.inputs.arrays import Ints
-from wrackline.checkers.inputs.table import C, Table
+from wrackline.checkers.inputs.table import C, Ints, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,13 @@ class Life(Table[Ints]):
 
     value: Ints
     role: Ints
-    """Bits of wrackline.checkers.engine.object_values.Role."""
+    """Bits of wrackline.checkers.engine.objects.values.Role."""
     put: Call[Ints]
     got: Call[Ints]
 
 
 @dataclass(frozen=True, slots=True)
-class ZoneReach(Table[Ints]):
+class ZoneSummary(Table[Ints]):
     """Of the zones that start in an interval of time the one that lasts longest."""
 
     part: Ints
@@ -91,7 +90,7 @@ class ZoneReach(Table[Ints]):
 
 
 @dataclass(frozen=True, slots=True)
-class LifeReach(Table[Ints]):
+class LifeSummary(Table[Ints]):
     """Of the lives that went in in an interval of time the one that was in longest."""
 
     part: Ints
@@ -99,7 +98,7 @@ class LifeReach(Table[Ints]):
 
 
 @dataclass(frozen=True, slots=True)
-class Soonest(Table[Ints]):
+class EarliestDequeue(Table[Ints]):
     """Of the lives that start in an interval of time the one that came out first."""
 
     part: Ints
@@ -107,7 +106,7 @@ class Soonest(Table[Ints]):
 
 
 @dataclass(frozen=True, slots=True)
-class Left(Table[Ints]):
+class Unconsumed(Table[Ints]):
     """Of the values that went in in an interval of time, and that nobody got, the last."""
 
     part: Ints
@@ -122,7 +121,7 @@ class Contradiction(Table[C]):
 
     log: C
     rule: C
-    """Place of the rule in wrackline.checkers.engine.object_values.RULES."""
+    """Place of the rule in wrackline.checkers.engine.objects.values.RULES."""
     value: C
     other: C
     """A value that it contradicts; NONE where it is wrong by itself."""

@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 
 from wrackline.checkers.engine.candidates import Candidate, Entry, Proof
 from wrackline.checkers.engine.facts import Summary
-from wrackline.checkers.inputs.arrays import NONE, Ints
-from wrackline.checkers.inputs.table import C
+from wrackline.checkers.inputs.table import NONE, C, Ints
 
 X = TypeVar("X")
 Y = TypeVar("Y")

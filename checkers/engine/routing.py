@@ -8,9 +8,8 @@ import numpy as np
 
 from wrackline.checkers.engine.candidates import Candidate, Step
 from wrackline.checkers.engine.context import Context, run_of
-from wrackline.checkers.engine.packed import AGAIN, VALUES, Writer
-from wrackline.checkers.inputs.arrays import NONE, Ints
-from wrackline.checkers.inputs.table import constant
+from wrackline.checkers.engine.fact_codec import AGAIN, VALUES, Writer
+from wrackline.checkers.inputs.table import NONE, Ints, constant
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 

@@ -12,8 +12,8 @@ value that nobody else got: the i-th such value by er is given to the i-th such 
 exact: what must be gone by some moment is always the values enqueued before another moment, a beginning of
 that order.
 
-In the judge the same functions look at some values (``lives_of``: wrackline.checkers.engine.object_values)
-and at an interval of time (``overtaken``, ``covered``: wrackline.checkers.engine.object_times) at once.
+In the judge the same functions look at some values (``lives_of``: wrackline.checkers.engine.objects.values)
+and at an interval of time (``overtaken``, ``covered``: wrackline.checkers.engine.objects.times) at once.
 
 (Bad patterns: Henzinger, Sezgin & Vafeiadis, CONCUR 2013; Bouajjani et al., ICALP 2015. tests/checkers holds
 this module against brute force, and against Knossos where there is one.)

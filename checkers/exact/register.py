@@ -9,8 +9,8 @@ Memories", SIAM J. Comput. 26(4), 1997.)
 
 Hence a history is wrong only where two values, or a read and its write, are wrong by themselves: a witness
 has at most six operations. In the judge the same functions look at some values (``clusters_of``:
-wrackline.checkers.engine.object_values) and at an interval of time (``overlaps``:
-wrackline.checkers.engine.object_times) at once.
+wrackline.checkers.engine.objects.values) and at an interval of time (``overlaps``:
+wrackline.checkers.engine.objects.times) at once.
 """
 
 from __future__ import annotations

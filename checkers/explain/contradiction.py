@@ -15,10 +15,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wrackline.checkers.anomalies.explained_by import By, Cycle, ExplainedBy
-from wrackline.checkers.explain.cited import Cited, cited_operation
-from wrackline.checkers.explain.cycle import shortest_cycle
-from wrackline.checkers.explain.edges import steps_among
+from wrackline.checkers.checks.explained_by import By, Cycle, ExplainedBy
+from wrackline.checkers.explain.citations import Cited, cited_operation
+from wrackline.checkers.explain.edges import shortest_cycle, steps_among
 from wrackline.checkers.explain.facts import facts_of
 from wrackline.checkers.explain.model import Edge, EdgeKind, Finding, Operation
 from wrackline.checkers.explain.neighbourhood import Reading

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from wrackline.checkers.anomalies.explained_by import By, ExplainedBy, Spelt
-from wrackline.checkers.explain.cited import TAKES, Cited, held, is_marker
+from wrackline.checkers.checks.explained_by import By, ExplainedBy, Spelt
+from wrackline.checkers.explain.citations import TAKES, Cited, held, is_marker
 from wrackline.checkers.explain.model import Finding, Operation
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, Record
 from wrackline.history.wording import number, partition_label, value_label

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from wrackline.checkers.explain.model import Cell, Column, Held, Line, Neighbourhood
-from wrackline.checkers.explain.sightings import LogEnd, Sighting, Sightings
+from wrackline.checkers.explain.observations import LogEnd, Observations, Sighting
 from wrackline.history.model import Record
 from wrackline.history.wording import number, value_label
 
@@ -66,7 +66,7 @@ def reach(offset: int) -> range:
     return range(max(0, offset - REACH), offset + REACH + 1)
 
 
-def neighbourhood(topic: str, partition: int, offset: int, seen: Sightings) -> Neighbourhood | None:
+def neighbourhood(topic: str, partition: int, offset: int, seen: Observations) -> Neighbourhood | None:
     """The neighbourhood of one offset; None when the history shows nothing there."""
     near = {at: seen.at(topic, partition, at) for at in reach(offset)}
     ends = seen.ends_of(topic, partition)
@@ -104,7 +104,7 @@ def _cells(
     at: int,
     replicas: Sequence[str],
     ends: Mapping[str | None, LogEnd],
-    seen: Sightings,
+    seen: Observations,
 ) -> tuple[Cell, ...]:
     right = _expected(here)
     epoch = _common_epoch(here)
@@ -136,7 +136,7 @@ def _common_epoch(here: Iterable[Sighting]) -> int | None:
     return epochs.most_common(1)[0][0] if epochs else None
 
 
-def _cell(own: Sequence[Sighting], seen: Sightings, right: int | None, epoch: int | None) -> Cell:
+def _cell(own: Sequence[Sighting], seen: Observations, right: int | None, epoch: int | None) -> Cell:
     if not own:
         return Cell()
     times: Counter[tuple[int, int]] = Counter()
@@ -153,7 +153,7 @@ def _cell(own: Sequence[Sighting], seen: Sightings, right: int | None, epoch: in
 
 def _log_cell(
     own: Sequence[Sighting],
-    seen: Sightings,
+    seen: Observations,
     right: int | None,
     epoch: int | None,
     at: int,

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 
-from wrackline.checkers.anomalies.explained_by import By
-from wrackline.checkers.explain.cited import TAKES, Cited, is_marker
+from wrackline.checkers.checks.explained_by import By
+from wrackline.checkers.explain.citations import TAKES, Cited, is_marker
 from wrackline.checkers.explain.edges import in_time
 from wrackline.checkers.explain.model import Edge, EdgeKind, Shown
 from wrackline.history.wording import value_label

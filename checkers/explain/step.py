@@ -10,19 +10,25 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.anomalies.registry import explained_by, names
+from wrackline.checkers.checks.registry import explained_by, names
 from wrackline.checkers.explain.explanation import Around, explanations
-from wrackline.checkers.explain.form import from_json, to_json
-from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, FaultNear
-from wrackline.checkers.explain.shown import IncidentRows, Sample, sampled
+from wrackline.checkers.explain.model import (
+    EXPLANATIONS_FILE,
+    VERSION,
+    Explanations,
+    FaultNear,
+    from_json,
+    to_json,
+)
+from wrackline.checkers.explain.selection import IncidentRows, Sample, sampled
 from wrackline.checkers.findings import WORST_FIRST
 from wrackline.checkers.gather import FINDINGS_FILE
 from wrackline.checkers.inputs.runs import BROKEN
 from wrackline.checkers.verdict.seal import why_broken
 from wrackline.history import HistoryError, history_files, read_info
 from wrackline.history.excerpts import History
-from wrackline.history.folder import whole_file
 from wrackline.history.json_values import rows, texts, whole
+from wrackline.history.store.folder import whole_file
 from wrackline.history.wording import labels_of
 
 _USUAL_RATE: Final = 500.0

@@ -9,13 +9,14 @@ from traceback import walk_tb
 from typing import Final
 
 from wrackline.checkers.inputs.runs import AnalysisError
+from wrackline.errors import InfrastructureError
 from wrackline.history import HistoryError
 from wrackline.plugins.registry import OURS, Group, entries
 
 _LONGEST: Final = 300
 
 
-class JudgeBroken(Exception):
+class JudgeBroken(InfrastructureError):
     """A check, or another step of the judge, raised. One line: which, in which module, what it raised."""
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wrackline.checkers.inputs.arrays import NEVER, NONE
+from wrackline.checkers.inputs.table import NEVER, NONE
 from wrackline.history.offsets import Intervals
 
 
 @dataclass(frozen=True, slots=True)
-class ToldEnd:
+class ReportedEnd:
     """An answer to who asked where the log ends."""
 
     end: int
@@ -42,7 +42,7 @@ class FinalRead:
     """Index of its first invocation."""
     first_shown: dict[int, int] = field(default_factory=dict)
     """End offset -> index of the invocation of the first operation that was shown it, or came to it."""
-    told: list[ToldEnd] = field(default_factory=list)
+    reported_ends: list[ReportedEnd] = field(default_factory=list)
     """Every answer of the leader to this read, in their order."""
     _begun: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Process -> (index, time_ns) of its last invocation."""
@@ -67,7 +67,11 @@ class FinalRead:
     @property
     def stale_end(self) -> int | None:
         """The end offset that the leader told last, where the read had come further; else None."""
-        return self.told[-1].end if self.told and self.told[-1].end < self.end else None
+        return (
+            self.reported_ends[-1].end
+            if self.reported_ends and self.reported_ends[-1].end < self.end
+            else None
+        )
 
     def take(self, row: Mapping[str, Any]) -> None:
         """Takes up any event of a drain."""
@@ -86,13 +90,17 @@ class FinalRead:
         derived = bool(row["extra"].get("derived"))
         if row["offset"] is not None:
             self.log_start = row["offset"]
-        if (told := row["high_watermark"]) is not None and told >= 0:
+        if (end := row["high_watermark"]) is not None and end >= 0:
             since = self._since(row)
             # Older histories do not say who asked: each end is told to the first that knows it.
-            if not derived and (row["extra"].get("asked") or all(one.end != told for one in self.told)):
-                self.told.append(ToldEnd(told, row["process"], *since, row["index"], row["time_ns"]))
+            if not derived and (
+                row["extra"].get("asked") or all(one.end != end for one in self.reported_ends)
+            ):
+                self.reported_ends.append(
+                    ReportedEnd(end, row["process"], *since, row["index"], row["time_ns"])
+                )
             reached = (row["extra"].get("positions") or {}).get(str(row["partition"]), -1)
-            self.end = told if derived else max(told, int(reached))
+            self.end = end if derived else max(end, int(reached))
             self.first_shown.setdefault(self.end, since[0])
         if row["extra"].get("complete") is True:
             self.complete = self.end >= 0

@@ -17,10 +17,45 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wrackline.checkers.inputs.arrays import NONE, Ints
-from wrackline.checkers.inputs.table import Table, concatenated
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, Table, concatenated
 from wrackline.checkers.inputs.validity import check_types
-from wrackline.history.addresses import parquet
+from wrackline.history.store.addresses import parquet
+
+ROWS_OF_MEMBERS = ("rebalance", "crash")
+"""Kinds of rows that are no operations: a member of a group learns something in the middle of a poll, or
+ends."""
+
+
+def of_clients(process: Ints, f: Ints, names: Names) -> Bools:
+    """Which events belong to operations of clients."""
+    found: Bools = process >= 0
+    for name in ROWS_OF_MEMBERS:
+        found &= f != names.number(name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Operations(Table[Ints]):
+    """Operations of clients, each with the event that says most of it."""
+
+    process: Ints
+    f: Ints
+    base: Ints
+    """The log of partition 0 of its topic; NONE where it has none."""
+    partition: Ints
+    kind: Ints
+    """OK, FAIL or INFO."""
+    shown_end: Ints
+    """How far the answer said that the log goes; NONE where it did not say."""
+    error: Ints
+    event: Ints
+    """The row, in its batch, of the event that says most."""
+    invoke_index: Ints
+    invoke_ns: Ints
+    complete_index: Ints
+    """NONE when it never completed."""
+    complete_ns: Ints
+
 
 SPLIT_EVENTS = 1_000_000
 SPLIT_RECORDS = 4_000_000
@@ -41,7 +76,7 @@ class Split:
     number: int
     """Splits of a run are numbered in the order of its events."""
     path: str
-    """Of the history: a path, or an address (wrackline.history.addresses)."""
+    """Of the history: a path, or an address (wrackline.history.store.addresses)."""
     first: int
     last: int
 

@@ -15,15 +15,22 @@ from typing import Any
 
 from wrackline.checkers.inputs.course import Course, Trouble, trouble_of
 from wrackline.checkers.inputs.final_reads import FinalRead, ReplicaRead, SecondReading
-from wrackline.checkers.inputs.first_look import Partners, Survey, partners, survey
-from wrackline.checkers.inputs.latecomers import Latecomer, latest
 from wrackline.checkers.inputs.row_groups import Split, count_facts, splits_of
+from wrackline.checkers.inputs.scan import (
+    LateCompletion,
+    Partners,
+    SplitSummary,
+    latest,
+    partners,
+    scan_split,
+)
 from wrackline.checkers.inputs.validity import Incomplete, Senseless, check_footer, check_tally
+from wrackline.errors import InputError
 from wrackline.history import HistoryError, history_files, read_info
-from wrackline.history.addresses import parquet
-from wrackline.history.files import info_in
 from wrackline.history.model import CONTROL, DIED, NEMESIS, PARTITION, REPLICA, Event, RunInfo, Type
-from wrackline.history.tally import Tally, tally_in
+from wrackline.history.store.addresses import parquet
+from wrackline.history.store.files import info_in
+from wrackline.history.store.tally import Tally, tally_in
 
 NO_HISTORY = (
     ValueError,
@@ -39,7 +46,7 @@ BROKEN = (OSError, *NO_HISTORY)
 """... and bytes that are gone."""
 
 
-class AnalysisError(Exception):
+class AnalysisError(InputError):
     """A run cannot be judged. One line: which file, what is wrong, the way out."""
 
     judged: Mapping[Path, dict[str, Any]] = MappingProxyType({})
@@ -125,7 +132,7 @@ class Run:
     directory: Path
     info: RunInfo
     files: list[str]
-    """Paths, or addresses (wrackline.history.addresses)."""
+    """Paths, or addresses (wrackline.history.store.addresses)."""
     faults: list[Fault] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
     assignment: dict[Place, tuple[int, ...]] = field(default_factory=dict)
@@ -178,11 +185,11 @@ class Run:
 def load_run(directory: Path) -> Run:
     """Everything of a run but its operations. Raises AnalysisError."""
     run = open_run(directory)
-    return surveyed(run, [surveyed_split(split) for split in run.splits])
+    return scanned(run, [scanned_split(split) for split in run.splits])
 
 
 def open_run(directory: Path, number: int = 0, history: str = "") -> Run:
-    """A run as its files' footers tell it; ``surveyed`` adds what its events tell. ``history``: its address,
+    """A run as its files' footers tell it; ``scanned`` adds what its events tell. ``history``: its address,
     where it is not in the directory. Raises AnalysisError."""
     trouble = trouble_of(directory)
     try:
@@ -218,12 +225,12 @@ def _check_footer(path: str, test_id: str) -> Tally | None:
             raise Senseless(unreadable(path, wrong)) from wrong
 
 
-def surveyed_split(split: Split) -> Survey:
+def scanned_split(split: Split) -> SplitSummary:
     """A split that cannot be read says so in ``problem``: the other runs are still to be judged."""
     try:
-        return survey(split)
+        return scan_split(split)
     except BROKEN as wrong:
-        return Survey(split.run, split.number, problem=unreadable(split.path, wrong))
+        return SplitSummary(split.run, split.number, problem=unreadable(split.path, wrong))
 
 
 def unreadable(path: str, wrong: Exception) -> str:
@@ -236,11 +243,11 @@ def unreadable(path: str, wrong: Exception) -> str:
     return f"{path}: corrupt or truncated ({first}); restore it from a copy or run the test again"
 
 
-def surveyed(run: Run, surveys: Sequence[Survey]) -> Run:
+def scanned(run: Run, scans: Sequence[SplitSummary]) -> Run:
     """Takes up what the splits of a run had to say. Raises AnalysisError."""
     phases: list[tuple[str, int]] = []
     tally: Counter[str] = Counter()
-    for one in sorted(surveys, key=lambda one: one.number):
+    for one in sorted(scans, key=lambda one: one.number):
         if one.problem:
             raise AnalysisError(one.problem)
         try:
@@ -268,16 +275,18 @@ def surveyed(run: Run, surveys: Sequence[Survey]) -> Run:
     run.phases = [
         Phase(name, begin, max(begin, end)) for (name, begin), end in zip(phases, ends, strict=False)
     ]
-    run.partners = partners(list(surveys))
+    run.partners = partners(list(scans))
     began = {place: one.began for place, one in run.drains.items() if one.began is not None}
-    for place, late_ns in latest(_answers(surveys), began).items():
+    for place, late_ns in latest(_answers(scans), began).items():
         run.final.setdefault(place, run.drains[place]).late_ns = late_ns
     return run
 
 
-def _answers(surveys: Sequence[Survey]) -> Iterator[tuple[list[Latecomer], tuple[int, int] | None, bool]]:
+def _answers(
+    scans: Sequence[SplitSummary],
+) -> Iterator[tuple[list[LateCompletion], tuple[int, int] | None, bool]]:
     begun = False
-    for one in sorted(surveys, key=lambda one: one.number):
+    for one in sorted(scans, key=lambda one: one.number):
         yield one.late, one.unplaced, begun
         begun = begun or any(row["f"] == "drain" for row in one.rows)
 

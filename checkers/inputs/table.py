@@ -15,13 +15,42 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+NONE = int(np.iinfo(np.int64).min)
+"""Stands for what is not known, or is not there."""
+NEVER = int(np.iinfo(np.int64).max)
+"""An index later than all others: that of what did not happen."""
+
+
+def bools(comparison: Any) -> Bools:
+    """What numpy's comparisons give, which its type stubs do not say."""
+    found: Bools = comparison
+    return found
+
+
+def place_in(ascending: Ints, values: Ints) -> Ints:
+    """The place of each value; NONE where it is not there."""
+    if not len(ascending):
+        return np.full(len(values), NONE)
+    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.where(ascending[at] == values, at, NONE)
+
+
+def values_at(column: Ints, rows: Ints) -> Ints:
+    """What a column has in these rows; NONE where the row is."""
+    found = np.full(len(rows), NONE)
+    known = rows != NONE
+    found[known] = column[rows[known]]
+    return found
+
 
 C = TypeVar("C")
 """What a column is: ``Ints``, or ``int`` in a single row."""
@@ -71,6 +100,14 @@ class Table(Generic[C]):
         """The rows at these positions, or those where a mask is true."""
         size = int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows)
         return _built(type(self), [_taken(column, rows, size) for column in self.columns()])
+
+    def carry(self: Table[Ints], kind: type[T]) -> T:
+        """Makes a table of another kind of the same rows: what both have under one name passes, the rest is
+        unknown. ``dataclasses.replace`` says that."""
+        mine = {one.name for one in fields(self)}  # type: ignore[arg-type]
+        both = [one.name for one in fields(plain(kind)) if one.name in mine]  # type: ignore[arg-type]
+        known = {name: getattr(self, name) for name in both}
+        return replace(kind.unknown(len(self)), **known)  # type: ignore[type-var]
 
 
 class _Layout:

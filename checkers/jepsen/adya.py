@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import did
 from wrackline.checkers.models.checker import Checker, Found, OperationError
-from wrackline.checkers.models.protocol import Operation, frozen
-from wrackline.checkers.models.words import in_words
+from wrackline.checkers.models.protocol import Operation, frozen, in_words
 
 
 class Adya(Checker):

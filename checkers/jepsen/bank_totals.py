@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import did
 from wrackline.checkers.models.checker import Checker, Found, OperationError
-from wrackline.checkers.models.protocol import ModelError, Operation, frozen
-from wrackline.checkers.models.words import in_words, several
+from wrackline.checkers.models.protocol import ModelError, Operation, frozen, in_words, several
 from wrackline.values import key_of
 
 

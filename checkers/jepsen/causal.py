@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import Origins, did, returned
 from wrackline.checkers.models.checker import Checker, Found, OperationError
-from wrackline.checkers.models.protocol import Operation, Outcome, frozen
-from wrackline.checkers.models.words import in_words
+from wrackline.checkers.models.protocol import Operation, Outcome, frozen, in_words
 
 INIT = "init"
 """``:link`` of an operation that follows none."""

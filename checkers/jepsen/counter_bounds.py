@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import did, returned
 from wrackline.checkers.models.checker import Checker, Found, OperationError
-from wrackline.checkers.models.protocol import ModelError, Operation, Outcome
-from wrackline.checkers.models.words import in_words
+from wrackline.checkers.models.protocol import ModelError, Operation, Outcome, in_words
 
 
 class CounterBounds(Checker):

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import did, returned
 from wrackline.checkers.models.checker import Checker, Found, OperationError
-from wrackline.checkers.models.protocol import Operation, Outcome, frozen
-from wrackline.checkers.models.words import in_words
+from wrackline.checkers.models.protocol import Operation, Outcome, frozen, in_words
 
 _READS, _WRITES = ("r", "read"), ("w", "write")
 

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from wrackline.checkers.jepsen.origins import did, last_read, returned
 from wrackline.checkers.models.checker import Checker, Found, OperationError
-from wrackline.checkers.models.protocol import Operation, Outcome
-from wrackline.checkers.models.words import in_words
+from wrackline.checkers.models.protocol import Operation, Outcome, in_words
 
 Number: TypeAlias = int | Decimal
 

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from wrackline.checkers.jepsen.origins import Origins, did, returned
 from wrackline.checkers.models.checker import MOST_OF_RULE, Checker, Found, OperationError
-from wrackline.checkers.models.protocol import Operation, Outcome, frozen
+from wrackline.checkers.models.protocol import Operation, Outcome, frozen, in_words, several
 from wrackline.checkers.models.queues import NOTHING
-from wrackline.checkers.models.words import in_words, several
 
 _OPERATIONS = {
     "enqueue": "enqueue v: v is in the queue",

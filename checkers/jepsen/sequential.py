@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from wrackline.checkers.jepsen.origins import Origins, did, returned
 from wrackline.checkers.models.checker import Checker, Found, OperationError
-from wrackline.checkers.models.protocol import Operation, Outcome, frozen
-from wrackline.checkers.models.words import in_words
+from wrackline.checkers.models.protocol import Operation, Outcome, frozen, in_words
 
 
 class Sequential(Checker):

@@ -13,8 +13,7 @@ from wrackline.checkers.models.checker import (
     OperationError,
     quantiles,
 )
-from wrackline.checkers.models.protocol import Operation, frozen
-from wrackline.checkers.models.words import in_words
+from wrackline.checkers.models.protocol import Operation, frozen, in_words
 
 _OPERATIONS = {"add": "add v: v is in the set", "read": "read -> #{v ..}: all that is in the set"}
 

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wrackline.cache import cache_folder
+from wrackline.errors import InputError
 from wrackline.needs import mend
 
 CLASSPATH_VARIABLE = "WRACKLINE_JVM_CLASSPATH"
 CLASSPATH_FILE = "classpath.txt"
 
 
-class JvmUnavailable(Exception):
+class JvmUnavailable(InputError):
     """Knossos and Elle cannot be asked here. One line: what is missing, and how to get it."""
 
 

@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
-from wrackline.checkers.models.protocol import REFUSED, Model, ModelError, Operation, Outcome, Refused
-from wrackline.checkers.models.words import in_words
+from wrackline.checkers.models.protocol import (
+    REFUSED,
+    Model,
+    ModelError,
+    Operation,
+    Outcome,
+    Refused,
+    in_words,
+)
 
 
 class Counter(Model[float]):

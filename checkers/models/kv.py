@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
-from wrackline.checkers.models.beginnings import Beginnings
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -15,10 +15,40 @@ from wrackline.checkers.models.protocol import (
     Outcome,
     Refused,
     frozen,
+    in_words,
 )
-from wrackline.checkers.models.registers import UNSEEN, Value, held
-from wrackline.checkers.models.words import in_words
+from wrackline.checkers.models.registers import UNOBSERVABLE, Value, held
 from wrackline.values import Initial
+
+
+class Beginnings:
+    """Texts are kept sorted: one that is the beginning of others stands right before them. Lists are kept as
+    a tree."""
+
+    def __init__(self, values: Iterable[Hashable]) -> None:
+        seen = set(values)
+        self._texts = sorted(one for one in seen if isinstance(one, str))
+        self._others = {one for one in seen if not isinstance(one, str | tuple)}
+        self._tree: dict[Hashable, Any] = {}
+        for one in seen:
+            if isinstance(one, tuple):
+                node = self._tree
+                for each in one:
+                    node = node.setdefault(each, {})
+
+    def has(self, value: Hashable) -> bool:
+        """Whether this is one of the values, or the beginning of one."""
+        if isinstance(value, str):
+            at = bisect_left(self._texts, value)
+            return at < len(self._texts) and self._texts[at].startswith(value)
+        if not isinstance(value, tuple):
+            return value in self._others
+        node: Any = self._tree
+        for each in value:
+            node = node.get(each)
+            if node is None:
+                return False
+        return True
 
 
 class Kv(Model[Value]):
@@ -78,7 +108,7 @@ class Kv(Model[Value]):
     def _holding(self, value: Hashable) -> Value:
         if self._beginnings is None or value is None or self._beginnings.has(value):
             return (value,)
-        return UNSEEN
+        return UNOBSERVABLE
 
     def observes(self, operation: Operation) -> bool:
         return operation.f == "get"

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias
 
+from wrackline.checkers.models.observability import Unobservable
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -14,9 +15,8 @@ from wrackline.checkers.models.protocol import (
     Outcome,
     Refused,
     frozen,
+    in_words,
 )
-from wrackline.checkers.models.seen import Unseen
-from wrackline.checkers.models.words import in_words
 
 Record: TypeAlias = tuple[int, Hashable]
 """(offset, value)."""
@@ -84,7 +84,7 @@ class _Shown(Model[int]):
                 return state + 1 if fits and self._shown.get(state, value) == value else REFUSED
             case "read":
                 there = all(
-                    o < state and self._shown.get(o, Unseen.UNSEEN) == value
+                    o < state and self._shown.get(o, Unobservable.UNOBSERVABLE) == value
                     for o, value in _records(operation)
                 )
                 return state if there else REFUSED
@@ -110,8 +110,8 @@ def alike(operations: Sequence[Operation]) -> list[Operation]:
         if one.f == "append":
             offset, value = _appended(one)
             if offset is None and value not in read:
-                result = None if one.result is None else (None, Unseen.UNSEEN)
-                one = replace(one, argument=Unseen.UNSEEN, result=result)
+                result = None if one.result is None else (None, Unobservable.UNOBSERVABLE)
+                one = replace(one, argument=Unobservable.UNOBSERVABLE, result=result)
         found.append(one)
     return found
 

@@ -8,13 +8,28 @@ model in plain Python is nearly as fast as one in native code.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from wrackline.values import value_of
+from wrackline.errors import InputError
+from wrackline.values import spelt, value_of
+
+
+def in_words(value: Any, most: int = 40) -> str:
+    """A value as EDN has it, cut short."""
+    text = spelt(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def several(values: Iterable[Any], most: int = 5) -> str:
+    """``1, 2, 3 and 4 more``."""
+    every = list(values)
+    more = len(every) - most
+    some = ", ".join(in_words(one) for one in every[:most])
+    return f"{some} and {more:,} more" if more > 0 else some
 
 
 class Outcome(StrEnum):
@@ -65,7 +80,7 @@ class Operation:
         return self.result if self.outcome is Outcome.OK else self.argument
 
 
-class ModelError(Exception):
+class ModelError(InputError):
     """A model cannot be used, or not for this history. One line: which, what is wrong, how to mend it."""
 
 

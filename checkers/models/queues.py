@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, TypeAlias
 
+from wrackline.checkers.models.observability import ObservedValues, Unobservable
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -17,7 +18,6 @@ from wrackline.checkers.models.protocol import (
     S,
     frozen,
 )
-from wrackline.checkers.models.seen import Seen, Unseen
 from wrackline.values import Keyword
 
 NOTHING = (None, Keyword("empty"))
@@ -35,7 +35,7 @@ class _Queue(Model[S]):
     def unknowns(self, operations: Sequence[Operation]) -> Mapping[int, int | None]:
         """A value that never came out need not have gone in. One that came out and that one operation alone
         can have put in was in by then."""
-        seen = Seen()
+        seen = ObservedValues()
         for place, one in enumerate(operations):
             if one.f == "enqueue":
                 seen.put(place, one, frozen(one.argument))
@@ -74,9 +74,9 @@ class FifoQueue(_Queue[tuple[Hashable, ...]]):
             value = frozen(operation.argument)
             if self._taken is None:
                 return (*state, value)
-            if state and state[-1] == Unseen.UNSEEN:
+            if state and state[-1] == Unobservable.UNOBSERVABLE:
                 return state
-            return (*state, value if value in self._taken else Unseen.UNSEEN)
+            return (*state, value if value in self._taken else Unobservable.UNOBSERVABLE)
         if found_nothing(operation):
             return REFUSED if state else state
         if not state:

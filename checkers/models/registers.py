@@ -6,6 +6,7 @@ from collections.abc import Container, Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, TypeAlias
 
+from wrackline.checkers.models.observability import ObservedValues
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -14,9 +15,8 @@ from wrackline.checkers.models.protocol import (
     Outcome,
     Refused,
     frozen,
+    in_words,
 )
-from wrackline.checkers.models.seen import Seen
-from wrackline.checkers.models.words import in_words
 
 WRITE = "write v: the register holds v from now on"
 READ = "read -> v: what the register holds; nil where nothing was written yet"
@@ -24,7 +24,7 @@ READ = "read -> v: what the register holds; nil where nothing was written yet"
 
 Value: TypeAlias = tuple[Hashable, ...]
 """What a register holds: one value in a tuple, or UNSEEN."""
-UNSEEN: Value = ()
+UNOBSERVABLE: Value = ()
 """The state of a register that holds some value that no operation needs or shows."""
 
 
@@ -52,7 +52,7 @@ class Register(Model[Value]):
 
     def holding(self, value: Hashable) -> Value:
         """The state with this value."""
-        return (value,) if self._seen is None or value in self._seen else UNSEEN
+        return (value,) if self._seen is None or value in self._seen else UNOBSERVABLE
 
     def narrowed(self, operations: Sequence[Operation]) -> Register:
         same = copy(self)
@@ -67,7 +67,7 @@ class Register(Model[Value]):
         can have put there, and that was seen, was there by then."""
         if any(one.outcome is Outcome.FAIL for one in operations):
             return {}  # a compare-and-set that failed saw that a value was not there
-        seen = Seen(self._initial)
+        seen = ObservedValues(self._initial)
         for place, one in enumerate(operations):
             if one.f == "write":
                 seen.put(place, one, frozen(one.argument))
@@ -82,7 +82,7 @@ class Register(Model[Value]):
 
 def held(state: Value) -> str:
     """The state of a register in words."""
-    if state == UNSEEN:
+    if state == UNOBSERVABLE:
         return "a value that nobody saw"
     return "nil" if state[0] is None else repr(state[0])
 

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
+from wrackline.checkers.models.observability import ObservedValues, Unobservable
 from wrackline.checkers.models.protocol import REFUSED, Model, Operation, Outcome, Refused, frozen
-from wrackline.checkers.models.seen import Seen, Unseen
 
-UNSEEN = frozenset[Hashable]({Unseen.UNSEEN})
+UNOBSERVABLE = frozenset[Hashable]({Unobservable.UNOBSERVABLE})
 """The state of a set that is in none that was read."""
 
 
@@ -48,7 +48,7 @@ class Set(Model[frozenset[Hashable]]):
                 after = state | {frozen(operation.argument)}
                 if self._shown is None or any(after <= one for one in self._shown):
                     return after
-                return UNSEEN
+                return UNOBSERVABLE
             case "remove":
                 return state - {frozen(operation.argument)}
             case "read":
@@ -61,7 +61,7 @@ class Set(Model[frozenset[Hashable]]):
     def unknowns(self, operations: Sequence[Operation]) -> Mapping[int, int | None]:
         """An element that no read shows need not have been added. One that is shown and that one operation
         alone can have added was added by then."""
-        seen = Seen()
+        seen = ObservedValues()
         for place, one in enumerate(operations):
             if one.f == "add":
                 seen.put(place, one, frozen(one.argument))
@@ -70,7 +70,7 @@ class Set(Model[frozenset[Hashable]]):
         return seen.forgettable()
 
     def describe_state(self, state: frozenset[Hashable]) -> str:
-        if state == UNSEEN:
+        if state == UNOBSERVABLE:
             return "more than anybody saw"
         return "{" + ", ".join(sorted(map(repr, state))) + "}"
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, TypeAlias
 
+from wrackline.checkers.models.observability import Unobservable
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
@@ -14,9 +15,8 @@ from wrackline.checkers.models.protocol import (
     Outcome,
     Refused,
     frozen,
+    in_words,
 )
-from wrackline.checkers.models.seen import Unseen
-from wrackline.checkers.models.words import in_words
 from wrackline.values import Initial, key_of
 
 Held: TypeAlias = frozenset[tuple[Hashable, Any]]
@@ -60,7 +60,7 @@ class MultiRegister(Model[Held]):
         for f, key, value in _micro_operations(operation, operation.result if known else operation.argument):
             if f in _WRITES:
                 remembered = self._read is None or (key, value) in self._read
-                changed[key] = value if remembered else Unseen.UNSEEN
+                changed[key] = value if remembered else Unobservable.UNOBSERVABLE
             elif known:
                 held = changed[key] if key in changed else before.get(key, self._initial(key))
                 if held != value:

@@ -38,14 +38,16 @@ from typing import Final
 import numpy as np
 
 from wrackline.checkers.findings import Meaning
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
 from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints
 from wrackline.checkers.verdict.anomaly import Anomaly, Promise
 from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.excuses import NOTHING, Excuse, Excuses, Grounds
 from wrackline.checkers.verdict.leadership import EFFECT_NS
 from wrackline.checkers.verdict.lossy_shutdowns import worst_losses
 from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing, row
+from wrackline.checkers.verdict.wording import partition_name
+from wrackline.errors import InputError
 from wrackline.history.model import RunInfo
 
 OF_TRANSACTIONS: Final = frozenset(
@@ -60,7 +62,7 @@ OF_TRANSACTIONS: Final = frozenset(
 """Where a run has transactions, what of it depends on client and system as a pair."""
 
 
-class UnknownContract(ValueError):
+class UnknownContract(InputError, ValueError):
     """There is no contract of that name; the message lists those there are."""
 
 
@@ -294,7 +296,7 @@ class Contract:
 
     def _led(self, place: Place | None) -> str:
         """``n1 led log-0 all the time``, as far as anybody wrote it down."""
-        name = "its partition" if place is None else f"{place[0]}-{place[1]}"
+        name = "its partition" if place is None else partition_name(place)
         leaders = self._grounds.leaders(place)
         if place is None or leaders.changes:
             return f"the leader of {name} did not change at that time"

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.verdict.wording import partition_name
 
 BY_AGE = {
     "retention.ms": 1,
@@ -37,7 +38,7 @@ class Deletion:
 
     def __str__(self) -> str:
         why = self.setting or f"by the word of {self.who}; no setting of topic or brokers explains it"
-        return f"{self.place[0]}-{self.place[1]} below offset {self.below:,} ({why})"
+        return f"{partition_name(self.place)} below offset {self.below:,} ({why})"
 
 
 def deletions(run: Run) -> list[Deletion]:

@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 
 from wrackline.checkers.inputs import phases
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Ints
 from wrackline.checkers.inputs.cited import epochs_of_final_reads
 from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.inputs.table import NEVER, NONE, Ints
 from wrackline.checkers.verdict.leadership import EFFECT_NS, Change, Leaders, Leadership
 from wrackline.checkers.verdict.lossy_shutdowns import (
     LossyShutdown,
@@ -26,6 +26,7 @@ from wrackline.checkers.verdict.lossy_shutdowns import (
     lossy_shutdowns,
     opened_losses,
 )
+from wrackline.checkers.verdict.wording import listed, partition_name, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class Grounds:
                 Excuse(
                     begin,
                     end + EFFECT_NS,
-                    f"fault {fault.id} ({fault.title}) was in force from {_seconds(fault.struck_ns)} on",
+                    f"fault {fault.id} ({fault.title}) was in force from {seconds(fault.struck_ns)} on",
                 )
             )
         return found
@@ -172,7 +173,7 @@ class Grounds:
                     Excuse(
                         at,
                         NEVER,
-                        f"fault {fault.id} ({fault.title}) did so at {_seconds(at)} on {_listed(hosts)}",
+                        f"fault {fault.id} ({fault.title}) did so at {seconds(at)} on {listed(hosts)}",
                     )
                 )
         return found
@@ -188,7 +189,7 @@ class Grounds:
         return [self._change(place, one) for one in self.leaders(place).changes if one.may_be_unclean]
 
     def _change(self, place: Place, one: Change) -> Excuse:
-        text = f"{_change(place, one)} at {_seconds(one.at_ns)}"
+        text = f"{_change(place, one)} at {seconds(one.at_ns)}"
         return Excuse(one.since_ns, self._leadership.known_by(one), text)
 
     def _changes_of_isr(self, place: Place) -> list[Excuse]:
@@ -198,7 +199,7 @@ class Grounds:
             left = [node for node in before.isr if node not in after.isr]
             if left:
                 at = after.begin_ns
-                text = f"{_listed(left)} left the ISR of {place[0]}-{place[1]} at {_seconds(at)}"
+                text = f"{listed(left)} left the ISR of {partition_name(place)} at {seconds(at)}"
                 found.append(Excuse(at - EFFECT_NS, at + EFFECT_NS, text))
         return found
 
@@ -208,7 +209,7 @@ class Grounds:
         epochs = self._epochs.get(place, ())
         if len(epochs) < 2:
             return []
-        name, of = f"{place[0]}-{place[1]}", f"leader epochs {epochs[0]} to {epochs[-1]}"
+        name, of = partition_name(place), f"leader epochs {epochs[0]} to {epochs[-1]}"
         text = f"{name} has records of {of}, and nobody wrote down who led when"
         return [Excuse(0, NEVER, text)]
 
@@ -218,19 +219,11 @@ class Grounds:
 
 
 def _lost(lost: Sequence[LossyShutdown]) -> str:
-    return f"{_listed([str(one) for one in lost])} lost bytes"
+    return f"{listed([str(one) for one in lost])} lost bytes"
 
 
 def _change(place: Place, one: Change) -> str:
-    name, before, after = f"{place[0]}-{place[1]}", one.before, one.after
+    name, before, after = partition_name(place), one.before, one.after
     if before.leader == after.leader:
         return f"{after.leader} was elected leader of {name} again"
     return f"the leader of {name} changed from {before.leader} to {after.leader}"
-
-
-def _seconds(ns: int) -> str:
-    return f"{ns / 1e9:,.1f} s"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

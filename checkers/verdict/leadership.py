@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 
 from wrackline.checkers.inputs import phases
-from wrackline.checkers.inputs.arrays import NEVER, Ints
 from wrackline.checkers.inputs.cluster_history import LeaderSpan, exact_spans, polled_spans
 from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.checkers.inputs.table import NEVER, Ints
+from wrackline.checkers.verdict.wording import partition_name
 from wrackline.history.model import CONTROL, DIED, Event, Type
 
 WRITTEN_DOWN_NS: Final = 100_000_000
@@ -99,7 +100,7 @@ class Leadership:
         if place is None:
             return Leaders()
         if place not in self._known:
-            label = f"{place[0]}-{place[1]}"
+            label = partition_name(place)
             exact = self._exact.get(label)
             polled = polled_spans(self._answers(place), self._nodes, self._run.end_ns).get(label, [])
             self._known[place] = leaders_of(exact or polled, is_exact=exact is not None)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wrackline.checkers.inputs.runs import Fault, Place, Run
+from wrackline.checkers.verdict.wording import partition_name, seconds
 
 TAKE_BYTES = ("power", "drop-page-cache", "read-only", "bit-flip", "truncate", "roll-back")
 """How the names of faults begin that take bytes from a disk."""
@@ -26,7 +27,7 @@ class LossyShutdown:
     def __str__(self) -> str:
         proof = "" if self.known else ", not proved"
         also = ", synced ones too" if self.synced else ""
-        return f"{self.host} at {self.time_ns / 1e9:,.1f} s ({self.fault_id}{proof}{also})"
+        return f"{self.host} at {seconds(self.time_ns)} ({self.fault_id}{proof}{also})"
 
 
 def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:
@@ -126,7 +127,7 @@ def _touches(fault: Fault, host: str, place: Place) -> bool:
     files = [path for path, size in {**fault.lost.get(host, {}), **(damaged or {})}.items() if size > 0]
     if not files:
         return True
-    folder = f"{place[0]}-{place[1]}"
+    folder = partition_name(place)
     return any(folder in path.split("/") or not _of_a_partition(path) for path in files)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from wrackline.checkers.inputs.final_reads import SecondReading
 from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.anomaly import Anomaly, Promise
+from wrackline.checkers.verdict.wording import listed, partition_name
 from wrackline.history.offsets import spelt
 
 SLIPPED = "a reader slipped here: another one found what it lacks"
@@ -34,8 +35,8 @@ def has_slipped(run: Run, anomaly: Anomaly, place: Place | None) -> bool:
 def unserved(run: Run) -> list[str]:
     """A sentence for each partition whose leader gave to neither reader what replicas hold."""
     return [
-        f"{place[0]}-{place[1]}: {_listed(holders)} hold {spelt(one.lacked)}, and the leader gave neither of "
-        "two readers a record there"
+        f"{partition_name(place)}: {listed(holders)} hold {spelt(one.lacked)}, and the leader gave neither "
+        "of two readers a record there"
         for place, one in _each(run)
         if not (one.host or one.problem or one.found)
         and (holders := [who for who in one.witnesses if who in run.nodes.values()])
@@ -49,8 +50,8 @@ def _each(run: Run) -> Iterator[tuple[Place, SecondReading]]:
 
 
 def _slip(place: Place, one: SecondReading) -> str:
-    name = f"{place[0]}-{place[1]}"
-    offsets, witnesses = spelt(one.found), _listed(one.witnesses)
+    name = partition_name(place)
+    offsets, witnesses = spelt(one.found), listed(one.witnesses)
     if one.host:
         return (
             f"the first reader of the log of {name} on {one.host} lacks {offsets}, and a second reader found "
@@ -60,7 +61,3 @@ def _slip(place: Place, one: SecondReading) -> str:
         f"the final read of {name} lacks {offsets}, and its leader gave a second reader records there; "
         f"{witnesses} had told of them"
     )
-
-
-def _listed(names: tuple[str, ...] | list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

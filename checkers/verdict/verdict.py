@@ -16,17 +16,18 @@ from typing import Any, Final
 from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
 from wrackline.checkers.inputs.runs import Fault, Place, Run
 from wrackline.checkers.verdict.anomaly import Anomaly
-from wrackline.checkers.verdict.condition import Condition
-from wrackline.checkers.verdict.conditions import all_looked_for, conditions, planned_faults
+from wrackline.checkers.verdict.conditions.condition import Condition
+from wrackline.checkers.verdict.conditions.conditions import all_looked_for, conditions, planned_faults
 from wrackline.checkers.verdict.contracts import OF_TRANSACTIONS, Contract, Rule, Ruling
 from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.incidents.incidents import NONE_FOUND, Incidents
-from wrackline.checkers.verdict.incidents.sentences import capital, in_full, listed
-from wrackline.checkers.verdict.load import load_during_faults, load_of_main
-from wrackline.checkers.verdict.metrics import Figures, Outcomes
-from wrackline.checkers.verdict.outage import outage
+from wrackline.checkers.verdict.incidents.sentences import capital, in_full
+from wrackline.checkers.verdict.measures.load import load_during_faults, load_of_main
+from wrackline.checkers.verdict.measures.metrics import Figures, Outcomes
+from wrackline.checkers.verdict.measures.outage import outage
 from wrackline.checkers.verdict.readers import SLIPPED, has_slipped, slips, unserved
 from wrackline.checkers.verdict.system_words import pair, row
+from wrackline.checkers.verdict.wording import listed
 from wrackline.history.wording import plural, size
 
 UNPROVEN = "unproven-write"

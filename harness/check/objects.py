@@ -95,7 +95,7 @@ def _by_us(subject: Subject, asking: Asking) -> Iterator[Verdict]:
 def _searched(key: Any, asked: Sequence[Done], done: Sequence[Done], asking: Asking) -> Iterator[Verdict]:
     """``done``: what each of the operations that are ``asked`` about is in the file."""
     # It compiles itself when it is imported: who needs no search need not wait for it.
-    from wrackline.checkers.exact.search import search
+    from wrackline.checkers.exact.search.search import search
 
     assert asking.model is not None
     limits = asking.limits

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_HERE = "wrackline.harness.cli"
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -15,40 +13,38 @@ class Entry:
     words: str
     """One line of the list of commands."""
     at: str = ""
-    """MODULE:NAME of the command. Empty for a group, which has ``below``."""
+    """MODULE:NAME of the command, the module below this package. Empty for a group, which has ``below``."""
     below: Mapping[str, Entry] = field(default_factory=dict)
     examples: str = ""
     """Of a group: what its help shows."""
+    text: str = ""
+    """Of a group: what its help says before that."""
 
 
 HEADINGS: Mapping[str, Mapping[str, Entry]] = {
     "Start": {
-        "doctor": Entry("Check what this machine can do, and say how to mend it.", f"{_HERE}.doctor:doctor"),
-        "demo": Entry(
-            "Make three short runs that show what it is for.", f"{_HERE}.known_answers:demo_command"
-        ),
-        "init": Entry("Write a commented specification.", f"{_HERE}.specification:init_command"),
-        "validate": Entry("Check specifications; make no run.", f"{_HERE}.specification:validate_command"),
-        "plan": Entry("Show what a run would do, and when; make no host.", f"{_HERE}.plan:plan_command"),
+        "doctor": Entry("Check what this machine can do, and say how to mend it.", ".machine.doctor:doctor"),
+        "demo": Entry("Make three short runs that show what it is for.", ".runs.known:demo_command"),
+        "init": Entry("Write a commented specification.", ".runs.specification:init_command"),
+        "validate": Entry("Check specifications; make no run.", ".runs.specification:validate_command"),
+        "plan": Entry("Show what a run would do, and when; make no host.", ".runs.plan:plan_command"),
     },
     "Run": {
-        "run": Entry("Make a run from each specification, and judge it.", f"{_HERE}.runs:run_command"),
-        "suite": Entry(
-            "Make a night of runs: specifications, seeds, versions.", f"{_HERE}.nights:suite_command"
-        ),
-        "bisect": Entry("Find the first version, or commit, that is bad.", f"{_HERE}.bisect:bisect_command"),
-        "replay": Entry("Repeat the faults of a run on other hosts.", f"{_HERE}.replay:replay_command"),
+        "run": Entry("Make a run from each specification, and judge it.", ".runs.run:run_command"),
+        "suite": Entry("Make a night of runs: specifications, seeds, versions.", ".runs.suite:suite_command"),
+        "bisect": Entry("Find the first version, or commit, that is bad.", ".runs.bisect:bisect_command"),
+        "replay": Entry("Repeat the faults of a run on other hosts.", ".runs.replay:replay_command"),
     },
     "Look": {
-        "runs": Entry("List runs with their verdicts.", f"{_HERE}.analyze:runs_command"),
-        "report": Entry("Write the report of a run again.", f"{_HERE}.analyze:report_command"),
-        "explain": Entry("Say why a finding is a contradiction.", f"{_HERE}.explain:explain_command"),
-        "compare": Entry("Put two runs, versions or nights side by side.", f"{_HERE}.index:compare_command"),
+        "runs": Entry("List runs with their verdicts.", ".verdicts.analyze:runs_command"),
+        "report": Entry("Write the report of a run again.", ".verdicts.analyze:report_command"),
+        "explain": Entry("Say why a finding is a contradiction.", ".verdicts.explain:explain_command"),
+        "compare": Entry("Put two runs, versions or nights side by side.", ".verdicts.site:compare_command"),
         "site": Entry(
             "Show all runs as a site: nights, trends, incidents.",
             below={
-                "build": Entry("Write a static site of all runs.", f"{_HERE}.index:index_command"),
-                "serve": Entry("Serve the site live while a night runs.", f"{_HERE}.index:serve_command"),
+                "build": Entry("Write a static site of all runs.", ".verdicts.site:index_command"),
+                "serve": Entry("Serve the site live while a night runs.", ".verdicts.site:serve_command"),
             },
             examples="""\
 wrackline site build                 results/site/index.html
@@ -56,24 +52,44 @@ wrackline site serve                 the same, live""",
         ),
     },
     "Judge": {
-        "analyze": Entry("Judge recorded runs again.", f"{_HERE}.analyze:analyze_command"),
+        "analyze": Entry("Judge recorded runs again.", ".verdicts.analyze:analyze_command"),
         "check": Entry(
-            "Check histories of objects or transactions, those of Jepsen too.", f"{_HERE}.check:check_command"
+            "Check histories of objects or transactions, those of Jepsen too.",
+            ".verdicts.check:check_command",
         ),
     },
     "Known answers": {
-        "defects": Entry(
-            "Put historic bugs back, and see each caught.", f"{_HERE}.known_answers:defects_command"
-        ),
-        "stories": Entry(
-            "Run settings that allow loss, outages and operations.", f"{_HERE}.known_answers:stories_command"
-        ),
-        "findings": Entry(
-            "Find bugs of Apache Kafka again, each beside a control.",
-            f"{_HERE}.known_answers:findings_command",
-        ),
-        "eras": Entry(
-            "Tell each story under the rules of each era of Kafka.", f"{_HERE}.known_answers:eras_command"
+        "known": Entry(
+            "Make runs whose verdicts are known beforehand.",
+            below={
+                "defects": Entry(
+                    "Put historic bugs back, and see each caught.", ".runs.known:defects_command"
+                ),
+                "stories": Entry(
+                    "Run settings that allow loss, outages and operations.",
+                    ".runs.known:stories_command",
+                ),
+                "findings": Entry(
+                    "Find bugs of Apache Kafka again, each beside a control.",
+                    ".runs.known:findings_command",
+                ),
+                "eras": Entry(
+                    "Tell each story under the rules of each era of Kafka.",
+                    ".runs.known:eras_command",
+                ),
+            },
+            text="""\
+They test the judge as much as the broker: what must be caught is caught, and beside it the same run without
+the cause (its twin, its control, a later era) must pass. A judge that calls everything good fails at the
+first, and one that calls everything bad at the second. All need root.
+
+What must come out of a run, its --list says, and after the runs a line for each that came out otherwise:
+NOT AS IT MUST BE, with the reasons. Each run is a run like any other, in the folder of the results.""",
+            examples="""\
+wrackline known defects trunc-hw     half a minute, and as much for its twin
+wrackline known stories --list
+wrackline known findings b59         Apache Kafka 4.4.0 loses records; three minutes
+wrackline known eras split           one story under the rules of four eras""",
         ),
     },
     "Simulator": {
@@ -86,13 +102,11 @@ wrackline site serve                 the same, live""",
             "Import and export histories; write all runs as tables.",
             below={
                 "import": Entry(
-                    "Make a run of a history of Jepsen's Kafka test.", f"{_HERE}.jepsen:import_command"
+                    "Make a run of a history of Jepsen's Kafka test.", ".data.jepsen:import_command"
                 ),
-                "export": Entry(
-                    "Write the history of a run as EDN or JSON.", f"{_HERE}.jepsen:export_command"
-                ),
+                "export": Entry("Write the history of a run as EDN or JSON.", ".data.jepsen:export_command"),
                 "table": Entry(
-                    "Write all runs as tables, for questions in SQL.", f"{_HERE}.dataset:dataset_command"
+                    "Write all runs as tables, for questions in SQL.", ".data.dataset:dataset_command"
                 ),
             },
             examples="""\
@@ -100,47 +114,49 @@ wrackline history import store/redpanda/latest/history.edn
 wrackline history export last --model list-append
 wrackline history table nights.dataset results""",
         ),
-        "prune": Entry("Remove all but the history of old runs that passed.", f"{_HERE}.prune:prune_command"),
+        "prune": Entry("Remove all but the history of old runs that passed.", ".data.prune:prune_command"),
     },
     "Parts": {
         "list": Entry(
             "List what there is: faults, anomalies, parts, specifications.",
             below={
                 "faults": Entry(
-                    "Every fault: what it does, needs, and where it works.", f"{_HERE}.faults:faults_command"
+                    "Every fault: what it does, needs, and where it works.",
+                    ".parts.faults:faults_command",
                 ),
                 "anomalies": Entry(
-                    "Every anomaly, and which contracts forbid it.", f"{_HERE}.anomalies:anomalies_command"
+                    "Every anomaly, and which contracts forbid it.",
+                    ".parts.anomalies:anomalies_command",
                 ),
                 "parts": Entry(
                     "Systems, fleets, faults, workloads and checks, and where each is from.",
-                    f"{_HERE}.plugins:plugins_command",
+                    ".parts.plugins:plugins_command",
                 ),
                 "specs": Entry(
                     "Specifications that come with it: list, print or copy; the schema.",
-                    f"{_HERE}.specification:specs_command",
+                    ".runs.specification:specs_command",
                 ),
             },
             examples="""\
 wrackline list specs
 wrackline list faults power-cut""",
         ),
-        "new": Entry("Write a package that adds a part of your own.", f"{_HERE}.plugins:new_command"),
+        "new": Entry("Write a package that adds a part of your own.", ".parts.plugins:new_command"),
     },
     "Machine": {
-        "fleet": Entry("Make, enter, list and remove hosts on this machine.", f"{_HERE}.fleet:fleet"),
+        "fleet": Entry("Make, enter, list and remove hosts on this machine.", ".machine.fleet:fleet"),
         "get": Entry(
             "Install Apache Kafka, Spark's jars, Knossos and Elle, images.",
             below={
                 "kafka": Entry(
-                    "Versions of Apache Kafka: install, list, remove.", f"{_HERE}.kafka:kafka_command"
+                    "Versions of Apache Kafka: install, list, remove.", ".machine.kafka:kafka_command"
                 ),
                 "spark": Entry(
-                    "The jars by which Spark reads object storage.", f"{_HERE}.spark:spark_command"
+                    "The jars by which Spark reads object storage.", ".machine.spark:spark_command"
                 ),
-                "jvm": Entry("Knossos and Elle: install, try.", f"{_HERE}.jvm:jvm_command"),
+                "jvm": Entry("Knossos and Elle: install, try.", ".machine.jvm:jvm_command"),
                 "image": Entry(
-                    "What virtual machines boot: build, list, remove.", f"{_HERE}.image:image_command"
+                    "What virtual machines boot: build, list, remove.", ".machine.image:image_command"
                 ),
             },
             examples="""\
@@ -152,6 +168,10 @@ wrackline get kafka --list""",
 """In the order in which a user meets them."""
 
 FORMER: Mapping[str, str] = {
+    "defects": "known defects",
+    "stories": "known stories",
+    "findings": "known findings",
+    "eras": "known eras",
     "index": "site build",
     "serve": "site serve",
     "dataset": "history table",
@@ -174,7 +194,7 @@ FORMER: Mapping[str, str] = {
 }
 """Names that commands had, and what they mean now. They are not listed, and go on."""
 
-MEANT: Mapping[str, str] = {
+SUGGESTIONS: Mapping[str, str] = {
     "build": "site build",
     "clean": "prune",
     "contracts": "list anomalies",
@@ -193,7 +213,6 @@ MEANT: Mapping[str, str] = {
     "hosts": "fleet",
     "install": "get",
     "judge": "analyze",
-    "known": "defects",
     "lint": "validate",
     "list checks": "list parts",
     "list contracts": "list anomalies",

@@ -17,7 +17,7 @@ DOORS: Mapping[Group, Door] = {door.group: door for door in (SYSTEM, FLEET, FAUL
 @dataclass(frozen=True, slots=True)
 class Row:
     kind: str
-    """``system``, ``fleet``, ``fault``, ``workload`` or ``check``."""
+    """Its group in the singular: ``system``, ``fleet``, ``check``."""
     name: str
     """As a specification names it; of a check, its module's entry point."""
     distribution: str

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from confluent_kafka import Producer
 
 from wrackline.checkers.analysis import analyze
-from wrackline.checkers.proving.cases.language import parse
+from wrackline.checkers.cases.language import parse
 from wrackline.history import Recorder, history_files
-from wrackline.history.files import write_history
 from wrackline.history.model import RunInfo, TopicInfo
+from wrackline.history.store.files import write_history
 from wrackline.workloads.log import ClientsSpec, workload_for
 
 TOPIC, PARTITIONS, BROKERS, STOP_S, STEP_S = "log", 4, 3, 30.0, 0.1
@@ -95,7 +95,7 @@ def _mock_cluster() -> Iterator[str]:
 
 
 def anomalies_in(*histories: str, step_s: float = 0.001) -> list[dict[str, int]]:
-    """Judge histories in the language of wrackline.checkers.proving.cases.language, where ``p: (a`` is an
+    """Judge histories in the language of wrackline.checkers.cases.language, where ``p: (a`` is an
     invocation and ``p: a@0)`` its completion, in this process. ``step_s``: from one event to the
     next. Returns for each the anomalies found, with how many times. Raises ValueError for a history that
     cannot be read."""

@@ -22,9 +22,9 @@ from wrackline.harness.records import Night, Record, folders, record
 from wrackline.harness.report.read.columns import Places
 from wrackline.harness.report.read.latency import Latency, Leaders, Spread, Spreads
 from wrackline.history.excerpts import decode_extra
-from wrackline.history.folder import PARQUET, whole_file
 from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, Type
-from wrackline.history.schema import METADATA_KEY
+from wrackline.history.store.folder import PARQUET, whole_file
+from wrackline.history.store.schema import METADATA_KEY
 from wrackline.history.wording import partition_label
 
 _READERS: Final = 4

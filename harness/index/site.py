@@ -33,7 +33,7 @@ from wrackline.harness.index.trends import (
     settings,
 )
 from wrackline.harness.records import METRICS, State
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
 from wrackline.history.wording import plural
 
 KEPT: Final = "kept.json"

@@ -18,7 +18,7 @@ from prometheus_client.registry import CollectorRegistry
 from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.harness.notifications.run_summary import NOT_MADE, RunSummary
 from wrackline.harness.records import METRICS
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
 
 _WHAT_RAN = ("night", "case", "system", "version", "profile")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrackline.history.addresses import files_below, folder_at, send
+from wrackline.history.store.addresses import files_below, folder_at, send
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, NamedTuple
 
-from wrackline.checkers.anomalies.registry import checks
+from wrackline.checkers.checks.registry import checks
 
 METRICS: Final = (
     ("unproven-write", "loss", "–", "sends of unknown outcome: how many were read, how many never were"),

@@ -21,8 +21,8 @@ from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import RunFiles
 from wrackline.harness.report.read.replicas import replica_logs
 from wrackline.harness.report.summary import Anomaly
-from wrackline.history import packed
 from wrackline.history.json_values import mapping, rows, texts, whole
+from wrackline.history.store import packed
 from wrackline.pages.frame import for_both
 
 BREAKING: Final = (Meaning.VIOLATION, Meaning.EXPECTED)

@@ -1,4 +1,4 @@
-"""The traces of a run's brokers, judged by the invariants of simulated ones (wrackline.simulator.traced)."""
+"""The traces of a run's brokers, judged by the invariants of simulated ones (simulator/trace_check)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.runner_events import MISSING
-from wrackline.history import HistoryError, history_files, packed
+from wrackline.history import HistoryError, history_files
 from wrackline.history.model import CHRONICLE, RunInfo
-from wrackline.history.tally import tally_in
+from wrackline.history.store import packed
+from wrackline.history.store.tally import tally_in
 
 if TYPE_CHECKING:
-    from wrackline.simulator.traced.judged import Judged
+    from wrackline.simulator.trace_check.verdicts import Judged
 
 # The simulator takes half a second to import, which only a run with traces should wait for.
 
@@ -36,8 +37,8 @@ _SHOWN = 3
 
 def import_simulator() -> None:
     """Imports what `invariants_of` needs for a run with traces."""
-    import wrackline.simulator.traced.judged
-    import wrackline.simulator.traced.lines  # noqa: F401
+    import wrackline.simulator.trace_check.lines
+    import wrackline.simulator.trace_check.verdicts  # noqa: F401
 
 
 def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
@@ -46,8 +47,8 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
     files = packed.found(run_dir, TRACES)
     if not files:
         return _of_history(run_dir, info)
-    from wrackline.simulator.traced.judged import ON_ZOOKEEPER, judge
-    from wrackline.simulator.traced.lines import Trace
+    from wrackline.simulator.trace_check.lines import Trace
+    from wrackline.simulator.trace_check.verdicts import ON_ZOOKEEPER, judge
 
     if info.profile.startswith(ON_ZOOKEEPER):
         transactions = packed.found(run_dir, TRANSACTIONS)

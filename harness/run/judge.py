@@ -21,6 +21,7 @@ from wrackline.history import read_info
 
 if TYPE_CHECKING:
     from wrackline.checkers.analysis import Elsewhere
+    from wrackline.harness.run.live.outcome import Outcome
 
 # What judges and what draws takes half a second of the processor to import, for which neither
 # `wrackline --help` nor the start of a run should wait. It is imported where it is used.
@@ -74,7 +75,7 @@ def prepare() -> None:
     """Import what judges and what draws, and compile the templates, before there is anything to judge."""
     import wrackline.checkers.analysis
     import wrackline.checkers.jvm.referee  # noqa: F401
-    from wrackline.checkers.anomalies.registry import not_looked_for
+    from wrackline.checkers.checks.registry import not_looked_for
     from wrackline.harness.report.render import TEMPLATES
     from wrackline.harness.run.invariants import import_simulator
 
@@ -135,6 +136,23 @@ def judge(
         reported(run_dir, verdict, f"({number} of {len(run_dirs)})")
         for number, (run_dir, verdict) in enumerate(zip(run_dirs, verdicts, strict=True), 1)
     ]
+
+
+def judge_with_progress(run_dirs: Sequence[Path], **arguments: Any) -> list[Judged]:
+    """Judge as `judge` does, while standard error shows how far it is."""
+    from wrackline.harness.run.live.progress import on_stderr
+
+    with on_stderr() as progress:
+        return judge(run_dirs, progress=progress.say, status=progress.status, **arguments)
+
+
+def judge_outcomes(outcomes: Sequence[Outcome], **arguments: Any) -> list[Judged]:
+    """Judge runs that were just made, together and in order; one that broke down is judged by its
+    troubles."""
+    driven = [each.run_dir for each in outcomes if each.driven]
+    judged = judge_with_progress(driven, **arguments) if driven else []
+    by_folder = {each.run_dir: each for each in judged}
+    return [by_folder.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]
 
 
 def _not_judged(run_dirs: Sequence[Path]) -> str:

@@ -1,5 +1,5 @@
 """The check of what brokers without a trace have left in the history, by the invariants that it decides
-(wrackline.simulator.traced.written)."""
+(wrackline.simulator.trace_check.stored_state)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from wrackline.history import history_files
 from wrackline.history.model import CHRONICLE, CONTROL, NEMESIS, PARTITION, REPLICA, RunInfo
-from wrackline.simulator.traced.judged import Judged
-from wrackline.simulator.traced.lines import partition_of
-from wrackline.simulator.traced.written import Cluster, Entry, Log, State, judge_written
+from wrackline.simulator.trace_check.lines import partition_of
+from wrackline.simulator.trace_check.stored_state import Cluster, Entry, Log, State, judge_written
+from wrackline.simulator.trace_check.verdicts import Judged
 
 ELR_VERSION = "eligible.leader.replicas.version"
 CHANGES_SETTINGS = "change-config"

@@ -89,7 +89,7 @@ class LatencySpec(Strict):
 
 
 class Thresholds(Strict):
-    """Their meanings are in wrackline.checkers.verdict.thresholds."""
+    """Their meanings are in wrackline.checkers.verdict.conditions.thresholds."""
 
     latency_ms: LatencySpec = LatencySpec()
     """The latency of sends that succeeded is at most this."""
@@ -107,7 +107,7 @@ class Thresholds(Strict):
     """At least so many operations succeed a second."""
 
     def limits(self) -> dict[str, float]:
-        """Returns the limits that are set, by their names in wrackline.checkers.verdict.thresholds."""
+        """Returns the limits that are set, by their names in `checkers.verdict.conditions.thresholds`."""
         return dict(_flat(self.model_dump(exclude_none=True)))
 
 
@@ -121,7 +121,7 @@ def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, floa
 
 def _anomalies(schema: JsonSchema) -> None:
     """The names that ``expected`` takes."""
-    from wrackline.checkers.anomalies.registry import names  # imports every check, which takes a second
+    from wrackline.checkers.checks.registry import names  # imports every check, which takes a second
 
     schema["items"]["enum"] = sorted(names())
 
@@ -142,7 +142,7 @@ class ContractSpec(Strict):
     @classmethod
     def _that_are_looked_for(cls, expected: tuple[str, ...]) -> tuple[str, ...]:
         if expected:
-            from wrackline.checkers.anomalies.registry import (
+            from wrackline.checkers.checks.registry import (
                 names,  # imports every check, which takes a second
             )
 

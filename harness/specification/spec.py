@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError, model_validator
 
+from wrackline.errors import InputError
 from wrackline.harness.specification import parts, yaml_text
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.sections import Sections
@@ -29,7 +30,7 @@ from wrackline.harness.specification.suites import find
 from wrackline.workloads.clients.versions import NEWEST
 
 
-class SpecError(Exception):
+class SpecError(InputError):
     """A specification is wrong. The message is one line: which file, which key, what is wrong, what would
     do."""
 

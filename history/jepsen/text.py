@@ -18,9 +18,10 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
-from wrackline.history.folder import whole_file
+from wrackline.errors import InputError
 from wrackline.history.jepsen.edn import EdnError, forms
 from wrackline.history.jepsen.foreign import CLIENTS, ForeignError, of_json, text_reader
+from wrackline.history.store.folder import whole_file
 from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, is_flat, spelt, value_of
 
 Operation = dict[str, Any]
@@ -38,7 +39,7 @@ _JSON = re.compile(r'\s*(?:\[\s*)?\{\s*"[^"]*"\s*:(?:\s*["\d\[{-]|\s+[tfn])')
 _SPACE = re.compile(r"[\s,]*")
 
 
-class TextError(Exception):
+class TextError(InputError):
     """The file is not what its ending says. One line: where, what, how to mend it."""
 
 

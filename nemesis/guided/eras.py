@@ -3,7 +3,7 @@ whatever rule followers truncate. Every one is harmless to a version that is rig
 
 L leads, and is the first of the replicas; F is its follower, or F1 and F2 are. The *coordinator* is who ends
 sessions: ZooKeeper, or the controller. A controller must have a host of its own, which no fault here hits.
-The simulator tells the same stories message by message (`wrackline.simulator.stories.tales`); the story
+The simulator tells the same stories message by message (`wrackline.simulator.eras.catalogue`); the story
 ``isolated-then-unclean`` is the schedule ``alone-and-killed``.
 """
 

@@ -129,7 +129,8 @@ def guided_row(guided: Guided, seed: int = 0) -> Row:
         round(broken.at_ms / 1000, 3),
         tuple(sorted(guided.oracles)),
         clean.oracles,
-        what=tuple(_summary(REGISTRY[name]) for name in guided.defects) or (_summary(guided.play),),
+        what=tuple(_summary(REGISTRY[name]) for name in guided.defects)
+        or (guided.text or _summary(guided.play),),
     )
 
 

@@ -1,1 +1,1 @@
-"""What every system that we deploy has in common: one process on each host, reached over SSH."""
+"""Common parts of every system that we deploy: one process on each host, reached over SSH."""

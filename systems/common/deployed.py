@@ -1,4 +1,5 @@
-"""What systems do alike whose nodes the script of a host starts, and whose cluster answers Kafka's protocol.
+"""The base of systems whose nodes are started by the script of a host, and whose cluster answers Kafka's
+protocol.
 
 A system is one of these and says what is its own: what is installed, how it is configured, who plans growth.
 """
@@ -6,23 +7,22 @@ A system is one of these and says what is its own: what is installed, how it is 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from wrackline.fleets.base import Fleet, Result
 from wrackline.fleets.folders import data_dir
 from wrackline.history.offsets import Offsets
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.administration import Administrator
 from wrackline.systems.base import Admin, ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
-from wrackline.systems.cluster_client import ClusterClient, active_controller
+from wrackline.systems.cluster_client import ClusterClient
 from wrackline.systems.common import node_files, second_reader
 from wrackline.systems.common.node_script import NodeScript
 from wrackline.systems.common.nodes import CONTROLLER_PORT, Nodes
 from wrackline.systems.common.on_hosts import on_each, run_on
 from wrackline.systems.common.readiness import wait_ready
-from wrackline.systems.protocol import Connection
-from wrackline.systems.reassigning import Reassigner
 
 
 class Deployed(ABC):
@@ -31,15 +31,8 @@ class Deployed(ABC):
     collected_config: ClassVar[str]
     """The file below ``collect``'s folder that has what a node runs with."""
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        placed: Nodes,
-        start_s: float,
-        active: Callable[[Connection], int] = active_controller,
-    ) -> None:
-        """``start_s``: how long a node may take to listen. ``active``: asks one of several controllers who is
-        active, by its id in the quorum."""
+    def __init__(self, fleet: Fleet, placed: Nodes, start_s: float) -> None:
+        """``start_s``: how long a node may take to listen."""
         self.fleet = fleet
         self._placed = placed
         self.nodes: tuple[Node, ...] = placed.all
@@ -48,10 +41,14 @@ class Deployed(ABC):
         self._script = NodeScript(fleet, start_s)
         carriers = (*self.brokers, *self.spares)
         self._client = ClusterClient(
-            fleet, carriers, self.controllers, placed.voters, CONTROLLER_PORT, active
+            fleet, carriers, self.controllers, placed.voters, CONTROLLER_PORT, self._active_controller
         )
-        self._reassigner = Reassigner(self.brokers, self._client.connect)
-        self.admin: Admin = Administrator(self.brokers, self._client.connect)
+        self._administrator = Administrator(self.brokers, self._client.connect)
+        self.admin: Admin = self._administrator
+
+    def _active_controller(self, controller: Connection) -> int:
+        """The id in the quorum of the active one, as this one of several knows it. Raises ProtocolError."""
+        return controller.named_controller()
 
     # --- starting and stopping ----------------------------------------------------------------------------
 
@@ -94,7 +91,8 @@ class Deployed(ABC):
         return self._script.last_words(node)
 
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
-        """Until every broker is unfenced in the cluster's own metadata and every node's process lives.
+        """Waits until every broker is unfenced in the cluster's own metadata and every node's process
+        lives.
 
         Raises DeployError: at once when a node has died, else at the deadline with what was seen last.
         """
@@ -120,10 +118,10 @@ class Deployed(ABC):
         return self._client.describe(timeout_s=timeout_s)
 
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
-        self._reassigner.reassign(targets, timeout_s=timeout_s)
+        self._administrator.reassign(targets, timeout_s=timeout_s)
 
     def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
-        return self._reassigner.under_way(timeout_s=timeout_s)
+        return self._administrator.under_way(timeout_s=timeout_s)
 
     def close(self) -> None:
         """Close the connections kept for describe()."""
@@ -133,7 +131,7 @@ class Deployed(ABC):
 
     @abstractmethod
     def effective_config(self, node: Node) -> str:
-        """What the node runs with."""
+        """Returns the configuration that the node runs with."""
 
     def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
         return node_files.replica_log(self.fleet, node, topic, partition)

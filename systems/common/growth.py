@@ -43,7 +43,8 @@ def share_of(state: ClusterState, node_id: int, topic: str) -> dict[Place, tuple
 
 
 def _donor(nodes: tuple[int, ...], load: Mapping[int, int], turn: int) -> int:
-    """Who has the most; of several, each place in the order of replicas has its turn."""
+    """Returns the node that has the most replicas; of several, each place in the order of replicas has its
+    turn."""
     most = max(load[node] for node in nodes)
     among = [node for node in nodes if load[node] == most]
     return among[turn % len(among)]

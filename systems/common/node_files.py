@@ -1,4 +1,4 @@
-"""What is fetched from a node's host: a replica's log, and all that is kept of a run."""
+"""Files of a node's host: a replica's log, and all that is kept of a run."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def _present(fleet: Fleet, node: Node, *names: str) -> list[str]:
 def collect(
     fleet: Fleet, node: Node, into: Path, config_name: str, effective_config: Callable[[], str]
 ) -> None:
-    """Into the folder ``into``: all that the node has logged, listing.txt, and its effective configuration as
-    ``config_name``. What the host cannot give is named in ``missing.txt``."""
+    """Copies into the folder ``into`` all that the node has logged, listing.txt, and its effective
+    configuration as ``config_name``. What the host cannot give is named in ``missing.txt``."""
     into.mkdir(parents=True, exist_ok=True)
     missing: list[str] = []
 

@@ -1,4 +1,4 @@
-"""What the last lines of a node's log say of why the node died."""
+"""The cause of a node's death by the last lines of its log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from wrackline.fleets.folders import folders_of
 
 
 def why_it_died(result: Result, host: Host) -> tuple[str, str]:
-    """(what, way out): the last line of the log says it most often, those before it follow indented."""
+    """Returns (what, way out): the last line of the log says it most often, those before it follow
+    indented."""
     said = (result.stdout + result.stderr).strip() or "(its log is empty)"
     *before, last = said.split("\n")
     tail = "".join(f"\n    | {line}" for line in [*before, last]) if before else ""

@@ -1,4 +1,4 @@
-"""Which node runs on which host, and the id that each has."""
+"""The assignment of nodes to hosts, and the id that each has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Nodes:
 
     @property
     def brokers(self) -> tuple[Node, ...]:
-        """Those that run from the beginning."""
+        """Returns the brokers that run from the beginning."""
         return tuple(node for node in self.all if node.is_broker and not node.spare)
 
     @property

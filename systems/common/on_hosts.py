@@ -29,7 +29,8 @@ def run_on(fleet: Fleet, node: Node, command: str, *, timeout_s: float = 30.0, c
 
 
 def on_each(nodes: Sequence[Node], action: Callable[[Node], T]) -> list[T]:
-    """On all nodes at once. Raises DeployError with every host's trouble when there is any."""
+    """Does ``action`` on all nodes at once. Raises DeployError with every host's trouble when there is
+    any."""
     if not nodes:
         return []
     with ThreadPoolExecutor(max_workers=len(nodes), thread_name_prefix="deploy") as pool:

@@ -21,7 +21,7 @@ def wait_ready(
     assert_alive: Callable[[Node], None],
     timeout_s: float,
 ) -> None:
-    """Until every broker is unfenced in the cluster's own metadata and every node's process lives.
+    """Waits until every broker is unfenced in the cluster's own metadata and every node's process lives.
 
     ``describe`` is given how long it may take. Raises DeployError: at once when a node has died, else at the
     deadline with what was seen last.

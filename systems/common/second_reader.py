@@ -17,11 +17,12 @@ from kio.static.primitive import i8, i32, i32Timedelta, i64
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir
 from wrackline.history.offsets import Offsets
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.transport import ProtocolError
 from wrackline.systems.base import DeployError, Node, Place
 from wrackline.systems.batch_offsets import next_offset, offsets_in
 from wrackline.systems.cluster_client import ClusterClient
 from wrackline.systems.common.on_hosts import deploy_error, run_on
-from wrackline.systems.protocol import Connection, ProtocolError
 
 VERSION = 4
 """Of Fetch: the first with the newer batches, and the oldest that Apache Kafka 4 speaks."""
@@ -39,8 +40,8 @@ def fetch_again(
     committed: bool,
     timeout_s: float,
 ) -> Offsets:
-    """At which of the ``wanted`` offsets the leader gives a record. ``committed``: without those of aborted
-    transactions. Raises DeployError."""
+    """Returns at which of the ``wanted`` offsets the leader gives a record. ``committed``: without those
+    of aborted transactions. Raises DeployError."""
     name = f"{place[0]}-{place[1]}"
     deadline = time.monotonic() + timeout_s
     state = client.describe(timeout_s=ASK_S).partition(*place)

@@ -18,7 +18,7 @@ class StandingSystem(Protocol):
         (`wrackline.systems.external.commands.operations.REVIVES`) it is waited until the broker answers."""
 
     def probe(self, node: Node, order: BrokerCommand) -> Probed:
-        """Whether what the order did is in force, as the user's probe says."""
+        """Returns whether the command's effect is in force, as the user's probe says."""
 
     def remove_topics(self) -> str:
         """Delete those that this run made, if they shall not be kept. What became of them; empty when there

@@ -1,4 +1,4 @@
-"""What a specification may say of the system ``external``: a cluster that runs already."""
+"""The settings of the system ``external`` in a specification: a cluster that runs already."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pydantic_core import CoreSchema
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.none.fleet import NoFleet
+from wrackline.kafka_client.security import Security
 from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, JsonSchema, Like, Strict
 from wrackline.systems.base import DeployError, System
-from wrackline.systems.external.access.security import Security
 from wrackline.systems.external.commands.operations import (
     FAULTS,
     PLACEHOLDERS,
@@ -56,7 +56,7 @@ def _address(given: str) -> str:
 
 
 class SecretSpec(Strict):
-    """Where a secret is found when a run begins."""
+    """The place where a secret is found when a run begins."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -127,7 +127,7 @@ class SslSpec(Strict):
 
 
 class SecuritySpec(Strict):
-    """How clients, and the harness itself, reach the brokers."""
+    """The way that clients, and the harness itself, reach the brokers."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     """Kafka's `security.protocol`."""
@@ -145,7 +145,7 @@ class SecuritySpec(Strict):
         return self
 
     def resolve(self) -> Security:
-        """With the secrets, and files that can be read. Raises DeployError."""
+        """Returns the security with the secrets, and files that can be read. Raises DeployError."""
         sasl, ssl = self.sasl, self.ssl
         for key, location in _locations(ssl):
             try:
@@ -248,7 +248,7 @@ _ORDERS = {"propertyNames": {"enum": [str(order) for order in BrokerCommand]}}
 
 
 class ExternalWaits(Waits):
-    """Those of brokers of which nobody knows how long they take."""
+    """Waits for brokers of which nobody knows how long they take."""
 
     start_s: Seconds = 60.0
     """After a command has brought a broker back, it answers after this time at most."""

@@ -7,30 +7,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from wrackline.fleets.base import Fleet, Host
 from wrackline.history.offsets import Offsets
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.model import Broker, ResourceType
+from wrackline.kafka_client.security import Security
+from wrackline.kafka_client.transport import AuthenticationError, ProtocolError
+from wrackline.systems.administration import Administrator, node_settings
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient
 from wrackline.systems.common import second_reader
 from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.common.queries import (
-    coordinator_of,
-    effective_settings,
-    features_of,
-    first_answer,
-)
 from wrackline.systems.external import queries
-from wrackline.systems.external.access.connection import Refused, SecuredConnection
-from wrackline.systems.external.access.security import Security
 from wrackline.systems.external.commands.operations import REVIVES, BrokerCommand, Command, Probed, unsafe
 from wrackline.systems.external.commands.runner import Commander, Known
-from wrackline.systems.metadata import Member
-from wrackline.systems.protocol import Connection, ProtocolError
-from wrackline.systems.reassigning import Reassigner
 
 ANSWER_S = 8.0
 """How long the cluster may take to answer at all when a run begins."""
@@ -45,8 +37,6 @@ FROM_THE_CONTRACT: Mapping[str, str] = {
     "min.insync.replicas": "1",
 }
 """Settings of a topic that the contract is taken from, and Kafka's defaults."""
-
-T = TypeVar("T")
 
 
 class ExternalSystem:
@@ -99,7 +89,7 @@ class ExternalSystem:
         return Node(node_id, Host(name, address), frozenset({"broker"}), port)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
-        """None: only the cluster knows, and it is not asked before a run."""
+        """Returns nothing: only the cluster knows, and it is not asked before a run."""
         del topic
         return ()
 
@@ -129,20 +119,20 @@ class ExternalSystem:
             self._fleet,
             self.nodes,
             (),
-            question=lambda asked: queries.state_of(asked, self._topics),
+            question=lambda asked: asked.cluster_state(self._topics),
             dial=dial,
         )
         if has_quorum:
             self._quorum = ClusterClient(
                 self._fleet, self.nodes, (), question=queries.quorum_leader, dial=dial
             )
-        self._reassigner = Reassigner(self.nodes, self._client.connect)
+        self._administrator = Administrator(self.nodes, self._client.connect)
 
-    def _member(self, one: Member) -> Node:
+    def _member(self, one: Broker) -> Node:
         known = self._known.get(one.node_id)
         return self._node(one.node_id, known.name if known else f"n{one.node_id}", one.host, one.port)
 
-    def _found(self) -> tuple[tuple[Member, ...], bool]:
+    def _found(self) -> tuple[tuple[Broker, ...], bool]:
         """The brokers, and whether there is a quorum of controllers."""
         deadline = time.monotonic() + ANSWER_S
         tried: dict[str, str] = {}
@@ -156,8 +146,8 @@ class ExternalSystem:
                             f"the brokers are older than Apache Kafka 1.1, too old for this kind: {lacking}"
                             "; system.kind: apache-kafka deploys versions from 0.8.2 on"
                         )
-                    return queries.members(connection), queries.has_quorum(connection)
-            except Refused as wrong:
+                    return connection.metadata(()).brokers, queries.has_quorum(connection)
+            except AuthenticationError as wrong:
                 raise DeployError(f"the cluster does not let us in: {wrong}") from wrong
             except ProtocolError as wrong:
                 tried[address] = str(wrong)
@@ -169,12 +159,12 @@ class ExternalSystem:
         )
 
     def _dial(self, address: str, port: int, timeout_s: float) -> Connection:
-        return SecuredConnection(address, port, security=self._security, timeout_s=timeout_s)
+        return Connection(address, port, security=self._security, timeout_s=timeout_s)
 
     # --- brokers ------------------------------------------------------------------------------------------
 
     def start(self, node: Node) -> None:
-        """It runs already: raises DeployError when it does not answer."""
+        """Checks that the broker, which runs already, answers."""
         if (why := self._silence(node)) is not None:
             raise DeployError(
                 f"{node.host.name}: node {node.node_id} does not answer: {why}; see that it runs"
@@ -201,7 +191,7 @@ class ExternalSystem:
         return self._silence(node) or ""
 
     def _silence(self, node: Node) -> str | None:
-        """Why a broker does not answer; None when it does."""
+        """Returns why a broker does not answer; None when it does."""
         try:
             with self._dial(node.host.address, node.port, LOOK_S) as connection:
                 connection.api_versions()
@@ -210,7 +200,7 @@ class ExternalSystem:
         return None
 
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
-        """Until every broker that was found is in the cluster's own metadata."""
+        """Waits until every broker that was found is in the cluster's own metadata."""
         deadline = time.monotonic() + timeout_s
         wanted = {node.node_id for node in self.nodes}
         while True:
@@ -244,15 +234,18 @@ class ExternalSystem:
         """The topic as the cluster made it with what the specification says. Settings that we may not see are
         taken as they were asked for."""
         try:
-            there = self._ask(partial(queries.settings_of, topic=topic.name))
+            found = self._admin().ask(
+                lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S
+            )
         except DeployError:
             return
+        there = {one.name: one.value for one in found if one.value is not None}
         for name, usual in FROM_THE_CONTRACT.items():
             asked = topic.configs.get(name, usual)
-            found = there.get(name, asked)
-            if found.lower() != asked.lower():
+            given = there.get(name, asked)
+            if given.lower() != asked.lower():
                 raise DeployError(
-                    f"the cluster gave the topic {name}={found}, and the contract would be taken from "
+                    f"the cluster gave the topic {name}={given}, and the contract would be taken from "
                     f"{name}={asked}: say in topic.configs which it shall have"
                 )
 
@@ -277,30 +270,31 @@ class ExternalSystem:
         return leader
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
-        """None of a cluster that does not say."""
+        """Returns the cluster's features; none of a cluster that does not say."""
         try:
-            return features_of(self.nodes, self._asked().connect, min(timeout_s, LOOK_S))
+            return self._admin().levels(timeout_s=min(timeout_s, LOOK_S))
         except DeployError:
             return {}
 
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
-        return self._ask(lambda one: coordinator_of(one, what, name), timeout_s)
+        return self._admin().coordinator(what, name, timeout_s=timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s
         raise DeployError(f"{node.host.name}: nobody adds brokers to a cluster that is not ours")
 
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
-        self._reassigner.reassign(targets, timeout_s=timeout_s)
+        self._administrator.reassign(targets, timeout_s=timeout_s)
 
     def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
-        return self._reassigner.under_way(timeout_s=timeout_s)
+        return self._administrator.under_way(timeout_s=timeout_s)
 
     def effective_config(self, node: Node) -> str:
-        """What the broker says that it runs with, a line for each setting; secrets it keeps to itself."""
+        """Returns what the broker says that it runs with, a line for each setting; secrets it keeps to
+        itself."""
         try:
             with self._dial(node.host.address, node.port, LOOK_S) as connection:
-                found = effective_settings(connection, node.node_id)
+                found = node_settings(connection, node)
         except ProtocolError as wrong:
             raise DeployError(str(wrong)) from wrong
         return "".join(f"{one.name}={one.value or ''}\n" for one in found)
@@ -310,9 +304,10 @@ class ExternalSystem:
             raise DeployError("the cluster was not found yet")
         return self._client
 
-    def _ask(self, question: Callable[[Connection], T], timeout_s: float = LOOK_S) -> T:
-        """The first answer of any broker. Raises DeployError."""
-        return first_answer(self.nodes, self._asked().connect, question, timeout_s)
+    def _admin(self) -> Administrator:
+        """Raises DeployError."""
+        self._asked()
+        return self._administrator
 
     # --- the user's commands ------------------------------------------------------------------------------
 
@@ -372,7 +367,7 @@ class ExternalSystem:
         deadline = time.monotonic() + REMOVE_S
         while self._made:
             try:
-                self._ask(partial(queries.delete_topic, topic=self._made[0], timeout_s=LOOK_S))
+                self._admin().delete_topic(self._made[0], timeout_s=LOOK_S)
                 self._made.pop(0)
             except DeployError as wrong:
                 if time.monotonic() > deadline:

@@ -1,1 +1,1 @@
-"""What runs on a JVM: installed releases, their start on this machine and on hosts, logging, faked time."""
+"""Programs on a JVM: installed releases, their start on this machine and on hosts, logging, faked time."""

@@ -34,7 +34,7 @@ def java() -> str:
 
 
 def java_version() -> str:
-    """As the JVM says it, in one line. Raises DeployError."""
+    """Returns the version as the JVM says it, in one line. Raises DeployError."""
     try:
         done = subprocess.run([java(), "-version"], capture_output=True, text=True, timeout=ASK_S, check=True)
     except (OSError, subprocess.SubprocessError) as wrong:

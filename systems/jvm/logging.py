@@ -1,5 +1,5 @@
-"""What a Java server logs, and how: every line on its standard output, in one layout for both generations of
-the library."""
+"""Logging of a Java server: every line on its standard output, in one layout for both generations of the
+library."""
 
 from __future__ import annotations
 

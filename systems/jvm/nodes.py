@@ -9,27 +9,25 @@ import shlex
 import tarfile
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import Node
-from wrackline.systems.cluster_client import active_controller
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.on_hosts import deploy_error, on_each
 from wrackline.systems.jvm.faketime import under
 from wrackline.systems.jvm.logging import LOGGING, logging_options
 from wrackline.systems.jvm.store import RELEASE, Release, Store
-from wrackline.systems.protocol import Connection
 
 JRE = "openjdk-17-jre-headless"
 """Debian's package that hosts of such nodes need."""
 
 
 class JvmNodes(Deployed):
-    """What runs, and how it is configured, is the subclass's to say. Every error is a DeployError."""
+    """Nodes on a JVM; a subclass says what runs, and how it is configured. Every error is a DeployError."""
 
     collected_config = "effective.properties"
 
@@ -43,13 +41,12 @@ class JvmNodes(Deployed):
         start_s: float,
         faketime: bool,
         store: Store,
-        active: Callable[[Connection], int] = active_controller,
     ) -> None:
         self.name = name
         self._jvm_options = tuple(jvm_options)
         self._faketime = faketime
         self._store = store
-        super().__init__(fleet, placed, start_s, active)
+        super().__init__(fleet, placed, start_s)
 
     # --- what each kind says ------------------------------------------------------------------------------
 
@@ -67,11 +64,12 @@ class JvmNodes(Deployed):
 
     @abstractmethod
     def _release_of(self, node: Node) -> Release:
-        """What the node runs. Raises DeployError when it is not installed on this machine."""
+        """Returns the release that the node runs. Raises DeployError when it is not installed on this
+        machine."""
 
     @abstractmethod
     def _format(self, node: Node) -> None:
-        """What an empty disk is given. Raises FleetError, DeployError."""
+        """Formats an empty disk. Raises FleetError, DeployError."""
 
     # --- installing ---------------------------------------------------------------------------------------
 
@@ -134,7 +132,7 @@ class JvmNodes(Deployed):
         self._command(node, unpack, timeout_s=120.0)
 
     def _program(self, node: Node, release: Release) -> str:
-        """What the script starts."""
+        """Returns the program that the script starts."""
         command = [
             "java",
             *self._jvm_options,

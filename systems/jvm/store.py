@@ -60,7 +60,7 @@ class Release:
 
     @property
     def jars(self) -> tuple[Path, ...]:
-        """In the order of the class path."""
+        """Returns the jars in the order of the class path."""
         return tuple(self.folder / "libs" / name for name in sorted(self.sha256))
 
     @property
@@ -98,11 +98,11 @@ class Store:
 
     @property
     def zookeeper(self) -> Store:
-        """Where ZooKeeper's own versions lie: a folder beside those of Kafka's."""
+        """Returns the store of ZooKeeper's own versions: a folder beside those of Kafka's."""
         return Store(self.root / "zookeeper", "ZooKeeper")
 
     def releases(self) -> tuple[Release, ...]:
-        """Those that are whole, oldest first."""
+        """Returns the releases that are complete, oldest first."""
         folders = self.root.iterdir() if self.root.is_dir() else ()
         found = (self.find(folder.name) for folder in folders if not folder.name.startswith("."))
         return tuple(sorted(filter(None, found), key=lambda one: _numbers(one.version)))
@@ -187,7 +187,7 @@ class Store:
         return Release(version, folder, origin, java, sums, self._program)
 
     def finish(self, release: Release) -> None:
-        """From now on it is installed."""
+        """Marks a release as installed."""
         said: dict[str, Any] = {
             "version": release.version,
             "origin": release.origin,

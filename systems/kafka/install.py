@@ -16,7 +16,7 @@ from wrackline.systems.jvm.java import java_version
 from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka.releases import artifacts, on_zookeeper, parsed
 from wrackline.systems.kafka.server import formatted, learn_settings, make_archive
-from wrackline.systems.zookeeper.install import install_zookeeper
+from wrackline.systems.zookeeper_door import install_zookeeper
 
 _SERVER = re.compile(r"kafka_2\.\d+-(\d+(?:\.\d+){2,3})\.jar$")
 
@@ -78,7 +78,7 @@ def _resolved(
 
 
 def version_of(tarball: Path) -> str:
-    """Which version a release's archive holds. Raises DeployError."""
+    """Returns which version a release's archive holds. Raises DeployError."""
     try:
         with tarfile.open(tarball) as archive:
             names = archive.getnames()

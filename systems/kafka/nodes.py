@@ -1,19 +1,17 @@
-"""What the nodes of every version of Apache Kafka have in common."""
+"""The common part of the nodes of every version of Apache Kafka."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.systems.base import DeployError, Node, Place
-from wrackline.systems.cluster_client import active_controller
 from wrackline.systems.common.growth import share_of
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.on_hosts import deploy_error
 from wrackline.systems.jvm.nodes import JvmNodes
 from wrackline.systems.jvm.store import Release, Store
-from wrackline.systems.protocol import Connection
 
 _SERVER_JAR = re.compile(r"/kafka_2\.\d+-(\d+(?:\.\d+){2,3})\.jar")
 
@@ -31,7 +29,6 @@ class KafkaNodes(JvmNodes):
         start_s: float,
         faketime: bool,
         store: Store,
-        active: Callable[[Connection], int] = active_controller,
     ) -> None:
         self.version = version
         self._versions: dict[int, str] = {}
@@ -44,7 +41,6 @@ class KafkaNodes(JvmNodes):
             start_s=start_s,
             faketime=faketime,
             store=store,
-            active=active,
         )
 
     def _kafka(self, version: str) -> Release:
@@ -76,6 +72,9 @@ class KafkaNodes(JvmNodes):
 
     def wait_ready(self, *, timeout_s: float = 90.0) -> None:
         super().wait_ready(timeout_s=timeout_s)
+
+    def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
+        return self._administrator.coordinator(what, name, timeout_s=timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)

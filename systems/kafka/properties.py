@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from wrackline.fleets.folders import data_dir
+from wrackline.kafka_client.model import Setting
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import Nodes
-from wrackline.systems.common.queries import Setting
 from wrackline.systems.jvm.property_file import property_text, text
 from wrackline.systems.kafka.releases import parsed
 
@@ -102,7 +102,7 @@ def properties(
 
 
 def properties_of(settings: Sequence[Setting]) -> str:
-    """What a node says of its settings: first those that it was given, then the others."""
+    """Returns the properties of a node: first the settings that it was given, then the others."""
     given = {one.name: one.value or "" for one in settings if one.given}
     others = {one.name: one.value or "" for one in settings if not one.given}
     return f"# given\n{text(given)}\n# by default\n{text(others)}"

@@ -1,4 +1,4 @@
-"""Which Maven artifacts make a Kafka server of a version run, by version line.
+"""Maven artifacts that make a Kafka server of a version run, by version line.
 
 A server needs more than its own POM brings (4.0 logs nothing by itself, for example) and one thing less: the
 POM of 4.4.0 names an artifact that was never published, and that the server does not need. Servers that are
@@ -20,7 +20,7 @@ LAST_ON_ZOOKEEPER = (2, 8)
 FIRST_ON_KRAFT = (3, 7)
 """From this line on they are deployed with controllers of their own (KRaft). Those between could have
 either, and do not speak the versions of the protocol that the harness asks KRaft for
-(wrackline.systems.protocol)."""
+(wrackline.kafka_client.connection)."""
 _GROUP = "org.apache.kafka"
 _TOOLS = (_GROUP, "kafka-tools-api")
 _LOG4J = "org.apache.logging.log4j"
@@ -54,12 +54,12 @@ def parsed(version: str) -> tuple[int, ...]:
 
 
 def on_zookeeper(version: str) -> bool:
-    """Whether the version keeps its metadata in ZooKeeper. Raises ValueError."""
+    """Tells whether the version keeps its metadata in ZooKeeper. Raises ValueError."""
     return parsed(version)[:2] <= LAST_ON_ZOOKEEPER
 
 
 def artifacts(version: str) -> tuple[Artifact, ...]:
-    """What Maven must resolve. Raises ValueError."""
+    """Returns the artifacts that Maven must resolve. Raises ValueError."""
     line = parsed(version)
     if line[:2] <= LAST_ON_ZOOKEEPER:
         return _of_the_zookeeper_era(version, line)

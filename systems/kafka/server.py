@@ -1,5 +1,5 @@
-"""What the installed server itself is asked on this machine: what it makes of an empty data folder, which
-settings it knows, and the JVM's archive of its classes.
+"""Questions to the installed server itself on this machine: its empty data folder, the settings it knows,
+and the JVM's archive of its classes.
 
 The archive needs one start of the server: on loopback, on ports that are free, in a folder that is removed. A
 server of a version that keeps its metadata in ZooKeeper is started beside one.
@@ -23,7 +23,7 @@ from wrackline.systems.jvm.logging import logging_options, write_logging
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.jvm.store import Release
 from wrackline.systems.kafka.releases import on_zookeeper
-from wrackline.systems.zookeeper import server as zookeeper
+from wrackline.systems.zookeeper_door import single_zookeeper
 
 _NAME_AND_TYPE = (
     re.compile(r'<a id="(?:broker|topic)configs_([^"]+)".*?<tr><th>Type:</th><td>(\w+)</td>', re.DOTALL),
@@ -47,7 +47,7 @@ def learn_settings(release: Release) -> None:
 
 
 def _table(release: Release, main: str) -> dict[str, str]:
-    """From the page of documentation that the class prints; the oldest classes print none."""
+    """Reads the page of documentation that the class prints; the oldest classes print none."""
     try:
         page = java.run(release, [main])
     except DeployError:
@@ -58,10 +58,10 @@ def _table(release: Release, main: str) -> dict[str, str]:
 
 
 def formatted(release: Release, features: Mapping[str, int]) -> dict[str, bytes]:
-    """What `kafka-storage format` puts into an empty data folder, by path, without meta.properties. With
-    static voters it is the same for every node and cluster of a version with these features, so the server
-    is asked once. With ZooKeeper nothing is formatted. Raises DeployError with what it says, for a feature
-    that it does not know."""
+    """Returns the files that `kafka-storage format` puts into an empty data folder, by path, without
+    meta.properties. With static voters it is the same for every node and cluster of a version with these
+    features, so the server is asked once. With ZooKeeper nothing is formatted. Raises DeployError with
+    what it says, for a feature that it does not know."""
     if on_zookeeper(release.version):
         return {}
     name = ",".join(f"{feature}={level}" for feature, level in sorted(features.items())) or "default"
@@ -108,7 +108,7 @@ def make_archive(release: Release, beside: Release | None = None) -> None:
         else:
             config.write_text(text(_beside_zookeeper(data, port, other)))
             data.mkdir()
-            stack.enter_context(zookeeper.alone(beside, folder / "zookeeper", other))
+            stack.enter_context(single_zookeeper(beside, folder / "zookeeper", other))
         options = ["-Xmx256m", *logging_options(folder)]
         main = ["kafka.Kafka", str(config)]
         java.archive_classes(release, main, options, folder / "server.log", _STARTED)

@@ -1,4 +1,4 @@
-"""What an installed version of Kafka says of a specification's settings, before there is any host.
+"""The check of a specification's settings by an installed version of Kafka, before there is any host.
 
 A node passes over a setting that it does not know, so a name that is nearly one of its own is refused here: a
 run would go on with other settings than it was asked for. Others may be a plug-in's. Of a topic the cluster
@@ -43,7 +43,7 @@ def refused(
 
 
 def _wrong(kind: str, value: str) -> str:
-    """What would be right, where this is not."""
+    """Returns what would be right, where the value is not."""
     if kind in _WHOLE and not value.removeprefix("-").isdigit():
         return "a whole number"
     if kind == "boolean" and value not in ("true", "false"):

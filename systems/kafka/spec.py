@@ -1,4 +1,4 @@
-"""What a specification may say of the system ``apache-kafka``."""
+"""The settings of the system ``apache-kafka`` in a specification."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from wrackline.systems.base import System
 from wrackline.systems.jvm.nodes import JRE
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install
-from wrackline.systems.kafka.on_zookeeper.properties import UNCLEAN_OFF_SINCE
-from wrackline.systems.kafka.on_zookeeper.system import KafkaOnZooKeeper
 from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
 from wrackline.systems.kafka.server import formatted
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
+from wrackline.systems.zookeeper_door import kafka_on_zookeeper
 
 NO_RECOVERY = "none"
+UNCLEAN_OFF_SINCE = (0, 11)
+"""Before this version unclean election is on where nobody says otherwise (KIP-106)."""
 
 
 def _known(version: str) -> str:
@@ -32,7 +33,7 @@ def _known(version: str) -> str:
 
 
 class KafkaWaits(Waits):
-    """Those of a program that a JVM has to become warm with."""
+    """Waits for a program that a JVM has to become warm with."""
 
     start_s: Seconds = START_S
     """A node that is started listens after this time at most."""
@@ -139,7 +140,7 @@ class KafkaSpec(SystemSpec):
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         if on_zookeeper(self.version):
-            return KafkaOnZooKeeper(
+            return kafka_on_zookeeper()(
                 fleet,
                 version=self.version,
                 brokers=layout.brokers,
@@ -166,8 +167,9 @@ class KafkaSpec(SystemSpec):
         )
 
     def configured(self) -> Configured:
-        """How a leader is found when no clean one is left, the cluster's features say: a version with
-        eligible leader replicas (KIP-966) then takes the last known leader, one without takes nobody."""
+        """Returns the facts on the settings for the judge. The cluster's features say how a leader is found
+        when no clean one is left: a version with eligible leader replicas (KIP-966) then takes the last known
+        leader, one without takes nobody."""
         every_write = str(self.config.get("log.flush.interval.messages", "")) == "1"
         return Configured(
             version=self.version,
@@ -184,7 +186,8 @@ class KafkaSpec(SystemSpec):
         )
 
     def client_settings(self) -> Mapping[str, str]:
-        """Before 0.10 brokers cannot be asked which versions of the protocol they speak: they are told."""
+        """Returns the settings of clients: before 0.10 brokers cannot be asked which versions of the
+        protocol they speak, so clients are given the version."""
         if parsed(self.version) >= (0, 10):
             return {}
         return {"api.version.request": "false", "broker.version.fallback": self.version}

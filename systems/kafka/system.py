@@ -11,17 +11,12 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.transport import ProtocolError
+from wrackline.systems.administration import QUESTION_S, node_settings
 from wrackline.systems.base import About, Node, Refusal, TopicSpec
-from wrackline.systems.common.levels import KafkaLevels
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.common.queries import (
-    ASK_S,
-    coordinator_of,
-    effective_settings,
-    features_of,
-    first_answer,
-)
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka import metadata_log
@@ -30,7 +25,6 @@ from wrackline.systems.kafka.properties import OURS, properties, properties_of
 from wrackline.systems.kafka.server import formatted, meta
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.metadata_changes import Chronicle
-from wrackline.systems.protocol import Connection, ProtocolError
 
 START_S = 40.0
 JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -55,7 +49,7 @@ class KafkaSystem(KafkaNodes):
         faketime: bool = False,
         store: Store | None = None,
     ) -> None:
-        """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
+        """Assigns ids to hosts: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
         broker's id in the quorum too. ``cluster_id``: 16 bytes in base64url, 22 characters. ``features``:
         levels that a new cluster is given, by name. ``faketime``: nodes have clocks of their own. Raises
         DeployError for a host that the fleet does not have."""
@@ -70,15 +64,16 @@ class KafkaSystem(KafkaNodes):
             start_s=start_s,
             faketime=faketime,
             store=store or Store(),
-            active=Connection.active_controller,
         )
-        self._levels = KafkaLevels(self.brokers, self._client.connect)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """Settings that are the harness's own and, where the version is installed, what it does not know."""
         release = self._store.find(self.version)
         own = [Refusal(About.CONFIG, key, OURS[key]) for key in self._config if key in OURS]
         return (*own, *(refused(release, self._config, topic.configs) if release else ()))
+
+    def _active_controller(self, controller: Connection) -> int:
+        return controller.active_controller()
 
     # --- installing ---------------------------------------------------------------------------------------
 
@@ -104,23 +99,19 @@ class KafkaSystem(KafkaNodes):
     # --- asking the cluster -------------------------------------------------------------------------------
 
     def levels(self, *, timeout_s: float) -> Mapping[str, int]:
-        return self._levels.levels(timeout_s=timeout_s)
+        return self._administrator.levels(timeout_s=timeout_s)
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        return self._levels.raise_level(feature, level, timeout_s=timeout_s)
+        return self._administrator.raise_level(feature, level, timeout_s=timeout_s)
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
-        return features_of(self.brokers, self._client.connect, timeout_s)
-
-    def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
-        return first_answer(
-            self.brokers, self._client.connect, lambda one: coordinator_of(one, what, name), timeout_s
-        )
+        return self._administrator.levels(timeout_s=timeout_s)
 
     # --- fetching files -----------------------------------------------------------------------------------
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:  # noqa: ARG002
-        """From the metadata log of the controllers, on their disks. Raises DeployError."""
+        """Returns the metadata changes by the metadata log of the controllers, on their disks. Raises
+        DeployError."""
         logs = on_each(
             self.controllers,
             lambda node: (node.host.name, self.replica_log(node, metadata_log.TOPIC, 0)),
@@ -129,10 +120,11 @@ class KafkaSystem(KafkaNodes):
         return metadata_log.chronicle(log, host, topic)
 
     def effective_config(self, node: Node) -> str:
-        """What the node runs with, as it says itself; of a node that does not answer: its file."""
+        """Returns the configuration that the node runs with, as it says itself; of a node that does not
+        answer: its file."""
         try:
-            with self._client.connect(node, ASK_S) as connection:
-                return properties_of(effective_settings(connection, node.node_id))
+            with self._client.connect(node, QUESTION_S) as connection:
+                return properties_of(node_settings(connection, node))
         except ProtocolError as silent:
             return (
                 f"# from the node's file: {silent}\n"

@@ -1,7 +1,7 @@
 """The broker and what it needs, packed once on the control node so that a host needs only a Python.
 
 Two archives, because they change at different paces: ``deps`` (the runtime dependencies, from the versions
-installed beside us) and ``broker`` (our package). Both are named after the hash of their content, are
+installed beside us) and ``broker`` (our packages). Both are named after the hash of their content, are
 precompiled, and unpack to ``lib/``. The dependencies come without their sources: they are more than a
 thousand modules, and every file that a host need not unpack is time before each run. The broker is packed as
 files; nothing here imports it.
@@ -27,7 +27,10 @@ from pathlib import Path
 
 from wrackline.systems.base import DeployError
 
-PACKAGE = "wrackline.broker"
+PACKAGES = ("wrackline.broker", "wrackline.kafka_client")
+"""The client: the command ``wrackline-broker admin`` runs on hosts, too."""
+OF_ZOOKEEPER = ("core", "server")
+"""Folders of ``wrackline.zookeeper`` in which the broker finds, by name, what it is on ZooKeeper."""
 DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions", "kazoo")
 SEEN_BY_HOSTS = Path("/var/lib/wrackline/bundles")
 """Where hosts of the fleet netns see what is unpacked: our own folders are hidden from them."""
@@ -97,12 +100,18 @@ def unpacked(bundle: Bundle, into: Path) -> tuple[str, ...]:
 
 
 def _package_files() -> dict[str, Path]:
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
-        raise DeployError(f"control node: the package {PACKAGE} is not installed beside the harness")
-    root = Path(found.submodule_search_locations[0])
-    files = [root.with_name("__init__.py"), *_wanted(root.rglob("*"))]
-    return {file.relative_to(root.parents[1]).as_posix(): file for file in files}
+    roots = []
+    for package in PACKAGES:
+        found = importlib.util.find_spec(package)
+        if found is None or not found.submodule_search_locations:
+            raise DeployError(f"control node: the package {package} is not installed beside the harness")
+        roots.append(Path(found.submodule_search_locations[0]))
+    ours = roots[0].parent
+    era = ours / "zookeeper"
+    folders = [*roots, *(era / name for name in OF_ZOOKEEPER)]
+    inside = (file for folder in folders for file in folder.rglob("*"))
+    wanted = _wanted([ours / "__init__.py", *era.glob("*.py"), *inside])
+    return {file.relative_to(ours.parent).as_posix(): file for file in wanted}
 
 
 def _dependency_files() -> dict[str, Path]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from wrackline.history import packed
+from wrackline.history.store import packed
 from wrackline.systems.metadata_changes import NO_LEADER, Change, Chronicle, MetadataLog, UncleanRecovery
 
 SOURCE = "what each controller has traced as committed"
@@ -68,8 +68,8 @@ def _unheard(changes: Iterable[Change], applied: Iterable[_Line]) -> Iterator[st
 
 
 def _recoveries(lines: Iterable[_Line], topic: str) -> Iterator[UncleanRecovery]:
-    """Of whom leaders are looked for, and who was elected; an election that a controller has told of again
-    when it had started again is told once."""
+    """Yields unclean recoveries: for which partitions leaders are looked for, and who was elected; an
+    election that a controller has reported again when it had started again is one."""
     told: set[int | None] = set()
     for line in sorted(lines, key=lambda line: line.at_ns):
         name, _, partition = str(line.fields.get("tp", "")).rpartition("-")

@@ -137,8 +137,8 @@ def not_ours(config: Mapping[str, object]) -> tuple[Refusal, ...]:
 
 
 def refused(nodes: tuple[str, ...], topic: TopicSpec) -> tuple[Refusal, ...]:
-    """What the broker would refuse of these configuration files and of the topic. Raises DeployError when it
-    does not answer."""
+    """Returns what the broker would refuse of these configuration files and of the topic. Raises
+    DeployError when it does not answer."""
     asked = {"nodes": nodes, "topic": {"name": topic.name, "configs": dict(topic.configs)}}
     return _answer(json.dumps(asked))
 
@@ -172,7 +172,8 @@ def _answer(question: str) -> tuple[Refusal, ...]:
 
 
 def _beside_the_broker() -> str:
-    """Where the very package lies that `wrackline.systems.wrackline.bundle` packs, before anything else."""
+    """Returns the folder of the very package that `wrackline.systems.wrackline.bundle` packs, before
+    anything else."""
     found = importlib.util.find_spec("wrackline.broker")
     if found is None or not found.submodule_search_locations:
         raise DeployError("control node: the package wrackline.broker is not installed beside the harness")

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
-from wrackline.history import packed
+from wrackline.history.store import packed
 from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
 from wrackline.systems.common.deployed import Deployed
-from wrackline.systems.common.levels import KafkaLevels
 from wrackline.systems.common.node_log import last_line
 from wrackline.systems.common.nodes import REPLICATION_PORT, nodes_on
 from wrackline.systems.common.on_hosts import deploy_error, on_each
@@ -57,10 +56,9 @@ class WracklineSystem(Deployed):
         bundle_cache: Path,
         start_s: float = START_S,
     ) -> None:
-        """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. ``spares`` are installed, and
-        started by nobody but who asks for it. ``racks``: host -> its rack. Raises
-        DeployError for a host that the fleet does not have.
-        """
+        """Assigns ids to hosts: `wrackline.systems.common.nodes.nodes_on`. ``spares`` are installed, and
+        started by nobody but who asks for it. ``racks``: host -> its rack. Raises DeployError for a host
+        that the fleet does not have."""
         self._cluster_id = cluster_id
         self._profile = profile
         self._defects = tuple(defects)
@@ -83,10 +81,9 @@ class WracklineSystem(Deployed):
         """Host -> where its modules are, where that is not in its own folder."""
         self._upgraded: dict[int, str] = {}
         """Nodes that are started with another profile than the first, by id."""
-        self._levels = KafkaLevels(self.brokers, self._client.connect)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
-        """What the broker's own program would refuse. Raises DeployError when it does not answer."""
+        """Returns what the broker's own program would refuse. Raises DeployError when it does not answer."""
         kinds = {node.roles: self.config_for(node) for node in self._ours}
         return (*settings.not_ours(self._config), *settings.refused(tuple(kinds.values()), topic))
 
@@ -134,19 +131,19 @@ class WracklineSystem(Deployed):
         self._command(node, " && ".join([f"cd {home}", *steps, self._script.folders(node)]), timeout_s=60.0)
 
     def _lib_of(self, node: Node) -> str:
-        """Where its modules are, for a shell."""
+        """Returns the folder of the node's modules, for a shell."""
         return shlex.quote(self._lib.get(node.host.name, f"{folders_of(node.host).home}/lib"))
 
     def _program(self, node: Node) -> str:
-        """What the script starts."""
+        """Returns the program that the script starts."""
         allow = " --allow-defects" if self._defects else ""
         variables = f"PYTHONPATH={self._lib_of(node)} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1"
         python = shlex.quote(node.host.python)
         return f"exec env {variables} {python} -m wrackline.broker --config {_config(node)}{allow}\n"
 
     def _preflight(self, node: Node, bundle: bundles.Bundle, paths: Sequence[str]) -> set[str]:
-        """Which of the paths the host has. Raises DeployError when its Python will not do, or a node
-        runs."""
+        """Returns which of the paths the host has. Raises DeployError when its Python will not do, or a
+        node runs."""
         version = "import sys; print('%d.%d' % sys.version_info[:2])"
         python = shlex.quote(node.host.python)
         result = self._command(
@@ -180,7 +177,7 @@ class WracklineSystem(Deployed):
         return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
 
     def settings_of(self, node: Node) -> dict[str, object]:
-        """What the file says."""
+        """Returns the settings in the node's file."""
         own: dict[str, object] = {
             "node_id": node.node_id,
             "role": "combined" if len(node.roles) > 1 else next(iter(node.roles)),
@@ -210,7 +207,7 @@ class WracklineSystem(Deployed):
     # --- another profile -----------------------------------------------------------------------------------
 
     def upgrade(self, node: Node, version: str) -> None:
-        """What the node, which does not run, is started as from now on: a profile of the same program."""
+        """Sets the profile of the same program that a stopped node is started as from now on."""
         self._upgraded[node.node_id] = version
         try:
             self.fleet.remote(node.host).put(self.config_for(node).encode(), _config(node))
@@ -224,16 +221,16 @@ class WracklineSystem(Deployed):
         return str(tomllib.loads(self.effective_config(node)).get("profile", ""))
 
     def levels(self, *, timeout_s: float) -> Mapping[str, int]:
-        return self._levels.levels(timeout_s=timeout_s)
+        return self._administrator.levels(timeout_s=timeout_s)
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        return self._levels.raise_level(feature, level, timeout_s=timeout_s)
+        return self._administrator.raise_level(feature, level, timeout_s=timeout_s)
 
     # --- asking the cluster -------------------------------------------------------------------------------
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
-        """By the broker's own planner, on the new broker's host. Raises DeployError when it has no answer in
-        time."""
+        """Returns the plan of the broker's own planner, on the new broker's host. Raises DeployError when
+        it has no answer in time."""
         first = f"{node.host.address}:{node.port}"
         python = shlex.quote(node.host.python)
         ask = (
@@ -253,7 +250,8 @@ class WracklineSystem(Deployed):
     # --- fetching files -----------------------------------------------------------------------------------
 
     def effective_config(self, node: Node) -> str:
-        """What the node runs with, as TOML; of a node that never ran: what it would run with."""
+        """Returns the configuration that the node runs with, as TOML; of a node that never ran: what it
+        would run with."""
         allow = " --allow-defects" if self._defects else ""
         python = shlex.quote(node.host.python)
         ask = f"{python} -m wrackline.broker --config {_config(node)}{allow} --print-effective-config"
@@ -261,7 +259,7 @@ class WracklineSystem(Deployed):
         return self._command(node, f"{there} || PYTHONPATH={self._lib_of(node)} {ask}").stdout
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:
-        """From the traces that were collected. Raises DeployError."""
+        """Returns the metadata changes by the traces that were collected. Raises DeployError."""
         files = {file.parent.name: file for file in packed.found(collected, f"*/{TRACE}")}
         if not files:
             return Chronicle(SOURCE, missing=("no node has written a trace (system.trace)",))

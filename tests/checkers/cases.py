@@ -1,4 +1,4 @@
-"""Cases in a line (wrackline.checkers.proving.cases.language) beside the pairs: ``cases.txt`` has the forms
+"""Cases in a line (wrackline.checkers.cases.language) beside the pairs: ``cases.txt`` has the forms
 of each anomaly, and what looks like one and is none.
 
 A case has a name, its steps, and after ``=>`` how many findings of which anomaly it shows: these and nothing
@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 
 from tests.checkers.histories import write_parquet
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.cases.pairs import PAIRS, anomaly_of
-from wrackline.checkers.proving.mutations.mutation import closure
+from wrackline.checkers.cases.language import parse
 from wrackline.history.model import Event, RunInfo
+from wrackline.proving.mutations.mutation import closure
+from wrackline.proving.pairs import PAIRS, anomaly_of
 
 _WITHOUT_IDEMPOTENCE = " (without idempotence)"
 

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.checkers.histories import NODES, TOPIC, info
-from wrackline.checkers.anomalies.registry import anomalies, names
+from wrackline.checkers.checks.registry import anomalies, names
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.course import Course
 from wrackline.checkers.inputs.final_reads import FinalRead, ReplicaRead
 from wrackline.checkers.inputs.runs import Fault, Phase, Run, Sample
-from wrackline.checkers.verdict.condition import Condition
-from wrackline.checkers.verdict.conditions import conditions
+from wrackline.checkers.verdict.conditions.condition import Condition
+from wrackline.checkers.verdict.conditions.conditions import conditions
 from wrackline.checkers.verdict.contracts import contract_for
-from wrackline.checkers.verdict.metrics import Figures, Outcomes, Written
+from wrackline.checkers.verdict.measures.metrics import Figures, Outcomes, Written
 from wrackline.checkers.verdict.verdict import Found, verdict
 from wrackline.history.model import PlanInfo
 

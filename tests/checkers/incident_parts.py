@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.checkers.anomalies.registry import anomalies
+from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Place
 from wrackline.checkers.verdict.contracts import Ruling

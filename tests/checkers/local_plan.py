@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.executor import LocalExecutor
+from wrackline.checkers.engine.fact_codec import read
 from wrackline.checkers.engine.facts import Kind
 from wrackline.checkers.engine.object_facts import Contradiction
-from wrackline.checkers.engine.packed import read
-from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.runs import Run
-from wrackline.checkers.inputs.table import T, concatenated
-from wrackline.checkers.plan import Judged, judge
+from wrackline.checkers.inputs.table import Ints, T, concatenated
+from wrackline.checkers.plan import Work, judge
 
 
 def candidates(runs: Sequence[Run], width: int) -> tuple[Candidate[Ints], int]:
@@ -26,6 +25,6 @@ def contradictions(runs: Sequence[Run], span: int) -> Contradiction[Ints]:
     return _rows(judge(LocalExecutor(), runs, span=span), Contradiction[Ints], Kind.CONTRADICTION)
 
 
-def _rows(judged: Judged, of: type[T], kind: Kind) -> T:
+def _rows(judged: Work, of: type[T], kind: Kind) -> T:
     batches = [] if judged.rows is None else judged.rows.batches()
     return concatenated(of, [packed.rows_of(of) for packed in read(batches) if packed.kind is kind])

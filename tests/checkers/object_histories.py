@@ -15,7 +15,7 @@ from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
 from wrackline.checkers.inputs.row_groups import splits_of
-from wrackline.checkers.inputs.runs import Run, open_run, surveyed, surveyed_split
+from wrackline.checkers.inputs.runs import Run, open_run, scanned, scanned_split
 from wrackline.checkers.jvm.calls import Model
 from wrackline.history.model import FAILED, UNKNOWN, Record, TopicInfo, Type
 
@@ -124,7 +124,7 @@ def loaded(history: History, folder: Path, row_group: int | None) -> Run:
     run = open_run(history.write(folder, row_group))
     if row_group:
         run.splits = splits_of(0, run.files[0], events=1)
-    return surveyed(run, [surveyed_split(split) for split in run.splits])
+    return scanned(run, [scanned_split(split) for split in run.splits])
 
 
 def expected(model: Model, tables: list[Columns]) -> Said:

@@ -16,7 +16,7 @@ from wrackline.checkers.engine.executor import LocalExecutor
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.runs import AnalysisError, load_run
 from wrackline.checkers.verdict.contracts import UnknownContract
-from wrackline.checkers.verdict.metrics import isr_under
+from wrackline.checkers.verdict.measures.metrics import isr_under
 from wrackline.history.labels import value_label
 from wrackline.history.model import UNKNOWN, TopicInfo, Type
 

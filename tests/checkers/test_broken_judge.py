@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.checkers.histories import History
-from wrackline.checkers.anomalies import registry
-from wrackline.checkers.anomalies.finding import Finding
-from wrackline.checkers.anomalies.places import Places
+from wrackline.checkers.checks import registry
+from wrackline.checkers.checks.finding import Finding
+from wrackline.checkers.checks.places import Places
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Mark, Marks
-from wrackline.checkers.inputs.arrays import Bools, Ints
 from wrackline.checkers.inputs.broken import JudgeBroken, part_of_the_judge
+from wrackline.checkers.inputs.table import Bools, Ints
 from wrackline.harness.cli.main import main
 
 A, B = 160, 176
@@ -61,7 +61,7 @@ def with_step(name: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def with_condition(patch: pytest.MonkeyPatch) -> None:
-    from wrackline.checkers.verdict import conditions
+    from wrackline.checkers.verdict.conditions import conditions
 
     patch.setattr(conditions, "_rate_reached", raising)
 
@@ -87,7 +87,11 @@ BROKEN: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str, str]] = {
         "no sense",
     ),
     "a mark": (with_mark, f"check lost-write: mark lost ({HERE})", "ValueError: no room for"),
-    "a condition": (with_condition, "the verdict (wrackline.checkers.verdict.conditions)", "AttributeError"),
+    "a condition": (
+        with_condition,
+        "the verdict (wrackline.checkers.verdict.conditions.conditions)",
+        "AttributeError",
+    ),
     "the contract": (
         with_step("contract_for"),
         f"the contract ({ANALYSIS})",

@@ -30,20 +30,22 @@ FOLDERS = (
         "nemesis",
         "workloads",
         "checkers",
+        "proving",
         "history",
         "fleets",
         "systems",
         "plugins",
         "wrackline",
+        "zookeeper",
     ),
     *("ansible", "results", "suites", "tests", "benchmarks", "docs"),
 )
 """Where a path that is named in prose begins."""
-PACKAGES = FOLDERS[:11]
+PACKAGES = FOLDERS[:12]
 ENDINGS = (".parquet", ".wal", ".log", ".broken", ".json", ".html", ".yaml")
 """A file of a run, ``history.parquet``, is no module."""
-NOT_NAMES = ("broker.address.", "broker.version.")
-"""Settings of librdkafka that begin as our packages do."""
+NOT_NAMES = ("broker.address.", "broker.version.", "zookeeper.session.", "zookeeper.yml")
+"""Settings of librdkafka and Kafka, and a playbook, that begin as our packages do."""
 GROUPS = frozenset(group.value for group in Group)
 """Of entry points: they are no modules."""
 NOT_CODES = {"I32", "I64", "B00"}

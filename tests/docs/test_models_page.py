@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import Page
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import known, load
 from wrackline.checkers.models.loading import load_decider
 from wrackline.checkers.models.protocol import Model, Operation

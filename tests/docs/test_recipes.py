@@ -24,18 +24,22 @@ PACKAGES = (
     "harness",
     "nemesis",
     "workloads",
+    "clients_java",
     "checkers",
+    "proving",
     "history",
+    "kafka_client",
     "plugins",
     "fleets",
     "systems",
+    "zookeeper",
     "docs",
 )
-TESTS = ("checkers", "docs", "nemesis", "systems", "workloads")
+TESTS = ("checkers", "docs", "nemesis", "proving", "systems", "workloads")
 PATIENCE_S = 240
 JUDGED_PATIENCE_S = 1_200
 _BLOCK = re.compile(
-    r"^```(?:python|diff)\n# (?P<how>new file|added to|changed in): (?P<file>\S+)\n(?P<code>.*?)^```$",
+    r"^```(?:python|diff|text)\n# (?P<how>new file|added to|changed in): (?P<file>\S+)\n(?P<code>.*?)^```$",
     re.M | re.S,
 )
 
@@ -107,12 +111,12 @@ def test_its_commands_do_undo_and_prove_it_on_a_process_of_ours():
 
 ANOMALY = """
 import pytest
-from wrackline.checkers.proving.cases.pairs import PAIRS
+from wrackline.proving.pairs import PAIRS
 from tests.checkers.local_plan import candidates
 
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.model.made import write_events
-from wrackline.checkers.anomalies.registry import marks, names
+from wrackline.checkers.cases.language import parse
+from wrackline.proving.model.made import write_events
+from wrackline.checkers.checks.registry import marks, names
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.anomalies.late_ack import LATE_ACK
 
@@ -174,11 +178,11 @@ def here(tmp_path):
 OF_EVERY_ANOMALY = (
     "tests/checkers/anomalies/test_anomalies_command.py",
     "tests/checkers/verdict/test_contracts.py",
-    "tests/checkers/proving/test_proving.py::test_every_check_has_a_pair_of_cases",
+    "tests/proving/test_proving.py::test_every_check_has_a_pair_of_cases",
     "tests/docs/test_references.py::test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is",
 )
 """Tests that go through all anomalies: the recipe leaves nothing out."""
-JUDGED = ("tests/checkers/proving/test_proving.py", "tests/checkers/anomalies/test_anomalies.py")
+JUDGED = ("tests/proving/test_proving.py", "tests/checkers/anomalies/test_anomalies.py")
 
 RECIPES = {
     "A fault": ("tests/nemesis/faults/processes", "test_priority.py", FAULT_TEST, 3),
@@ -248,7 +252,7 @@ def test_an_anomaly_is_one_file_one_pair_of_cases_and_one_row(tree: Path) -> Non
     touched = apply(tree, section("An anomaly"))
     assert touched == [
         "checkers/anomalies/late_ack.py",
-        "checkers/proving/cases/pairs.py",
+        "proving/pairs.txt",
         "docs/anomalies.md",
     ]
     passes(tree, *OF_EVERY_ANOMALY)

@@ -217,7 +217,7 @@ def test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is() -> None:
 
 
 def test_every_promise_is_a_row_with_anomalies_that_break_it() -> None:
-    from wrackline.checkers.anomalies.registry import anomalies  # late: it imports all checks
+    from wrackline.checkers.checks.registry import anomalies  # late: it imports all checks
     from wrackline.checkers.verdict.anomaly import Promise
 
     said = {row[0].strip("`"): row[1:] for row in rows("docs/anomalies.md") if len(row) == 3}
@@ -231,7 +231,7 @@ def test_every_promise_is_a_row_with_anomalies_that_break_it() -> None:
 
 
 def test_what_findings_rest_on_is_what_the_page_says() -> None:
-    from wrackline.checkers.anomalies.registry import checks  # late: as above
+    from wrackline.checkers.checks.registry import checks  # late: as above
 
     page = " ".join((ROOT / "docs/anomalies.md").read_text(encoding="utf-8").split())
 
@@ -257,7 +257,7 @@ def test_every_contract_and_every_condition_of_a_pass_is_a_row() -> None:
                 pass
     assert len(contracts) >= 5
     assert contracts <= named
-    files = sorted((ROOT / "checkers/verdict").glob("*conditions.py"))
+    files = sorted((ROOT / "checkers/verdict/conditions").glob("*.py"))
     source = "\n".join(file.read_text(encoding="utf-8") for file in files)
     conditions = set(re.findall(r'(?:\bname(?:, \w+)* = |Condition\()"([^"]+)"', source))
     assert len(conditions) >= 15

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.report.browser import PROGRAM, Browser, browser
-from wrackline.checkers.anomalies.registry import names
+from wrackline.checkers.checks.registry import names
 from wrackline.harness.cli.main import COMMANDS
 from wrackline.harness.extend.faults import known_faults
 from wrackline.harness.specification.sections import FLEET, SYSTEM, WORKLOAD

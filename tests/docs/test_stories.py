@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from tests.docs.pages import Page
+from wrackline.simulator.eras.catalogue import STORIES
 from wrackline.simulator.guided import SCHEDULES
-from wrackline.simulator.stories.tales import STORIES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/known-bugs.md"

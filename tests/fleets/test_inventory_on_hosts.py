@@ -158,8 +158,7 @@ def test_a_power_cut_by_command_takes_what_was_not_synced(machines: Machines) ->
         host = fleet.hosts[1]
         canaries = Canaries(fleet, [host])
         canaries.start_all()
-        assert canaries.wait() == []
-        time.sleep(2.5)
+        canaries.wait_witness(host)
         assert fleet.power.is_on(host)
         fleet.power.cut(host)
         assert not fleet.power.is_on(host)
@@ -229,7 +228,7 @@ def test_everything_by_sudo(machines: Machines) -> None:
             assert machines.as_root("n2", "stat -c '%U %a' /etc/wrackline/deep/file") == "root 640\n"
             with pytest.raises(FleetError, match="did not end within"):
                 remote.run("echo $$ >/run/sleeper; exec sleep 55", timeout_s=0.5)
-            assert time.monotonic() - began < 8
+            assert time.monotonic() - began < 30
             assert machines.as_root("n2", "ps -o comm= -p $(cat /run/sleeper) || echo gone") == "gone\n"
         assert machines.as_root("n2", "ls -d /etc/wrackline 2>/dev/null; true") == ""
     finally:

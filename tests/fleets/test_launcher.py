@@ -36,7 +36,7 @@ def bare() -> Iterator[Path]:
 
 
 def call(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
 
 def complaint(done: subprocess.CompletedProcess[str]) -> str:
@@ -148,7 +148,7 @@ def set_up(bare: Path) -> Path:
     pytest_is(bare, "true")
     script = (bare / "wrack").read_text().split("arguments=(")[0].replace("here=$(", f"here={bare} #")
     stamps = f'{script}\n{{ libraries_stamp; echo "cluster dev jvm spark"; }} >"$venv/wrack.stamp"'
-    subprocess.run(["bash", "-c", stamps], check=True, timeout=60, cwd=bare)
+    subprocess.run(["bash", "-c", stamps], check=True, timeout=180, cwd=bare)
     return bare
 
 
@@ -166,11 +166,12 @@ def test_wrack_check_is_wracklines_own_command_and_wrack_lint_runs_the_linters(s
     assert (done.returncode, done.stdout) == (0, "wrackline check --model log history.edn\n")
     done = call(set_up / "wrack", "lint")
     assert done.returncode == 0
-    assert [line.split("(")[0].split() for line in done.stdout.splitlines()] == [
+    said = [line.split("(")[0].split() for line in done.stdout.splitlines() if line.startswith("lint")]
+    assert said == [
         ["lint", "ok", *name.split()]
         for name in (
             *("ruff format", "ruff", "mypy", "mypy of benchmarks and website"),
-            *("import rules", "playbook", "launcher"),
+            *("import rules", "playbook", "launcher", "lines of code"),
         )
     ]
     program(set_up / ".venv/bin/mypy", "#!/bin/sh\necho no such type\nexit 1\n")
@@ -184,7 +185,7 @@ def test_the_help_of_test_is_help(bare: Path) -> None:
     for word in ("--help", "-h"):
         done = call(bare / "wrack", "test", word)
         assert done.returncode == 0
-        assert done.stdout.startswith("./wrack test [--nightly] [ARG ...]: ")
+        assert done.stdout.startswith("./wrack test [--nightly] [--strict] [ARG ...]: ")
         assert "passed, all" not in done.stdout
     assert not (bare / ".wrack").exists()
 
@@ -257,6 +258,89 @@ def test_a_pytest_that_ran_no_test_has_not_passed(set_up: Path, said: str) -> No
     assert done.stderr.startswith("wrack: test: pytest ran no test, so nothing is proved")
 
 
+HAPPENS_ONCE = """\
+import os, pytest
+from pathlib import Path
+
+def happens(what, *, often=1):
+    with open("happened", "a+") as file:
+        file.seek(0)
+        before = file.read().splitlines().count(what)
+        file.write(what + "\\n")
+    if before < often:
+        os._exit(1) if what == "dies" else pytest.fail(f"{what}, for want of a processor")
+
+@pytest.mark.real
+def test_real(): happens("real")
+@pytest.mark.fleet
+def test_twice(): happens("twice", often=2)
+def test_pure(): happens("pure")
+@pytest.mark.fleet
+def test_dies(): happens("dies")
+def test_good(): pass
+"""
+
+
+def second_try(set_up: Path, *arguments: str) -> tuple[int, list[str], list[str]]:
+    """Exit code, what the launcher itself says at the end, and what happened in the tests."""
+    shutil.copy(ROOT / "tests/conftest.py", set_up / "tests/conftest.py")
+    (set_up / "tests/test_some.py").write_text(HAPPENS_ONCE)
+    pytest_is(set_up, f'exec {sys.executable} -m pytest "$@"')
+    done = call(set_up / "wrack", "test", *arguments, "-p", "no:cacheprovider")
+    said = [line for line in done.stdout.splitlines() if line.startswith("wrack test: ")]
+    return done.returncode, said, (set_up / "happened").read_text().split()
+
+
+@pytest.mark.fleet
+def test_what_fails_once_of_real_processes_passes_at_the_second_try_and_is_named(set_up: Path) -> None:
+    code, said, happened = second_try(set_up, "-n", "0", "-k", "real or good")
+    assert (code, happened) == (0, ["real", "real"]), said
+    _, named, last = said
+    assert named == (
+        "wrack test: passed at the second try: tests/test_some.py::test_real; "
+        "at the first: Failed: real, for want of a processor"
+    )
+    assert last.startswith(
+        "wrack test: passed: all linters and the chosen 2 tests (1 of them at the second try), 0 skipped"
+    )
+
+
+@pytest.mark.fleet
+@pytest.mark.parametrize(
+    ("arguments", "happens"),
+    [
+        (["-k", "twice or real"], ["real", "twice"] * 2),
+        (["-k", "pure or real"], ["real", "pure", "real"]),
+        (["--strict", "-k", "real"], ["real"]),
+        (["-x", "-k", "real"], ["real"]),
+    ],
+    ids=["it fails again", "of pure tests one is enough", "not asked for", "others were not run"],
+)
+def test_no_second_try_makes_good_what_is_wrong(
+    set_up: Path, arguments: list[str], happens: list[str]
+) -> None:
+    code, said, happened = second_try(set_up, *arguments, "-n", "0")
+    assert (code, happened) == (1, happens), said
+    assert said[-1].startswith("wrack test: FAILED: pytest (after")
+
+
+@pytest.mark.fleet
+def test_many_that_fail_have_no_second_try(set_up: Path) -> None:
+    (set_up / "tests/test_many.py").write_text(
+        "import pytest\n@pytest.mark.real\n@pytest.mark.parametrize('n', range(11))\n"
+        "def test_one(n): open('happened', 'a').write('one '); assert False\n"
+    )
+    code, _, happened = second_try(set_up, "-n", "0", "tests/test_many.py")
+    assert (code, happened) == (1, ["one"] * 11)
+
+
+@pytest.mark.fleet
+def test_a_test_that_kills_its_worker_is_a_failure_with_a_second_try(set_up: Path) -> None:
+    code, said, happened = second_try(set_up, "-n", "2", "-k", "dies or good")
+    assert (code, happened) == (0, ["dies", "dies"]), said
+    assert re.search(r"::test_dies; at the first: worker 'gw\d' crashed while running", said[-2])
+
+
 @pytest.mark.fleet
 def test_ctrl_c_is_one_line(set_up: Path) -> None:
     pytest_is(set_up, "kill -INT $PPID; sleep 0.2; exit 130")
@@ -285,7 +369,7 @@ def test_the_tally_is_written_only_when_tests_were_run(
         env={**os.environ, "WRACK_TALLY": str(tally)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=360,
         check=False,
     )
     assert done.returncode == 0, done.stdout
@@ -314,12 +398,46 @@ def test_side_by_side_a_file_stays_together_unless_it_says_otherwise(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=360,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (tmp_path / "where").read_text().splitlines()
     assert (len(lines), len(set(lines))) == (6, workers)
+
+
+DYING = """\
+import os, time, pytest
+def ran(name):
+    with open("ran", "a") as file: file.write(name + "\\n")
+"""
+
+
+def test_a_worker_that_dies_is_one_failed_test_and_nothing_is_run_twice_or_waited_for(tmp_path: Path) -> None:
+    """It has done one file, half of another and none of a third; the other worker has been told that there is
+    nothing more for it."""
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
+    for name, tests in {
+        "a": {"a": ""},
+        "b": {"b": "time.sleep(1)", "c": "", "d": ""},
+        "e": {"e": "time.sleep(3); os.abort()", "f": ""},
+        "g": {"g": ""},
+    }.items():
+        body = "".join(f"def test_{one}(): ran('{one}'); {does or 'pass'}\n" for one, does in tests.items())
+        (tmp_path / f"test_{name}.py").write_text(DYING + body)
+    options = ("-n", "2", "--rootdir", ".", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 failed, 6 passed" in done.stdout
+    assert "crashed while running 'test_e.py::test_e'" in done.stdout
+    assert sorted((tmp_path / "ran").read_text().split()) == list("abcdefg")
 
 
 def locked(*files: str) -> dict[str, str]:

@@ -20,6 +20,8 @@ from wrackline.fleets.process.fleet import ProcessFleet, prefix_of
 from wrackline.fleets.process.spec import ProcessSpec
 from wrackline.fleets.process.state import AddressLock, ProcessFolder, clean, end_detached, survey
 
+pytestmark = pytest.mark.real
+
 OWNER = """
 import os, sys, time
 from pathlib import Path
@@ -70,7 +72,7 @@ def test_the_deadline_ends_the_command_and_what_it_started(fleet: ProcessFleet) 
     remote, began = fleet.remote(fleet.hosts[0]), time.monotonic()
     with pytest.raises(FleetError, match=r"did not end within 0\.5 s"):
         remote.run("trap '' TERM; sleep 77 & echo $! >child; wait; sleep 78", timeout_s=0.5)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     child = int(remote.get(f"{fleet.hosts[0].root}/child"))
     until(lambda: not is_there(child), "its child lives on")
 
@@ -78,7 +80,7 @@ def test_the_deadline_ends_the_command_and_what_it_started(fleet: ProcessFleet) 
 def test_a_daemon_that_keeps_the_output_open_is_not_waited_for(fleet: ProcessFleet) -> None:
     remote, began = fleet.remote(fleet.hosts[0]), time.monotonic()
     pid = int(remote.run("setsid sleep 60 & echo $!", timeout_s=20).stdout)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert is_there(pid)
 
 

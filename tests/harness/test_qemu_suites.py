@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.known_answers.demo import demo_on_vms
+from wrackline.harness.expectations.demo import demo_on_vms
 from wrackline.harness.run.judge import judge
 from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.runner import run

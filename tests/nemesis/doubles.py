@@ -359,3 +359,11 @@ class Recorded:
             if one.extra and (one.extra.get("id"), one.extra.get("phase")) == (fault_id, "ended"):
                 return one.extra
         raise AssertionError(f"{fault_id} never ended; there are {self.events}")
+
+    def assert_proved(self, fault_id: str) -> Mapping[str, object]:
+        """Its last row; fails, with all that the row says, unless it was proved."""
+        ended = self.ended(fault_id)
+        assert ended["proved"] is True, (
+            f"{fault_id} was not proved: {ended.get('proof')}; its row: {dict(ended)}"
+        )
+        return ended

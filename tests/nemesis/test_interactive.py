@@ -40,7 +40,7 @@ def test_a_fault_is_in_force_inside_and_recorded_with_its_proof(
         assert ("start", 2) not in system.calls
     assert recorded.phases("h1") == ALL_PHASES
     assert recorded.ended("h1")["targets"] == ["n2"]
-    assert recorded.ended("h1")["proved"] is True
+    recorded.assert_proved("h1")
     assert ("start", 2) in system.calls
 
 

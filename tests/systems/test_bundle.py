@@ -33,7 +33,7 @@ def test_an_unpacked_bundle_runs_the_broker_with_nothing_else(cache: Path, tmp_p
     # -I: neither this environment's packages nor the current folder are seen.
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'lib')!r}); "
-        "import wrackline.broker.__main__, uvloop, kio; print('fine')"
+        "import wrackline.broker.__main__, wrackline.broker.admin.cli, uvloop, kio; print('fine')"
     )
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False

@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 
 from wrackline.fleets.base import Remote
 from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.kafka_client.connection import Connection
 from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.protocol import Connection
 from wrackline.systems.wrackline.bundle import build
 from wrackline.systems.wrackline.system import WracklineSystem
 
@@ -78,7 +78,7 @@ def test_every_node_runs_and_the_cluster_describes_itself(fleet: NetnsFleet, sys
     assert all(one.full_isr and sorted(one.replicas) == [1, 2, 3] for one in partitions)
     assert all(system.is_running(node) for node in system.nodes)
     with fleet.entered(), Connection(system.nodes[0].host.address, 9092) as connection:
-        assert set(connection.describe_cluster().brokers) == {1, 2, 3}
+        assert {one.broker_id for one in connection.describe_cluster().brokers} == {1, 2, 3}
 
 
 def test_a_topic_is_created_once(system: WracklineSystem) -> None:

@@ -8,11 +8,13 @@ import pytest
 
 from tests.workloads.driving import driven
 from wrackline.checkers.inputs.runs import Run, load_run
-from wrackline.checkers.verdict.conditions import conditions
-from wrackline.checkers.verdict.metrics import Figures
+from wrackline.checkers.verdict.conditions.conditions import conditions
+from wrackline.checkers.verdict.measures.metrics import Figures
 from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.log import LogSpec
 from wrackline.workloads.log.drain import Drained
+
+pytestmark = pytest.mark.real
 
 SHORT = 5
 PARTITIONS = 4

@@ -25,6 +25,8 @@ from wrackline.workloads.log.processes import Context
 from wrackline.workloads.log.tally import Counts
 from wrackline.workloads.pace import Generator, Slot
 
+pytestmark = pytest.mark.real
+
 PARTITIONS = 4
 
 

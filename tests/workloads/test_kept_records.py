@@ -14,6 +14,8 @@ from wrackline.workloads.compact import CompactSpec
 from wrackline.workloads.idempotent import IdempotentSpec
 from wrackline.workloads.payload import OVERHEAD, decode, encode, run_tag
 
+pytestmark = pytest.mark.real
+
 PARTITIONS = 4
 
 

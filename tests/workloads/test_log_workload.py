@@ -20,6 +20,8 @@ from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer
 from wrackline.workloads.log import LogSpec, LogWorkload
 from wrackline.workloads.payload import encode, key_of, run_tag
 
+pytestmark = pytest.mark.real
+
 PARTITIONS = 4
 
 

@@ -20,6 +20,8 @@ from wrackline.workloads.log.markers import is_marker
 from wrackline.workloads.queue import QueueSpec
 from wrackline.workloads.register import RegisterSpec
 
+pytestmark = pytest.mark.real
+
 PARTITIONS = 2
 
 

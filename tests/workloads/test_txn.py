@@ -23,6 +23,8 @@ from wrackline.workloads.txn.drawing import End, draw
 from wrackline.workloads.txn.ending import Ended, end
 from wrackline.workloads.txn.spec import TxnClientSettings
 
+pytestmark = pytest.mark.real
+
 PARTITIONS = 4
 TIMED_OUT = ClientError("_TIMED_OUT", again=True)
 INVALID_STATE = ClientError("INVALID_TXN_STATE", fatal=True)

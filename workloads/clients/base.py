@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from wrackline.errors import InfrastructureError
 from wrackline.history.values import dataclass
 from wrackline.workloads.clients.outcomes import Outcome
 from wrackline.workloads.clients.settings import ClientSettings
@@ -39,7 +40,7 @@ class ClientError(Exception):
         """What the library says in its own words."""
 
 
-class Unavailable(Exception):
+class Unavailable(InfrastructureError):
     """The library cannot be used on this machine. One line: what is missing, and how to mend it."""
 
 
@@ -232,6 +233,9 @@ class Library(Protocol):
 
     @property
     def version(self) -> str: ...
+
+    def locate(self) -> str:
+        """Path of what it runs in on this machine. Starts nothing. Raises Unavailable."""
 
     def check(self, settings: Settings) -> None:
         """Checks that the library takes the settings and can be used here; connects nowhere. Raises

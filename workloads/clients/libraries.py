@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
+from wrackline.plugins.registry import Group, load
 from wrackline.workloads.clients.base import Library, Settings
-from wrackline.workloads.clients.java.library import Java
-from wrackline.workloads.clients.librdkafka.library import Librdkafka
 from wrackline.workloads.clients.settings import ClientSettings
-from wrackline.workloads.clients.versions import NEWEST
-
-LIBRARIES: Mapping[str, Callable[[ClientSettings], Library]] = {
-    Librdkafka.name: lambda _settings: Librdkafka(),
-    Java.name: lambda settings: Java(settings.version or NEWEST),
-}
 
 
 def library_of(settings: Settings) -> Library:
-    """The library that these settings name."""
-    return LIBRARIES[settings.client.library](settings.client)
+    """The library that these settings name. Raises PluginError where its entry point cannot be used."""
+    return make_library(settings.client)
+
+
+def make_library(client: ClientSettings) -> Library:
+    """Makes the library by its entry point. Raises PluginError where that cannot be used."""
+    made: Library = load(Group.CLIENTS, client.library)(client)
+    return made
 
 
 def try_settings(settings: Settings) -> None:

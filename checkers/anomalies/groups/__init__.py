@@ -3,10 +3,10 @@ given, and where their generations began. One walk over a run's events finds all
 
 from __future__ import annotations
 
-from wrackline.checkers.anomalies.explained_by import By, ExplainedBy, FurtherRows
 from wrackline.checkers.anomalies.groups.walk import KINDS, READ, find, parts
-from wrackline.checkers.anomalies.registry import WalkAnomaly, found_by
-from wrackline.checkers.anomalies.walks import Walk
+from wrackline.checkers.checks.explained_by import By, ExplainedBy, FurtherRows
+from wrackline.checkers.checks.registry import WalkAnomaly, found_by
+from wrackline.checkers.checks.walks import Walk
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 GROUPS = Walk(name="groups", needs=KINDS, reads=READ, find=find, parts=parts)

@@ -17,12 +17,12 @@ from heapq import heappop, heappush, merge
 from itertools import chain
 from typing import Any, TypeAlias
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import COMMIT, CRASH, REBALANCE, Said
-from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.groups.events import GroupEvents, Operation
 from wrackline.checkers.anomalies.groups.findings import Findings
-from wrackline.checkers.inputs.arrays import NEVER
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import COMMIT, CRASH, REBALANCE, GroupEvent
+from wrackline.checkers.checks.finding import Finding
+from wrackline.checkers.inputs.table import NEVER
 
 _ALWAYS = -1
 _Step: TypeAlias = tuple[int, Callable[[Any], Iterator[Finding]], Any]
@@ -30,26 +30,26 @@ _Step: TypeAlias = tuple[int, Callable[[Any], Iterator[Finding]], Any]
 
 
 class Moves:
-    """Where processes and members were put, whoever put them there."""
+    """Keeps where processes and members were put, whoever put them there."""
 
-    def __init__(self, moves: Sequence[Said]) -> None:
+    def __init__(self, moves: Sequence[GroupEvent]) -> None:
         self._of: dict[tuple[int | str, int], list[tuple[int, int | None]]] = defaultdict(list)
-        for said in moves:
-            for log in {*said.logs, *said.offsets} if said.f != CRASH else ():
-                for who in _names(said):
-                    self._of[who, log].append((said.index, said.offsets.get(log)))
+        for event in moves:
+            for log in {*event.logs, *event.offsets} if event.f != CRASH else ():
+                for who in _names(event):
+                    self._of[who, log].append((event.index, event.offsets.get(log)))
 
     def before(self, one: Operation, since: int) -> Iterator[tuple[int, int | None]]:
         """(index, start) of those of an operation's process or member after ``since`` and before it was
         invoked; a start of None is not known."""
-        for who in _names(one.said):
+        for who in _names(one.event):
             some = self._of.get((who, one.log.number), [])
             begin, end = bisect_right(some, since, key=_index), bisect_left(some, one.since, key=_index)
             yield from some[begin:end]
 
 
-def _names(said: Said) -> Iterable[int | str]:
-    return (said.process,) if said.member is None else (said.process, said.member)
+def _names(event: GroupEvent) -> Iterable[int | str]:
+    return (event.process,) if event.member is None else (event.process, event.member)
 
 
 def _index(move: tuple[int, int | None]) -> int:
@@ -58,7 +58,7 @@ def _index(move: tuple[int, int | None]) -> int:
 
 @dataclass(slots=True)
 class Committed:
-    """What is known of the committed offset of one partition."""
+    """Keeps what is known of the committed offset of one partition."""
 
     accounts: dict[int, list[Operation]] = field(default_factory=lambda: defaultdict(list))
     """Offset -> every commit that took effect, or may have."""
@@ -72,7 +72,7 @@ class Committed:
     """Of the settled ones the one that was invoked last."""
     pending: list[Operation] = field(default_factory=list)
     """Commits of which no later generation has shown whether they have taken effect."""
-    owner: Said | None = None
+    owner: GroupEvent | None = None
     """What gave it to its last owner."""
 
     def accounted(self, offset: int, since: int = _ALWAYS, before: int = NEVER) -> bool:
@@ -99,7 +99,7 @@ def _larger(one: Operation | None, other: Operation) -> Operation:
 
 
 class Coordinator:
-    """Of one group; ``find`` goes through its events once."""
+    """Follows the coordinator of one group; ``find`` goes through its events once."""
 
     def __init__(
         self,
@@ -116,14 +116,16 @@ class Coordinator:
         self._commits, self._answers = commits, answers
         self._rebalances = [one for one in events.moves if one.f == REBALANCE and one.of == group]
         self._is_classic = all(one.protocol != "consumer" for one in self._rebalances)
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         """Member -> the latest generation that it is ever told."""
-        for told in self._rebalances:
-            if told.member is not None:
-                self._told[told.member] = max(told.generation, self._told.get(told.member, 0))
+        for rebalance in self._rebalances:
+            if rebalance.member is not None:
+                self._reported[rebalance.member] = max(
+                    rebalance.generation, self._reported.get(rebalance.member, 0)
+                )
         self._shown: list[tuple[int, int, Operation]] = []
         """A heap: (index of an answer's completion, place, what it shows to have taken effect)."""
-        self._newest: Said | None = None
+        self._newest: GroupEvent | None = None
         self._holds: dict[int, tuple[int, ...]] = {}
         self._logs: dict[int, Committed] = defaultdict(Committed)
 
@@ -137,7 +139,7 @@ class Coordinator:
             ((one.since, self._commit, one) for one in self._commits if one.may_count),
             ((one.until, self._succeed, one) for one in succeeded),
             ((one.since, self._answer, one) for one in self._answers),
-            ((told.index, self._rebalance, told) for told in self._rebalances),
+            ((rebalance.index, self._rebalance, rebalance) for rebalance in self._rebalances),
         ]
         for index, take, what in merge(*steps, key=lambda step: step[0]):
             while self._shown and self._shown[0][0] <= index:
@@ -146,13 +148,13 @@ class Coordinator:
 
     def _fence(self) -> None:
         """Until when each commit of unknown outcome may take effect."""
-        rising: list[Said] = []
-        for told in self._rebalances if self._is_classic else ():
-            if told.generation > (rising[-1].generation if rising else -1):
-                rising.append(told)
+        rising: list[GroupEvent] = []
+        for rebalance in self._rebalances if self._is_classic else ():
+            if rebalance.generation > (rising[-1].generation if rising else -1):
+                rising.append(rebalance)
         for one in self._commits:
             if not one.succeeded and self._is_sent_at_once(one):
-                at = bisect_right(rising, one.said.generation, key=lambda told: told.generation)
+                at = bisect_right(rising, one.event.generation, key=lambda rebalance: rebalance.generation)
                 if at < len(rising):
                     one.fence, one.until = rising[at], rising[at].index
 
@@ -163,7 +165,7 @@ class Coordinator:
     def _may_be_sent_later(self, one: Operation) -> bool:
         """Whether a commit that its client may hold back could go under a later generation: of whom nobody
         knows, or whose member was told of one."""
-        return one.said.member is None or self._told.get(one.said.member, 0) > one.said.generation
+        return one.event.member is None or self._reported.get(one.event.member, 0) > one.event.generation
 
     # --- commits
 
@@ -195,20 +197,20 @@ class Coordinator:
                 return False
         return True
 
-    def _newer(self, one: Operation, at: Committed) -> Said | None:
+    def _newer(self, one: Operation, at: Committed) -> GroupEvent | None:
         """What had fenced its member by then, if anything: a later generation; in KIP-848 another owner."""
-        if one.said.is_async and self._may_be_sent_later(one):
+        if one.event.is_async and self._may_be_sent_later(one):
             return None
         newer = self._newest
         if not self._is_classic:
-            newer = at.owner if at.owner is not None and at.owner.member != one.said.member else None
-        return newer if newer is not None and newer.generation > one.said.generation >= 0 else None
+            newer = at.owner if at.owner is not None and at.owner.member != one.event.member else None
+        return newer if newer is not None and newer.generation > one.event.generation >= 0 else None
 
     def _succeed(self, one: Operation) -> Iterator[Finding]:
         """The offsets of a transaction become visible some time after its commit has succeeded, and only
         clients at read_committed wait for that."""
         at, log = self._logs[one.log.number], one.log
-        at.succeed(one, is_settled=self._waits or one.said.txn < 0)
+        at.succeed(one, is_settled=self._waits or one.event.txn < 0)
         if one in at.pending:
             at.pending.remove(one)
         if log.complete and log.end is not None and one.offset > log.end:
@@ -238,7 +240,7 @@ class Coordinator:
     def _show(self, asked: Operation, commits: Sequence[Operation]) -> None:
         """An answer that only one commit of unknown outcome accounts for shows that it took effect."""
         some = [one for one in commits if one.since < asked.until and not one.is_dead]
-        if len(some) == 1 and not some[0].succeeded and some[0].said.txn < 0:
+        if len(some) == 1 and not some[0].succeeded and some[0].event.txn < 0:
             heappush(self._shown, (asked.until, len(self._shown), some[0].shown_by(asked)))
 
     def _settle_shown(self, one: Operation) -> None:
@@ -250,72 +252,74 @@ class Coordinator:
 
     # --- generations
 
-    def _rebalance(self, told: Said) -> Iterator[Finding]:
-        if self._newest is None or told.generation >= self._newest.generation:
-            self._newest = told
-        held = self._holds.get(told.process, ())
-        self._holds[told.process] = told.logs
-        for log in sorted({*told.logs, *told.offsets}):
-            is_kept = log in held and told.protocol != "eager"
-            start = told.offsets.get(log, -1)
+    def _rebalance(self, rebalance: GroupEvent) -> Iterator[Finding]:
+        if self._newest is None or rebalance.generation >= self._newest.generation:
+            self._newest = rebalance
+        held = self._holds.get(rebalance.process, ())
+        self._holds[rebalance.process] = rebalance.logs
+        for log in sorted({*rebalance.logs, *rebalance.offsets}):
+            is_kept = log in held and rebalance.protocol != "eager"
+            start = rebalance.offsets.get(log, -1)
             if start >= 0:
-                yield from self._begin(told, self._about.of_number[log], start, is_kept)
-            if log in told.logs and not is_kept:
-                self._logs[log].owner = told
+                yield from self._begin(rebalance, self._about.of_number[log], start, is_kept)
+            if log in rebalance.logs and not is_kept:
+                self._logs[log].owner = rebalance
 
-    def _begin(self, told: Said, log: AboutLog, start: int, is_kept: bool) -> Iterator[Finding]:
+    def _begin(self, rebalance: GroupEvent, log: AboutLog, start: int, is_kept: bool) -> Iterator[Finding]:
         """``is_kept``: the member had the partition before, and so may begin at a position of its own, that
         no commit need name."""
         at = self._logs[log.number]
         if at.farthest is not None and at.farthest.offset > start:
-            behind = [one for one in at.settled if one.offset > start and self._must_be_known(one, told)]
+            behind = [one for one in at.settled if one.offset > start and self._must_be_known(one, rebalance)]
             last = max(behind, key=lambda one: (one.offset, one.until), default=None)
-            if last is not None and not at.accounted(start, last.since, told.index):
-                yield self._say.start("forgotten-commit", told, log, start, last)
+            if last is not None and not at.accounted(start, last.since, rebalance.index):
+                yield self._say.start("forgotten-commit", rebalance, log, start, last)
                 return
         if is_kept:
             return
-        if last := self._passed(told, log, start, at):
-            yield self._say.start("uncommitted-start", told, log, start, last)
+        if last := self._passed(rebalance, log, start, at):
+            yield self._say.start("uncommitted-start", rebalance, log, start, last)
         else:
-            yield from self._settle_fenced(told, log, start, at)
+            yield from self._settle_fenced(rebalance, log, start, at)
 
-    def _must_be_known(self, one: Operation, told: Said) -> bool:
+    def _must_be_known(self, one: Operation, rebalance: GroupEvent) -> bool:
         """Whether a new owner must know of a commit: made under an older generation, which the group has
         fenced by then, or answered before the new owner subscribed. An asynchronous one may have been sent
         later than it was asked for, under another generation; so may one that never completed."""
-        is_older = not one.said.is_async and 0 <= one.said.generation < told.generation
+        is_older = not one.event.is_async and 0 <= one.event.generation < rebalance.generation
         if one.is_shown and self._may_be_sent_later(one):
             is_older = False
-        return is_older or one.until < self._joined.get(told.process, _ALWAYS)
+        return is_older or one.until < self._joined.get(rebalance.process, _ALWAYS)
 
-    def _passed(self, told: Said, log: AboutLog, start: int, at: Committed) -> Operation | None:
+    def _passed(self, rebalance: GroupEvent, log: AboutLog, start: int, at: Committed) -> Operation | None:
         """The last commit that it must know of, where it begins past all of them at an offset that no commit
         may have left. Where what was committed may have been deleted from the log, it begins where its client
         likes."""
-        if at.latest is None or at.accounted(start, at.latest.since, told.index):
+        if at.latest is None or at.accounted(start, at.latest.since, rebalance.index):
             return None
-        known = [one for one in at.settled if self._must_be_known(one, told)]
+        known = [one for one in at.settled if self._must_be_known(one, rebalance)]
         if not known or max(one.offset for one in known) > start:
             return None
         last = max(known, key=lambda one: one.since)
         allowed = chain([start], (offset for offset in at.accounts if offset < log.start))
-        return None if any(at.accounted(one, last.since, told.index) for one in allowed) else last
+        return None if any(at.accounted(one, last.since, rebalance.index) for one in allowed) else last
 
-    def _settle_fenced(self, told: Said, log: AboutLog, start: int, at: Committed) -> Iterator[Finding]:
+    def _settle_fenced(
+        self, rebalance: GroupEvent, log: AboutLog, start: int, at: Committed
+    ) -> Iterator[Finding]:
         """Commits that this generation fenced took effect before it began, and its member would have been
         shown them or a later one; or never, and then they must not have succeeded."""
         for one in list(at.pending):
-            is_owner = at.owner is not None and at.owner.member == one.said.member
-            if one.said.generation >= told.generation or one.said.member == told.member:
+            is_owner = at.owner is not None and at.owner.member == one.event.member
+            if one.event.generation >= rebalance.generation or one.event.member == rebalance.member:
                 continue
             if not (self._is_classic or is_owner):
                 continue
-            is_shown = at.accounted(start, one.since, told.index) or one.offset < log.start
+            is_shown = at.accounted(start, one.since, rebalance.index) or one.offset < log.start
             if one.succeeded and is_shown:
                 continue
             at.pending.remove(one)
             if one.succeeded:
-                yield self._say.zombie(one, told, start)
+                yield self._say.zombie(one, rebalance, start)
             elif not is_shown:
-                one.is_dead, one.fence = True, told
+                one.is_dead, one.fence = True, rebalance

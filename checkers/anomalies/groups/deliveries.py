@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import ASSIGN, EventBatch, Records, Said
 from wrackline.checkers.anomalies.groups.spans import Spans, apart
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import ASSIGN, EventBatch, GroupEvent, Records
 
 
 class Passed(NamedTuple):
@@ -49,7 +49,7 @@ class Deliveries:
         self._passed: list[Passed] = []
         self._stays: dict[int, dict[int, Stay]] = defaultdict(dict)
 
-    def take(self, events: EventBatch, moves: Sequence[Said]) -> None:
+    def take(self, events: EventBatch, moves: Sequence[GroupEvent]) -> None:
         """The polls of these events, and the moves among them."""
         is_poll = events.are("ok", "poll")
         records, polls = events.records.take(is_poll[events.records.of]), np.flatnonzero(is_poll)
@@ -80,7 +80,7 @@ class Deliveries:
         for move in reversed(to_come):
             self._put(move)
 
-    def _put(self, move: Said) -> None:
+    def _put(self, move: GroupEvent) -> None:
         stays = self._stays[move.process]
         for log in {*move.logs, *move.offsets}:
             self._leave(move.process, log)
@@ -102,12 +102,12 @@ class Deliveries:
         return [Passed(process, log, stay.next, stay.stands, *stay.poll)]
 
     def passed(self) -> list[Passed]:
-        """So far."""
+        """Yields who went past what, so far."""
         still = [self._left(who, *stay) for who, stays in self._stays.items() for stay in stays.items()]
         return sum(still, list(self._passed))
 
     def to(self, members: Iterable[int], log: int) -> Spans:
-        """What these processes were given of a partition."""
+        """Gives what these processes were given of a partition."""
         return Spans.union(self.given[who, log] for who in members if (who, log) in self.given)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, SUBSCRIBE, EventBatch, Groups, Said
-from wrackline.checkers.inputs.arrays import NEVER
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import COMMIT, COMMITTED, SUBSCRIBE, EventBatch, GroupEvent, Groups
+from wrackline.checkers.inputs.table import NEVER
 
 
 @dataclass(slots=True, eq=False)
@@ -17,15 +17,15 @@ class Operation:
     log: AboutLog
     offset: int
     """-1 where nothing was committed."""
-    said: Said
+    event: GroupEvent
     """The event that says most of it."""
     since: int
     """Index of the invocation."""
-    done: Said | None
+    done: GroupEvent | None
     """The completion; None: it never completed."""
     until: int
     """Index until when it may take effect: that of its completion where it succeeded."""
-    fence: Said | None = None
+    fence: GroupEvent | None = None
     """What ends that."""
     is_dead: bool = False
     """It never took effect: whoever fenced its member was not shown it."""
@@ -43,13 +43,13 @@ class Operation:
     def may_count(self) -> bool:
         """It took effect, or may have. Of a transaction of which nothing but its abort was asked for it may
         not."""
-        return (self.done is None or self.done.type != "fail") and self.said.asked != "abort"
+        return (self.done is None or self.done.type != "fail") and self.event.asked != "abort"
 
     @property
     def keeps_generation(self) -> bool:
         """It took effect under the generation that it names, or not at all: an asynchronous one may be sent
         later than it is asked for, and the offsets of a transaction become visible when it has ended."""
-        return self.said.generation >= 0 and not self.said.is_async and self.said.txn < 0
+        return self.event.generation >= 0 and not self.event.is_async and self.event.txn < 0
 
 
 class GroupEvents(Groups):
@@ -62,21 +62,21 @@ class GroupEvents(Groups):
         """Process -> index at which it subscribed first."""
         self.committing: dict[int, set[str]] = defaultdict(set)
         """Log -> groups whose commits have succeeded."""
-        self.moves: list[Said] = []
+        self.moves: list[GroupEvent] = []
         """Who was given partitions, by itself or by its group, or crashed."""
 
-    def moves_in(self, events: EventBatch) -> list[Said]:
+    def moves_in(self, events: EventBatch) -> list[GroupEvent]:
         """Takes up events; returns the moves among them."""
         known = len(self.moves)
-        for said in events.said():
-            request = self.take(said)
-            if request is not None and said.f == COMMIT and said.type == "ok":
-                for log in request.said.offsets:
-                    self.committing[log].add(request.said.of)
-            elif said.f == SUBSCRIBE:
-                self.joined.setdefault(said.process, said.index)
-            elif said.f not in (COMMIT, COMMITTED) and said.type == "ok":
-                self.moves.append(said)
+        for event in events.group_events():
+            request = self.take(event)
+            if request is not None and event.f == COMMIT and event.type == "ok":
+                for log in request.event.offsets:
+                    self.committing[log].add(request.event.of)
+            elif event.f == SUBSCRIBE:
+                self.joined.setdefault(event.process, event.index)
+            elif event.f not in (COMMIT, COMMITTED) and event.type == "ok":
+                self.moves.append(event)
         return self.moves[known:]
 
     def operations(self, f: str) -> dict[str, list[Operation]]:
@@ -84,9 +84,9 @@ class GroupEvents(Groups):
         found: dict[str, list[Operation]] = defaultdict(list)
         for one in self.requests:
             until = NEVER if one.done is None or one.type != "ok" else one.done.index
-            if one.said.f == f and (f == COMMIT or until != NEVER):
-                found[one.said.of] += [
-                    Operation(self._about.of_number[log], offset, one.said, one.since, one.done, until)
-                    for log, offset in one.said.offsets.items()
+            if one.event.f == f and (f == COMMIT or until != NEVER):
+                found[one.event.of] += [
+                    Operation(self._about.of_number[log], offset, one.event, one.since, one.done, until)
+                    for log, offset in one.event.offsets.items()
                 ]
         return found

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import COMMIT, Said
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.groups.deliveries import Passed
 from wrackline.checkers.anomalies.groups.events import Operation
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import COMMIT, GroupEvent
+from wrackline.checkers.checks.finding import Finding, seconds
 
 _ALL = 0
 """Nanoseconds from when on faults are named with what need not have happened at any one time."""
@@ -17,7 +17,7 @@ _ALL = 0
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Of one run."""
+    """Makes the findings of the groups of one run."""
 
     run: AboutRun
 
@@ -28,7 +28,7 @@ class Findings:
             got = "learned that there is none" if one.offset < 0 else f"got {one.offset:,}"
             did = f"asked for the committed offset of {one.log} and {got}"
         sentence = (
-            f"{self._who(one)} {did} for group {one.said.of} at {_end(one)}, after a commit of offset "
+            f"{self._who(one)} {did} for group {one.event.of} at {_end(one)}, after a commit of offset "
             f"{before.offset:,} had {'taken effect by' if before.is_shown else 'succeeded at'} {_end(before)}"
         )
         return self._of(one, "commit-regression", sentence, _ns(before), before.until, where=how)
@@ -40,20 +40,20 @@ class Findings:
         )
         return self._of(one, "commit-beyond-end", sentence, _ns(one), open_ended=True)
 
-    def zombie(self, one: Operation, newer: Said, start: int | None = None) -> Finding:
+    def zombie(self, one: Operation, newer: GroupEvent, start: int | None = None) -> Finding:
         """``start``: where the newer member began, which was not shown the commit."""
         begun = "" if start is None else f", and it began at offset {start:,}"
         sentence = (
-            f"{self._committed(one)} under generation {one.said.generation} at {_end(one)}, though "
+            f"{self._committed(one)} under generation {one.event.generation} at {_end(one)}, though "
             f"{self._given(newer)}{begun}"
         )
         return self._of(one, "zombie-commit", sentence, newer.ns, newer.index)
 
-    def late_zombie(self, asked: Operation, one: Operation, newer: Said) -> Finding:
+    def late_zombie(self, asked: Operation, one: Operation, newer: GroupEvent) -> Finding:
         """``one``: a commit of unknown outcome, which the answer shows to have taken effect late."""
         sentence = (
-            f"{self._got(asked)}, which process {self.run.process(one.said.process)} had asked to commit "
-            f"under generation {one.said.generation}, though {self._given(newer)} and it was not committed "
+            f"{self._got(asked)}, which process {self.run.process(one.event.process)} had asked to commit "
+            f"under generation {one.event.generation}, though {self._given(newer)} and it was not committed "
             "then or later"
         )
         return self._of(asked, "zombie-commit", sentence, newer.ns, one.since, newer.index)
@@ -62,34 +62,36 @@ class Findings:
         sentence = f"{self._got(asked)}, an offset that nobody had committed"
         return self._of(asked, "phantom-commit", sentence, _ALL)
 
-    def start(self, anomaly: str, told: Said, log: AboutLog, start: int, before: Operation) -> Finding:
+    def start(
+        self, anomaly: str, rebalance: GroupEvent, log: AboutLog, start: int, before: Operation
+    ) -> Finding:
         """A generation that begins where its group had not committed."""
         but = ", though" if anomaly == "forgotten-commit" else ", which was not committed:"
         return Finding(
             anomaly=anomaly,
             log=log,
             offset=start,
-            operations=[before.since, before.until, told.index],
-            sentence=f"Process {self.run.process(told.process)} was given {log} by group {told.of} at "
-            f"{seconds(told.ns)} and began at offset {start:,}{but} process "
-            f"{self.run.process(before.said.process)} had committed offset {before.offset:,} "
+            operations=[before.since, before.until, rebalance.index],
+            sentence=f"Process {self.run.process(rebalance.process)} was given {log} by group {rebalance.of} "
+            f"at {seconds(rebalance.ns)} and began at offset {start:,}{but} process "
+            f"{self.run.process(before.event.process)} had committed offset {before.offset:,} "
             f"{'by' if before.is_shown else 'at'} {_end(before)}",
             since_ns=_ns(before),
-            until_ns=told.ns,
+            until_ns=rebalance.ns,
         )
 
-    def double_owner(self, told: Said, first: Said, log: AboutLog, how: str) -> Finding:
+    def double_owner(self, rebalance: GroupEvent, first: GroupEvent, log: AboutLog, how: str) -> Finding:
         return Finding(
             anomaly="double-owner",
             log=log,
-            operations=[first.index, told.index],
+            operations=[first.index, rebalance.index],
             where=how,
-            sentence=f"Process {self.run.process(told.process)} was given {log} by group {told.of} in "
-            f"generation {told.generation} at {seconds(told.ns)}, while process "
+            sentence=f"Process {self.run.process(rebalance.process)} was given {log} by group {rebalance.of} "
+            f"in generation {rebalance.generation} at {seconds(rebalance.ns)}, while process "
             f"{self.run.process(first.process)}, which had been given it in generation {first.generation} at "
             f"{seconds(first.ns)}, had not given it up",
             since_ns=first.ns,
-            until_ns=told.ns,
+            until_ns=rebalance.ns,
         )
 
     def skip(self, last: Operation, record: Any) -> Finding:
@@ -101,8 +103,8 @@ class Findings:
             value=record.value,
             operations=[last.until, record.of],
             sentence=f"Value {self.run.value(record.value)} is at offset {record.offset:,} of {last.log}, "
-            f"and group {last.said.of} committed offset {last.offset:,} (process "
-            f"{self.run.process(last.said.process)} did, at {_end(last)}), but no member of the group was "
+            f"and group {last.event.of} committed offset {last.offset:,} (process "
+            f"{self.run.process(last.event.process)} did, at {_end(last)}), but no member of the group was "
             "given that record",
             since_ns=_ALL,
             until_ns=_ns(last),
@@ -126,18 +128,18 @@ class Findings:
     # --- parts
 
     def _who(self, one: Operation) -> str:
-        return f"Process {self.run.process(one.said.process)}"
+        return f"Process {self.run.process(one.event.process)}"
 
     def _committed(self, one: Operation) -> str:
-        return f"{self._who(one)} committed offset {one.offset:,} of {one.log} for group {one.said.of}"
+        return f"{self._who(one)} committed offset {one.offset:,} of {one.log} for group {one.event.of}"
 
     def _got(self, asked: Operation) -> str:
         return (
-            f"{self._who(asked)} asked for the committed offset of {asked.log} for group {asked.said.of} and "
-            f"got {asked.offset:,} at {_end(asked)}"
+            f"{self._who(asked)} asked for the committed offset of {asked.log} for group {asked.event.of} "
+            f"and got {asked.offset:,} at {_end(asked)}"
         )
 
-    def _given(self, newer: Said) -> str:
+    def _given(self, newer: GroupEvent) -> str:
         return (
             f"process {self.run.process(newer.process)} had been given partitions under generation "
             f"{newer.generation} at {seconds(newer.ns)}"

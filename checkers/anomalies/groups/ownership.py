@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.events import ASSIGN, REBALANCE, Said
-from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.groups.findings import Findings
-from wrackline.checkers.inputs.arrays import NEVER
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.events import ASSIGN, REBALANCE, GroupEvent
+from wrackline.checkers.checks.finding import Finding
+from wrackline.checkers.inputs.table import NEVER
 
 _WAITING = ("eager", "cooperative")
 """Protocols by which a group waits for its members before a generation begins."""
@@ -21,57 +21,61 @@ class Owned:
     """A partition that a rebalance left a member with."""
 
     log: AboutLog
-    told: Said
+    rebalance: GroupEvent
     until: int = NEVER
     """Index of the first later event of its process that leaves it without the partition, or says that it
     crashed."""
 
 
-def double_owners(moves: Sequence[Said], about: AboutRun) -> Iterator[Finding]:
-    """Of all groups. A member was in a generation if it was told of it, though it had no partitions: the
-    group waited for each of these."""
+def double_owners(moves: Sequence[GroupEvent], about: AboutRun) -> Iterator[Finding]:
+    """Yields partitions with two owners, of all groups. A member was in a generation if it was told of it,
+    though it had no partitions: the group waited for each of these."""
     present = {
         (one.of, one.generation, one.who) for one in moves if one.f == REBALANCE and one.generation >= 0
     }
     of_generation: dict[tuple[object, ...], list[Owned]] = defaultdict(list)
     leaving: dict[tuple[str, int], list[Owned]] = defaultdict(list)
-    found: dict[tuple[object, ...], tuple[Said, Said, AboutLog, str]] = {}
+    found: dict[tuple[object, ...], tuple[GroupEvent, GroupEvent, AboutLog, str]] = {}
 
     def both(one: Owned, first: Owned, how: str) -> None:
-        told, other = one.told, first.told
-        if other.who != told.who and other.process != told.process:
-            key = (told.of, one.log.number, told.generation, other.who, told.who, how)
-            found.setdefault(key, (told, other, one.log, how))
+        rebalance, other = one.rebalance, first.rebalance
+        if other.who != rebalance.who and other.process != rebalance.process:
+            key = (rebalance.of, one.log.number, rebalance.generation, other.who, rebalance.who, how)
+            found.setdefault(key, (rebalance, other, one.log, how))
 
     for one in _owned(moves, about):
-        told, place = one.told, (one.told.of, one.log.number)
-        for first in of_generation[*place, told.generation]:
-            if first.until > told.index:
+        rebalance, place = one.rebalance, (one.rebalance.of, one.log.number)
+        for first in of_generation[*place, rebalance.generation]:
+            if first.until > rebalance.index:
                 both(one, first, "one generation")
-        leaving[place] = [other for other in leaving[place] if other.until > told.index]
-        for first in leaving[place] if told.protocol in _WAITING else ():
-            was_there = (told.of, told.generation, first.told.who) in present
-            if was_there and first.told.generation < told.generation and first.told.protocol == told.protocol:
+        leaving[place] = [other for other in leaving[place] if other.until > rebalance.index]
+        for first in leaving[place] if rebalance.protocol in _WAITING else ():
+            was_there = (rebalance.of, rebalance.generation, first.rebalance.who) in present
+            if (
+                was_there
+                and first.rebalance.generation < rebalance.generation
+                and first.rebalance.protocol == rebalance.protocol
+            ):
                 both(one, first, "overlap")
-        of_generation[*place, told.generation].append(one)
+        of_generation[*place, rebalance.generation].append(one)
         if one.until != NEVER:
             leaving[place].append(one)
     for what in found.values():
         yield Findings(about).double_owner(*what)
 
 
-def _owned(moves: Sequence[Said], about: AboutRun) -> list[Owned]:
-    """In the order of their events."""
+def _owned(moves: Sequence[GroupEvent], about: AboutRun) -> list[Owned]:
+    """Lists what members owned, in the order of the events."""
     found: list[Owned] = []
     holding: dict[int, dict[int, list[Owned]]] = defaultdict(dict)
-    for told in moves:
-        if told.f == ASSIGN:
+    for rebalance in moves:
+        if rebalance.f == ASSIGN:
             continue
-        held = holding[told.process]
-        for log in [one for one in held if about.of_number[one].partition not in told.partitions]:
+        held = holding[rebalance.process]
+        for log in [one for one in held if about.of_number[one].partition not in rebalance.partitions]:
             for one in held.pop(log):
-                one.until = told.index
-        for log in dict.fromkeys(told.logs) if told.generation >= 0 else ():
-            found.append(Owned(about.of_number[log], told))
+                one.until = rebalance.index
+        for log in dict.fromkeys(rebalance.logs) if rebalance.generation >= 0 else ():
+            found.append(Owned(about.of_number[log], rebalance))
             held.setdefault(log, []).append(found[-1])
     return found

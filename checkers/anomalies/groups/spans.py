@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wrackline.checkers.inputs.arrays import Bools, Ints
+from wrackline.checkers.inputs.table import Bools, Ints
 
 _NOTHING = np.zeros(0, np.int64)
 

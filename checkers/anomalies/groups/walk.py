@@ -10,20 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, OF_GROUPS, SUBSCRIBE, EventBatch, Records
-from wrackline.checkers.anomalies.finding import Finding
 from wrackline.checkers.anomalies.groups.coordinator import Coordinator, Moves
 from wrackline.checkers.anomalies.groups.deliveries import Deliveries
 from wrackline.checkers.anomalies.groups.events import GroupEvents, Operation
 from wrackline.checkers.anomalies.groups.findings import Findings
 from wrackline.checkers.anomalies.groups.ownership import double_owners
 from wrackline.checkers.anomalies.groups.spans import apart
-from wrackline.checkers.anomalies.keys import KINDS_WITH_OFFSETS, LastOfKeys
-from wrackline.checkers.anomalies.walks import Figure, Walked
-from wrackline.checkers.inputs.arrays import Bools, Ints
-from wrackline.checkers.inputs.operations import ROWS_OF_MEMBERS
-from wrackline.checkers.inputs.table import concatenated, rows_of
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import COMMIT, COMMITTED, OF_GROUPS, SUBSCRIBE, EventBatch, Records
+from wrackline.checkers.checks.finding import Finding
+from wrackline.checkers.checks.keys import KINDS_WITH_OFFSETS, LastOfKeys
+from wrackline.checkers.checks.walks import Figure, Walked
+from wrackline.checkers.inputs.row_groups import ROWS_OF_MEMBERS
+from wrackline.checkers.inputs.table import Bools, Ints, concatenated, rows_of
 
 KINDS = frozenset({COMMIT, COMMITTED, SUBSCRIBE, *ROWS_OF_MEMBERS})
 """Where none of these is, there is no group."""

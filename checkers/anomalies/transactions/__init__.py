@@ -11,11 +11,6 @@ from dataclasses import astuple
 
 import pyarrow as pa
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import ASSIGN, COMMIT, COMMITTED, REBALANCE, SUBSCRIBE
-from wrackline.checkers.anomalies.explained_by import BY_ORDER, By, Cycle, ExplainedBy
-from wrackline.checkers.anomalies.finding import Finding
-from wrackline.checkers.anomalies.registry import WalkAnomaly, found_by
 from wrackline.checkers.anomalies.transactions.cycles import cycles
 from wrackline.checkers.anomalies.transactions.events import read_events
 from wrackline.checkers.anomalies.transactions.inputs import unprocessed_inputs
@@ -27,7 +22,12 @@ from wrackline.checkers.anomalies.transactions.reads import (
     unstable_reads,
 )
 from wrackline.checkers.anomalies.transactions.wholeness import torn_transactions, zombie_transactions
-from wrackline.checkers.anomalies.walks import Figure, Walk
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import ASSIGN, COMMIT, COMMITTED, REBALANCE, SUBSCRIBE
+from wrackline.checkers.checks.explained_by import BY_ORDER, By, Cycle, ExplainedBy
+from wrackline.checkers.checks.finding import Finding
+from wrackline.checkers.checks.registry import WalkAnomaly, found_by
+from wrackline.checkers.checks.walks import Figure, Walk
 from wrackline.checkers.verdict.anomaly import Family, Promise
 
 __all__ = ["TRANSACTIONS", "find"]
@@ -46,7 +46,7 @@ _CHECKS = (
 
 def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Iterator[Finding | Figure]:
     """Findings of all anomalies below and of ``aborted-read``, and the figure of each transactional id
-    (wrackline.checkers.verdict.metrics.TransactionEnds)."""
+    (wrackline.checkers.verdict.measures.metrics.TransactionEnds)."""
     events = read_events(batches, about)
     for transactional_id, ends in events.coordinator.ends().items():
         yield Figure("transaction", transactional_id, list(astuple(ends)))

@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wrackline.checkers.anomalies.events import COMMIT, COMMITTED, Request
-from wrackline.checkers.verdict.metrics import TransactionEnds
+from wrackline.checkers.checks.events import COMMIT, COMMITTED, Request
+from wrackline.checkers.verdict.measures.metrics import TransactionEnds
 
 
 @dataclass(slots=True)
@@ -76,20 +76,20 @@ class SentOffset:
 
     @property
     def alone(self) -> bool:
-        """Whether nobody else committed it."""
-        return sum(one.said.offsets[self.log] == self.offset for one in self.commits) == 1
+        """Says whether nobody else committed it."""
+        return sum(one.event.offsets[self.log] == self.offset for one in self.commits) == 1
 
     @property
     def proofs(self) -> Iterator[Request]:
         """Answers that can only be of this commit."""
         some = self.answers if self.alone else ()
-        return (one for one in some if one.said.offsets[self.log] == self.offset)
+        return (one for one in some if one.event.offsets[self.log] == self.offset)
 
     def is_accounted(self, told: int) -> bool:
         """Whether another commit, of what was told, may have taken effect after this one."""
         return any(
             other is not self.commit
-            and other.said.offsets[self.log] == told
+            and other.event.offsets[self.log] == told
             and (other.type != "ok" or other.last_index > self.commit.since)
             for other in self.commits
         )
@@ -114,24 +114,24 @@ class Coordinator:
 
     @property
     def commits(self) -> Iterator[Request]:
-        """Those that may have taken effect."""
-        return (one for one in self.requests if one.said.f == COMMIT and one.type != "fail")
+        """Yields the commits that may have taken effect."""
+        return (one for one in self.requests if one.event.f == COMMIT and one.type != "fail")
 
     def sent(self) -> Iterator[SentOffset]:
         """The offsets of transactions whose commits may have taken effect."""
         commits = _by_group(self.commits)
-        answers = _by_group(one for one in self.requests if one.said.f == COMMITTED and one.type == "ok")
+        answers = _by_group(one for one in self.requests if one.event.f == COMMITTED and one.type == "ok")
         for one in self.commits:
-            if whose := self.transactions.get(one.said.txn):
-                for log, offset in one.said.offsets.items():
-                    place = one.said.of, log
+            if whose := self.transactions.get(one.event.txn):
+                for log, offset in one.event.offsets.items():
+                    place = one.event.of, log
                     yield SentOffset(whose, one, log, offset, commits[place], answers[place])
 
 
 def _by_group(some: Iterable[Request]) -> Mapping[tuple[str, int], list[Request]]:
-    """By their groups and logs."""
+    """Sorts requests by their groups and logs."""
     found: dict[tuple[str, int], list[Request]] = defaultdict(list)
     for one in some:
-        for log in one.said.offsets:
-            found[one.said.of, log].append(one)
+        for log in one.event.offsets:
+            found[one.event.of, log].append(one)
     return found

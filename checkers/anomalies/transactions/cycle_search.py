@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.checkers.inputs.arrays import Ints
-from wrackline.checkers.inputs.table import Table
+from wrackline.checkers.inputs.table import Ints, Table
 
 MAX_CYCLES = 1000
 """Circles reported of one graph: every component has one."""

@@ -27,14 +27,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import Records
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.cycle_search import Edges, Graph, Nodes, Step, circles
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches, in_final_read
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints, bools, place_in
-from wrackline.checkers.inputs.table import concatenated, constant
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import Records
+from wrackline.checkers.checks.finding import Finding, seconds
+from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints, bools, concatenated, constant, place_in
 
 
 def cycles(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:

@@ -15,11 +15,10 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import EventBatch, Groups, Records
 from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, Transaction
-from wrackline.checkers.inputs.arrays import NONE, Ints
-from wrackline.checkers.inputs.table import Table, concatenated
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import EventBatch, Groups, Records
+from wrackline.checkers.inputs.table import NONE, Ints, Table, concatenated
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +104,8 @@ class _Reader:
     """Process -> (transaction, index, ns) of the send or poll that it has invoked last."""
 
     def take(self, events: EventBatch) -> None:
-        for said in events.said():
-            self.groups.take(said)
+        for of_group in events.group_events():
+            self.groups.take(of_group)
         size, records = len(events.index), events.records
         polls = np.flatnonzero(events.are("ok", "poll"))
         place = np.full(size, NONE)

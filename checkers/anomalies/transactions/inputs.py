@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import Request
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
-from wrackline.checkers.inputs.arrays import place_in, values_at
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import Request
+from wrackline.checkers.checks.finding import Finding, seconds
+from wrackline.checkers.inputs.table import place_in, values_at
 
 
 def unprocessed_inputs(events: Events, _: Matches, about: AboutRun) -> Iterator[Finding]:
@@ -19,12 +19,12 @@ def unprocessed_inputs(events: Events, _: Matches, about: AboutRun) -> Iterator[
     given. Of a compacted topic nothing is said: a record that was to be given again may be gone by then."""
     reached: dict[tuple[str, int], Request] = {}
     for one in events.coordinator.commits:
-        for number in one.said.offsets if one.type == "ok" else ():
-            before = reached.get((one.said.of, number), one)
-            last = max(before, one, key=lambda c: (c.said.offsets[number], c.last_index))
-            reached[one.said.of, number] = last
+        for number in one.event.offsets if one.type == "ok" else ():
+            before = reached.get((one.event.of, number), one)
+            last = max(before, one, key=lambda c: (c.event.offsets[number], c.last_index))
+            reached[one.event.of, number] = last
     for (group, number), last in reached.items():
-        log, end = about.of_number[number], last.said.offsets[number]
+        log, end = about.of_number[number], last.event.offsets[number]
         if log.compacted:
             continue
         of_group = np.isin(events.polls.process, np.array([*events.members.get(group, ())], np.int64))
@@ -51,7 +51,7 @@ def unprocessed_inputs(events: Events, _: Matches, about: AboutRun) -> Iterator[
                 operations=[read.index, last.complete_index, final_index],
                 sentence=(
                     f"Value {about.value(value)} is at offset {offset:,} of {log}, and group {group} "
-                    f"committed offset {end:,} (process {about.process(last.said.process)} did, at "
+                    f"committed offset {end:,} (process {about.process(last.event.process)} did, at "
                     f"{seconds(last.complete_ns)}), but the group was given that record in aborted "
                     f"transactions alone, last to process {about.process(read.process)} at {seconds(read.ns)}"
                 ),

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.checkers.anomalies.events import Records
 from wrackline.checkers.anomalies.transactions.coordinator import Transaction
 from wrackline.checkers.anomalies.transactions.events import Events
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, place_in, values_at
+from wrackline.checkers.checks.events import Records
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, place_in, values_at
 
 
 @dataclass(frozen=True, slots=True)

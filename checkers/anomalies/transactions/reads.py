@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.coordinator import Transaction
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
-from wrackline.checkers.inputs.arrays import NONE, Bools, Ints, values_at
-from wrackline.checkers.inputs.table import assigned, constant
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.finding import Finding, seconds
+from wrackline.checkers.inputs.table import NONE, Bools, Ints, assigned, constant, values_at
 
 READ_UNCOMMITTED = "read_uncommitted"
 
@@ -73,7 +72,7 @@ def precommitted_offsets(events: Events, _: Matches, about: AboutRun) -> Iterato
                 operations=[sent.commit.since, answer.complete_index],
                 where="offsets",
                 sentence=(
-                    f"Group {answer.said.of} was told at {seconds(answer.complete_ns)} that its committed "
+                    f"Group {answer.event.of} was told at {seconds(answer.complete_ns)} that its committed "
                     f"offset of {log} is {sent.offset:,}, which transaction {one.number} alone commits, {why}"
                 ),
                 since_ns=one.invoke_ns,

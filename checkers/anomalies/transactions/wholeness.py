@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.checkers.anomalies.about import AboutRun
-from wrackline.checkers.anomalies.events import Request
-from wrackline.checkers.anomalies.finding import Finding, seconds
 from wrackline.checkers.anomalies.transactions.coordinator import Coordinator, SentOffset, Transaction
 from wrackline.checkers.anomalies.transactions.events import Events
 from wrackline.checkers.anomalies.transactions.matches import Matches
 from wrackline.checkers.anomalies.transactions.reads import READ_UNCOMMITTED, first_polls
-from wrackline.checkers.inputs.arrays import NONE, Bools, bools
+from wrackline.checkers.checks.about import AboutRun
+from wrackline.checkers.checks.events import Request
+from wrackline.checkers.checks.finding import Finding, seconds
+from wrackline.checkers.inputs.table import NONE, Bools, bools
 
 READ_COMMITTED = "read_committed"
 """Consumers that ask for it are told a committed offset only once the ends of the transactions are known that
@@ -34,10 +34,10 @@ class _OffsetAnswer:
 
 
 def torn_transactions(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
-    """Once per transaction that was committed, or may have been. ``where``: ``committed`` or ``end unknown``
-    (some of its records are in the final read and some are not), ``offsets`` (a group has its offsets, and
-    the final read has none of its records), ``records`` (its end is unknown, the final read has its records,
-    and its group does not have its offsets)."""
+    """Yields torn transactions, each once, of those that were committed, or may have been. ``where``:
+    ``committed`` or ``end unknown`` (some of its records are in the final read and some are not), ``offsets``
+    (a group has its offsets, and the final read has none of its records), ``records`` (its end is unknown,
+    the final read has its records, and its group does not have its offsets)."""
     size, missing = len(matches.transactions), _missing(matches, about)
     every, seen, gone = (
         np.bincount(matches.sent.of[some], minlength=size)
@@ -103,7 +103,7 @@ def _torn(
         )
     if where == "offsets" and told is not None:
         what = (
-            f"group {told.answer.said.of} has its offsets, and the final read has none of its records (it "
+            f"group {told.answer.event.of} has its offsets, and the final read has none of its records (it "
             f"lacks {named(at)}, for example)"
         )
     elif where == "records" and told is not None:
@@ -126,9 +126,9 @@ def _torn(
 
 
 def _answered(told: _OffsetAnswer, about: AboutRun, answer: Request) -> str:
-    offset, log = answer.said.offsets[told.log], about.of_number[told.log]
+    offset, log = answer.event.offsets[told.log], about.of_number[told.log]
     what = "it has committed nothing" if offset < 0 else f"its committed offset is {offset:,}"
-    return f"group {answer.said.of} was told at {seconds(answer.complete_ns)} that in {log} {what}"
+    return f"group {answer.event.of} was told at {seconds(answer.complete_ns)} that in {log} {what}"
 
 
 def _offsets_told(
@@ -148,7 +148,7 @@ def _offsets_told(
         for answer in sent.proofs:
             _keep_first(at_once, sent, answer)
         for answer in (a for a in sent.answers if a.since > commit.last_index):
-            told = answer.said.offsets[sent.log]
+            told = answer.event.offsets[sent.log]
             if (commit.type == "ok" and told >= sent.offset) or (told == sent.offset and sent.alone):
                 _keep_first(has, sent, answer)
             elif unknown and told != sent.offset and not sent.is_accounted(told):
@@ -160,7 +160,7 @@ def _keep_first(
     found: dict[int, _OffsetAnswer], sent: SentOffset, answer: Request, before: Request | None = None
 ) -> None:
     def order(one: _OffsetAnswer) -> tuple[str, int]:
-        return one.answer.said.of, one.answer.last_index
+        return one.answer.event.of, one.answer.last_index
 
     told = _OffsetAnswer(sent.log, sent.offset, answer, before)
     number = sent.transaction.number
@@ -168,11 +168,11 @@ def _keep_first(
 
 
 def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
-    """Once per transaction. Its producer was fenced when the next transaction of its transactional id began;
-    its commit was asked for later, and it took effect. ``where``: ``committed`` (the call succeeded),
-    ``visible`` (its end is unknown, and a record was read), ``offsets`` (a group has its offsets, which
-    nobody else committed), ``late`` (its commit had been asked for in time, and its group was told something
-    else when the next one had begun, and its offsets only later)."""
+    """Yields zombies, once per transaction. Its producer was fenced when the next transaction of its
+    transactional id began; its commit was asked for later, and it took effect. ``where``: ``committed`` (the
+    call succeeded), ``visible`` (its end is unknown, and a record was read), ``offsets`` (a group has its
+    offsets, which nobody else committed), ``late`` (its commit had been asked for in time, and its group was
+    told something else when the next one had begun, and its offsets only later)."""
     told = _fenced_offsets(events.coordinator, about)
     fenced = np.array([one.fenced_by is not None for one in matches.transactions], bool)
     polled = first_polls(events, matches, fenced)
@@ -240,7 +240,7 @@ def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _
         if one.type != "info" or one.asked != "commit" or newer is None or newer.invoke_index is None:
             continue
         began = newer.invoke_index
-        others = (a for a in sent.answers if a.since > began and a.said.offsets[sent.log] != sent.offset)
+        others = (a for a in sent.answers if a.since > began and a.event.offsets[sent.log] != sent.offset)
         before = min(others, key=lambda answer: answer.last_index, default=None)
         for answer in sent.proofs:
             if one.fenced_by:

@@ -9,6 +9,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
+from wrackline.errors import InputError
+
 MASTER_KNOCK_S = 5.0
 _STANDALONE, _KUBERNETES = "spark://", "k8s://"
 _MASTERS = re.compile(
@@ -25,7 +27,7 @@ _TLS_ALERT = b"\x15\x03"
 _NO_FILE = b"/files/wrackline-knocks"
 
 
-class SparkUnavailable(Exception):
+class SparkUnavailable(InputError):
     """Spark cannot be started here. One line: what, where, how to mend. The command line exits with code
     2."""
 

@@ -321,7 +321,7 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
-        # A row of the shuffles has facts of some hundred KiB (wrackline.checkers.engine.packed).
+        # A row of the shuffles has facts of some hundred KiB (wrackline.checkers.engine.fact_codec).
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
         # Each sort of a task holds a page. Spark gives a task some twelve by default, however much memory

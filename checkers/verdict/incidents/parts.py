@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wrackline.checkers.findings import Meaning
-from wrackline.checkers.inputs.arrays import NEVER, NONE, Bools, Ints
 from wrackline.checkers.inputs.cited import Cited
 from wrackline.checkers.inputs.row_groups import ints
 from wrackline.checkers.inputs.runs import Place
+from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints
 from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.contracts import Rule, Ruling
 

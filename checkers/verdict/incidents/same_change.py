@@ -12,8 +12,9 @@ from typing import Final
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Place
 from wrackline.checkers.verdict.incidents.joining import Joined
-from wrackline.checkers.verdict.incidents.sentences import at, gone, gone_of, listed
+from wrackline.checkers.verdict.incidents.sentences import gone, gone_of
 from wrackline.checkers.verdict.leadership import Change
+from wrackline.checkers.verdict.wording import listed, seconds
 
 WITHIN_NS: Final = 1_000_000_000
 """A node takes the lead of its partitions, or loses it, in one go. What came later came of something else."""
@@ -82,7 +83,7 @@ def headline_of(group: Sequence[Loss], meaning: Meaning) -> str:
     when = f"{_old_leader(group)} ceased to lead them" if node is None else f"{node} became their leader"
     lost = gone(parts, _names(group))
     assert lost is not None, "each of a group is a loss"
-    return lost.sentence(f" since {when} at {at(min(one.change.at_ns for one in group))}")
+    return lost.sentence(f" since {when} at {seconds(min(one.change.at_ns for one in group))}")
 
 
 def is_loss(one: Joined, meaning: Meaning) -> bool:

@@ -13,6 +13,7 @@ from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.checkers.verdict.incidents.joining import Joined
 from wrackline.checkers.verdict.incidents.parts import Part
 from wrackline.checkers.verdict.leadership import Change, Leaders, left_sets
+from wrackline.checkers.verdict.wording import listed, partition_name, seconds
 from wrackline.history.wording import plural
 
 MOST_CHANGES: Final = 3
@@ -52,9 +53,9 @@ def headline(incident: Joined, meaning: Meaning, change: Change | None) -> str:
 
 def _since(parts: Sequence[Part], change: Change | None) -> str:
     if change is not None:
-        return f" since {came(change)} at {at(change.at_ns)}"
+        return f" since {came(change)} at {seconds(change.at_ns)}"
     seen = max((part.last_ns for part in parts if part.last_ns is not None), default=None)
-    return "" if seen is None else f", last seen at {at(seen)}"
+    return "" if seen is None else f", last seen at {seconds(seen)}"
 
 
 def gone(parts: Sequence[Part], names: str, where: str = "") -> Gone | None:
@@ -72,11 +73,6 @@ def gone(parts: Sequence[Part], names: str, where: str = "") -> Gone | None:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def at(time_ns: int) -> str:
-    """``14.7 s``: every time in what is said of an incident, so that one moment has one number."""
-    return f"{time_ns / 1e9:,.1f} s"
 
 
 def _on_replicas(parts: Sequence[Part]) -> str:
@@ -109,14 +105,14 @@ def mechanism(
     place = incident.place
     if place is None:
         return []
-    name = f"{place[0]}-{place[1]}"
+    name = partition_name(place)
     if change is not None:
         return _told(name, change)
     changes = leaders.changes[between[0] : between[1]]
     if incident.may_be_deposed and len(changes) == 1:
         return [_unknown(name, changes[0])]
     if changes:
-        shown = [f"to {one.after.leader} at {at(one.at_ns)}{_epoch(one.after)}" for one in changes]
+        shown = [f"to {one.after.leader} at {seconds(one.at_ns)}{_epoch(one.after)}" for one in changes]
         if len(shown) > MOST_CHANGES:
             shown[MOST_CHANGES:] = [f"{len(shown) - MOST_CHANGES} times more"]
         return [f"The leader of {name} changed in this time: {listed(shown)}."]
@@ -129,7 +125,7 @@ def _unknown(name: str, change: Change) -> str:
     may have."""
     before, after = change.before, change.after
     return (
-        f"{before.leader} led {name} until {at(change.at_ns)}, and {after.leader} from then on"
+        f"{before.leader} led {name} until {seconds(change.at_ns)}, and {after.leader} from then on"
         f"{_epoch(after)}. Which of them answered is not on record."
     )
 
@@ -137,13 +133,13 @@ def _unknown(name: str, change: Change) -> str:
 def _told(name: str, change: Change) -> list[str]:
     before, vacant, after = change.before, change.vacant, change.after
     until = vacant[0].begin_ns if vacant else change.at_ns
-    said = [f"{before.leader} led {name} until {at(until)}{_state(before)}."]
+    said = [f"{before.leader} led {name} until {seconds(until)}{_state(before)}."]
     if vacant:
-        said.append(f"Nobody led it until {at(change.at_ns)}{_in_sets(vacant[0])}.")
-        if left := [f"{node} left the {which} at {at(when)}" for node, which, when in left_sets(vacant)]:
+        said.append(f"Nobody led it until {seconds(change.at_ns)}{_in_sets(vacant[0])}.")
+        if left := [f"{node} left the {which} at {seconds(when)}" for node, which, when in left_sets(vacant)]:
             said.append(f"{listed(left)}.")
     again = " again" if before.leader == after.leader else ""
-    since = f"from {at(change.at_ns)} on" if vacant else "from then on"
+    since = f"from {seconds(change.at_ns)} on" if vacant else "from then on"
     unclean = ", elected uncleanly" if after.recovering else ""
     return [*said, f"{after.leader} led it{again} {since}{unclean}{_state(after)}."]
 
@@ -224,16 +220,11 @@ def _offsets(parts: Sequence[Part]) -> tuple[int, int] | None:
 
 def _name(parts: Sequence[Part]) -> str:
     place = next((part.place for part in parts if part.place is not None), None)
-    return "the log" if place is None else f"{place[0]}-{place[1]}"
+    return "the log" if place is None else partition_name(place)
 
 
 def _count(parts: Sequence[Part], anomaly: str) -> int:
     return sum(part.count for part in parts if part.anomaly.name == anomaly)
-
-
-def listed(names: Sequence[str]) -> str:
-    """``n1``, ``n1 and n2``, ``n1, n2 and n3``; empty for none."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 _NAMED: Final = re.compile(r"[\w.]+-\d+\b")

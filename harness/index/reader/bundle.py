@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from wrackline.cache import cache_folder
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
 from wrackline.needs import mend
 
 SOURCE: Final = Path(__file__).parent

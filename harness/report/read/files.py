@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import orjson
 
-from wrackline.checkers.explain.form import from_json
-from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group
+from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group, from_json
 from wrackline.checkers.verdict.seal import SEAL, UNSEALED, why_broken
-from wrackline.history.folder import whole_file
+from wrackline.errors import InputError
 from wrackline.history.json_values import mapping, numeric, rows, texts, whole
 from wrackline.history.model import RunInfo
+from wrackline.history.store.folder import whole_file
 
 __all__ = ("mapping", "numeric", "rows", "texts", "whole")
 """What others of the report take from here, too."""
@@ -36,7 +36,7 @@ KNOWN: Final = (
 TEXT_LIMIT: Final = 64 * 1024
 
 
-class ReportError(Exception):
+class ReportError(InputError):
     """No report can be made of this folder. One line: what, where, how to mend."""
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.verdict.incidents.moments import Kind
-from wrackline.checkers.verdict.incidents.sentences import at
+from wrackline.checkers.verdict.wording import seconds
 from wrackline.history.json_values import rows, whole
 
 LABELS: Final = {
@@ -38,7 +38,7 @@ class Moment:
     @property
     def label(self) -> str:
         """``n3 cut at 11.1 s``, ``n3 leader at 14.7 s``."""
-        return f"{self.node} {LABELS[Kind(self.kind)]} at {at(self.at_ns)}".strip()
+        return f"{self.node} {LABELS[Kind(self.kind)]} at {seconds(self.at_ns)}".strip()
 
 
 def moments_of(verdict: Mapping[str, Any] | None) -> tuple[Moment, ...]:

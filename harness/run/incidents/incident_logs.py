@@ -12,7 +12,8 @@ from typing import Any, Final
 from wrackline.checkers.verdict.anomaly import Anomaly
 from wrackline.checkers.verdict.incidents.joining import INCONSISTENT_OFFSET
 from wrackline.checkers.verdict.incidents.moments import Kind, Moment, merged
-from wrackline.checkers.verdict.incidents.sentences import Gone, at, capital, in_full, listed
+from wrackline.checkers.verdict.incidents.sentences import Gone, capital, in_full
+from wrackline.checkers.verdict.wording import listed, seconds
 from wrackline.harness.run.incidents.incident_moments import moments_of
 from wrackline.harness.run.incidents.loss import How, how_of
 from wrackline.harness.run.incidents.mechanisms import KEPT, Evidence, Told, cut_back, told_of
@@ -38,7 +39,7 @@ def add_lines(
     incidents = [one for one in verdict.get("incidents", ()) if one["topic"] is not None]
     if not incidents:
         return False
-    from wrackline.checkers.anomalies.registry import anomalies  # imports every check, which takes a second
+    from wrackline.checkers.checks.registry import anomalies  # imports every check, which takes a second
 
     known = anomalies()
     wanted = {f"{one['topic']}-{one['partition']}" for one in incidents}
@@ -221,7 +222,7 @@ def _said_of_unclean(found: Sequence[Line], left: Sequence[tuple[str, Line, Line
             earlier = [one for one in fenced if (one.at_ns or 0) <= (registers.at_ns or 0)]
             was = f", {earlier[-1].broker_epoch} before" if earlier else ""
             epochs = f" in broker epoch {registers.broker_epoch}{was}"
-        when = "" if unclean.known_ns is None else f" at {at(unclean.known_ns)}"
+        when = "" if unclean.known_ns is None else f" at {seconds(unclean.known_ns)}"
         yield f"{host} registered{when}{epochs}, and the controller took its shutdown for unclean."
 
 
@@ -260,7 +261,7 @@ def _said_of_leader(evidence: Evidence, leader: object, *, is_told: bool) -> Ite
     ``is_told``: the incident's sentence says it."""
     takeover, last = evidence.takeover, evidence.incident["last_offset"]
     if evidence.incident["at_ns"] is None and takeover is not None and takeover.known_ns is not None:
-        when = "" if is_told else f" at {at(takeover.known_ns)}"
+        when = "" if is_told else f" at {seconds(takeover.known_ns)}"
         epoch = takeover.leader_epoch
         yield f"The records were gone when {leader} took over{when}, in leader epoch {epoch}."
     if is_told:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wrackline.checkers.verdict.incidents.sentences import at, listed
+from wrackline.checkers.verdict.wording import listed, seconds
 from wrackline.harness.run.incidents.mechanisms import Evidence, Told, cut_back, when
 from wrackline.harness.run.incidents.node_lines import Line, Tells
 
@@ -61,7 +61,7 @@ def _deeds_of_leader(evidence: Evidence, told: Mapping[str, Told]) -> Iterator[t
     again = " again" if leader == evidence.before.get("leader") else ""
     unclean = " in an unclean election" if "unclean election" in told else ""
     since = evidence.incident["at_ns"] if evidence.incident["at_ns"] is not None else evidence.taken_over_ns
-    date = "" if since is None else f" at {at(since)}"
+    date = "" if since is None else f" at {seconds(since)}"
     tail = ""
     if cut is None and takeover is not None and _lacked(evidence) and "leader behind" not in told:
         tail = " with an empty log" if takeover.end == 0 else f" with log end offset {takeover.end:,}"

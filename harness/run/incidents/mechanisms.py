@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from wrackline.checkers.verdict.incidents.sentences import at
 from wrackline.checkers.verdict.leadership import POLLED_NS, STOPPING
+from wrackline.checkers.verdict.wording import seconds
 from wrackline.harness.run.incidents.node_lines import Line, Tells
 
 EXACT_NS: Final = 100_000_000
@@ -171,7 +171,7 @@ def cut_back(cut: Line, *, was: bool = True) -> str:
 
 
 def when(line: Line) -> str:
-    return "" if line.known_ns is None else f" at {at(line.known_ns)}"
+    return "" if line.known_ns is None else f" at {seconds(line.known_ns)}"
 
 
 def told_of(evidence: Evidence) -> dict[str, Told]:
@@ -214,7 +214,7 @@ def _deposed(evidence: Evidence) -> Told | None:
         epoch = newest = None  # a system without leader epochs
     return Told(
         str(host),
-        f"acknowledged as leader until {at(until)}",
+        f"acknowledged as leader until {seconds(until)}",
         f"{host} acknowledged as leader{_of_epoch(epoch)} while {evidence.leader} led{_in_epoch(newest)}. "
         f"It then {cut_back(cut)}.",
     )
@@ -255,7 +255,7 @@ def _lost_bytes(evidence: Evidence) -> Told | None:
     if fault is None or not evidence.short():
         return None
     name = fault["fault"].replace("-", " ")
-    return Told(str(evidence.leader), f"lost unsynced bytes in the {name} at {at(struck(fault))}")
+    return Told(str(evidence.leader), f"lost unsynced bytes in the {name} at {seconds(struck(fault))}")
 
 
 def _no_lost_bytes(evidence: Evidence) -> bool:
@@ -348,7 +348,7 @@ def _changed_files(evidence: Evidence) -> Told | None:
         return None
     hosts = " and ".join(sorted(hit[-1]["damaged"]))
     name = hit[-1]["fault"].replace("-", " ")
-    return Told(f"a {name} at {at(struck(hit[-1]))}", f"changed files on {hosts}")
+    return Told(f"a {name} at {seconds(struck(hit[-1]))}", f"changed files on {hosts}")
 
 
 def _whole_files(evidence: Evidence) -> bool:

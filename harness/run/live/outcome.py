@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wrackline.errors import InputError
 from wrackline.harness.run.live.progress import Progress
 
 
@@ -13,7 +14,7 @@ class Interrupted(Exception):
     """The user stopped the run before anything, or at once. The message says what is left."""
 
 
-class CannotRecord(Exception):
+class CannotRecord(InputError):
     """The run's directory cannot be written: nothing was begun. One line: where, why, how to mend."""
 
 

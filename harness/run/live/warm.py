@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 REACHED = 0.95
 """The asked rate is reached when this share of it is done, as the judge has it later
-(wrackline.checkers.verdict.conditions, which imports much)."""
+(wrackline.checkers.verdict.conditions.conditions, which imports much)."""
 
 
 def become_steady(

@@ -42,6 +42,12 @@ def _run(target: Target, *arguments: object) -> str:
     return f"exec {shlex.quote(target.python)} -I -S -c {program} {' '.join(map(str, arguments))}"
 
 
+def _be_nice(nice: int) -> str:
+    """Also towards other sessions, such as the node's: where the kernel groups tasks by session (sched(7),
+    autogroup), a task's own niceness counts inside its group alone."""
+    return f"renice -n {nice} -p $$ >/dev/null; echo {nice} 2>/dev/null >/proc/$$/autogroup || true"
+
+
 @dataclass(frozen=True, slots=True)
 class CpuPressure:
     """Programs on the host work without end. Proved by the processor time that they got between two looks."""
@@ -60,7 +66,7 @@ class CpuPressure:
                 programs.start(
                     context.fault_id,
                     "burn",
-                    f"renice -n {self.nice} -p $$ >/dev/null; {_run(one, 'cpu', self.workers, self.percent)}",
+                    f"{_be_nice(self.nice)}; {_run(one, 'cpu', self.workers, self.percent)}",
                     ready="^burning",
                 ),
             )

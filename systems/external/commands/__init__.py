@@ -1,1 +1,1 @@
-"""What is done to brokers that are not ours: commands of the user's."""
+"""Commands of the user that act on brokers which are not ours."""

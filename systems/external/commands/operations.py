@@ -18,7 +18,7 @@ from enum import StrEnum
 
 
 class BrokerCommand(StrEnum):
-    """What a command is for, by its name in a specification."""
+    """The purpose of a command, by its name in a specification."""
 
     KILL = "kill"
     START = "start"
@@ -72,7 +72,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a command did."""
+    """The result of a command."""
 
     exit_code: int | None
     """None: it did not end in time and was ended."""
@@ -86,7 +86,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What the probe of an order answered."""
+    """The answer of a command's probe."""
 
     in_force: bool
     text: str
@@ -104,7 +104,7 @@ def render(text: str, values: Mapping[str, str]) -> str:
 
 
 def unsafe(values: Iterable[str]) -> list[str]:
-    """Those that a shell would take for more than plain words with spaces between them."""
+    """Returns the values that a shell would take for more than plain words with spaces between them."""
     return [value for value in values if not all(SAFE.fullmatch(word) for word in value.split(" "))]
 
 

@@ -21,7 +21,7 @@ from wrackline.systems.external.commands.operations import (
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a specification says of one broker."""
+    """The facts of a specification on one broker."""
 
     name: str
     node_id: int
@@ -44,7 +44,7 @@ class Commander:
     """Takes secrets out of what is said."""
 
     def do(self, node: Node, others: tuple[Node, ...], order: BrokerCommand) -> str:
-        """What came of it. Raises DeployError when it failed."""
+        """Runs a command and returns its result. Raises DeployError when it failed."""
         command = self._command(node, order)
         text = self._rendered(node, others, command.run)
         said = carry_out(text, command.timeout_s)
@@ -66,7 +66,8 @@ class Commander:
         return Probed(said.exit_code == 0, told)
 
     def fetch_log(self, node: Node, others: tuple[Node, ...], into: Path) -> str:
-        """What is wrong with it; empty when all is well, or nobody said how to have it."""
+        """Fetches a broker's log; returns what is wrong with it, empty when all is well, or nobody said
+        how to have it."""
         if BrokerCommand.LOGS not in self.commands:
             return ""
         command = self.commands[BrokerCommand.LOGS]

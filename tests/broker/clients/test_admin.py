@@ -20,6 +20,8 @@ from kafka import TopicPartition as KafkaTopicPartition
 from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, wait_for
 
+pytestmark = pytest.mark.real
+
 
 @pytest.fixture
 def kafka_python(cluster: Cluster) -> Iterator[KafkaAdminClient]:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, ElectionType, TopicPartition
 from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 DISK_FAILED = 3
 RECORDS = [b"%06d" % n for n in range(2_000)]
 T = TopicPartition("log", 0)

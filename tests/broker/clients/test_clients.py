@@ -14,6 +14,8 @@ from confluent_kafka.admin import NewTopic, OffsetSpec
 from tests.broker.clients.logs import consume, end_offset, produce
 from tests.broker.clients.loopback import Cluster, wait_for
 
+pytestmark = pytest.mark.real
+
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_librdkafka_reads_what_it_wrote_in_every_compression(cluster: Cluster, codec: str) -> None:

@@ -10,6 +10,8 @@ import pytest
 from tests.broker.clients.loopback import Cluster, wait_for
 from tests.broker.clients.test_failures import Writer, check_everything_acked_is_there
 
+pytestmark = pytest.mark.real
+
 DISK_FAILED = 3
 
 

@@ -19,6 +19,8 @@ from confluent_kafka import Producer
 from tests.broker.clients.logs import consume, end_offset, produce
 from tests.broker.clients.loopback import Cluster, wait_for
 
+pytestmark = pytest.mark.real
+
 
 class Writer(threading.Thread):
     """Sends numbered values until told to stop; remembers what was acknowledged, and at which offset."""

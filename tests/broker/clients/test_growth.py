@@ -16,6 +16,8 @@ from tests.broker.clients.loopback import Cluster, wait_for
 from wrackline.broker.admin.cli import main
 from wrackline.broker.rules.placement.topics import REPLICATION_RATE
 
+pytestmark = pytest.mark.real
+
 
 @pytest.fixture
 def growing(tmp_path: Path) -> Iterator[Cluster]:

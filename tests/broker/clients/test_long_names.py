@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from confluent_kafka import KafkaException
 
 from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, wait_for
+
+pytestmark = pytest.mark.real
 
 LENGTHS = (213, 214, 230, 249)
 

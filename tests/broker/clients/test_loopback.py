@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.broker.clients.loopback import free_ports, wait_for
+
+pytestmark = pytest.mark.real
 
 KILLED = """
 import os, sys

@@ -11,7 +11,7 @@ from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, Node, free_ports, wait_for
 from tests.broker.clients.metrics import metrics
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
 def with_metrics(nodes: list[Node]) -> dict[int, int]:

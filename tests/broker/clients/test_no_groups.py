@@ -22,7 +22,9 @@ from kafka.errors import TransactionalIdAuthorizationFailedError as PythonTransa
 
 from tests.broker.clients.logs import produce
 from tests.broker.clients.loopback import Cluster
-from wrackline.workloads.clients.java.store import ClientStore
+from wrackline.workloads.clients.store import ClientStore
+
+pytestmark = pytest.mark.real
 
 AT_ONCE_S = 10
 """A tenth of a second or two on an idle machine; before it was answered, clients tried for ever."""
@@ -124,7 +126,7 @@ def test_aiokafka_without_a_start(cluster: Cluster, topic: str) -> None:
 
 JAVA = """
 import sys
-from wrackline.workloads.clients.java.library import Java
+from wrackline.clients_java.library import Java
 
 kafka = Java("4.1.0")._kafka()
 deserializer = kafka.named("org.apache.kafka.common.serialization.ByteArrayDeserializer")

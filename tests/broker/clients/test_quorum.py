@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
+from kio.schema.describe_quorum.v2.response import Node as Controller
+from kio.schema.describe_quorum.v2.response import PartitionData
 
 from tests.broker.clients.logs import produce
 from tests.broker.clients.loopback import Cluster, Node, wait_for
 from tests.broker.clients.test_failures import Writer, check_everything_acked_is_there
 from wrackline.broker.admin import cli
 from wrackline.broker.admin.client import AdminClient
-from wrackline.broker.model.messages.admin import DescribeQuorumResponse
 
-pytestmark = [pytest.mark.slow, pytest.mark.apart]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.apart]
 
 
 def epochs_led(node: Node) -> list[int]:
@@ -99,7 +100,7 @@ SOON = {
 }
 
 
-def quorum_of(cluster: Cluster) -> DescribeQuorumResponse:
+def quorum_of(cluster: Cluster) -> tuple[PartitionData, tuple[Controller, ...]]:
     running = [("127.0.0.1", node.port) for node in cluster.brokers.values() if node.running]
     with AdminClient(running) as client:
         return client.quorum()
@@ -107,8 +108,8 @@ def quorum_of(cluster: Cluster) -> DescribeQuorumResponse:
 
 def ends_of(cluster: Cluster) -> dict[int, int]:
     """Node -> how far its metadata log reaches."""
-    found = quorum_of(cluster)
-    return {each.node_id: each.leo for each in (*found.voters, *found.observers)}
+    found, _ = quorum_of(cluster)
+    return {each.replica_id: each.log_end_offset for each in (*found.current_voters, *found.observers)}
 
 
 def snapshots_of(node: Node) -> list[int]:
@@ -165,12 +166,12 @@ def test_the_quorum_is_described(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with Cluster(tmp_path, controllers=3) as cluster:
         active = cluster.active_controller()
         wait_for("everyone heard of", lambda: min(ends_of(cluster).values()) >= 0)
-        found = quorum_of(cluster)
+        found, nodes = quorum_of(cluster)
         assert found.leader_id == active.node_id
-        assert [each.node_id for each in found.voters] == [101, 102, 103]
-        assert [each.node_id for each in found.observers] == [1, 2, 3]
-        assert all(each.directory_id is not None for each in found.voters)
-        assert {node.node_id: node.port for node in found.nodes} == {
+        assert [each.replica_id for each in found.current_voters] == [101, 102, 103]
+        assert [each.replica_id for each in found.observers] == [1, 2, 3]
+        assert all(each.replica_directory_id is not None for each in found.current_voters)
+        assert {node.node_id: node.listeners[0].port for node in nodes} == {
             node_id: node.port for node_id, node in cluster.controllers.items()
         }
         client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","), client_id="tests")
@@ -190,4 +191,4 @@ def test_the_quorum_is_described(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert f"leader {active.node_id}  epoch" in printed
         assert printed.count("observer") == 3
         active.kill()
-        wait_for("another leader", lambda: quorum_of(cluster).leader_id != active.node_id)
+        wait_for("another leader", lambda: quorum_of(cluster)[0].leader_id != active.node_id)

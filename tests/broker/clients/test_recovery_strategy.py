@@ -19,7 +19,7 @@ from tests.broker.clients.metrics import metrics
 from wrackline.broker.admin.cli import main
 from wrackline.broker.rules.placement.topics import RECOVERY_STRATEGY
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 BEFORE = [b"a%d" % n for n in range(5)]
 
 

@@ -12,6 +12,8 @@ from confluent_kafka.admin import AdminClient
 from tests.broker.clients.logs import produce
 from tests.broker.clients.loopback import Cluster, wait_for
 
+pytestmark = pytest.mark.real
+
 
 def watermarks(cluster: Cluster, topic: str) -> tuple[int, int]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none"})

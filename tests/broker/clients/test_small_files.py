@@ -14,7 +14,7 @@ from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, wait_for
 from tests.broker.storage.test_small_files import BROKER
 
-pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.nightly]
 EXIT_USAGE = 2
 RECORDS = [b"%06d" % n for n in range(200)]
 

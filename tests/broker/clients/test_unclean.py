@@ -12,7 +12,7 @@ from confluent_kafka import ElectionType, TopicPartition
 from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 BEFORE = [b"a%d" % n for n in range(5)]
 
 

@@ -16,6 +16,8 @@ from tests.broker.clients.under_fire import Shot, UnderFire
 from tests.broker.wire.mutations import Readers, cases, mutated
 from wrackline.broker.wire.api import Listener
 
+pytestmark = pytest.mark.real
+
 SEED = 2
 BUDGET_S = 10.0
 UNKNOWN_TAG = bytes.fromhex("0003000900000007000268330000000000013400")

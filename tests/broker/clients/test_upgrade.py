@@ -13,7 +13,7 @@ from tests.broker.clients.loopback import Cluster, Node
 from tests.broker.clients.test_failures import Writer, check_everything_acked_is_there
 from wrackline.broker.admin import cli
 
-pytestmark = [pytest.mark.slow, pytest.mark.apart]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.apart]
 FORMER = {"profile": "kraft35"}
 
 

@@ -20,20 +20,19 @@ import pytest
 from tests.checkers.cases import Case, all_cases
 from tests.checkers.goldens import check_golden_log, golden_of_log
 from tests.checkers.histories import TOPIC
-from wrackline.checkers.anomalies.registry import checks
+from wrackline.checkers.checks.registry import checks
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.checkers.explain.form import from_json
-from wrackline.checkers.explain.model import EXPLANATIONS_FILE
+from wrackline.checkers.explain.model import EXPLANATIONS_FILE, from_json
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm import referee
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import LOG
 from wrackline.checkers.jvm.witness_log import KINDS, UNFILLED
-from wrackline.checkers.proving.model.knobs import Final, drawn
-from wrackline.checkers.proving.model.made import Made, make
-from wrackline.checkers.proving.rules import violations
 from wrackline.checkers.verdict.anomaly import Family
+from wrackline.proving.model.knobs import Final, drawn
+from wrackline.proving.model.made import Made, make
+from wrackline.proving.rules import violations
 
 pytestmark = pytest.mark.timeout(1_800)
 """All histories are judged at once, in the first test that asks for it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 from click.testing import CliRunner
 
-from wrackline.checkers.anomalies.registry import names
-from wrackline.harness.cli.anomalies import METRICS, anomalies_command
+from wrackline.checkers.checks.registry import names
+from wrackline.harness.cli.parts.anomalies import METRICS, anomalies_command
 
 
 def listed(*arguments: str) -> str:

@@ -8,10 +8,10 @@ import pytest
 
 from tests.checkers.histories import History
 from wrackline.checkers.analysis import analyze
-from wrackline.checkers.anomalies import installed as sources
-from wrackline.checkers.anomalies import registry
-from wrackline.checkers.anomalies.installed import installed
-from wrackline.checkers.anomalies.registry import names, not_looked_for
+from wrackline.checkers.checks import installed as sources
+from wrackline.checkers.checks import registry
+from wrackline.checkers.checks.installed import installed
+from wrackline.checkers.checks.registry import names, not_looked_for
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "wrackline-example"
 A, B = 160, 176

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.checkers.histories import info
-from wrackline.checkers.anomalies.about import AboutFault, AboutLog, AboutRun
-from wrackline.checkers.anomalies.finding import Finding, apart, finished, known, least, seconds
+from wrackline.checkers.checks.about import AboutFault, AboutLog, AboutRun
+from wrackline.checkers.checks.finding import Finding, apart, finished, known, least, seconds
 from wrackline.history.labels import IMPORTED
 from wrackline.history.model import CORRUPT, value_of
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from wrackline.checkers.anomalies.places import Places
+from wrackline.checkers.checks.places import Places
 from wrackline.checkers.engine.candidates import Candidate, Step
 from wrackline.checkers.engine.facts import Final
 from wrackline.checkers.inputs.table import constant
-from wrackline.checkers.inputs.arrays import Ints
+from wrackline.checkers.inputs.table import Ints
 
 
 def of_a_fact(final: Final) -> Ints:

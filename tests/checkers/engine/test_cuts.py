@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 from tests.checkers.cases import Case, all_cases
 from tests.checkers.local_plan import candidates
-from wrackline.checkers.anomalies.registry import marks
+from wrackline.checkers.checks.registry import marks
 from wrackline.checkers.engine.context import run_of
-from wrackline.checkers.inputs.arrays import NONE, Ints
 from wrackline.checkers.inputs.row_groups import splits_of
-from wrackline.checkers.inputs.runs import Run, open_run, surveyed, surveyed_split
-from wrackline.checkers.inputs.table import Table, pack, unpack
-from wrackline.checkers.proving.model.knobs import drawn
-from wrackline.checkers.proving.model.made import make
+from wrackline.checkers.inputs.runs import Run, open_run, scanned, scanned_split
+from wrackline.checkers.inputs.table import NONE, Ints, Table, pack, unpack
+from wrackline.proving.model.knobs import drawn
+from wrackline.proving.model.made import make
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +35,7 @@ def load(directory: Path, row_groups: int) -> Run:
         every = splits_of(0, file, events=1)
         assert len(every) > 1
         run.splits = every if row_groups == 1 else run.splits
-    return surveyed(run, [surveyed_split(split) for split in run.splits])
+    return scanned(run, [scanned_split(split) for split in run.splits])
 
 
 def found(runs: list[Run], width: int) -> tuple[list[Counter[str]], int]:

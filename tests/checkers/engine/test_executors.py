@@ -19,13 +19,13 @@ from wrackline.checkers.analysis import analyze
 from wrackline.checkers.engine.executor import LocalExecutor, LocalRows, TooLarge
 from wrackline.checkers.engine.spark.session import JavaMissing
 from wrackline.checkers.inputs.runs import AnalysisError
-from wrackline.checkers.proving.model.knobs import TO_MUTATE, drawn
-from wrackline.checkers.proving.model.made import make, write_events
-from wrackline.checkers.proving.model.object_events import make_objects
-from wrackline.checkers.proving.model.objects import drawn_objects
-from wrackline.checkers.proving.mutations.catalogue import mutate, mutations
-from wrackline.checkers.proving.mutations.objects import KNOBS, mutate_objects, object_mutations
 from wrackline.history.model import Event, RunInfo
+from wrackline.proving.model.knobs import TO_MUTATE, drawn
+from wrackline.proving.model.made import make, write_events
+from wrackline.proving.model.object_events import make_objects
+from wrackline.proving.model.objects import drawn_objects
+from wrackline.proving.mutations.catalogue import mutate, mutations
+from wrackline.proving.mutations.objects import KNOBS, mutate_objects, object_mutations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wrackline.checkers.anomalies import registry
+from wrackline.checkers.checks import registry
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Alone, Mark, Marks
-from wrackline.checkers.inputs.arrays import Bools, Ints
+from wrackline.checkers.inputs.table import Bools, Ints
 
 
 def small(rows: Candidate[Ints]) -> Bools:

@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-import wrackline.checkers.engine.object_values
+import wrackline.checkers.engine.objects.values
 from tests.checkers.local_plan import contradictions
 from tests.checkers.object_histories import WORKLOADS, Said, expected, loaded, objects, rough
+from wrackline.checkers.cases.language import parse
 from wrackline.checkers.engine.object_facts import SLOTS, Contradiction
-from wrackline.checkers.engine.object_values import RULES
+from wrackline.checkers.engine.objects.values import RULES
 from wrackline.checkers.exact.operations import Columns, Ints
-from wrackline.checkers.inputs.arrays import NONE
-from wrackline.checkers.inputs.runs import open_run, surveyed, surveyed_split
+from wrackline.checkers.inputs.runs import open_run, scanned, scanned_split
+from wrackline.checkers.inputs.table import NONE
 from wrackline.checkers.jvm.calls import Model
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.model.made import write_events
+from wrackline.proving.model.made import write_events
 
 
 def together(rows: Contradiction[Ints]) -> Said:
-    """What intervals of time say of one culprit, as one: as wrackline.checkers.anomalies.object_evidence
+    """What intervals of time say of one culprit, as one: as wrackline.checkers.anomalies.objects
     has it."""
     found: dict[Any, list[dict[str, int]]] = {}
     for at in range(len(rows)):
@@ -77,15 +77,15 @@ def test_any_number_of_gets_of_one_value_fits(
 ) -> None:
     """Gets that say nothing more are forgotten on the way, where few rows fit: the same is found."""
     forgotten: list[int] = []
-    essential = wrackline.checkers.engine.object_values.essential
+    essential = wrackline.checkers.engine.objects.values.essential
 
     def counted(workload: str, table: Columns) -> Ints:
         kept = essential(workload, table)
         forgotten.append(len(table) - len(kept))
         return kept
 
-    monkeypatch.setattr(wrackline.checkers.engine.object_values, "_COMPACT_ROWS", 10)
-    monkeypatch.setattr(wrackline.checkers.engine.object_values, "essential", counted)
+    monkeypatch.setattr(wrackline.checkers.engine.objects.values, "_COMPACT_ROWS", 10)
+    monkeypatch.setattr(wrackline.checkers.engine.objects.values, "essential", counted)
     for seed in (20, 21):
         history, tables = objects(model, seed, again=0.5)
         rows = contradictions([loaded(history, tmp_path / str(seed), 40)], 1 << 20)
@@ -97,5 +97,5 @@ def test_a_value_that_was_put_twice_is_left_out(tmp_path: Path) -> None:
     for workload, get in (("register", "read"), ("queue", "dequeue")):
         case = parse(f"p: a@0 | q: a@1 | p: b@2 | r: {get} a@0 | r: {get} a@1 | r: {get} z@3", workload)
         run = open_run(write_events(tmp_path / workload, case.info, case.events))
-        rows = contradictions([surveyed(run, [surveyed_split(split) for split in run.splits])], 1 << 20)
+        rows = contradictions([scanned(run, [scanned_split(split) for split in run.splits])], 1 << 20)
         assert [str(RULES[rule][1]) for rule in rows.rule.tolist()] == ["garbage"]

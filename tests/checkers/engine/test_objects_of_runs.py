@@ -16,16 +16,16 @@ from tests.checkers.local_plan import contradictions
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
 from wrackline.checkers.analysis import analyze
-from wrackline.checkers.anomalies import registry
-from wrackline.checkers.anomalies.about import about
-from wrackline.checkers.anomalies.finding import Finding
-from wrackline.checkers.anomalies.object_evidence import culprits
-from wrackline.checkers.anomalies.places import Places
-from wrackline.checkers.anomalies.registry import marks
+from wrackline.checkers.anomalies.objects import wrong_values
+from wrackline.checkers.checks import registry
+from wrackline.checkers.checks.about import about
+from wrackline.checkers.checks.finding import Finding
+from wrackline.checkers.checks.places import Places
+from wrackline.checkers.checks.registry import marks
 from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.context import topics_of
 from wrackline.checkers.findings import FINDINGS
-from wrackline.checkers.inputs.arrays import Ints
+from wrackline.checkers.inputs.table import Ints
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import MODELS, referee
@@ -47,7 +47,7 @@ def test_the_plan_finds_what_the_exact_checks_find(span: int, tmp_path: Path) ->
         for log in known.logs.values():
             mine = found.take(found.log == log.number)
             at = Places(known, log, Candidate[Ints].unknown(0), mine, marks())
-            for one in (wrong for workload in WORKLOADS.values() for wrong in culprits(at, workload)):
+            for one in (wrong for workload in WORKLOADS.values() for wrong in wrong_values(at, workload)):
                 witness = frozenset(call.inv for call in one.calls)
                 what = (log.partition, str(one.rule), one.found.value, one.found.other, one.contradicted)
                 said[number].add((*what, witness))

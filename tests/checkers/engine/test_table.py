@@ -9,8 +9,7 @@ import pytest
 
 from wrackline.checkers.engine.candidates import Candidate, Entry, Proof
 from wrackline.checkers.engine.facts import KIND_OF, ROWS, Final, Kind, Poll, Read
-from wrackline.checkers.inputs.arrays import NONE, Ints
-from wrackline.checkers.inputs.table import assigned, concatenated, constant, pack, unpack
+from wrackline.checkers.inputs.table import NONE, Ints, assigned, concatenated, constant, pack, unpack
 
 
 def final(*offsets: int) -> Final:

@@ -11,8 +11,8 @@ from typing import Any
 from wrackline.checkers.models import REFUSED, Model, OneOf, Operation, Outcome
 from wrackline.checkers.models.counter import Counter
 from wrackline.checkers.models.kv import Kv
+from wrackline.checkers.models.locks import Mutex
 from wrackline.checkers.models.log import Log
-from wrackline.checkers.models.mutex import Mutex
 from wrackline.checkers.models.queues import FifoQueue, UnorderedQueue
 from wrackline.checkers.models.registers import CasRegister, Register, StrictCasRegister
 from wrackline.checkers.models.sets import Set

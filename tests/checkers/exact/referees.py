@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.checkers.goldens import INITIAL, Golden, holes
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import Model, Operation, Outcome, load
 
 OF_OBJECTS = (

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.checkers.exact.hard import HARD, LOCKS, hard
-from wrackline.checkers.exact import several
-from wrackline.checkers.exact.part import load as load_native_code
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search import several
+from wrackline.checkers.exact.search.part import load as load_native_code
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import Operation, load
 from wrackline.checkers.models.checker import Checker
 from wrackline.checkers.models.counter import Counter

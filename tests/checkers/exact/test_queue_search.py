@@ -12,7 +12,7 @@ from tests.checkers.exact.drawn import Kind, Move, drawn, spoilt
 from tests.checkers.exact.queues import Drawn, with_exchange, with_garbage
 from tests.checkers.exact.queues import drawn as long_one
 from tests.checkers.exact.test_search import is_first_without_a_place
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import Operation, Outcome
 from wrackline.checkers.models.queues import FifoQueue
 

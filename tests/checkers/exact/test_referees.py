@@ -15,7 +15,7 @@ import pytest
 from tests.checkers.exact.recorded import of_knossos, recorded
 from tests.checkers.exact.referees import OF_OBJECTS, answer
 from tests.checkers.goldens import LINEARIZABLE, Golden, calls, load, make
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.jvm.classpath import available

@@ -11,9 +11,9 @@ import pytest
 
 from tests.checkers.exact.by_hand import is_an_order, linearizable
 from tests.checkers.exact.drawn import KINDS, Kind, drawn, spoilt
-from wrackline.checkers.exact import part as part_of_history
-from wrackline.checkers.exact import several
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search import part as part_of_history
+from wrackline.checkers.exact.search import several
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import Operation, Outcome
 from wrackline.checkers.models.counter import Counter
 from wrackline.checkers.models.log import Log

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wrackline.checkers.explain.form import from_json, to_json
 from wrackline.checkers.explain.model import (
     DETAILED,
     EXPLANATIONS_FILE,
@@ -21,12 +20,14 @@ from wrackline.checkers.explain.model import (
     Finding,
     Group,
     Shown,
+    from_json,
+    to_json,
 )
-from wrackline.checkers.explain.shown import Sample, detailed, fair
+from wrackline.checkers.explain.selection import Sample, detailed, fair
 from wrackline.checkers.explain.step import explain, explained
 from wrackline.checkers.findings import FINDINGS
-from wrackline.history.files import write_history
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
+from wrackline.history.store.files import write_history
 
 A, B = 160, 176
 INFO = RunInfo(

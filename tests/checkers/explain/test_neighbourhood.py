@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wrackline.checkers.explain.model import OPEN
 from wrackline.checkers.explain.neighbourhood import neighbourhood
+from wrackline.checkers.explain.observations import LogEnd, Observations, Sighting
 from wrackline.checkers.explain.operations import pair
-from wrackline.checkers.explain.sightings import LogEnd, Sighting, Sightings
 from wrackline.history.excerpts import Excerpt
 from wrackline.history.model import Event, Type, value_of
 
@@ -14,7 +14,7 @@ def test_a_log_that_ends_too_early_is_shown_as_missing() -> None:
     acked = Sighting("log", 0, 41, "send", None, value_of(3, 117), -1)
     held = Sighting("log", 0, 40, "replica", "n1", value_of(3, 116), 2)
     ends = {("log", 0, "n1"): LogEnd(0, 41, hw=41, in_isr=True), ("log", 0, None): LogEnd(0, 41)}
-    table = neighbourhood("log", 0, 41, Sightings({acked: 1, held: 1}, ends))
+    table = neighbourhood("log", 0, 41, Observations({acked: 1, held: 1}, ends))
     assert table is not None
     line = next(line for line in table.lines if line.culprit)
     assert [(cell.state, cell.note) for cell in line.cells] == [

@@ -13,7 +13,7 @@ import pytest
 
 from tests.checkers.jepsen import oracles, servers
 from tests.checkers.jepsen.drawn import changed, simulate
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models.checker import Checker
 from wrackline.checkers.models.loading import load_decider
 from wrackline.checkers.models.protocol import Operation

@@ -21,7 +21,7 @@ from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import EMPTY, Model, calls_of, events_in_order
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, find_classpath, jvm_home
 from wrackline.checkers.jvm.install import install, wanted
-from wrackline.harness.cli.jvm import jvm_command
+from wrackline.harness.cli.machine.jvm import jvm_command
 from wrackline.maven import Artifact, pom, repository_url
 
 

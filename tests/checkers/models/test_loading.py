@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import Operation, load
 from wrackline.checkers.models.counter import Counter
 from wrackline.checkers.models.protocol import ModelError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import ModelError, Operation, Outcome, load
 
 OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO

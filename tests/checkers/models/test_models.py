@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wrackline.checkers.exact.search import Answer, search
+from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import Model, ModelError, Operation, Outcome, known, load
 from wrackline.checkers.models.loading import load_decider
 

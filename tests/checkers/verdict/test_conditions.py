@@ -15,8 +15,7 @@ from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.course import Course, Trouble
 from wrackline.checkers.inputs.final_reads import FinalRead
 from wrackline.checkers.inputs.runs import Fault, Phase, Run, load_run
-from wrackline.checkers.verdict import metrics
-from wrackline.checkers.verdict.metrics import Written
+from wrackline.checkers.verdict.measures.metrics import Figures, Written
 from wrackline.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
 
 END = "the run went to its end"
@@ -253,7 +252,7 @@ def test_a_run_that_was_killed_at_any_moment_never_passes(tmp_path: Path) -> Non
 # --- acknowledged before, during and after ------------------------------------------------------------------
 
 
-def written(run: Run, before: int, during: int, after: int, tried: int = 100) -> metrics.Figures:
+def written(run: Run, before: int, during: int, after: int, tried: int = 100) -> Figures:
     """Acknowledged in log-0, of so many tried in each segment."""
     figures = good_figures(run)
     figures.written.clear()

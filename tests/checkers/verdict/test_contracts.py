@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.checkers.histories import NODES, TOPIC, info
-from wrackline.checkers.anomalies.registry import anomalies
+from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Fault, Run, Sample
 from wrackline.checkers.verdict.anomaly import Anomaly, Promise

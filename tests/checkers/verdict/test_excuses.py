@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 
 from tests.checkers.histories import NODES, TOPIC, info
-from wrackline.checkers.anomalies.registry import anomalies
+from wrackline.checkers.cases.language import parse
+from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.cited import LATE_NS, read_cited
 from wrackline.checkers.inputs.runs import Fault, Run, Sample
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.model.made import write_events
 from wrackline.checkers.verdict.anomaly import Promise
 from wrackline.checkers.verdict.contracts import Contract, Ruling, contract_for
 from wrackline.checkers.verdict.excuses import EFFECT_NS, Excuse, Excuses
 from wrackline.checkers.verdict.incidents.incidents import Incidents
 from wrackline.checkers.verdict.verdict import Found, rulings
 from wrackline.history.model import CONTROL, PARTITION, Event, TopicInfo, Type
+from wrackline.proving.model.made import write_events
 
 PLACE = (TOPIC, 0)
 SECOND = 1_000_000_000

@@ -13,11 +13,11 @@ import pytest
 
 from tests.checkers.good_runs import PLACE, SECOND, good_run
 from tests.checkers.incident_parts import part
-from wrackline.checkers.anomalies.registry import anomalies
+from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import FINDINGS, Meaning
-from wrackline.checkers.inputs.arrays import Ints
 from wrackline.checkers.inputs.cited import Cited
 from wrackline.checkers.inputs.runs import Place, Sample
+from wrackline.checkers.inputs.table import Ints
 from wrackline.checkers.verdict.contracts import Rule, Ruling
 from wrackline.checkers.verdict.excuses import Excuse, Excuses
 from wrackline.checkers.verdict.incidents.causes import limit

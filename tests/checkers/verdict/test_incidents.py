@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from wrackline.checkers.cases.language import TOPIC, parse
 from wrackline.checkers.explain.step import explained
-from wrackline.checkers.proving.cases.language import TOPIC, parse
-from wrackline.checkers.proving.model.made import write_events
 from wrackline.history.model import CONTROL, NEMESIS, PARTITION, Event, Type
+from wrackline.proving.model.made import write_events
 
 pytestmark = pytest.mark.timeout(1_800)
 

@@ -12,8 +12,8 @@ from wrackline.checkers.engine.executor import LocalExecutor
 from wrackline.checkers.inputs.phases import boundaries
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.plan import judge
-from wrackline.checkers.verdict.load import load_of_main
-from wrackline.checkers.verdict.metrics import Outcomes
+from wrackline.checkers.verdict.measures.load import load_of_main
+from wrackline.checkers.verdict.measures.metrics import Outcomes
 from wrackline.history.model import ABORTED_AS_MEANT, FAILED, Type
 
 RATE = "asked rate reached before the first fault"

@@ -9,8 +9,8 @@ import pytest
 from tests.checkers.good_runs import SECOND, good_run
 from tests.checkers.histories import TOPIC, info
 from wrackline.checkers.inputs.runs import Place, Run
-from wrackline.checkers.verdict.metrics import Figures, Written
-from wrackline.checkers.verdict.outage import outage
+from wrackline.checkers.verdict.measures.metrics import Figures, Written
+from wrackline.checkers.verdict.measures.outage import outage
 
 ONE, OTHER = (TOPIC, 0), (TOPIC, 1)
 Ends = tuple[float | None, float | None]

@@ -9,10 +9,10 @@ import pytest
 from tests.checkers.good_runs import PLACE, SECOND, decided, good_figures, good_run, missing, seen
 from wrackline.checkers.findings import Verdict
 from wrackline.checkers.inputs.runs import Run, Sample
-from wrackline.checkers.verdict import metrics
+from wrackline.checkers.verdict.measures.metrics import Figures
 
 
-def judged_by(name: str, limit: float, run: Run | None = None, figures: metrics.Figures | None = None) -> str:
+def judged_by(name: str, limit: float, run: Run | None = None, figures: Figures | None = None) -> str:
     """The detail of the condition, with what it came to."""
     run = run or good_run()
     run.info = dataclasses.replace(run.info, thresholds={name: limit})

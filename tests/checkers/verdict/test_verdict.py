@@ -10,15 +10,15 @@ import pytest
 from tests.checkers.good_runs import PLACE, SECOND, decided, found, good_figures, good_run, missing, outcomes
 from tests.checkers.histories import TOPIC, info
 from tests.checkers.verdict.test_deletions import begun_at
-from wrackline.checkers.anomalies.registry import anomalies, names
+from wrackline.checkers.checks.registry import anomalies, names
 from wrackline.checkers.findings import Verdict
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.course import Trouble
 from wrackline.checkers.inputs.runs import Fault, Run
-from wrackline.checkers.verdict import metrics
-from wrackline.checkers.verdict.conditions import conditions
+from wrackline.checkers.verdict.conditions.conditions import conditions
 from wrackline.checkers.verdict.contracts import contract_for
-from wrackline.checkers.verdict.metrics import Figures, TransactionEnds, Written
+from wrackline.checkers.verdict.measures import metrics
+from wrackline.checkers.verdict.measures.metrics import Figures, TransactionEnds, Written
 from wrackline.checkers.verdict.system_words import pair
 from wrackline.checkers.verdict.verdict import verdict
 from wrackline.history.model import PlanInfo

@@ -20,7 +20,7 @@ from wrackline.harness.check.results import (
     Operation,
     Verdict,
 )
-from wrackline.harness.cli.check import check_command
+from wrackline.harness.cli.verdicts.check import check_command
 
 STALE = """
 {:process 0 :type :invoke :f :write :value 1}

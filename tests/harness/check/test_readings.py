@@ -19,7 +19,7 @@ from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.models.loading import load
 from wrackline.harness.check.files import Judge, Question, models
 from wrackline.harness.check.results import Judged, exit_code
-from wrackline.harness.cli.check import check_command
+from wrackline.harness.cli.verdicts.check import check_command
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Asked, Subject, asked, transactions
 from wrackline.harness.jepsen.operations import by_key, read_operations

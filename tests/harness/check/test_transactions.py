@@ -18,7 +18,7 @@ from wrackline.checkers.models.protocol import Operation, Outcome
 from wrackline.harness.check.formatting import details
 from wrackline.harness.check.results import Verdict
 from wrackline.harness.check.transactions import Asking, decide_transactions
-from wrackline.harness.cli.check import check_command
+from wrackline.harness.cli.verdicts.check import check_command
 from wrackline.harness.jepsen.object_histories import transactions
 
 NO_TIME, ENOUGH = Limits(0.0, 1 << 30), Limits(60.0, 1 << 30)

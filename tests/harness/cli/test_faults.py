@@ -6,7 +6,7 @@ import json
 
 from click.testing import CliRunner
 
-from wrackline.harness.cli.faults import faults_command
+from wrackline.harness.cli.parts.faults import faults_command
 from wrackline.harness.extend.faults import fleets_with_hosts, known_faults
 from wrackline.plugins.registry import Group, names
 

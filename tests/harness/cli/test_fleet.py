@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.fleets.traces import traces
-from wrackline.harness.cli.doctor import doctor
-from wrackline.harness.cli.fleet import fleet
+from wrackline.harness.cli.machine.doctor import doctor
+from wrackline.harness.cli.machine.fleet import fleet
 
 pytestmark = pytest.mark.fleet
 
@@ -40,14 +40,14 @@ def test_a_person_makes_enters_lists_and_ends_a_fleet(runner: CliRunner, state_r
         ]
         assert (told["kind"], told["life"], told["namespace"]) == ("netns", "detached", f"wl-{name}")
         assert told["hosts"]["c1"]["ansible_host"] == "198.18.0.21"
-        shell = "from wrackline.harness.cli.fleet import fleet; fleet()"
+        shell = "from wrackline.harness.cli.machine.fleet import fleet; fleet()"
         entered = subprocess.run(
             [sys.executable, "-c", shell, "ssh", "c1", "--fleet", name, "--", "hostname; exit 7"],
             env={**os.environ, "WRACKLINE_STATE_DIR": str(state_root)},
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=180,
         )
         assert (entered.returncode, entered.stdout) == (7, "c1\n")
         assert runner.invoke(fleet, ["ssh", "n9", "--fleet", name]).exit_code == 2

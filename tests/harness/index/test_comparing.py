@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from upath import UPath
 
 from tests.harness.index.nights import night
-from wrackline.harness.cli.index import compare_command
+from wrackline.harness.cli.verdicts.site import compare_command
 from wrackline.harness.index.collect import Kept, gather
 from wrackline.harness.index.comparing import Outcome, Unlike, compared, side
 from wrackline.harness.index.runs import Run, beside, shown

@@ -21,7 +21,7 @@ from upath import UPath
 
 from tests.harness.index.nights import night
 from tests.harness.report.browser import Browser
-from wrackline.harness.cli import index as command
+from wrackline.harness.cli.verdicts import site as command
 from wrackline.harness.index.serving import Renewal
 from wrackline.harness.index.site import Reader
 

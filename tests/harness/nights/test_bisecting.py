@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.cli import bisect
-from wrackline.harness.cli.bisect import bisect_command
+from wrackline.harness.cli.runs import bisect
+from wrackline.harness.cli.runs.bisect import bisect_command
 from wrackline.harness.nights import subprocesses
 from wrackline.harness.nights.bisecting import Candidate, Found, look, names
 from wrackline.harness.nights.journal import Result as Judged

@@ -20,8 +20,8 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.cli.nights import suite_command
 from wrackline.harness.cli.options import WrongInput
+from wrackline.harness.cli.runs.suite import suite_command
 from wrackline.harness.nights import subprocesses
 from wrackline.harness.nights.driver import DiskFull, Stopped
 from wrackline.harness.nights.journal import Journal, read
@@ -29,6 +29,8 @@ from wrackline.harness.nights.night import NightDriver, begin
 from wrackline.harness.nights.order import before
 from wrackline.harness.nights.spec import cases, load_night
 from wrackline.harness.records import JOURNAL
+
+pytestmark = pytest.mark.real
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 SPEC = """

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.harness.nights.test_night import STAND_IN, night
-from wrackline.harness.cli.nights import STAMP, suite_command
+from wrackline.harness.cli.runs.suite import STAMP, suite_command
 from wrackline.harness.nights import subprocesses
 from wrackline.harness.nights.journal import Did, read
 from wrackline.harness.notifications import webhook

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from wrackline.harness.cli.prune import prune_command
+from wrackline.harness.cli.data.prune import prune_command
 from wrackline.harness.nights.journal import Did, Journal
 from wrackline.harness.nights.retention import NOTE, Does, carry_out, plan, prune
 from wrackline.harness.notifications.spec import Keeping

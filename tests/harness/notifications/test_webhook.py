@@ -157,7 +157,7 @@ def test_nobody_took_it(
     began = time.monotonic()
     assert told(chat, timeout_s=0.3).endswith(said)
     assert len(chat.taken) == tries
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15
 
 
 def test_nobody_is_there(chat: Chat) -> None:

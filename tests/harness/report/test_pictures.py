@@ -14,12 +14,12 @@ import orjson
 import pytest
 
 from tests.harness.report.browser import PROGRAM, Browser, browser
-from wrackline.checkers.proving.model.knobs import Knobs
-from wrackline.checkers.proving.model.made import make
 from wrackline.harness.report import write_report
 from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.read.columns import Ints
-from wrackline.history.files import read_info
+from wrackline.history.store.files import read_info
+from wrackline.proving.model.knobs import Knobs
+from wrackline.proving.model.made import make
 
 needs_chromium = pytest.mark.skipif(
     PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)"

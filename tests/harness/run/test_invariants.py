@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulator.traced.simulated import Tracing, watched
+from tests.simulator.trace_check.simulated import Tracing, watched
 from wrackline.harness.report.invariants import invariants_of as shown
 from wrackline.harness.run import invariants
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.invariants import invariants_of, reasons
 from wrackline.harness.run.runner_events import MISSING
 from wrackline.history.model import RunInfo
+from wrackline.simulator.eras.catalogue import STORIES
+from wrackline.simulator.eras.story import tell
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run.session import Run
-from wrackline.simulator.stories.story import tell
-from wrackline.simulator.stories.tales import STORIES
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
+from wrackline.simulator.world.nodes import ZOOKEEPER
 
 INFO = RunInfo(
     "run", "run", 0, "", "wrackline", "log", "all", False, (), profile="kip966", nodes={"1": "n1", "2": "n2"}

@@ -11,8 +11,8 @@ import pytest
 
 from tests.harness.doubles import Stage, interrupt_when, rows
 from wrackline.checkers.inputs.runs import Run, load_run
-from wrackline.checkers.verdict.conditions import conditions
-from wrackline.checkers.verdict.metrics import Figures
+from wrackline.checkers.verdict.conditions.conditions import conditions
+from wrackline.checkers.verdict.measures.metrics import Figures
 from wrackline.harness.run.live.outcome import CannotRecord, Outcome
 from wrackline.history import read_info
 from wrackline.history.model import DIED, PlanInfo

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from wrackline.checkers.verdict.thresholds import LEFT_OUT, THRESHOLDS
+from wrackline.checkers.verdict.conditions.thresholds import LEFT_OUT, THRESHOLDS
 from wrackline.fleets.inventory.spec import InventorySpec
 from wrackline.harness.specification.spec import Spec, SpecError, load, parse
 from wrackline.workloads.log import LogSpec

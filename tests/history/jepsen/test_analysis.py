@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.history.jepsen.words import Op, assign, imported, op, poll, send
-from wrackline.checkers.proving.model.knobs import Final, Knobs
-from wrackline.checkers.proving.model.made import make, write_events
-from wrackline.checkers.proving.mutations.catalogue import mutate, mutations
 from wrackline.history.jepsen.exports import Keys, kafka, rows
 from wrackline.history.jepsen.imports import Settings, import_history
 from wrackline.history.jepsen.text import write
+from wrackline.proving.model.knobs import Final, Knobs
+from wrackline.proving.model.made import make, write_events
+from wrackline.proving.mutations.catalogue import mutate, mutations
 
 pytestmark = pytest.mark.timeout(1_800)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +16,14 @@ from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.nemesis.spec import load
+
+
+def assert_soon(seen: Callable[[], bool], within_s: float = 30.0) -> None:
+    """Looks again and again until it is seen. What nothing hinders is quick at one try of many, also on a
+    busy machine; what a fault holds back is so at every try."""
+    deadline = time.monotonic() + within_s
+    while not seen():
+        assert time.monotonic() < deadline, f"not seen within {within_s:g} s"
 
 
 class Running:
@@ -38,7 +47,7 @@ class Running:
         """Does a TCP connection come about from a host (None: from where the clients are)?"""
         address = self.host(target).address
         if source is not None:
-            command = f"timeout 0.3 bash -c ': </dev/tcp/{address}/{PORT}'"
+            command = f"timeout 1 bash -c ': </dev/tcp/{address}/{PORT}'"
             return self.fleet.remote(self.host(source)).run(command, check=False).ok
         try:
             with self.fleet.entered():

@@ -51,7 +51,7 @@ def done(system: Listeners, look: Any = None, **fault: object) -> Any:
     seen = look() if look is not None else None
     assert nemesis.wait(180)
     assert nemesis.stop_and_heal() == []
-    assert recorded.ended("f1")["proved"] is True, recorded.ended("f1")["proof"]
+    recorded.assert_proved("f1")
     print(recorded.ended("f1")["proof"])
     assert system.is_running(system.nodes[0])
     return seen

@@ -84,8 +84,9 @@ def _lost_after(
     return missing(system, load_under_way.acked), recorded
 
 
-def proved(recorded: Recorded, *ids: str) -> bool:
-    return all(recorded.ended(one)["proved"] is True for one in ids)
+def assert_proved(recorded: Recorded, *ids: str) -> None:
+    for one in ids:
+        recorded.assert_proved(one)
 
 
 def test_truncating_to_the_high_watermark_loses_acknowledged_records(
@@ -93,7 +94,7 @@ def test_truncating_to_the_high_watermark_loses_acknowledged_records(
 ) -> None:
     with cluster(bundle_cache, tmp_path, defects=("trunc_hw",)) as system:
         lost, recorded = lost_after(system, "b01-truncate-to-hw", "all")
-        assert proved(recorded, "g1", "g2", "g3"), recorded.events
+        assert_proved(recorded, "g1", "g2", "g3")
         assert lost
 
 
@@ -102,12 +103,12 @@ def test_the_right_broker_loses_nothing_but_what_acks_1_never_promised(
 ) -> None:
     with cluster(bundle_cache, tmp_path) as system:
         lost, recorded = lost_after(system, "b01-truncate-to-hw", "all")
-        assert proved(recorded, "g1", "g2", "g3"), recorded.events
+        assert_proved(recorded, "g1", "g2", "g3")
         assert lost == {}
         lost, recorded = lost_after(system, "power-cut-lossy", "all")
-        assert proved(recorded, "g1"), recorded.events
+        assert_proved(recorded, "g1")
         assert recorded.ended("g1")["lossy"]
         assert lost == {}
         lost, recorded = lost_after(system, "acks1-leader-power-cut", "1")
-        assert proved(recorded, "g1", "g2"), recorded.events
+        assert_proved(recorded, "g1", "g2")
         assert lost

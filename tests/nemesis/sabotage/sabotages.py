@@ -180,10 +180,9 @@ async def _held(stage: Stage, fault: Sabotaged, trial: Trial) -> None:
             await stage.run(real.undo, undoing=True)
 
 
-def check(trial: Trial, place: Place, sabotage: Sabotage, before: Callable[[], None] = lambda: None) -> None:
+def check(trial: Trial, place: Place, sabotage: Sabotage) -> None:
     """Nobody is taken in: what was not done, or not all the time, is not proved; what was not undone is not
     restored. Of the fault as it is both are said."""
-    before()
     ended = place.tried(trial, sabotage)
     words = {key: ended.get(key) for key in ("proved", "proof", "restored", "restoration", "error")}
     if sabotage is Sabotage.NONE:

@@ -117,7 +117,7 @@ ON_VMS: Mapping[str, Trial] = {
 """On a virtual machine, and nightly."""
 
 WITHOUT: Mapping[str, str] = {
-    "expire-session": "needs ZooKeeper; its proof is read in tests/nemesis/faults/cluster/test_sessions.py",
+    "expire-session": "needs ZooKeeper; its proof is read in tests/zookeeper/nemesis/test_sessions.py",
     "lazyfs": "needs a mounted LazyFS; tests/nemesis/faults/disks/test_lazyfs.py has one of its own",
 }
 """Faults that are not sabotaged here, and why."""

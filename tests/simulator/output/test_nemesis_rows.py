@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from wrackline.checkers.anomalies.registry import anomalies
+from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Run, load_run
 from wrackline.checkers.verdict.contracts import contract_for

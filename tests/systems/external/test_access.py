@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from wrackline.kafka_client.scram import Scram, ScramError
+from wrackline.kafka_client.security import Security
 from wrackline.systems.base import DeployError
-from wrackline.systems.external.access.scram import Scram, ScramError
-from wrackline.systems.external.access.security import Security
 from wrackline.systems.external.spec import SecuritySpec
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"

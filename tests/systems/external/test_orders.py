@@ -86,7 +86,7 @@ def test_a_value_that_a_host_lacks_is_told() -> None:
 def test_a_command_without_end_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     began = time.monotonic()
     said = carry_out(f"sleep 60 & echo $! >{tmp_path}/pid; echo waiting; wait", 0.5)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert (said.exit_code, said.output) == (None, "waiting")
     child = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/status")
     wait_for("its end", lambda: not child.exists() or "\nState:\tZ" in child.read_text(), 10)
@@ -95,7 +95,7 @@ def test_a_command_without_end_is_ended_with_all_that_it_started(tmp_path: Path)
 def test_what_a_command_leaves_in_the_background_is_not_waited_for(tmp_path: Path) -> None:
     began = time.monotonic()
     assert carry_out(f"sleep 20 & echo $! >{tmp_path}/pid", 15).exit_code == 0
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 15
     os.kill(int((tmp_path / "pid").read_text()), 9)
 
 

@@ -17,7 +17,7 @@ from wrackline.history import history_files
 from wrackline.systems.base import TopicSpec
 from wrackline.systems.kafka.system import KafkaSystem
 from wrackline.workloads.clients.base import Unavailable
-from wrackline.workloads.clients.java.store import ClientStore
+from wrackline.workloads.clients.store import ClientStore
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.nightly]
 
@@ -73,7 +73,7 @@ def test_a_run_with_java_clients_records_every_kind_of_operation(
 ASK = """
 import sys
 from wrackline.workloads.clients.base import ClientError
-from wrackline.workloads.clients.java.library import Java
+from wrackline.clients_java.library import Java
 from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.log import LogSpec
 

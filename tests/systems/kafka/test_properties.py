@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.systems.listening import Listening
+from wrackline.kafka_client.model import Setting
 from wrackline.systems.common.nodes import nodes_on
-from wrackline.systems.common.queries import Setting
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.kafka.properties import properties, properties_of
 from wrackline.systems.kafka.releases import artifacts, parsed
@@ -49,9 +49,9 @@ def test_a_value_is_read_as_it_was_written() -> None:
 
 def test_what_a_node_was_given_comes_first() -> None:
     said = [
-        Setting("b", "2", given=False),
-        Setting("c", "3", given=True),
-        Setting("secret", None, given=True),
+        Setting("b", "2", source=5),
+        Setting("c", "3", source=4),
+        Setting("secret", None, source=4),
     ]
     assert properties_of(said) == "# given\nc=3\nsecret=\n\n# by default\nb=2\n"
 

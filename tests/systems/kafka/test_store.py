@@ -13,7 +13,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from wrackline.harness.cli.kafka import kafka_command
+from wrackline.harness.cli.machine.kafka import kafka_command
 from wrackline.systems.base import About, DeployError, Refusal
 from wrackline.systems.jvm.store import VARIABLE, Release, Store
 from wrackline.systems.kafka.install import install, version_of

@@ -13,11 +13,17 @@ from wrackline.workloads.clients.base import ClientError, GroupSettings, Setting
 from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.clients.librdkafka.members import RdkafkaMember
 from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer, RdkafkaTransactionalProducer
+from wrackline.workloads.clients.settings import ClientSettings
 
 _SENT_END_TXN = re.compile(r"Sent EndTxnRequest \(v(\d+),")
 PROBE_S = 10.0
 LOG_S = 2.0
 """How long after the transaction's end its log lines may still come."""
+
+
+def library(_: ClientSettings) -> Librdkafka:
+    """Makes the library; the entry point of the clients ``librdkafka``."""
+    return Librdkafka()
 
 
 class Librdkafka:
@@ -26,6 +32,9 @@ class Librdkafka:
     @property
     def version(self) -> str:
         return confluent_kafka.libversion()[0]
+
+    def locate(self) -> str:
+        return str(confluent_kafka.__file__)
 
     def check(self, settings: Settings) -> None:
         """Make one client of each kind, which connects nowhere, and end it."""

@@ -9,10 +9,10 @@ import pytest
 
 from tests.checkers.anomalies.groups.walked import walk_of
 from wrackline.checkers.anomalies.groups import GROUPS
-from wrackline.checkers.anomalies.registry import checks
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.cases.pairs import PAIRS, anomaly_of
-from wrackline.checkers.proving.model.made import write_events
+from wrackline.checkers.cases.language import parse
+from wrackline.checkers.checks.registry import checks
+from wrackline.proving.model.made import write_events
+from wrackline.proving.pairs import PAIRS, anomaly_of
 
 OURS = {one.name for one in checks() if one.walk is GROUPS}
 

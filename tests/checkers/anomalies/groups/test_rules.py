@@ -11,8 +11,8 @@ import pytest
 from tests.checkers.anomalies.groups.explainer import NOBODY, Step, can_be, events_of
 from tests.checkers.anomalies.groups.walked import findings_of, walk_of
 from tests.checkers.histories import info
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.model.made import write_events
+from wrackline.checkers.cases.language import parse
+from wrackline.proving.model.made import write_events
 
 A, B = Step("told", "A", 1, 0), Step("told", "B", 2, 0)
 COMMIT, OK, UNKNOWN = Step("commit", "A", 1, 1, 0), Step("ok", number=0), Step("info", number=0)

@@ -12,12 +12,12 @@ import pytest
 
 from tests.checkers.anomalies.groups.walked import walk_of
 from wrackline.checkers.anomalies.groups.spans import Spans
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.model.knobs import TO_MUTATE, drawn
-from wrackline.checkers.proving.model.made import make, write_events
-from wrackline.checkers.proving.mutations.catalogue import mutate, mutations
-from wrackline.checkers.proving.mutations.mutation import Mutation
+from wrackline.checkers.cases.language import parse
 from wrackline.checkers.verdict.anomaly import Family
+from wrackline.proving.model.knobs import TO_MUTATE, drawn
+from wrackline.proving.model.made import make, write_events
+from wrackline.proving.mutations.catalogue import mutate, mutations
+from wrackline.proving.mutations.mutation import Mutation
 
 OF_GROUPS = [one for one in mutations() if one.apply.__module__.endswith(".groups")]
 
@@ -89,6 +89,6 @@ def test_a_member_that_reads_on_is_one_interval() -> None:
 
 
 def test_every_anomaly_of_groups_has_a_mutation() -> None:
-    from wrackline.checkers.anomalies.registry import checks
+    from wrackline.checkers.checks.registry import checks
 
     assert {one.name for one in checks() if one.family == Family.GROUPS} == {one.anomaly for one in OF_GROUPS}

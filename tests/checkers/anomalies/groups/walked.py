@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun, about
-from wrackline.checkers.anomalies.finding import Finding, finished
 from wrackline.checkers.anomalies.groups import GROUPS
-from wrackline.checkers.anomalies.walks import Figure
+from wrackline.checkers.checks.about import AboutLog, AboutRun, about
+from wrackline.checkers.checks.finding import Finding, finished
+from wrackline.checkers.checks.walks import Figure
 from wrackline.checkers.engine.context import topics_of
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.history.model import Event, RunInfo
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 
 BATCH = 64
 """Events in a batch: few, so that what is open at its end goes on in the next."""

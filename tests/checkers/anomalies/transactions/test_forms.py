@@ -10,9 +10,9 @@ import pytest
 
 from tests.checkers.anomalies.transactions.walked import walked
 from tests.checkers.cases import Case, all_cases
-from wrackline.checkers.anomalies.registry import checks
 from wrackline.checkers.anomalies.transactions import TRANSACTIONS
-from wrackline.checkers.proving.cases.language import parse
+from wrackline.checkers.cases.language import parse
+from wrackline.checkers.checks.registry import checks
 
 MINE = {one.name for one in checks() if one.walk is TRANSACTIONS}
 FORMS = {

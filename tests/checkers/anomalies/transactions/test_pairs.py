@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from tests.checkers.anomalies.transactions.walked import walked
-from wrackline.checkers.anomalies.registry import checks
 from wrackline.checkers.anomalies.transactions import TRANSACTIONS
-from wrackline.checkers.proving.cases.language import parse
-from wrackline.checkers.proving.cases.pairs import PAIRS, anomaly_of
+from wrackline.checkers.cases.language import parse
+from wrackline.checkers.checks.registry import checks
+from wrackline.proving.pairs import PAIRS, anomaly_of
 
 MINE = {one.name for one in checks() if one.walk is TRANSACTIONS}
 OF_TRANSACTIONS = {name: texts for name, texts in PAIRS.items() if "txn" in "".join(texts)}

@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.anomalies.about import AboutLog, AboutRun
-from wrackline.checkers.anomalies.finding import Finding, finished
 from wrackline.checkers.anomalies.transactions import TRANSACTIONS
+from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.finding import Finding, finished
 from wrackline.checkers.inputs.final_reads import FinalRead
 from wrackline.history.model import Event, RunInfo
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 
 
 def walked(info: RunInfo, events: Sequence[Event], chunk: int | None = None) -> list[dict[str, Any]]:

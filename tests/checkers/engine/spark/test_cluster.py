@@ -14,7 +14,7 @@ import pytest
 
 from tests.checkers.servers import SparkCluster, spark_cluster, wrackline
 from wrackline.checkers.engine.spark.masters import MASTER_KNOCK_S, SparkUnavailable, check_master
-from wrackline.checkers.proving.__main__ import main as proving
+from wrackline.proving.__main__ import main as proving
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -109,7 +109,7 @@ def test_leadership_is_transferred_and_given_back(system: WracklineSystem, watch
         during = watcher.awaits(watcher.leaders, lambda seen: before[0] not in seen)
     assert before[0] not in during
     assert watcher.awaits(watcher.leaders, lambda seen: seen == before) == before
-    assert going.proof()["proved"] is True
+    going.recorded.assert_proved("f1")
     assert f"log-0 from {before[0]} to {during[0]}" in going.proof()["proof"]
 
 
@@ -129,7 +129,7 @@ def test_preferred_leaders_are_elected(system: WracklineSystem, watcher: Watcher
     assert watcher.leaders() != before
     with Going(system, {"fault": "elect-preferred"}) as going:
         assert watcher.awaits(watcher.leaders, lambda seen: seen == before) == before
-    assert going.proof()["proved"] is True
+    going.recorded.assert_proved("f1")
     assert "the first replica leads 3 of 3 partitions; 1 changed their leader" in going.proof()["proof"]
 
 
@@ -145,7 +145,7 @@ def test_settings_change_and_come_back_in_any_order(system: WracklineSystem, wat
         assert watcher.config(name) == "3"
         assert watcher.config("flush.messages") in (None, str((1 << 63) - 1))
     assert watcher.config(name) == "2"
-    assert going.proof("f2")["proved"] is True
+    going.recorded.assert_proved("f2")
     assert "topic: min.insync.replicas 2 to 3; afterwards min.insync.replicas 2" in going.proof("f2")["proof"]
     assert going.proof("f1")["proved"] is False, "somebody else had changed its setting before it ended"
     assert going.proof("f1")["restored"] is None, "what was before is what the other fault will restore"
@@ -158,7 +158,7 @@ def test_a_setting_of_all_brokers_changes(system: WracklineSystem, watcher: Watc
     with Going(system, {"fault": "change-config", "entity": "brokers", "configs": {name: 999_000}}) as going:
         assert system.admin.cluster_settings(timeout_s=5) == {name: "999000"}
     assert system.admin.cluster_settings(timeout_s=5) == {}
-    assert going.proof()["proved"] is True
+    going.recorded.assert_proved("f1")
     assert watcher.topics() == {"log"}
 
 
@@ -167,7 +167,7 @@ def test_a_topic_goes_and_comes_beside_the_runs_own(system: WracklineSystem, wat
         assert "log-beside-f1" in watcher.topics()
         now = system.admin.topic_id("log-beside-f1", timeout_s=5)
     assert watcher.awaits(watcher.topics, lambda seen: seen == {"log"}) == {"log"}
-    assert going.proof()["proved"] is True
+    going.recorded.assert_proved("f1")
     assert going.proof()["proof"].endswith(f"made again with the id {now}")
 
 
@@ -176,7 +176,7 @@ def test_another_controller_becomes_active(system: WracklineSystem) -> None:
     with Going(system, {"fault": "controller-failover"}) as going:
         after = system.describe().controller
     assert after not in (before, -1)
-    assert going.proof()["proved"] is True
+    going.recorded.assert_proved("f1")
     assert f"controller {before} was stopped until {after} was active" in going.proof()["proof"]
     for node in system.nodes:
         stat = f"cut -d ' ' -f 3 /proc/{system.pid(node)}/stat"

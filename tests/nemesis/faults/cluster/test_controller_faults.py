@@ -124,8 +124,7 @@ def hit(system: WracklineSystem, load_under_way: Load, fault: str, target: str =
         finally:
             repairs = nemesis.stop_and_heal()
     assert repairs == []
-    ended = recorded.ended("f1")
-    assert ended["proved"] is True, ended
+    ended = recorded.assert_proved("f1")
     assert ended["role"] == target
     if target == "controller":
         [struck] = [node.host.name for node in system.nodes if node.node_id == before]

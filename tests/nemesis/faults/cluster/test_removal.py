@@ -76,7 +76,7 @@ def test_one_is_replaced_by_a_spare_and_one_removed(bundle_cache: Path, tmp_path
                 time.sleep(0.2)
             assert gone not in client.list_topics(timeout=10).brokers
             assert nemesis.stop_and_heal() == []
-            assert recorded.ended("f1")["proved"] is True, recorded.ended("f1")
+            recorded.assert_proved("f1")
             assert f"node {gone} on n{gone} is gone from the cluster" in recorded.ended("f1")["proof"]
             if number == 1:
                 assert {4} < set().union(*replicas(client))

@@ -51,8 +51,7 @@ def system(fleet: NetnsFleet) -> Listeners:
 
 
 def proof(run: Running) -> str:
-    ended = run.recorded.ended("f1")
-    assert ended["proved"] is True, ended
+    ended = run.recorded.assert_proved("f1")
     return str(ended["proof"])
 
 

@@ -42,7 +42,7 @@ def in_force(system: WracklineSystem | KafkaSystem, fault: dict[str, Any]) -> It
     finally:
         repairs = nemesis.stop_and_heal()
     assert repairs == []
-    assert recorded.ended("f1")["proved"] is True, recorded.ended("f1")
+    recorded.assert_proved("f1")
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

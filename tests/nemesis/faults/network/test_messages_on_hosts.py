@@ -77,22 +77,19 @@ class Asker:
         body = struct.pack("!hhih", api, 1, correlation, 4) + b"test"
         self.socket.sendall(struct.pack("!i", len(body)) + body)
 
-    def answers(self, wait_s: float = 0.4, until: int | None = None) -> list[int | str]:
-        """The correlation ids of the answers that come in this time, ``until`` so many, and ``end`` of the
-        connection."""
+    def answers(self, number: int, *, more_s: float = 0.4) -> list[int | str]:
+        """The correlation ids of the answers that come, and ``end`` of the connection. Waits as long as it
+        takes for so many, and then for more."""
         found: list[int | str] = []
-        deadline = time.monotonic() + wait_s
-        while (rest := deadline - time.monotonic()) > 0 and len(found) != until:
-            self.socket.settimeout(rest)
+        while "end" not in found:
+            self.socket.settimeout(20.0 if len(found) < number else more_s)
             try:
                 data = self.socket.recv(10, socket.MSG_WAITALL)
             except TimeoutError:
                 break
             except ConnectionResetError:
                 data = b""
-            if not data:
-                return [*found, "end"]
-            found.append(struct.unpack("!i", data[4:8])[0])
+            found.append(struct.unpack("!i", data[4:8])[0] if data else "end")
         return found
 
 
@@ -110,8 +107,7 @@ def seen(fleet: Fleet) -> list[tuple[int, int]]:
 
 
 def proof(run: Running) -> str:
-    ended = run.recorded.ended("f1")
-    assert ended["proved"] is True, ended
+    ended = run.recorded.assert_proved("f1")
     return str(ended["proof"])
 
 
@@ -120,21 +116,21 @@ def test_a_request_is_held_until_the_end_and_holds_what_is_behind_it(
 ) -> None:
     with asker(fleet) as before:
         before.send(PRODUCE, 1)
-        assert before.answers() == [1]
+        assert before.answers(1) == [1]
         with running(fleet, system, {"fault": "messages", "target": "n1", "apis": ["EndTxn"]}) as run:
-            assert before.answers() == ["end"], "connections go through the proxy from now on"
+            assert before.answers(1) == ["end"], "connections go through the proxy from now on"
             seen(fleet)
             with asker(fleet) as one, asker(fleet) as other:
                 one.send(PRODUCE, 1)
-                assert one.answers() == [1]
+                assert one.answers(1) == [1]
                 one.send(END_TXN, 2)
                 one.send(PRODUCE, 3)
                 other.send(PRODUCE, 4)
-                assert other.answers() == [4]
-                assert one.answers() == []
+                assert other.answers(1) == [4]
+                assert one.answers(0) == []
                 assert seen(fleet) == [(PRODUCE, 1), (PRODUCE, 4)]
                 run.nemesis.stop_and_heal()
-                assert one.answers(2.0) == [2, 3, "end"]
+                assert one.answers(3) == [2, 3, "end"]
                 assert seen(fleet) == [(END_TXN, 2), (PRODUCE, 3)]
     assert "1 of 1 EndTxn requests held" in proof(run)
     assert "1 of them delivered then" in proof(run)
@@ -147,7 +143,7 @@ def test_an_answer_is_held_for_a_time(fleet: NetnsFleet, system: Listeners) -> N
         "target": "n1",
         "apis": ["Produce", "Fetch"],
         "what": "answer",
-        "delay_s": 0.5,
+        "delay_s": 3.0,
     }
     with running(fleet, system, slow) as run, asker(fleet) as one:
         seen(fleet)
@@ -155,12 +151,12 @@ def test_an_answer_is_held_for_a_time(fleet: NetnsFleet, system: Listeners) -> N
         one.send(FETCH, 7)
         one.send(END_TXN, 8)
         while not (found := seen(fleet)):
-            assert time.monotonic() - began < 5
-        assert time.monotonic() - began < 0.5, "the request was not held"
+            assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 3.0, "the request was not held"
         assert found[0] == (FETCH, 7)
-        assert one.answers(2.0)[:2] == [7, 8]
-        assert time.monotonic() - began > 0.5
-    assert "1 of 1 Produce or Fetch answers held for up to 0.5 s" in proof(run)
+        assert one.answers(2) == [7, 8]
+        assert time.monotonic() - began > 3.0
+    assert "1 of 1 Produce or Fetch answers held for up to 3.0 s" in proof(run)
 
 
 def test_a_dropped_request_is_never_answered_nor_what_comes_after_it(
@@ -171,9 +167,9 @@ def test_a_dropped_request_is_never_answered_nor_what_comes_after_it(
         seen(fleet)
         one.send(FETCH, 1)
         one.send(PRODUCE, 2)
-        assert one.answers(0.5) == []
+        assert one.answers(0) == []
         other.send(FETCH, 3)
-        assert other.answers() == [3], "once, it was said"
+        assert other.answers(1) == [3], "once, it was said"
         assert seen(fleet) == [(PRODUCE, 2), (FETCH, 3)]
     assert "1 of 2 Fetch requests dropped" in proof(run)
 
@@ -183,7 +179,7 @@ def test_a_connection_ends_in_the_place_of_an_answer(fleet: NetnsFleet, system: 
     with running(fleet, system, lost) as run, asker(fleet) as one:
         seen(fleet)
         one.send(END_TXN, 5)
-        assert one.answers(2.0) == ["end"]
+        assert one.answers(1) == ["end"]
         assert seen(fleet) == [(END_TXN, 5)]
     assert "1 of 1 EndTxn answers met by a closed connection" in proof(run)
 
@@ -194,7 +190,7 @@ def test_a_request_arrives_twice_and_is_answered_once(fleet: NetnsFleet, system:
         seen(fleet)
         one.send(END_TXN, 5)
         one.send(PRODUCE, 6)
-        assert one.answers(0.8) == [5, 6]
+        assert one.answers(2, more_s=0.8) == [5, 6]
         assert seen(fleet) == [(END_TXN, 5), (PRODUCE, 6), (END_TXN, 5)]
     assert "1 of 1 EndTxn requests repeated, 1 of them delivered" in proof(run)
 
@@ -203,7 +199,7 @@ def test_only_those_who_are_meant_are_hit(fleet: NetnsFleet, system: Listeners) 
     frame = "bytes.fromhex('0000000a 0001 0001 00000009 0000'.replace(' ', ''))"
     ask = (
         f"import socket; it = socket.create_connection(('{fleet.hosts[0].address}', {PORT}), 5)\n"
-        f"it.settimeout(0.5); it.sendall({frame})\n"
+        f"it.settimeout(3); it.sendall({frame})\n"
         "try: print(len(it.recv(10)))\n"
         "except TimeoutError: print('silence')"
     )
@@ -214,20 +210,20 @@ def test_only_those_who_are_meant_are_hit(fleet: NetnsFleet, system: Listeners) 
     assert asked_by_n2() == "10"
     with asker(fleet) as before:
         before.send(FETCH, 1)
-        assert before.answers() == [1]
+        assert before.answers(1) == [1]
         held = {"fault": "messages", "target": "n1", "apis": ["Fetch"], "peers": ["n2"]}
         with running(fleet, system, held) as run:
             assert asked_by_n2() == "silence"
             before.send(FETCH, 2)
-            assert before.answers() == [2], "another peer's connection stays as it is"
+            assert before.answers(1) == [2], "another peer's connection stays as it is"
     assert "Fetch request 9 of n2" in proof(run)
     lost = {"fault": "messages", "target": "n1", "apis": ["Produce"], "peers": ["client"], "do": "close"}
     with running(fleet, system, lost, held) as run, asker(fleet) as one:
         assert asked_by_n2() == "silence"
         one.send(FETCH, 3)
-        assert one.answers() == [3]
+        assert one.answers(1) == [3]
         one.send(PRODUCE, 4)
-        assert one.answers() == ["end"]
+        assert one.answers(1) == ["end"]
     assert "Produce requests met by a closed connection" in proof(run)
     assert "Fetch request 9 of n2" in str(run.recorded.ended("f2")["proof"])
 
@@ -236,7 +232,7 @@ def test_no_such_message_is_no_proof(fleet: NetnsFleet, system: Listeners) -> No
     held = {"fault": "messages", "target": "n1", "apis": ["EndTxn"]}
     with running(fleet, system, held) as run, asker(fleet) as one:
         one.send(FETCH, 3)
-        assert one.answers() == [3]
+        assert one.answers(1) == [3]
     ended = run.recorded.ended("f1")
     assert ended["proved"] is False, ended
     assert "none of the EndTxn requests was held: 0 came by; 2 other messages passed" in str(ended["proof"])
@@ -252,9 +248,9 @@ def test_a_host_that_comes_back_has_its_messages_held_again(fleet: NetnsFleet, s
         while answered == ["end"]:  # the proxy is there before the node is
             with asker(fleet) as one:
                 one.send(PRODUCE, 1)
-                if (answered := one.answers()) != ["end"]:
+                if (answered := one.answers(1)) != ["end"]:
                     one.send(FETCH, 2)
-                    assert one.answers() == []
+                    assert one.answers(0) == []
         assert answered == [1]
     proof(run)
 

@@ -47,7 +47,7 @@ def test_on_a_ring_every_host_reaches_three_of_four(fleet: NetnsFleet, system: L
         "n3": {"n3", "n1", "n2"},
         "n4": {"n4", "n1", "n2"},
     }
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+    run.recorded.assert_proved("f1")
 
 
 def test_a_bridge_is_all_that_connects_two_halves(fleet: NetnsFleet, system: Listeners) -> None:
@@ -59,7 +59,7 @@ def test_a_bridge_is_all_that_connects_two_halves(fleet: NetnsFleet, system: Lis
         "n3": {"n1", "n2", "n3", "n4"},
         "n4": {"n4", "n3"},
     }
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+    run.recorded.assert_proved("f1")
 
 
 def test_a_cut_of_one_port_leaves_the_others(fleet: NetnsFleet, system: Listeners) -> None:
@@ -76,8 +76,7 @@ def test_a_cut_of_one_port_leaves_the_others(fleet: NetnsFleet, system: Listener
         assert answers(run, "n1", "n2", 22)
         assert answers(run, "n2", "n1", 22)
         assert answers(run, "n2", "n3", PORT)
-    ended = run.recorded.ended("f1")
-    assert ended["proved"] is True, ended
+    ended = run.recorded.assert_proved("f1")
     assert "a probe on each of 3 ways" in str(ended["proof"])
 
 
@@ -89,13 +88,13 @@ def test_links_between_brokers_are_cut_and_those_of_clients_are_not(
         assert not run.connects("n1", "n3")
         assert run.connects(None, "n1")
         assert run.connects("n3", "n4")
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+    run.recorded.assert_proved("f1")
     both = {"fault": "partition", "target": "n2", "links": ["client-broker", "broker-broker"]}
     with running(fleet, system, both) as run:
         assert not run.connects("n3", "n2")
         assert not run.connects(None, "n2")
         assert run.connects(None, "n3")
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+    run.recorded.assert_proved("f1")
 
 
 ANSWERING = """
@@ -142,4 +141,4 @@ def test_in_a_black_hole_short_answers_arrive_and_long_ones_do_not(
         assert got("n3", "n1", 50_000) == 50_000, "another road"
         assert got("n2", "n3", 50_000) == 50_000, "another sender"
     assert got("n2", "n1", 50_000) == 50_000
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+    run.recorded.assert_proved("f1")

@@ -18,7 +18,7 @@ from tests.nemesis.doubles import Recorded
 from tests.nemesis.faults.network.datagrams import watch
 from tests.nemesis.faults.network.test_messages_on_hosts import END_TXN, PRODUCE, Answerers, asker, seen
 from wrackline.fleets.qemu.fleet import QemuFleet
-from wrackline.fleets.qemu.virtual_fleet import SLOWNESS
+from wrackline.fleets.qemu.virtual.fleet import SLOWNESS
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
@@ -41,8 +41,7 @@ def in_force(fleet: QemuFleet, system: Answerers, fault: dict[str, Any]) -> Iter
     finally:
         repairs = nemesis.stop_and_heal(timeout_s=120.0 * SLOWNESS)
     assert repairs == []
-    ended = recorded.ended("f1")
-    assert ended["proved"] is True, dict(ended)
+    recorded.assert_proved("f1")
 
 
 @contextmanager

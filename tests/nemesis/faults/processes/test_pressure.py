@@ -38,14 +38,16 @@ def spent_s(pids: list[int]) -> float:
 
 
 def test_burners_use_processors_and_end(fleet: NetnsFleet, system: Listeners) -> None:
-    burn = {"fault": "cpu-pressure", "target": "n1", "workers": 2, "percent": 40, "nice": 5}
+    before_others = -15  # or a busy machine would have no processor for them
+    burn = {"fault": "cpu-pressure", "target": "n1", "workers": 2, "percent": 40, "nice": before_others}
     with running(fleet, system, burn) as run:
-        pids = [pid for pid in processes(fleet, "n1", "SLICE_S") if os.getpriority(os.PRIO_PROCESS, pid) == 5]
+        found = processes(fleet, "n1", "SLICE_S")
+        pids = [pid for pid in found if os.getpriority(os.PRIO_PROCESS, pid) == before_others]
         assert len(pids) == 2
         before, began = spent_s(pids), time.monotonic()
         time.sleep(1.5)
         assert spent_s(pids) - before > 0.2 * 0.8 * (time.monotonic() - began)
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")["proof"]
+    run.recorded.assert_proved("f1")
     assert processes(fleet, "n1", "SLICE_S") == []
 
 
@@ -58,7 +60,7 @@ def test_memory_is_held_and_given_back(fleet: NetnsFleet, system: Listeners) -> 
             if line.startswith("VmRSS")
         ]
         assert max(held) >= 64
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")["proof"]
+    run.recorded.assert_proved("f1")
     assert processes(fleet, "n2", "SLICE_S") == []
 
 
@@ -82,7 +84,7 @@ def test_the_kernel_kills_the_node_and_nobody_else(fleet: NetnsFleet, system: Li
         assert not system.is_running(system.nodes[2]), run.recorded.events
         assert oom_kills() > before
         assert [system.pid(node) for node in system.nodes[:2]] == others
-    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")["proof"]
+    run.recorded.assert_proved("f1")
     assert set(Path("/sys/fs/cgroup").glob("*/wrackline-*")) == groups
     assert "wrackline-memory" not in fleet.remote(fleet.hosts[2]).run("cat /proc/mounts; ls /run").stdout
 

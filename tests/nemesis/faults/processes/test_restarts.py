@@ -92,7 +92,7 @@ def test_a_real_broker_loses_its_disk_and_gets_all_back_and_all_are_restarted(
                 nemesis.start()
                 assert nemesis.wait(120)
                 assert nemesis.stop_and_heal() == []
-                assert recorded.ended("f1")["proved"] is True, recorded.ended("f1")
+                recorded.assert_proved("f1")
         assert [len(set(boots(system, host))) for host in hosts[:3]] == [2, 3, 2]
         system.wait_ready()
         deadline = time.monotonic() + 60
@@ -136,7 +136,7 @@ def test_brokers_of_kafka_become_another_version_one_by_one_and_one_gets_an_empt
         assert nemesis.wait(300)
         assert nemesis.stop_and_heal() == []
         for fault_id in ("f1", "f2"):
-            assert recorded.ended(fault_id)["proved"] is True, recorded.ended(fault_id)
+            recorded.assert_proved(fault_id)
         for node in system.brokers:
             log = system.fleet.remote(node.host).run("cat /var/log/wrackline/broker.log").stdout
             versions = re.findall(r"Kafka version: (\S+)", log)

@@ -35,11 +35,8 @@ def slow_write(at: Places) -> Iterator[Finding]:
     +linearizable-reads."""
     for c in at.each(SLOW):
         sent, acked = apart(c.invoke_ns, c.complete_ns)
-        yield Finding(
-            anomaly="slow-write",
-            log=at.log,
-            offset=c.offset,
-            value=c.value,
+        yield at.finding(
+            c,
             operations=[c.invoke_index, c.complete_index],
             sentence=f"Value {at.run.value(c.value)}, which is at offset {c.offset:,} of {at.log}, was sent "
             f"at {sent} and acknowledged only at {acked}",

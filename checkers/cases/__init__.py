@@ -1,0 +1,1 @@
+"""The language of cases: a history written by hand is a line."""

@@ -1,0 +1,1 @@
+"""Logs: what ranges of offsets and places of values show."""

@@ -1,0 +1,1 @@
+"""Registers and queues: values, then intervals of time."""

@@ -1,0 +1,224 @@
+"""Registers and queues, second half: one interval of the time of one object, with all zones or lives that
+start in it.
+
+Whether values contradict each other is one pass in order of time with a running maximum (a register's zones,
+a queue's empty answers) or minimum (what was overtaken). All that an interval must know of the others is a
+zone or a life each: the one that reaches furthest out of the time before, the one that comes out first of
+those after. One short row per interval (wrackline.checkers.engine.objects.values) goes to the driver, who
+gives it to all (``outside_of``); then each interval is decided by itself, by the exact checks' own functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from wrackline.checkers.engine.context import Context, OutsideInterval, run_of
+from wrackline.checkers.engine.fact_codec import Packed, Writer
+from wrackline.checkers.engine.facts import Facts, Kind
+from wrackline.checkers.engine.object_facts import (
+    SLOTS,
+    Call,
+    EarliestDequeue,
+    Empty,
+    Life,
+    LifeSummary,
+    Unconsumed,
+    UnsureGet,
+    Zone,
+    ZoneSummary,
+)
+from wrackline.checkers.engine.objects.values import REGISTER, BrokenRule, Role, put_contradictions
+from wrackline.checkers.exact import queue as exact_queue
+from wrackline.checkers.exact import register as exact_register
+from wrackline.checkers.exact.operations import BEFORE, NEVER, NOTHING
+from wrackline.checkers.inputs.table import NONE, Ints, Table, bools, concatenated, constant
+
+SUMMARIES = (Kind.ZONE_SUMMARY, Kind.LIFE_SUMMARY, Kind.EARLIEST_DEQUEUE, Kind.UNCONSUMED, Kind.UNSURE_GET)
+"""What goes to the driver."""
+DECIDED = (Kind.ZONE, Kind.LIFE, Kind.EMPTY)
+"""What is decided here."""
+_ALONE = OutsideInterval(
+    ZoneSummary.unknown(0),
+    LifeSummary.unknown(0),
+    EarliestDequeue.unknown(0),
+    Unconsumed.unknown(0),
+    np.zeros(0, dtype=np.int64),
+)
+
+
+def outside_of(summaries: Iterable[Packed]) -> dict[int, OutsideInterval]:
+    """For each log what its intervals of time must know of each other, out of SUMMARIES."""
+    found: dict[int, Facts] = {}
+    for packed in summaries:
+        found.setdefault(packed.owner, Facts()).take(packed.rows())
+    return {log: _outside(facts) for log, facts in found.items()}
+
+
+def _outside(facts: Facts) -> OutsideInterval:
+    zones, lives, earliest, left = (
+        facts.of(ZoneSummary),
+        facts.of(LifeSummary),
+        facts.of(EarliestDequeue),
+        facts.of(Unconsumed),
+    )
+    zones = zones.take(np.argsort(zones.part, kind="stable"))
+    lives = lives.take(np.argsort(lives.part, kind="stable"))
+    earliest = earliest.take(np.argsort(-earliest.part, kind="stable"))
+    left = left.take(np.lexsort((left.life.put.ret, left.part)))
+    # A zone lasts until its last read began, a life until its dequeue did.
+    zones = replace(zones, zone=zones.zone.take(_running(zones.zone.last.inv)))
+    lives = replace(lives, life=lives.life.take(_running(lives.life.got.inv)))
+    earliest = replace(earliest, life=earliest.life.take(_running(-earliest.life.got.ret)))
+    return OutsideInterval(
+        zones,
+        lives,
+        earliest.take(np.arange(len(earliest))[::-1]),
+        replace(left, count=np.cumsum(left.count)),
+        np.sort(facts.of(UnsureGet).inv),
+    )
+
+
+def _running(key: Ints) -> Ints:
+    """To each row the one with the largest key so far."""
+    most = np.maximum.accumulate(key)
+    found: Ints = np.maximum.accumulate(np.where(key == most, np.arange(len(key)), 0))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside(Table[Ints]):
+    """Values of a queue, and when they came out at the earliest."""
+
+    life: Life
+    out: Ints
+
+
+class Interval:
+    """Takes up what starts in one interval of one object's time; ``put`` when all is there."""
+
+    def __init__(self, log: int, number: int, context: Context) -> None:
+        self.log, self.number = log, number
+        self.workload = context.objects[int(run_of(np.array([log]))[0])]
+        self.begin, self.end = number * context.span, (number + 1) * context.span
+        self.outside = context.outside.get(log, _ALONE)
+        self._facts = Facts()
+
+    def take(self, rows: Table[Ints]) -> None:
+        self._facts.take(rows)
+
+    def put(self, writer: Writer) -> None:
+        calls, found = self._register() if self.workload == REGISTER else self._queue()
+        put_contradictions(writer, self.workload, self.log, calls, found)
+
+    def _before(self, part: Ints) -> Ints:
+        """The row of what is known of the time before this interval: one, or none."""
+        at = int(np.searchsorted(part, self.number))
+        return np.arange(max(0, at - 1), at)
+
+    def _after(self, part: Ints) -> Ints:
+        at = int(np.searchsorted(part, self.number, side="right"))
+        return np.arange(at, min(at + 1, len(part)))
+
+    # --- registers
+
+    def _register(self) -> tuple[Call[Ints], list[BrokenRule]]:
+        reach = self.outside.zones
+        earlier = reach.zone.take(self._before(reach.part))
+        zones = concatenated(Zone, [self._facts.of(Zone), earlier])
+        f = np.where(zones.value == NOTHING, BEFORE, zones.first.ret)
+        s = zones.last.inv
+        found = []
+        for one, other, count in zip(*(some.tolist() for some in exact_register.overlaps(f, s)), strict=True):
+            rule = exact_register.Rule.TWO_AT_ONCE if f[other] < s[other] else exact_register.Rule.INSIDE
+            slots = [row + operation * len(zones) for row in (one, other) for operation in range(3)]
+            values = int(zones.value[one]), int(zones.value[other])
+            found.append(
+                BrokenRule(rule, *values, count, slots, key=values[0], order=int(min(f[other], s[other])))
+            )
+        return concatenated(Call[Ints], [zones.write, zones.first, zones.last]), found
+
+    # --- queues
+
+    def _queue(self) -> tuple[Call[Ints], list[BrokenRule]]:
+        mine, outside = self._facts.of(Life), self.outside
+        own = len(mine)
+        # Of other intervals: who comes out first of those that went in later, and who was in longest of those
+        # before.
+        later = outside.earliest.life.take(self._after(outside.earliest.part))
+        longest = outside.lives.life.take(self._before(outside.lives.part))
+        left = outside.left.take(self._before(outside.left.part))
+        others = concatenated(Life, [later, longest, left.life])
+        others = replace(others, role=constant(0, len(others)))
+        lives = self._given_to_unsure(concatenated(Life, [mine, others]), own, left)
+        entries = np.flatnonzero(bools(lives.life.role & Role.ENTRY != 0))
+        entries = np.append(entries, own + np.arange(len(later)))
+        asked = np.flatnonzero(bools(lives.life.role & Role.ASKED != 0))
+        inside = np.append(asked, np.arange(own + len(later), len(lives)))
+        answers = self._facts.of(Empty)
+        found = [*self._overtaken(lives, asked, entries), *self._not_empty(lives, inside, answers)]
+        return concatenated(Call[Ints], [lives.life.put, lives.life.got, answers.call]), found
+
+    def _given_to_unsure(self, lives: Life, own: int, left: Unconsumed) -> _Inside:
+        """Dequeues of unknown outcome took the values that nobody got, in their order."""
+        before = int(left.count[0]) if len(left) else 0
+        out = np.where(lives.got.inv == NONE, NEVER, lives.got.inv)
+        nobodys = np.flatnonzero((lives.got.inv == NONE)[:own])
+        out[nobodys] = exact_queue.taken_by_unsure(lives.put.ret[nobodys], self.outside.unsure, before)
+        if 0 < before <= len(self.outside.unsure):
+            out[-1] = self.outside.unsure[before - 1]
+        return _Inside(lives, out)
+
+    def _overtaken(self, lives: _Inside, asked: Ints, entries: Ints) -> list[BrokenRule]:
+        value, put, got = lives.life.value, lives.life.put, lives.life.got
+        late, by = exact_queue.overtaken(put.ret[asked], lives.out[asked], put.inv[entries], got.ret[entries])
+        late, by = asked[late], entries[by]
+        size, lost = len(lives), got.inv[late] == NONE
+        found = [
+            BrokenRule(
+                exact_queue.Rule.LOST,
+                *(int(value[a]), int(value[b]), 1),
+                [a, -1, b, size + b],
+                key=int(value[a]),
+            )
+            for a, b in zip(late[lost].tolist(), by[lost].tolist(), strict=True)
+        ]
+        some = exact_queue.first_overtaken(late[~lost], by[~lost], put.inv[late[~lost]])
+        return found + [
+            BrokenRule(
+                exact_queue.Rule.OVERTAKEN,
+                *(int(value[b]), int(value[a]), count),
+                [a, size + a, b, size + b],
+                key=int(value[b]),
+                order=int(put.inv[a]),
+            )
+            for b, a, count in zip(*(one.tolist() for one in some), strict=True)
+        ]
+
+    def _not_empty(self, lives: _Inside, inside: Ints, answers: Empty) -> list[BrokenRule]:
+        """Of an answer that touches several intervals of time the piece in this one."""
+        inv = np.maximum(answers.call.inv, self.begin)
+        ret = np.minimum(answers.call.ret, self.end)
+        size, found = len(lives), []
+        put, got = lives.life.put, lives.life.got
+        for row, cover in exact_queue.covered(put.ret[inside], lives.out[inside], inv, ret):
+            values = inside[cover].tolist()
+            slots = [2 * size + row]
+            for value in values[: (SLOTS - 1) // 2]:
+                slots += [value, size + value if got.inv[value] != NONE else -1]
+            found.append(
+                BrokenRule(
+                    exact_queue.Rule.NOT_EMPTY,
+                    *(NOTHING, int(lives.life.value[values[0]]), len(values)),
+                    slots,
+                    key=int(answers.call.inv[row]),
+                    order=self.number,
+                    pieces=int(answers.pieces[row]),
+                )
+            )
+        return found
+
+
+__all__ = ["DECIDED", "SUMMARIES", "Interval", "outside_of"]

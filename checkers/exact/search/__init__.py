@@ -1,0 +1,1 @@
+"""The search for an order of operations that a model allows."""

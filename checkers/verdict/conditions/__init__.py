@@ -1,0 +1,1 @@
+"""What a run must have done so that a pass means something."""

@@ -1,0 +1,322 @@
+"""The conditions that a run must meet besides its findings, so that it can pass (docs/anomalies.md section
+9). Each is a function."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from wrackline.checkers.inputs import phases
+from wrackline.checkers.inputs.runs import Run
+from wrackline.checkers.verdict.conditions.condition import NOT_ON_RECORD, Condition, listed
+from wrackline.checkers.verdict.conditions.fault_conditions import (
+    faults_proved,
+    faults_restored,
+    targets_had_their_role,
+)
+from wrackline.checkers.verdict.conditions.thresholds import LEFT_OUT, THRESHOLDS
+from wrackline.checkers.verdict.deletions import deletions
+from wrackline.checkers.verdict.lossy_shutdowns import changed_in_place
+from wrackline.checkers.verdict.measures import metrics
+from wrackline.checkers.verdict.measures.acknowledged import acknowledged
+from wrackline.checkers.verdict.measures.load import LEFT_OUT_LIMIT, load_during_faults
+from wrackline.checkers.verdict.measures.metrics import Figures
+from wrackline.checkers.verdict.wording import partition_name, seconds
+
+RATE_TOLERANCE = 0.95
+"""The asked rate is paced by a clock, and counts as reached when this share of it was done: it succeeded, or
+was aborted as it was meant to be."""
+
+
+def conditions(run: Run, figures: Figures) -> list[Condition]:
+    """All conditions. The one that shows how a run was ended early comes first, since it explains the
+    rest."""
+    return [
+        _went_to_its_end(run),
+        _clock_kept(run),
+        _duration_reached(run),
+        _faults_as_planned(run),
+        faults_proved(run),
+        faults_restored(run),
+        targets_had_their_role(run),
+        _nobody_died(run),
+        _clients_stopped(run),
+        _final_read(run),
+        _replicas_read(run),
+        _nobody_deleted(run),
+        _logs_there(run),
+        _acknowledged(run, figures),
+        _kinds_succeeded(run, figures),
+        _rate_reached(run, figures),
+        _load_kept_up(run, figures),
+        *_thresholds_met(run, figures),
+    ]
+
+
+def all_looked_for(looked_for: Collection[str], missing: Collection[str]) -> Condition:
+    """``missing``: anomalies that are installed and were not looked for."""
+    name = "every installed check was made"
+    if missing:
+        return Condition(name, False, f"not looked for: {', '.join(missing)}; ./wrack setup installs all")
+    return Condition(name, True, f"{len(looked_for)} anomalies were looked for")
+
+
+def _went_to_its_end(run: Run) -> Condition:
+    name = "the run went to its end"
+    if run.course.interrupted is not None:
+        return Condition(name, False, run.course.interrupted)
+    if run.course.over:
+        return Condition(name, True, "the run was not stopped early")
+    if run.info.plan is None:
+        return Condition(name, False, NOT_ON_RECORD)
+    phase = f"in phase {run.phases[-1].name}" if run.phases else "before its first phase"
+    return Condition(
+        name, False, f"it was killed, or broke down, {phase}, {seconds(run.end_ns)} after its start"
+    )
+
+
+def _clock_kept(run: Run) -> Condition:
+    """It stamps what is sent: a broker may refuse records of another time, or drop them as old."""
+    leaps = [
+        f"the harness's clock leapt {abs(ahead) / 1e9:,.0f} s {'ahead' if ahead > 0 else 'back'} "
+        f"at {seconds(at)}"
+        for at, ahead in run.course.leaps
+    ]
+    return Condition("the harness's clock kept time", not leaps, listed(leaps) or "no leap is on record")
+
+
+def _duration_reached(run: Run) -> Condition:
+    name = "planned duration reached"
+    if run.info.plan is None:
+        return Condition(name, False, NOT_ON_RECORD)
+    asked = run.info.plan.duration_s
+    lasted = sum(phase.end_ns - phase.begin_ns for phase in run.phases if phase.name == "main") / 1e9
+    return Condition(name, lasted >= asked, f"the main phase lasted {lasted:.1f} of {asked:g} s")
+
+
+def _faults_as_planned(run: Run) -> Condition:
+    """Planned, begun and ended are the same; whether they took effect is the next condition."""
+    name = "every planned fault began and ended"
+    if run.info.plan is None:
+        return Condition(name, False, NOT_ON_RECORD)
+    planned = planned_faults(run)
+    by_id = {fault.id: fault for fault in run.faults}
+    short = [f"{one} ({what}) did not begin" for one, what in planned.items() if one not in by_id]
+    short += [
+        f"{one} ({by_id[one].title}) did not end"
+        for one in planned
+        if one in by_id and by_id[one].ended_ns is None
+    ]
+    if run.info.plan.guided and run.course.guided is None:
+        short.append(f"the guided schedule {run.info.plan.guided} did not begin")
+    return Condition(
+        name,
+        not short,
+        listed(short) or (f"{len(planned)} of {len(planned)}" if planned else "none was planned"),
+    )
+
+
+def planned_faults(run: Run) -> dict[str, str]:
+    """Id -> name, those of the guided schedule among them once it had begun; empty where no plan is on
+    record."""
+    timed = run.info.plan.faults if run.info.plan is not None else {}
+    return {**timed, **(run.course.guided or {})}
+
+
+def _nobody_died(run: Run) -> Condition:
+    name = "nobody died unasked"
+    dead = [fault for fault in run.faults if not fault.asked_for]
+    if dead:
+        deaths = [
+            f"{fault.id}, {' and '.join(fault.targets)} at {seconds(fault.struck_ns)}: {fault.proof}"
+            for fault in dead
+        ]
+        return Condition(name, False, listed(deaths))
+    if not run.course.over:  # deaths are recorded at the latest when the replicas have been read back
+        late = "the nodes and hosts were not watched to the end of the run"
+        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else late)
+    if (why := run.info.unread.get("processes")) is not None:
+        told = "every broker was asked to the end, and answered; their processes were not watched: "
+        return Condition(name, True, told + why)
+    return Condition(name, True, "every node and host was watched to the end, and none died")
+
+
+def _clients_stopped(run: Run) -> Condition:
+    """Judged by the answers that clients got after a partition's final read had begun, and by the runner's
+    own record."""
+    name = "clients had stopped before the final read"
+    late = [
+        f"{partition_name(place)}: a client got an answer about it at {seconds(final.late_ns)}, "
+        "after its final read had begun"
+        for place, final in sorted(run.final.items())
+        if final.late_ns is not None
+    ]
+    if late:
+        return Condition(name, False, listed(late) + ": that read is no evidence of loss")
+    if run.course.stuck is None:
+        why = NOT_ON_RECORD if run.info.plan is None else "the run ended before the clients were stopped"
+        return Condition(name, False, why)
+    # An operation that is still under way is recorded with an unknown outcome, which is correct.
+    stuck = f"; operations of {', '.join(run.course.stuck)} never completed" if run.course.stuck else ""
+    return Condition(name, True, f"no client got an answer after the final read had begun{stuck}")
+
+
+def _final_read(run: Run) -> Condition:
+    short = []
+    for place in run.places:
+        final = run.final.get(place)
+        if final is None:
+            short.append(f"{partition_name(place)} was not read")
+        elif not final.complete:
+            short.append(f"{partition_name(place)} was not read to its end offset {final.end:,}")
+        elif final.stale_end is not None:
+            short.append(
+                f"the leader of {partition_name(place)} told {final.stale_end:,} as its end offset, and told "
+                f"it again when records up to {final.end - 1:,} had been read: nobody knows where it ends"
+            )
+        elif final.unseen:
+            short.append(
+                f"{final.unseen} records acknowledged in {partition_name(place)} "
+                "lie past the last record that was polled"
+            )
+    if not run.places:
+        short = ["no topic is on record"]
+    detail = (
+        "; ".join(short)
+        if short
+        else f"{len(run.places)} of {len(run.places)} partitions were read to their end offsets"
+    )
+    return Condition("final read complete", not short, detail)
+
+
+def _replicas_read(run: Run) -> Condition:
+    name = "every replica's log read"
+    if (why := run.info.unread.get("replicas")) is not None:
+        return Condition(name, True, f"none was read: {why}; the verdict rests on the final read alone")
+    short, changed, whole = [], [], 0
+    for place in run.places:
+        assigned = {run.host(node) for node in run.assignment.get(place, ())}
+        there = run.replicas.get(place, {})
+        if not (assigned or there):
+            short.append(f"no replica of {partition_name(place)} was read")
+        for host in sorted(assigned | set(there)):
+            replica = there.get(host)
+            if replica is not None and not replica.complete and host in changed_in_place(run, place):
+                changed.append(f"{partition_name(place)} on {host}")
+            elif replica is None:
+                short.append(f"the replica of {partition_name(place)} on {host} was not read")
+            elif not replica.complete:
+                why = f": {replica.problem}" if replica.problem else ""
+                short.append(f"the replica of {partition_name(place)} on {host} was not read whole{why}")
+            else:
+                whole += 1
+    detail = listed(short) or f"{whole} replicas were read whole"
+    if changed and not short:
+        detail += f"; a fault had changed the files of {', '.join(changed)}"
+    return Condition(name, not short, detail)
+
+
+def _nobody_deleted(run: Run) -> Condition:
+    """Of what was deleted nobody can say whether it had been lost before. What a setting explains was meant
+    to happen."""
+    found = deletions(run)
+    unexplained = [str(one) for one in found if not one.setting]
+    explained = f"deleted as configured: {listed([str(one) for one in found])}" if found else ""
+    detail = listed(unexplained) or explained or "every log begins at offset 0"
+    return Condition("nobody deleted records", not unexplained, detail)
+
+
+def _logs_there(run: Run) -> Condition:
+    name, files = "the hosts' logs are there", run.course.files
+    if (why := run.info.unread.get("logs")) is not None:
+        return Condition(name, True, f"none was fetched: {why}")
+    if files is None:
+        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else "no logs were collected")
+    hosts = sorted({*run.nodes.values(), *files} - {*run.course.unused})
+    short = [f"{host}: {why}" for host, why in sorted(run.course.missing.items())]
+    short += [f"no log of {host} was fetched" for host in hosts if not _has_log(files.get(host, ()))]
+    return Condition(name, not short, listed(short) or f"the logs of {len(hosts)} hosts were fetched")
+
+
+def _has_log(names: Sequence[str]) -> bool:
+    return any(name.endswith(".log") for name in names)
+
+
+def _acknowledged(run: Run, figures: Figures) -> Condition:
+    name = "records acknowledged before, during and after faults"
+    if run.info.acks == "0":
+        return Condition(name, True, "with acks=0 nothing is ever acknowledged")
+    short, detail = acknowledged(run, figures)
+    return Condition(name, not short, listed(short) or detail)
+
+
+def _kinds_succeeded(run: Run, figures: Figures) -> Condition:
+    wrong = []
+    stretches = phases.healthy(run)
+    if not stretches:
+        wrong.append("there was no healthy phase")
+    kinds = {f for _, f in figures.segments if f != "assign"}
+    ever: set[str] = set()
+    for stretch in stretches:
+        outcomes = metrics.counted(run, figures, stretch.begin_ns, stretch.end_ns)
+        when = f"{stretch.name} from {stretch.begin_ns / 1e9:,.1f} to {seconds(stretch.end_ns)}"
+        if not outcomes and stretch.end_ns - stretch.begin_ns >= phases.HEALTHY_NS:
+            wrong.append(f"no operation was invoked in {when}")
+        wrong += [
+            f"no {f} succeeded in {when} ({one.all} tried)"
+            for f, one in sorted(outcomes.items())
+            if not one.ok
+        ]
+        ever |= {f for f, one in outcomes.items() if one.ok}
+    wrong += [f"no {f} succeeded in any healthy phase" for f in sorted(kinds - ever)] if not wrong else []
+    if not kinds:
+        wrong.append("no operation is on record")
+    detail = listed(wrong) or f"{', '.join(sorted(kinds))} succeeded in {len(stretches)} healthy phases"
+    return Condition("every operation kind succeeded in every healthy phase", not wrong, detail)
+
+
+def _rate_reached(run: Run, figures: Figures) -> Condition:
+    name, asked = "asked rate reached before the first fault", run.info.rate
+    reached = metrics.rate_before_first_fault(run, figures)
+    if asked <= 0:
+        figure = "" if reached is None else f"; {reached:.0f} operations a second were done"
+        return Condition(name, True, f"no rate was asked for{figure}")
+    if reached is None:
+        return Condition(
+            name,
+            False,
+            f"{asked:g} operations a second were asked for, but a fault struck before any were counted",
+        )
+    detail = f"{reached:.1f} of {asked:g} operations a second were done before the first fault"
+    return Condition(name, reached >= asked * RATE_TOLERANCE, detail)
+
+
+def _load_kept_up(run: Run, figures: Figures) -> Condition:
+    """Clients that wait for dead partitions must not reduce the load just while faults are in force."""
+    name = "asked load kept up during faults"
+    load = load_during_faults(run, figures)
+    if load is None:
+        return Condition(
+            name, True, "no rate was asked for" if run.info.rate <= 0 else "no fault was injected"
+        )
+    limit = run.info.thresholds.get(LEFT_OUT, LEFT_OUT_LIMIT)
+    detail = (
+        f"{load.asked:g} operations a second were asked for, {load.begun:.0f} were begun and "
+        f"{load.done:.0f} were done: {load.left_out:.0%} were left out, and at most {limit:.0%} may be"
+    )
+    return Condition(name, load.left_out <= limit, detail)
+
+
+def _thresholds_met(run: Run, figures: Figures) -> list[Condition]:
+    """But for the share left out, which has a limit in every run."""
+    limits = sorted(run.info.thresholds.items())
+    return [_threshold_met(run, figures, name, limit) for name, limit in limits if name != LEFT_OUT]
+
+
+def _threshold_met(run: Run, figures: Figures, name: str, limit: float) -> Condition:
+    title, threshold = f"threshold {name}", THRESHOLDS.get(name)
+    if threshold is None:
+        return Condition(title, False, f"there is no such threshold; there are {', '.join(THRESHOLDS)}")
+    measured = threshold.measure(run, figures)
+    if measured is None:
+        return Condition(title, False, f"{threshold.what}: there was nothing to measure")
+    return Condition(title, threshold.is_met(measured, limit), threshold.described(measured, limit))

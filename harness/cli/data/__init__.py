@@ -1,0 +1,1 @@
+"""Commands for histories and runs as data."""

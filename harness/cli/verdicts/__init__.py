@@ -1,0 +1,1 @@
+"""Commands that judge, show and compare what runs have come to."""

@@ -1,0 +1,1 @@
+"""The Kafka client of the harness itself and of ``wrackline-broker admin``."""

@@ -1,0 +1,136 @@
+"""What members of a group do, as events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import orjson
+
+from wrackline.proving.model.columns import TOPIC, Block, Ints, given, positions
+from wrackline.proving.model.group_server import (
+    COMMIT,
+    COMMITTED,
+    LOST,
+    NONE,
+    NOTHING,
+    OK,
+    POLL,
+    REFUSED,
+    Group,
+)
+from wrackline.proving.model.log_server import Outcome
+
+_TYPES = {OK: "ok", REFUSED: "fail", LOST: "info"}
+LOST_ERROR, FENCED_ERROR = "_TIMED_OUT", "ILLEGAL_GENERATION"
+
+
+def members(outcome: Outcome, group: Group) -> Iterator[Block]:
+    if not len(group.invoke_op):
+        return
+    yield from _subscriptions(outcome, group)
+    yield from _rebalances(outcome, group)
+    yield from _polls(outcome, group)
+    yield from _commits(outcome, group)
+    yield from _asked(group)
+
+
+def _subscriptions(outcome: Outcome, group: Group) -> Iterator[Block]:
+    """Just before its first poll, which also tells it of partitions unless it is a newcomer that must
+    wait."""
+    there = np.flatnonzero(group.kind_op != NOTHING)
+    first = there[np.diff(group.process_op[there], prepend=NONE) != 0]
+    starts = np.diff(group.member_op, prepend=NONE) != 0
+    first = first[group.joins_op[first] | starts[first]]
+    wanted = {"group": group.name, "partitions": list(range(outcome.knobs.partitions))}
+    extra = [orjson.dumps(wanted).decode()] * len(first)
+    for before, kind in ((2, "invoke"), (1, "ok")):
+        at = group.invoke_op[first] - before
+        yield Block(at, group.process_op[first], kind, "subscribe", topic=TOPIC, extra=extra)
+
+
+def _reported(outcome: Outcome, group: Group, row: int) -> dict[str, object]:
+    """Who it is, where the client tells that."""
+    said: dict[str, object] = {"group": group.name}
+    if outcome.knobs.generations_told:
+        said["member"] = f"{group.name}-{group.member_op[row]}"
+        said["generation"] = int(group.generation_op[row])
+    return said
+
+
+def _rebalances(outcome: Outcome, group: Group) -> Iterator[Block]:
+    """In the middle of the poll; every third without positions."""
+    rows, answers = np.flatnonzero(group.joins_op), list[str | None]()
+    before: tuple[int, list[int]] = (NONE, [])
+    for number, row in enumerate(rows.tolist()):
+        process, mine = int(group.process_op[row]), np.flatnonzero(group.holds_op[row]).tolist()
+        extra = _reported(outcome, group, row) | {"partitions": mine}
+        if before[0] == process:
+            extra["revoked"] = [p for p in before[1] if p not in mine]
+        if number % 3:
+            extra["positions"] = _at(group.begin_op[row], mine)
+        answers.append(orjson.dumps(extra).decode())
+        before = (process, mine)
+    yield Block(group.asked_op[rows], group.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=answers)
+
+
+def _at(offsets: Ints, partitions: list[int]) -> Mapping[str, int]:
+    return {str(p): int(offsets[p]) for p in partitions}
+
+
+def _polls(outcome: Outcome, group: Group) -> Iterator[Block]:
+    polls = np.flatnonzero(group.kind_op == POLL)
+    yield Block(group.invoke_op[polls], group.process_op[polls], "invoke", "poll", topic=TOPIC)
+    good, bad = (polls[group.outcome_op[polls] == outcome_is] for outcome_is in (OK, REFUSED))
+    yield Block(group.complete_op[bad], group.process_op[bad], "fail", "poll", topic=TOPIC, error=LOST_ERROR)
+    begin, end, holds = group.begin_op[good], group.end_op[good], group.holds_op[good]
+    yield Block(
+        group.complete_op[good],
+        group.process_op[good],
+        "ok",
+        "poll",
+        topic=TOPIC,
+        records=given(outcome, begin, end, holds),
+        extra=positions(end, holds),
+    )
+
+
+def _commits(outcome: Outcome, group: Group) -> Iterator[Block]:
+    rows = np.flatnonzero(group.kind_op == COMMIT)
+    extra = [
+        orjson.dumps(
+            {"offsets": _at(group.offset_op[row], np.flatnonzero(group.offset_op[row] != NONE).tolist())}
+            | _reported(outcome, group, row)
+        ).decode()
+        for row in rows.tolist()
+    ]
+    yield from _operations(group, rows, "commit", extra, extra, FENCED_ERROR)
+
+
+def _asked(group: Group) -> Iterator[Block]:
+    rows = np.flatnonzero(group.kind_op == COMMITTED)
+    who: dict[str, Any] = {"group": group.name}
+    everything = list(range(group.offset_op.shape[1]))
+    answers = [
+        orjson.dumps({"offsets": _at(group.offset_op[row], everything)} | who).decode()
+        for row in rows.tolist()
+    ]
+    asked = [orjson.dumps(who).decode()] * len(rows)
+    yield from _operations(group, rows, "committed", asked, answers, LOST_ERROR)
+
+
+def _operations(
+    group: Group, rows: Ints, f: str, asked: list[str], answers: list[str], failure: str
+) -> Iterator[Block]:
+    """Invocations, and the completions that are on record."""
+    yield Block(group.invoke_op[rows], group.process_op[rows], "invoke", f, topic=TOPIC, extra=asked)
+    outcomes = group.outcome_op[rows]
+    for number, kind in _TYPES.items():
+        done = np.flatnonzero(outcomes == number)
+        texts = answers if number == OK else asked
+        error = {OK: None, REFUSED: failure, LOST: LOST_ERROR}[number]
+        some, extra = rows[done], [texts[at] for at in done.tolist()]
+        yield Block(
+            group.complete_op[some], group.process_op[some], kind, f, topic=TOPIC, error=error, extra=extra
+        )

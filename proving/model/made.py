@@ -1,0 +1,318 @@
+"""A run of the model server, written as the recorder would have written it: one Arrow table in the history's
+schema.
+
+The clients' rows are in order of time; control rows (phases, assignment, metadata) and one fault per failover
+lie among them; the final read and the replicas' own logs follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from wrackline.history.model import (
+    CONTROL,
+    NEMESIS,
+    UNKNOWN,
+    Event,
+    Record,
+    RunInfo,
+    TopicInfo,
+    Type,
+)
+from wrackline.history.store.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
+from wrackline.history.store.schema import SCHEMA
+from wrackline.proving.model import group_events, transaction_events
+from wrackline.proving.model.columns import TOPIC, Block, Ints, given, join, positions, records
+from wrackline.proving.model.drawing import Bools
+from wrackline.proving.model.final_reads import HOSTS, final_read, replicas
+from wrackline.proving.model.knobs import Knobs
+from wrackline.proving.model.log_server import Outcome, serve
+
+REFUSED_ERROR, LOST_ERROR = "MSG_SIZE_TOO_LARGE", "_TIMED_OUT"
+
+
+@dataclass
+class MadeTable:
+    """A history that was made, not recorded."""
+
+    info: RunInfo
+    table: pa.Table
+    """Rows of ``wrackline.history.store.schema``, in order of ``index``."""
+
+    def write(self, run_dir: Path) -> Path:
+        """The history's file in a directory of its own, for ``wrackline.checkers.analysis``. Raises
+        OSError."""
+        return write_table(run_dir, self.info, self.table)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """The same as objects: for histories one can read through."""
+        return tuple(as_event(row) for row in self.table.to_pylist())
+
+
+@dataclass
+class Made(MadeTable):
+    """Of the model log server."""
+
+    knobs: Knobs = field(default_factory=Knobs)
+
+
+def write_table(run_dir: Path, info: RunInfo, table: pa.Table) -> Path:
+    """A history of rows in the harness' schema. Raises OSError."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with open_writer(run_dir / "history.parquet") as writer:
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        put_info(writer, info)
+    return run_dir
+
+
+def write_events(run_dir: Path, info: RunInfo, events: list[Event]) -> Path:
+    """A history of events, for ``wrackline.checkers.analysis``. Raises FileExistsError, OSError."""
+    write_history(run_dir, info, events)
+    return run_dir
+
+
+def make(test_id: str, seed: int, knobs: Knobs | None = None) -> Made:
+    """A correct history. The same seed and knobs give the same rows. Raises ValueError (see ``serve``)."""
+    knobs = knobs or Knobs()
+    outcome = serve(seed, knobs)
+    info = RunInfo(
+        test_id=test_id,
+        name="made",
+        seed=seed,
+        started_at="2026-01-01T00:00:00Z",
+        system="wrackline",
+        workload="log",
+        acks="all",
+        idempotence=knobs.idempotence,
+        topics=(
+            TopicInfo(
+                TOPIC,
+                knobs.partitions,
+                len(HOSTS),
+                2,
+                contiguous=not (knobs.transactional or knobs.keys),
+                compacted=knobs.keys > 0,
+            ),
+        ),
+        isolation="read_committed" if knobs.transactional else "",
+        nodes={str(node): host for node, host in HOSTS.items()},
+    )
+    clients = join(list(_clients(outcome)), by_time=True)
+    after = join([*final_read(outcome, seed), *replicas(outcome, seed)], by_time=False)
+    table = numbered(pa.concat_tables([clients, after]), test_id)
+    return Made(info, table.cast(SCHEMA), knobs)
+
+
+def numbered(table: pa.Table, test_id: str, first: int = 0) -> pa.Table:
+    """With the test's id, and the events numbered from ``first`` on."""
+    names = table.column_names
+    constant = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(table), np.int32)), pa.array([test_id]))
+    return table.set_column(names.index("test_id"), "test_id", constant.cast(pa.string())).set_column(
+        names.index("index"), "index", pa.array(first + np.arange(len(table)), pa.int64())
+    )
+
+
+def as_event(row: Mapping[str, Any]) -> Event:
+    columns = {name: value for name, value in row.items() if name != "test_id"}
+    columns["records"] = tuple(Record(**one) for one in row["records"] or ())
+    columns["extra"] = orjson.loads(row["extra"]) if row["extra"] else None
+    return Event(**{**columns, "type": Type(row["type"])})
+
+
+# --- clients ------------------------------------------------------------------------------------------------
+
+
+def _clients(outcome: Outcome) -> Iterator[Block]:
+    yield from _sends(outcome)
+    yield from _ends(outcome)
+    yield from _reads(outcome)
+    yield from transaction_events.polls(outcome)
+    for group in outcome.groups:
+        yield from group_events.members(outcome, group)
+    yield from _control(outcome)
+
+
+def _sends(outcome: Outcome) -> Iterator[Block]:
+    of = outcome.sends
+    if not len(of.invoke_op):
+        return
+    partition = of.partition_rec[of.first_op]
+    bounds = np.append(of.first_op, len(of.value_rec))
+    asked = np.full(len(of.value_rec), UNKNOWN, dtype=np.int64)
+    yield Block(
+        of.invoke_op,
+        of.process_op,
+        "invoke",
+        "send",
+        topic=TOPIC,
+        partition=partition,
+        key=_keys(of.key_rec[of.first_op]),
+        records=records(of.partition_rec, asked, of.value_rec, bounds),
+        extra=_in_transactions(of.txn_op),
+    )
+    whole = records(of.partition_rec, of.told_rec, of.value_rec, bounds)
+    errors = {"ok": None, "fail": REFUSED_ERROR, "info": LOST_ERROR}
+    for kind, mine in of.kinds().items():
+        error, rows = errors[kind], np.flatnonzero(mine & of.recorded_op)
+        if len(rows):
+            yield Block(
+                of.complete_op[rows],
+                of.process_op[rows],
+                kind,
+                "send",
+                topic=TOPIC,
+                partition=partition[rows],
+                key=_keys(of.key_rec[of.first_op[rows]]),
+                records=whole.take(pa.array(rows)),
+                error=error,
+                extra=_in_transactions(of.txn_op[rows], of.end_op[rows], of.commits_op[rows]),
+            )
+
+
+def _keys(number: Ints) -> list[str | None] | None:
+    return [None if one < 0 else f"k{one}" for one in number.tolist()] if (number >= 0).any() else None
+
+
+def _in_transactions(
+    number: Ints, end: Ints | None = None, commits: Bools | None = None
+) -> list[str | None] | None:
+    """``extra`` of sends; ``end``: of their completions."""
+    if not (number >= 0).any():
+        return None
+    if end is None or commits is None:
+        return [None if one < 0 else f'{{"txn":{one}}}' for one in number.tolist()]
+    return [
+        None if one < 0 else f'{{"txn":{one},"asked":"{"commit" if commit else "abort"}","end_ns":{at}}}'
+        for one, at, commit in zip(number.tolist(), end.tolist(), commits.tolist(), strict=True)
+    ]
+
+
+def _ends(outcome: Outcome) -> Iterator[Block]:
+    of = outcome.ends
+    if not len(of.invoke_op):
+        return
+    yield Block(of.invoke_op, of.process_op, "invoke", "end", topic=TOPIC, partition=of.partition_op)
+    good, bad = np.flatnonzero(~of.failed_op), np.flatnonzero(of.failed_op)
+    yield Block(
+        of.complete_op[good],
+        of.process_op[good],
+        "ok",
+        "end",
+        topic=TOPIC,
+        partition=of.partition_op[good],
+        high_watermark=of.told_op[good],
+    )
+    yield Block(
+        of.complete_op[bad],
+        of.process_op[bad],
+        "fail",
+        "end",
+        topic=TOPIC,
+        partition=of.partition_op[bad],
+        error=LOST_ERROR,
+    )
+
+
+def _reads(outcome: Outcome) -> Iterator[Block]:
+    of = outcome.reads
+    if not len(of.invoke_op):
+        return
+    members = outcome.knobs.producers + round(outcome.knobs.subscribed * outcome.knobs.consumers)
+    yield from _rebalances(outcome, np.flatnonzero(of.assigns_op & (of.process_op < members)))
+    assigns = np.flatnonzero(of.assigns_op & (of.process_op >= members))
+    polls = np.flatnonzero(~of.assigns_op)
+    starts = positions(of.end_op[assigns], of.holds_op[assigns])
+    for times, kind in ((of.invoke_op, "invoke"), (of.complete_op, "ok")):
+        yield Block(times[assigns], of.process_op[assigns], kind, "assign", topic=TOPIC, extra=starts)
+    yield Block(of.invoke_op[polls], of.process_op[polls], "invoke", "poll", topic=TOPIC)
+    good, bad = polls[~of.failed_op[polls]], polls[of.failed_op[polls]]
+    yield Block(of.complete_op[bad], of.process_op[bad], "fail", "poll", topic=TOPIC, error=LOST_ERROR)
+    yield Block(
+        of.complete_op[good],
+        of.process_op[good],
+        "ok",
+        "poll",
+        topic=TOPIC,
+        records=given(outcome, of.begin_op[good], of.end_op[good], of.holds_op[good]),
+        extra=positions(of.end_op[good], of.holds_op[good]),
+    )
+
+
+def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
+    """A member joins, then it is told of its partitions again and again; sometimes also where it starts in
+    them."""
+    of = outcome.reads
+    first = rows[np.diff(of.process_op[rows], prepend=-1) != 0]
+    joins = [
+        orjson.dumps({"group": f"g{p}", "partitions": list(range(outcome.knobs.partitions))}).decode()
+        for p in of.process_op[first].tolist()
+    ]
+    for times, kind in ((of.invoke_op, "invoke"), (of.complete_op, "ok")):
+        yield Block(times[first], of.process_op[first], kind, "subscribe", topic=TOPIC, extra=joins)
+    reported, before = [], (-1, list[int]())
+    for generation, row in enumerate(rows.tolist()):
+        process, mine = int(of.process_op[row]), np.flatnonzero(of.holds_op[row]).tolist()
+        extra: dict[str, object] = {"group": f"g{process}", "generation": generation, "partitions": mine}
+        if before[0] == process:
+            extra["revoked"] = [p for p in before[1] if p not in mine]
+        if generation % 3:
+            extra["positions"] = {str(p): int(of.end_op[row, p]) for p in mine}
+        reported.append(orjson.dumps(extra).decode())
+        before = (process, mine)
+    yield Block(of.complete_op[rows], of.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=reported)
+
+
+# --- runner and nemesis -------------------------------------------------------------------------------------
+
+
+def _control(outcome: Outcome) -> Iterator[Block]:
+    def row(at: int, process: int, f: str, extra: object, topic: str | None = None) -> Block:
+        said = [orjson.dumps(extra).decode()]
+        return Block(np.array([at]), np.array([process]), "info", f, topic=topic, extra=said)
+
+    nodes, parts = {str(node): host for node, host in HOSTS.items()}, range(outcome.knobs.partitions)
+    yield row(0, CONTROL, "phase", {"phase": "setup"})
+    assignment = {str(p): list(HOSTS) for p in parts}
+    yield row(1, CONTROL, "assignment", {"assignment": assignment, "nodes": nodes}, TOPIC)
+    yield row(2, CONTROL, "cluster", {"partitions": [_reported(p, 0, list(HOSTS)) for p in parts]})
+    yield row(3, CONTROL, "phase", {"phase": "main"})
+    for p, one in enumerate(outcome.failovers):
+        for number in range(len(one.stall)):
+            old, left = _leader(number), [node for node in HOSTS if node != _leader(number)]
+            fault = {"id": f"f{p}.{number}", "targets": [HOSTS[old]], "role": f"leader({TOPIC}-{p})"}
+            times = (one.stall[number], one.stall[number], one.reopen[number], one.reopen[number])
+            for at, phase in zip(times, ("begin", "active", "undo", "ended"), strict=True):
+                proved = True if phase == "ended" else None
+                extra = {**fault, "phase": phase, "proved": proved, "restored": proved}
+                yield row(int(at), NEMESIS, "kill", extra)
+            changed = {"partitions": [_reported(p, number + 1, left)]}
+            whole = {"partitions": [_reported(p, number + 1, list(HOSTS))]}
+            yield row(int(one.change[number]), CONTROL, "cluster", changed)
+            yield row(int(one.reopen[number]), CONTROL, "cluster", whole)
+    yield row(outcome.end_ns + 1, CONTROL, "phase", {"phase": "heal"})
+    yield row(outcome.end_ns + 2, CONTROL, "phase", {"phase": "drain"})
+
+
+def _leader(epoch: int) -> int:
+    return list(HOSTS)[epoch % len(HOSTS)]
+
+
+def _reported(partition: int, epoch: int, isr: list[int]) -> dict[str, object]:
+    return {
+        "topic": TOPIC,
+        "partition": partition,
+        "leader": _leader(epoch),
+        "leader_epoch": epoch,
+        "isr": isr,
+        "elr": [],
+        "replicas": list(HOSTS),
+    }

@@ -1,0 +1,216 @@
+"""Histories of registers and queues (wrackline.proving.model.objects) in the harness' own format."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from wrackline.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo
+from wrackline.history.store.files import ROW_GROUP_ROWS, open_writer, put_info
+from wrackline.history.store.schema import SCHEMA
+from wrackline.proving.model.columns import TOPIC, Block, Ints, join, records
+from wrackline.proving.model.final_reads import CHUNK, HOSTS
+from wrackline.proving.model.made import LOST_ERROR, REFUSED_ERROR, MadeTable, numbered
+from wrackline.proving.model.objects import (
+    ACKED,
+    GET_FAILED,
+    GOT,
+    NOBODY,
+    ObjectKnobs,
+    Objects,
+    serve_objects,
+)
+
+BLOCK_NS = 600_000_000_000
+"""So much of a history's time is written at once."""
+_FINAL_ROWS = 500
+
+
+@dataclass
+class MadeObjects(MadeTable):
+    """Of the model registers and queues."""
+
+    knobs: ObjectKnobs = field(default_factory=ObjectKnobs)
+
+
+def info_of(test_id: str, seed: int, workload: str, partitions: int, *, by_end: bool = False) -> RunInfo:
+    return RunInfo(
+        test_id=test_id,
+        name="made",
+        seed=seed,
+        started_at="2026-01-01T00:00:00Z",
+        system="wrackline",
+        workload=workload,
+        acks="all",
+        idempotence=True,
+        reads="end" if by_end else "marker",
+        topics=(TopicInfo(TOPIC, partitions, len(HOSTS), 2),),
+        nodes={str(node): host for node, host in HOSTS.items()},
+    )
+
+
+def make_objects(test_id: str, seed: int, knobs: ObjectKnobs | None = None) -> MadeObjects:
+    """A correct history. The same seed and knobs give the same rows."""
+    knobs = knobs or ObjectKnobs()
+    return MadeObjects(
+        _info(test_id, seed, knobs), pa.concat_tables(_tables(serve_objects(seed, knobs), test_id)), knobs
+    )
+
+
+def write_objects(run_dir: Path, seed: int, knobs: ObjectKnobs, *, block_ns: int = BLOCK_NS) -> int:
+    """The same as a file in a directory of its own, so much of its time at once: for histories larger than
+    memory. Returns the number of events. Raises OSError."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    events = 0
+    with open_writer(run_dir / "history.parquet") as writer:
+        for table in _tables(serve_objects(seed, knobs), run_dir.name, block_ns):
+            writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+            events += len(table)
+        put_info(writer, _info(run_dir.name, seed, knobs))
+    return events
+
+
+def _info(test_id: str, seed: int, knobs: ObjectKnobs) -> RunInfo:
+    return info_of(test_id, seed, knobs.workload, knobs.partitions, by_end=knobs.by_end)
+
+
+def _tables(happened: Objects, test_id: str, block_ns: int = 0) -> Iterator[pa.Table]:
+    """Rows in order: ``block_ns`` of time in one table (0: all), and what comes after."""
+    first, end = 0, happened.end_ns + 10
+    for begin in range(0, end, block_ns or end):
+        during = (begin, begin + (block_ns or end))
+        blocks = [*_sends(happened, during), *_answers(happened, during), *_control(happened, during)]
+        table = numbered(join(blocks, by_time=True), test_id, first)
+        first += len(table)
+        yield table.cast(SCHEMA)
+    final = _final(happened)
+    while blocks := list(itertools.islice(final, _FINAL_ROWS)):
+        table = numbered(join(blocks, by_time=False), test_id, first)
+        first += len(table)
+        yield table.cast(SCHEMA)
+
+
+During = tuple[int, int]
+"""Of time, in nanoseconds: from, and up to."""
+
+
+def _within(times: Ints, during: During) -> Ints:
+    """Rows whose time is within."""
+    return np.flatnonzero((times >= during[0]) & (times < during[1]))
+
+
+def _sends(happened: Objects, during: During) -> Iterator[Block]:
+    of = happened.puts
+    reported = np.where(of.reported == ACKED, happened.offset, of.reported)
+
+    def block(rows: Ints, kind: str, error: str | None = None) -> Block:
+        done = kind != "invoke"
+        offsets = reported[rows] if done else np.full(len(rows), UNKNOWN)
+        return Block(
+            (of.ret if done else of.inv)[rows],
+            of.process[rows],
+            kind,
+            "send",
+            topic=TOPIC,
+            partition=of.partition[rows],
+            records=records(of.partition[rows], offsets, of.value[rows], np.arange(len(rows) + 1)),
+            error=error,
+        )
+
+    yield block(_within(of.inv, during), "invoke")
+    done = _within(of.ret, during)
+    yield block(done[(reported[done] != UNKNOWN) & (reported[done] != FAILED)], "ok")
+    yield block(done[reported[done] == FAILED], "fail", REFUSED_ERROR)
+    yield block(done[(reported[done] == UNKNOWN) & of.completes[done]], "info", LOST_ERROR)
+
+
+def _answers(happened: Objects, during: During) -> Iterator[Block]:
+    of, knobs = happened.gets, happened.knobs
+    f = "read" if knobs.workload == "register" else "dequeue"
+    asked, done = _within(of.inv, during), _within(of.ret, during)
+    yield Block(of.inv[asked], of.process[asked], "invoke", f, topic=TOPIC, partition=of.partition[asked])
+    failed = done[of.fate[done] == GET_FAILED]
+    yield Block(
+        of.ret[failed],
+        of.process[failed],
+        "fail",
+        f,
+        topic=TOPIC,
+        partition=of.partition[failed],
+        error=LOST_ERROR,
+    )
+    good = done[of.fate[done] == GOT]
+    partition, offset = of.partition[good], of.offset[good]
+    some = offset != NOBODY
+    row = happened.log[happened.starts[partition[some]] + offset[some]]
+    bounds = np.append(0, np.cumsum(some))
+    yield Block(
+        of.ret[good],
+        of.process[good],
+        "ok",
+        f,
+        topic=TOPIC,
+        partition=partition,
+        high_watermark=of.end[good] if f == "read" else None,
+        records=records(partition[some], offset[some], happened.puts.value[row], bounds),
+    )
+
+
+def _control(happened: Objects, during: During) -> Iterator[Block]:
+    def row(at: int, f: str, extra: object, topic: str | None = None) -> Iterator[Block]:
+        if not during[0] <= at < during[1]:
+            return
+        said = [orjson.dumps(extra).decode()]
+        yield Block(np.array([at]), np.array([CONTROL]), "info", f, topic=topic, extra=said)
+
+    parts, hosts = range(happened.knobs.partitions), list(HOSTS)
+    nodes = {str(node): host for node, host in HOSTS.items()}
+    one = {"topic": TOPIC, "leader": hosts[0], "leader_epoch": 0, "isr": hosts, "elr": [], "replicas": hosts}
+    yield from row(0, "phase", {"phase": "setup"})
+    yield from row(1, "assignment", {"assignment": {str(p): hosts for p in parts}, "nodes": nodes}, TOPIC)
+    yield from row(2, "cluster", {"partitions": [{**one, "partition": p} for p in parts]})
+    yield from row(3, "phase", {"phase": "main"})
+    yield from row(happened.end_ns + 1, "phase", {"phase": "heal"})
+    yield from row(happened.end_ns + 2, "phase", {"phase": "drain"})
+
+
+def _final(happened: Objects) -> Iterator[Block]:
+    """The final read, and every replica's own log: all hold the same."""
+    if not happened.knobs.final:
+        return
+    at = happened.end_ns + 10
+    for f, host in (("drain", None), *(("replica", host) for host in HOSTS.values())):
+        for partition in range(happened.knobs.partitions):
+            lo, hi = happened.starts[partition : partition + 2].tolist()
+            values = happened.puts.value[happened.log[lo:hi]]
+            reader = int(happened.puts.process.max()) + int(happened.gets.process.max()) + 1 + partition
+            for start in range(0, max(1, hi - lo), CHUNK):
+                held = values[start : start + CHUNK]
+                size, last = len(held), start + CHUNK >= hi - lo
+                now, number = np.array([at]), np.array([partition])
+                process = np.array([reader if host is None else REPLICA])
+                if host is None:
+                    yield Block(now, process, "invoke", f, topic=TOPIC, partition=number)
+                places, offsets = np.full(size, partition), np.arange(start, start + size)
+                epochs = np.zeros(size, dtype=np.int64)
+                known = {} if host is None else {"in_isr": True, "hw": hi - lo}
+                yield Block(
+                    now + 1,
+                    process,
+                    "ok",
+                    f,
+                    topic=TOPIC,
+                    partition=number,
+                    offset=np.array([0]),
+                    high_watermark=np.array([hi - lo]),
+                    records=records(places, offsets, held, np.array([0, size]), epochs),
+                    node=host,
+                    extra=[orjson.dumps({**known, "complete": last} if host or last else {}).decode()],
+                )
+                at += 2
