@@ -16,7 +16,6 @@ from wrackline.scenarios.language import (
     Flush,
     KeepDisk,
     L,
-    Scene,
     Step,
     Wait,
     alive,
@@ -25,22 +24,21 @@ from wrackline.scenarios.language import (
     isr_is,
     leads_no_more,
     led_by,
+    scene,
     undo,
 )
 
 UNCLEAN = {"unclean.leader.election.enable": "true"}
 
-ELR_OUTSIDER = Scene(
+ELR_OUTSIDER = scene(
     "elr-outsider",
-    (
-        do("g1", Fault.APART, F2),
-        isr_is(L, F1),
-        Wait(1.5, "L and F1 acknowledge without F2"),
-        do("g2", Fault.KILL, L, F1, words="ISR"),
-        led_by(F2, NOBODY),
-        Wait(1.0, "clients find whoever leads"),
-        RESTORE,
-    ),
+    do("g1", Fault.APART, F2),
+    isr_is(L, F1),
+    Wait(1.5, "L and F1 acknowledge without F2"),
+    do("g2", Fault.KILL, L, F1, words="ISR"),
+    led_by(F2, NOBODY),
+    Wait(1.0, "clients find whoever leads"),
+    RESTORE,
     shows=(
         Expectation("elr_not_cleared:large-isr", "B31", ("I14", "I02"), defects=("elr_not_cleared",)),
         Expectation(
@@ -82,27 +80,27 @@ def candidate_with(
     )
 
 
-UNCLEAN_CANDIDATE = Scene(
+UNCLEAN_CANDIDATE = scene(
     "unclean-candidate",
-    candidate_with(Fault.POWER_CUT, "F2 has not synced"),
+    *candidate_with(Fault.POWER_CUT, "F2 has not synced"),
     shows=(Expectation("ignore_unclean", "B28", ("I08", "I02", "lost-write")),),
 )
 """B28 (``ignore_unclean``): a broker that lost its log in a power cut must not stay eligible.
 
 With the defect F2, back with what its disk has kept, is elected."""
 
-WIPED_DISK = Scene(
+WIPED_DISK = scene(
     "wiped-disk",
-    candidate_with(Fault.POWER_CUT_WIPED),
+    *candidate_with(Fault.POWER_CUT_WIPED),
     shows=(Expectation("wiped_disk", "B48", ("I08", "I02", "lost-write"), defects=("ignore_unclean",)),),
 )
 """B48 (``ignore_unclean``): who comes back with an empty disk is not eligible.
 
 As ``unclean-candidate``, but what F2 had synced is gone, too. With the defect F2 leads with an empty log."""
 
-RESTORED_DISK = Scene(
+RESTORED_DISK = scene(
     "restored-disk",
-    candidate_with(
+    *candidate_with(
         Fault.POWER_CUT_STALE,
         "the other disk does not have",
         do("g0", Fault.RESTART, F2),
@@ -119,17 +117,15 @@ RESTORED_DISK = Scene(
 F2 is stopped cleanly, its disk is copied, and it comes back. Later, when F2 is in the ELR, the copy comes
 back in its disk's place, with the clean-shutdown file of that time. With the defect F2 leads."""
 
-REGISTERED_AT_ONCE = Scene(
+REGISTERED_AT_ONCE = scene(
     "registered-at-once",
-    (
-        do("g1", Fault.APART, F1),
-        do("g2", Fault.POWER_CUT, F1),
-        undo("g2"),
-        do("g3", Fault.KILL, L),
-        led_by(F1, F2),
-        Wait(1.0, "clients find the new leader"),
-        RESTORE,
-    ),
+    do("g1", Fault.APART, F1),
+    do("g2", Fault.POWER_CUT, F1),
+    undo("g2"),
+    do("g3", Fault.KILL, L),
+    led_by(F1, F2),
+    Wait(1.0, "clients find the new leader"),
+    RESTORE,
     shows=(
         Expectation(
             "register_no_isr_change",
@@ -148,16 +144,14 @@ the defect F1's new life is taken for the old one, it is still in the ISR, and e
 elects F2. Needs a session timeout longer than a restart takes, and a longer replica.lag.time.max, or L
 drops F1 itself."""
 
-LAST_STANDING = Scene(
+LAST_STANDING = scene(
     "last-standing",
-    (
-        do("g1", Fault.APART, L),
-        isr_is(L),
-        do("g2", Fault.POWER_CUT, L),
-        leads_no_more(L),
-        Wait(0.5, "clients find whoever leads"),
-        RESTORE,
-    ),
+    do("g1", Fault.APART, L),
+    isr_is(L),
+    do("g2", Fault.POWER_CUT, L),
+    leads_no_more(L),
+    Wait(0.5, "clients find whoever leads"),
+    RESTORE,
     shows=(
         Expectation(
             "last_replica_standing",
@@ -182,21 +176,19 @@ L is cut off from the other brokers until it is alone in the ISR, and loses its 
 synced, which F1 and F2 still hold. Without an ELR the partition waits for L, which leads again with the
 log that its disk has kept; F1 and F2 cut theirs. With an ELR one of them is in it and leads."""
 
-LAST_LEADER = Scene(
+LAST_LEADER = scene(
     "last-leader",
-    (
-        do("g1", Fault.APART, F2),
-        isr_is(L, F1),
-        Wait(1.0, "L and F1 acknowledge without F2"),
-        do("g2", Fault.KILL, F1),
-        isr_is(L),
-        do("g3", Fault.POWER_CUT, L),
-        led_by(NOBODY),
-        undo("g2", "g3"),
-        led_by(L, F1),
-        Wait(0.5, "the other one follows"),
-        RESTORE,
-    ),
+    do("g1", Fault.APART, F2),
+    isr_is(L, F1),
+    Wait(1.0, "L and F1 acknowledge without F2"),
+    do("g2", Fault.KILL, F1),
+    isr_is(L),
+    do("g3", Fault.POWER_CUT, L),
+    led_by(NOBODY),
+    undo("g2", "g3"),
+    led_by(L, F1),
+    Wait(0.5, "the other one follows"),
+    RESTORE,
     shows=(Expectation("last_known_leader", "B59", ("I01", "I02", "I08", "lost-write")),),
 )
 """B59 (``last_known_leader``; Kafka 4.0 as shipped): who led last need not have the best log.
@@ -205,24 +197,22 @@ F2 is cut off and leaves the ISR; F1 is killed, then L's power is cut. Both come
 what it had not synced, F1 with everything. With the defect L leads because it led last; balanced recovery
 compares."""
 
-DEAD_LEADER = Scene(
+DEAD_LEADER = scene(
     "dead-leader",
-    (
-        do("g1", Fault.APART, F2),
-        isr_is(L, F1),
-        Wait(1.0, "L and F1 acknowledge without F2"),
-        do("g2", Fault.KILL, F1),
-        isr_is(L),
-        do("g3", Fault.POWER_CUT, L),
-        led_by(NOBODY),
-        undo("g2"),
-        alive(F1),
-        Wait(2.0, "F1 is there, and L is not"),
-        undo("g3"),
-        led_by(L, F1),
-        Wait(0.5, "the other one follows"),
-        RESTORE,
-    ),
+    do("g1", Fault.APART, F2),
+    isr_is(L, F1),
+    Wait(1.0, "L and F1 acknowledge without F2"),
+    do("g2", Fault.KILL, F1),
+    isr_is(L),
+    do("g3", Fault.POWER_CUT, L),
+    led_by(NOBODY),
+    undo("g2"),
+    alive(F1),
+    Wait(2.0, "F1 is there, and L is not"),
+    undo("g3"),
+    led_by(L, F1),
+    Wait(0.5, "the other one follows"),
+    RESTORE,
 )
 """B33 (``lke_no_liveness``): who led last is not elected while it is down.
 
@@ -230,17 +220,15 @@ As ``last-leader``, but F1 is back while L has no power yet. With the defect the
 the same, and L, when it is back without what it had not synced, stays the leader. Balanced recovery waits
 for both and compares."""
 
-FENCED_TOGETHER = Scene(
+FENCED_TOGETHER = scene(
     "fenced-together",
-    (
-        do("g1", Fault.KILL, L, F1),
-        Wait(1.6, "the session of F2 goes on"),
-        do("g2", Fault.PAUSE, CONTROLLER),
-        Wait(2.6, "the sessions of L and F1 end"),
-        undo("g2"),
-        Wait(8.0, "F2 leads, if it is elected"),
-        RESTORE,
-    ),
+    do("g1", Fault.KILL, L, F1),
+    Wait(1.6, "the session of F2 goes on"),
+    do("g2", Fault.PAUSE, CONTROLLER),
+    Wait(2.6, "the sessions of L and F1 end"),
+    undo("g2"),
+    Wait(8.0, "F2 leads, if it is elected"),
+    RESTORE,
     shows=(
         Expectation("batch_fence", "B24", ("I14",), lag_ms=20_000, session_ms=4_000, setting={"min_isr": 1}),
     ),
@@ -271,15 +259,13 @@ the one before was fenced, so that LastKnownELR is [F1, F2].
 F2, alone in the ISR, acknowledges nothing. All that was acknowledged before reaches its disk, and no
 other."""
 
-OUTAGE = Scene(
+OUTAGE = scene(
     "outage",
-    (
-        *_ALL_POWERED_OFF,
-        undo("g2"),
-        alive(F1),
-        Wait(4.0, "F1 leads, if anybody may elect it"),
-        RESTORE,
-    ),
+    *_ALL_POWERED_OFF,
+    undo("g2"),
+    alive(F1),
+    Wait(4.0, "F1 leads, if anybody may elect it"),
+    RESTORE,
     shows=(
         Expectation(
             "whole_isr_loses_power",
@@ -301,39 +287,35 @@ OUTAGE = Scene(
 
 Balanced recovery waits for F2, whose log is the best. Proactive recovery, and unclean election, take F1."""
 
-OUTAGE_MANUAL = Scene(
+OUTAGE_MANUAL = scene(
     "outage-manual",
-    (
-        *_ALL_POWERED_OFF,
-        undo("g1", "g2", "g3"),
-        alive(L),
-        alive(F1),
-        alive(F2),
-        Wait(4.0, "nobody is elected"),
-        led_by(NOBODY),
-        ElectUncleanly(),
-        led_by(L, F1, F2),
-        FULL_ISR,
-    ),
+    *_ALL_POWERED_OFF,
+    undo("g1", "g2", "g3"),
+    alive(L),
+    alive(F1),
+    alive(F2),
+    Wait(4.0, "nobody is elected"),
+    led_by(NOBODY),
+    ElectUncleanly(),
+    led_by(L, F1, F2),
+    FULL_ISR,
 )
 """R29: the same, and under strategy manual nobody leads, though all are back, until a person says so."""
 
-CLEAN_EXAMPLE = Scene(
+CLEAN_EXAMPLE = scene(
     "clean-example",
-    (
-        do("g1", Fault.APART, F1),
-        isr_is(L, F2),
-        Wait(1.0, "L and F2 acknowledge without F1"),
-        do("g2", Fault.APART, F2),
-        isr_is(L),
-        do("g3", Fault.POWER_CUT, L),
-        led_by(F2, NOBODY),
-        Wait(1.0, "clients find whoever leads"),
-        undo("g2", "g3"),
-        isr_is(L, F2),
-        Wait(1.0, "clients go on with L and F2"),
-        RESTORE,
-    ),
+    do("g1", Fault.APART, F1),
+    isr_is(L, F2),
+    Wait(1.0, "L and F2 acknowledge without F1"),
+    do("g2", Fault.APART, F2),
+    isr_is(L),
+    do("g3", Fault.POWER_CUT, L),
+    led_by(F2, NOBODY),
+    Wait(1.0, "clients find whoever leads"),
+    undo("g2", "g3"),
+    isr_is(L, F2),
+    Wait(1.0, "clients go on with L and F2"),
+    RESTORE,
     shows=(
         Expectation(
             "clean_example",

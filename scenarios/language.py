@@ -311,3 +311,14 @@ class Scene:
     def one_controller(self) -> bool:
         """Whether a step hits the controller: there must be one, and no other."""
         return any(isinstance(step, Do) and CONTROLLER in step.roles for step in self.all_steps())
+
+
+def scene(
+    name: str,
+    *steps: Step,
+    shows: tuple[Expectation, ...] = (),
+    replicas: int = 3,
+    brokers: int = 0,
+    apart: bool = True,
+) -> Scene:
+    return Scene(name, steps, shows, replicas, brokers, apart)

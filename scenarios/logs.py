@@ -10,7 +10,6 @@ from wrackline.scenarios.language import (
     Expectation,
     Fault,
     L,
-    Scene,
     State,
     Until,
     Wait,
@@ -19,22 +18,21 @@ from wrackline.scenarios.language import (
     in_isr,
     isr_is,
     led_by,
+    scene,
     undo,
 )
 
-B01_TRUNCATE_TO_HW = Scene(
+B01_TRUNCATE_TO_HW = scene(
     "b01-truncate-to-hw",
-    (
-        do("g1", Fault.DEAF, F2, words="last replica of {name}"),
-        Wait(0.3, "the records that the deaf follower's last fetch committed are acknowledged"),
-        do("g2", Fault.KILL, L, words="leader({name})"),
-        led_by(F1),
-        Wait(0.5, "the deaf follower learns of its new leader and truncates"),
-        WhereController(L, (do("g4", Fault.APART, L, words="former leader({name})"), undo("g2"))),
-        do("g3", Fault.KILL, F1, words="leader({name})"),
-        led_by(F2),
-        RESTORE,
-    ),
+    do("g1", Fault.DEAF, F2, words="last replica of {name}"),
+    Wait(0.3, "the records that the deaf follower's last fetch committed are acknowledged"),
+    do("g2", Fault.KILL, L, words="leader({name})"),
+    led_by(F1),
+    Wait(0.5, "the deaf follower learns of its new leader and truncates"),
+    WhereController(L, (do("g4", Fault.APART, L, words="former leader({name})"), undo("g2"))),
+    do("g3", Fault.KILL, F1, words="leader({name})"),
+    led_by(F2),
+    RESTORE,
     apart=False,
     shows=(Expectation("trunc_hw", "B01", ("I01", "I02", "lost-write"), lag_ms=3_000),),
 )
@@ -56,16 +54,14 @@ fetch, so it stays out of the ISR.
 Without the defect F2 still holds them when it is elected. Needs load, and a replica.lag.time.max of a
 second or more (step 2)."""
 
-ACKS1_LEADER_POWER_CUT = Scene(
+ACKS1_LEADER_POWER_CUT = scene(
     "acks1-leader-power-cut",
-    (
-        do("g1", Fault.ALONE, L, words="leader({name})"),
-        Wait(0.7, "the leader acknowledges what no follower can fetch"),
-        do("g2", Fault.POWER_CUT, L, words="leader({name})"),
-        Until(State.ANOTHER_LEADS, (L,)),
-        Wait(1.0, "clients write to the new leader"),
-        RESTORE,
-    ),
+    do("g1", Fault.ALONE, L, words="leader({name})"),
+    Wait(0.7, "the leader acknowledges what no follower can fetch"),
+    do("g2", Fault.POWER_CUT, L, words="leader({name})"),
+    Until(State.ANOTHER_LEADS, (L,)),
+    Wait(1.0, "clients write to the new leader"),
+    RESTORE,
     replicas=2,
     apart=False,
     shows=(
@@ -84,18 +80,16 @@ ACKS1_LEADER_POWER_CUT = Scene(
 The leader is cut off from every other host for a moment, so its followers (and the ISR) stay behind while
 clients go on writing to it."""
 
-UNCHECKED_TAIL = Scene(
+UNCHECKED_TAIL = scene(
     "unchecked-tail",
-    (
-        do("g1", Fault.APART, F1),
-        Wait(0.5, "L and F2 hold what F1 does not"),
-        do("g2", Fault.KILL, L),
-        led_by(F1),
-        Wait(2.0, "clients write to F1"),
-        undo("g1"),
-        Wait(1.0, "F2 follows F1"),
-        RESTORE,
-    ),
+    do("g1", Fault.APART, F1),
+    Wait(0.5, "L and F2 hold what F1 does not"),
+    do("g2", Fault.KILL, L),
+    led_by(F1),
+    Wait(2.0, "clients write to F1"),
+    undo("g1"),
+    Wait(1.0, "F2 follows F1"),
+    RESTORE,
     shows=(Expectation("no_divergence_check", "B55", ("I03", "I15", "I17", "divergence"), lag_ms=20_000),),
 )
 """B55 (``no_divergence_check``): a follower whose log is another's must find out before it fetches on.
@@ -104,20 +98,18 @@ F1 is cut off, so what comes next is on L and F2 only; L is killed before it dro
 other records at the same offsets; then F2 may fetch from it. With the defect it goes on behind its own
 records. Needs a replica.lag.time.max well beyond the session timeout."""
 
-EMPTY_ANSWER = Scene(
+EMPTY_ANSWER = scene(
     "empty-answer",
-    (
-        do("g1", Fault.APART, F1),
-        Wait(0.5, "L and F2 hold what F1 does not"),
-        do("g2", Fault.NO_CLIENTS, L),
-        Wait(2.0, "F2 is answered that there is nothing new"),
-        do("g3", Fault.KILL, L),
-        led_by(F1),
-        Wait(2.0, "clients write to F1"),
-        undo("g1"),
-        Wait(1.0, "F2 follows F1"),
-        RESTORE,
-    ),
+    do("g1", Fault.APART, F1),
+    Wait(0.5, "L and F2 hold what F1 does not"),
+    do("g2", Fault.NO_CLIENTS, L),
+    Wait(2.0, "F2 is answered that there is nothing new"),
+    do("g3", Fault.KILL, L),
+    led_by(F1),
+    Wait(2.0, "clients write to F1"),
+    undo("g1"),
+    Wait(1.0, "F2 follows F1"),
+    RESTORE,
     shows=(
         Expectation(
             "drop_lfe_on_empty+lfe_sticky",
@@ -136,22 +128,20 @@ As ``unchecked-tail``, but L's clients are cut off before it is killed, until F2
 there is nothing new. With the defects F2's next fetch, from F1, names no epoch, and it goes on behind its
 own records. Needs answers that name partitions without news: no fetch sessions."""
 
-LONGER_THAN_LEADER = Scene(
+LONGER_THAN_LEADER = scene(
     "longer-than-leader",
-    (
-        do("g1", Fault.SHORT_ANSWERS, F2, F1, words="followers"),
-        do("g2", Fault.NO_CLIENTS, F1),
-        do("g3", Fault.APART, F1),
-        Wait(0.5, "L and F2 hold what F1 does not"),
-        do("g4", Fault.KILL, L),
-        led_by(F1),
-        undo("g3"),
-        Wait(1.5, "F2 asks F1 for what is behind F1's end"),
-        do("g5", Fault.KILL, F1, words="leader"),
-        led_by(F2),
-        Wait(1.0, "clients find F2"),
-        RESTORE,
-    ),
+    do("g1", Fault.SHORT_ANSWERS, F2, F1, words="followers"),
+    do("g2", Fault.NO_CLIENTS, F1),
+    do("g3", Fault.APART, F1),
+    Wait(0.5, "L and F2 hold what F1 does not"),
+    do("g4", Fault.KILL, L),
+    led_by(F1),
+    undo("g3"),
+    Wait(1.5, "F2 asks F1 for what is behind F1's end"),
+    do("g5", Fault.KILL, F1, words="leader"),
+    led_by(F2),
+    Wait(1.0, "clients find F2"),
+    RESTORE,
     shows=(
         Expectation(
             "oor_to_start",
@@ -170,21 +160,19 @@ F1 leads, F2 asks it for what lies behind F1's end, and only short answers arriv
 empties its log. F1 is killed, and F2, in the ISR, leads. Without it F2 cuts what F1 does not have. Needs a
 replica.lag.time.max well beyond the session timeout."""
 
-LED_IN_SILENCE = Scene(
+LED_IN_SILENCE = scene(
     "led-in-silence",
-    (
-        do("g1", Fault.NO_CLIENTS, F1),
-        do("g2", Fault.KILL, L),
-        led_by(F1),
-        Wait(0.5, "F1 leads, and nobody writes to it"),
-        do("g3", Fault.ALONE, F1, words="leader"),
-        led_by(F2),
-        Wait(1.5, "clients write to F2"),
-        undo("g1", "g3"),
-        in_isr(F1, patience_s=8.0),
-        undo("g2"),
-        isr_is(L, F1, F2, patience_s=8.0),
-    ),
+    do("g1", Fault.NO_CLIENTS, F1),
+    do("g2", Fault.KILL, L),
+    led_by(F1),
+    Wait(0.5, "F1 leads, and nobody writes to it"),
+    do("g3", Fault.ALONE, F1, words="leader"),
+    led_by(F2),
+    Wait(1.5, "clients write to F2"),
+    undo("g1", "g3"),
+    in_isr(F1, patience_s=8.0),
+    undo("g2"),
+    isr_is(L, F1, F2, patience_s=8.0),
 )
 """B25 (``keep_epoch_on_noop_trunc``): an epoch without a record is no part of a log.
 
@@ -192,17 +180,15 @@ F1 is cut off from clients. L is killed, so F1 leads and writes nothing; then F1
 leads and clients write to it. F1 follows, and must forget its own epoch, though it has nothing to cut.
 With the defect it asks for that epoch for ever and never gets back into the ISR. Needs MinISR 1."""
 
-BEGUN_BATCH = Scene(
+BEGUN_BATCH = scene(
     "begun-batch",
-    (
-        do("g1", Fault.APART, L),
-        Wait(0.7, "L holds what nobody else does"),
-        do("g2", Fault.KILL, L),
-        led_by(F1),
-        Wait(3.0, "F1's log grows past the end of L's"),
-        undo("g1", "g2"),
-        isr_is(L, F1, F2, patience_s=8.0),
-    ),
+    do("g1", Fault.APART, L),
+    Wait(0.7, "L holds what nobody else does"),
+    do("g2", Fault.KILL, L),
+    led_by(F1),
+    Wait(3.0, "F1's log grows past the end of L's"),
+    undo("g1", "g2"),
+    isr_is(L, F1, F2, patience_s=8.0),
 )
 """H18 (``drop_begun_batch``): a log that ends in the middle of a batch of its leader's takes that batch
 whole.
@@ -213,15 +199,13 @@ from its end. With the defect it asks for the same batch for ever and never gets
 clients whose batches are long and of several lengths, and a replica.lag.time.max well beyond the session
 timeout."""
 
-ANOTHERS_RECORD = Scene(
+ANOTHERS_RECORD = scene(
     "anothers-record",
-    (
-        do("g1", Fault.ALONE, L),
-        led_by(F1),
-        Wait(3.0, "clients that are free write to F1"),
-        RESTORE,
-        Wait(1.0, "L answers what still waits"),
-    ),
+    do("g1", Fault.ALONE, L),
+    led_by(F1),
+    Wait(3.0, "clients that are free write to F1"),
+    RESTORE,
+    Wait(1.0, "L answers what still waits"),
     shows=(Expectation("ack_by_hwm_only", "B49", ("I17", "I01", "lost-write"), session_ms=1_500),),
 )
 """B49, KAFKA-20634 (``ack_by_hwm_only``): a request does not outlive the term of its leader.
@@ -231,17 +215,15 @@ records at the same offsets. L comes back, follows, cuts its own records; with t
 them when the high watermark passes. Needs clients that wait long enough, and more of them than L can hold
 up."""
 
-FORGOTTEN_PRODUCER = Scene(
+FORGOTTEN_PRODUCER = scene(
     "forgotten-producer",
-    (
-        do("g1", Fault.APART, F2),
-        Wait(0.5, "records are on L and F1, and no response leaves"),
-        do("g2", Fault.KILL, L),
-        undo("g1"),
-        led_by(F1),
-        Wait(2.0, "producers try again at F1"),
-        RESTORE,
-    ),
+    do("g1", Fault.APART, F2),
+    Wait(0.5, "records are on L and F1, and no response leaves"),
+    do("g2", Fault.KILL, L),
+    undo("g1"),
+    led_by(F1),
+    Wait(2.0, "producers try again at F1"),
+    RESTORE,
     shows=(Expectation("forget_producer_state", "B40", ("duplicate",), lag_ms=20_000),),
 )
 """B40 (``forget_producer_state``): a new leader knows who wrote what.
@@ -250,13 +232,11 @@ F2 is cut off, so what (idempotent) producers send waits at L, and F1 has it. L 
 answered; the producers try again at F1, which with the defect appends the same batches once more. Needs a
 replica.lag.time.max well beyond the session timeout."""
 
-FAILING_WRITE = Scene(
+FAILING_WRITE = scene(
     "failing-write",
-    (
-        do("g1", Fault.FAILING_WRITE, L),
-        Wait(4.0, "L is gone, or goes on"),
-        RESTORE,
-    ),
+    do("g1", Fault.FAILING_WRITE, L),
+    Wait(4.0, "L is gone, or goes on"),
+    RESTORE,
     shows=(Expectation("continue_after_io_error", "B57", ("impossible",), lag_ms=3_000),),
 )
 """B57 (``continue_after_io_error``): a broker whose log could not be written stops.
@@ -264,15 +244,13 @@ FAILING_WRITE = Scene(
 One write to L's disk fails. A right broker ends, and F1 leads. With the defect it goes on with a log that
 is not what it tells of it."""
 
-SLOW_GOODBYE = Scene(
+SLOW_GOODBYE = scene(
     "slow-goodbye",
-    (
-        do("g1", Fault.PAUSE, F2),
-        do("g2", Fault.RESTART, L),
-        led_by(F1),
-        Wait(1.0, "clients have found F1"),
-        RESTORE,
-    ),
+    do("g1", Fault.PAUSE, F2),
+    do("g2", Fault.RESTART, L),
+    led_by(F1),
+    Wait(1.0, "clients have found F1"),
+    RESTORE,
 )
 """B51 (``stop_md_on_shutdown``): a leader that shuts down steps down at once.
 
