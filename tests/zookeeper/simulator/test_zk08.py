@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from tests.simulator.queries import end_offset
 from tests.zookeeper.simulator.zk08 import (
     SESSION_MS,
     changes,
@@ -149,7 +150,7 @@ def test_z31_z48_a_leader_waits_for_the_surviving_isr_and_serves_followers_only(
     result = s.result(call)
     assert result is not None
     assert result.error is ErrorCode.not_leader_or_follower
-    assert s.end_offset(leader) is None
+    assert end_offset(s, leader) is None
     s.until(lambda: s.leader == leader, "open")
     waited = s.world.now_ms - began
     assert waited == pytest.approx(1_500, abs=200), "LeaderElectionWaitTime"

@@ -12,7 +12,7 @@ from wrackline.simulator.world.world import StepRecord, World
 from wrackline.zookeeper.core import znodes
 from wrackline.zookeeper.core.broker import ZookeeperBroker
 from wrackline.zookeeper.core.replicas.local import Local, Phase
-from wrackline.zookeeper.simulator.ensemble import Ensemble
+from wrackline.zookeeper.simulator.ensemble import Ensemble, ensemble_of
 
 SESSION_MS = 3_000
 QUICK = Setting(profile="zk08", idempotent=False, lag_ms=1_000)
@@ -23,8 +23,9 @@ def staged(**changes: Any) -> Stage:
 
 
 def zookeeper(stage: Stage) -> Ensemble:
-    assert stage.world.zookeeper is not None
-    return stage.world.zookeeper
+    found = ensemble_of(stage.world)
+    assert found is not None
+    return found
 
 
 def node_data(stage: Stage, path: str) -> bytes | None:
