@@ -79,8 +79,8 @@ class Load:
         stage.world.add_client(drainer)
         if not stage.must(lambda: drainer.done, "the final read", 60_000):
             return
-        shown = self._view.look(self.history.events)
-        for violation in (*self._view.final(drainer.found), *shown):
+        violations = self._view.look(self.history.events)
+        for violation in (*self._view.final(drainer.found), *violations):
             stage.find(violation.oracle, violation.text)
 
 
