@@ -79,8 +79,8 @@ class Load:
         stage.world.add_client(drainer)
         if not stage.must(lambda: drainer.done, "the final read", 60_000):
             return
-        found = self._view.look(self.history.events) + self._view.final(drainer.found)
-        for violation in found:
+        violations = self._view.look(self.history.events)
+        for violation in (*self._view.final(drainer.found), *violations):
             stage.find(violation.oracle, violation.text)
 
 
@@ -114,12 +114,12 @@ class Player:
             self._step(step, last=step is scene.steps[-1])
             if self._stage.stuck:
                 return
-        for watcher in self._watchers:
-            for violation in watcher.found:
-                self._stage.find(violation.oracle, violation.text)
         self._load.stop()
         if not self._stage.stuck:
             self._load.judge()
+        for watcher in self._watchers:
+            for violation in watcher.found:
+                self._stage.find(violation.oracle, violation.text)
 
     def _step(self, step: language.Step, *, last: bool = False) -> None:
         """What the ``last`` step waits for must come: on hosts a threshold says so."""

@@ -25,7 +25,7 @@ WORDS: dict[str, tuple[int, str]] = {
     "elsewhere": (24, "remote"),
     "explained": (14, "explanation"),
     "foreseen": (1, "preview"),
-    "found": (869, "result"),
+    "found": (868, "result"),
     "given": (188, "args"),
     "hands": (2, "executor"),
     "heard": (24, "received"),
