@@ -35,11 +35,11 @@ sys.path.insert(0, str(Path(__file__).parent / "checkers"))
 from synthetic import TOPIC, write_history
 
 from wrackline.checkers.verdict.seal import SEAL
-from wrackline.harness.index.gather import gather, load
+from wrackline.harness.index.collect import gather, load
 from wrackline.harness.index.runs import beside
 from wrackline.harness.index.site import KEPT, Built, Reader, build
-from wrackline.history.files import ROW_GROUP_ROWS, open_writer, put_info
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.files import ROW_GROUP_ROWS, open_writer, put_info
+from wrackline.history.store.schema import SCHEMA
 
 SAMPLE = Path(__file__).parents[1] / "results/sample"
 PARTITIONS = 16

@@ -46,8 +46,8 @@ from wrackline.checkers.verdict.measures.load import loads
 from wrackline.checkers.verdict.measures.metrics import Figures, metrics
 from wrackline.checkers.verdict.seal import sealed
 from wrackline.checkers.verdict.verdict import Found, rules_of, verdict
-from wrackline.history.addresses import is_elsewhere, remove
-from wrackline.history.folder import whole_file
+from wrackline.history.store.addresses import is_elsewhere, remove
+from wrackline.history.store.folder import whole_file
 
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"

@@ -11,7 +11,7 @@ from wrackline.checkers.checks.registry import names
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.verdict.verdict import Found
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
 
 FINDINGS_FILE = "findings.parquet"
 

@@ -21,8 +21,8 @@ from upath import UPath
 
 from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.checkers.verdict.seal import SEAL, why_broken
-from wrackline.history.addresses import folder_at
-from wrackline.history.folder import PARQUET, RUN_JSON, WAL
+from wrackline.history.store.addresses import folder_at
+from wrackline.history.store.folder import PARQUET, RUN_JSON, WAL
 
 _DEPTH: Final = 4
 """So far below the folder that was named: ``results/nights/NIGHT/runs/RUN``."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from wrackline.history.model import CONTROL, NEMESIS, Event, Record, Type
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 
 KEPT_RECORDS: Final = 8
 CONTROL_ROWS: Final = 50_000

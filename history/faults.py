@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pyarrow.parquet as pq
 
-from wrackline.history.files import history_files
-from wrackline.history.folder import HistoryError
 from wrackline.history.model import CONTROL, DIED, NEMESIS
+from wrackline.history.store.files import history_files
+from wrackline.history.store.folder import HistoryError
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,33 @@ def printable(text: str, limit: int | None = None) -> str:
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
+def shorten(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def seconds(time_ns: float | None) -> str:
     """Nanoseconds since the start of the run, e.g. ``12.318 s``."""
     return NOTHING if time_ns is None else f"{time_ns / 1e9:,.3f} s"
+
+
+def duration(span_ns: float | None) -> str:
+    """A length of time in the unit that fits: ``840 µs``, ``12.5 ms``, ``6.21 s``, ``3 min 20 s``."""
+    return NOTHING if span_ns is None else milliseconds(span_ns / 1e6)
+
+
+def milliseconds(value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    if value < 0:
+        return "-" + milliseconds(-value)
+    if value < 1:
+        return f"{value * 1e3:.0f} µs"
+    if value < 1_000:
+        return f"{value:.3g} ms"
+    if value < 100_000:
+        return f"{value / 1e3:.3g} s"
+    minutes, rest = divmod(round(value / 1e3), 60)
+    return f"{minutes} min {rest} s"
 
 
 def apart(earlier_ns: int | None, later_ns: int | None) -> tuple[str, str]:

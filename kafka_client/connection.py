@@ -102,9 +102,9 @@ class Connection(Transport):
     # --- the broker ---------------------------------------------------------------------------------------
 
     def api_versions(self) -> dict[int, tuple[int, int]]:
-        """API key -> (lowest, highest) version, asked once per connection. Empty: a broker that is older than
-        this question, which hangs up when it hears it, as Kafka 0.8 does. Raises ProtocolError, also for one
-        that stays silent, as Kafka 0.9 does."""
+        """Returns API key -> (lowest, highest) version, asked once per connection. Empty: a broker that is
+        older than this question, which hangs up when it hears it, as Kafka 0.8 does. Raises ProtocolError,
+        also for one that stays silent, as Kafka 0.9 does."""
         if self._apis is None:
             try:
                 answer = self.request(api_versions.ApiVersionsRequest(), api_versions.ApiVersionsResponse)
@@ -119,12 +119,12 @@ class Connection(Transport):
         return self._apis
 
     def newest(self, key: int, upto: int) -> int:
-        """The newest version of a request that the broker and we (up to ``upto``) speak; 0 where the broker
-        does not tell."""
+        """Returns the newest version of a request that the broker and we (up to ``upto``) speak; 0 where the
+        broker does not say."""
         return min(self.api_versions().get(key, (0, 0))[1], upto)
 
     def features(self) -> ApiVersionsResponse:
-        """The levels of features that the broker supports, and those that the cluster has."""
+        """Returns the levels of features that the broker supports, and those that the cluster has."""
         name = self.client_id
         request = ApiVersionsRequest(client_software_name=name, client_software_version="1")
         return self._ask(request, ApiVersionsResponse)
@@ -132,7 +132,7 @@ class Connection(Transport):
     def update_feature(
         self, feature: str, level: int, *, timeout_s: float, kind: int = _UPGRADE, validate_only: bool = False
     ) -> None:
-        """Give the cluster another level of a feature (KIP-584)."""
+        """Gives the cluster another level of a feature (KIP-584)."""
         update = FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(kind))
         request = UpdateFeaturesRequest(
             timeout=duration(timeout_s), feature_updates=(update,), validate_only=validate_only
@@ -143,22 +143,22 @@ class Connection(Transport):
     # --- the cluster --------------------------------------------------------------------------------------
 
     def metadata(self, topics: Sequence[str] | None = None) -> Metadata:
-        """``topics`` None: all."""
+        """Returns the metadata of these topics, and of the brokers. ``topics`` None: all."""
         version = self.newest(metadata.KEY, metadata.NEWEST)
         request, answer = metadata.request_for(version, topics)
         return metadata.metadata_of(self.request(request, answer), topics)
 
     def describe_cluster(self) -> DescribeClusterResponse:
-        """The brokers that are unfenced."""
+        """Returns the brokers that are unfenced."""
         request = DescribeClusterRequest(include_cluster_authorized_operations=False)
         return self._ask(request, DescribeClusterResponse)
 
     def named_controller(self) -> int:
-        """The active one, as a controller of ours knows it. -1: it knows none."""
+        """Returns the active controller as one of our own knows it. -1: it knows none."""
         return int(self.describe_cluster().controller_id)
 
     def active_controller(self) -> int:
-        """The active one, as a KRaft controller of Apache Kafka knows it: at its port DescribeCluster must
+        """Returns the active controller as one of Apache Kafka's knows it: at its port DescribeCluster must
         name the endpoints of controllers. -1: it knows none."""
         request = describe_controllers.DescribeClusterRequest(
             include_cluster_authorized_operations=False, endpoint_type=i8(_CONTROLLERS)
@@ -166,43 +166,43 @@ class Connection(Transport):
         return int(self._ask(request, describe_controllers.DescribeClusterResponse).controller_id)
 
     def find_coordinator(self, kind: str, name: str) -> int:
-        """The node that coordinates a ``group`` or, by its transactional id, a ``transaction``. Rejected also
-        when there is none now."""
+        """Returns the node that coordinates a ``group`` or, by its transactional id, a ``transaction``.
+        Rejected also when there is none now."""
         request = FindCoordinatorRequest(key=name, key_type=i8(_KEY_TYPES[kind]))
         answer = self.request(request, FindCoordinatorResponse)
         self._check(f"FindCoordinator({name})", answer)
         return int(answer.node_id)
 
     def describe_topics(self, topics: Iterable[str] = ()) -> list[TopicMetadata]:
-        """DescribeTopicPartitions, the only API that shows ELR, page by page: a topic may come in pieces.
-        ``topics`` empty: all."""
+        """Describes topics by DescribeTopicPartitions, the only API that has the ELR, page by page: a topic
+        may come in pieces. ``topics`` empty: all."""
         names = tuple(TopicRequest(name=TopicName(name)) for name in sorted(topics))
         cursor: Cursor | None = None
-        found: list[TopicMetadata] = []
+        described: list[TopicMetadata] = []
         while True:
             request = DescribeTopicPartitionsRequest(topics=names, cursor=cursor)
             answer = self.request(request, DescribeTopicPartitionsResponse)
-            found += map(_topic, answer.topics)
+            described += map(_topic, answer.topics)
             if (after := answer.next_cursor) is None:
-                return found
+                return described
             cursor = Cursor(topic_name=after.topic_name, partition_index=after.partition_index)
 
     def cluster_state(self, topics: Sequence[str] | None = None) -> ClusterState:
-        """Brokers, controller and the partitions of these topics, as this broker knows them. ``topics`` None:
-        of all but the internal ones. The controller is any broker where there is a quorum."""
-        seen = self.metadata(topics)
-        there = [topic for topic in seen.topics if topics is not None or not topic.is_internal]
-        if any(topic.partitions for topic in there) and _DESCRIBE_TOPIC_PARTITIONS in self.api_versions():
-            there = self.describe_topics(topic.name for topic in there)
-        partitions = [one for topic in there for one in topic.partitions]
+        """Returns brokers, controller and the partitions of these topics, as this broker knows them.
+        ``topics`` None: all but the internal ones. The controller is any broker where there is a quorum."""
+        cluster = self.metadata(topics)
+        reported = [topic for topic in cluster.topics if topics is not None or not topic.is_internal]
+        if any(topic.partitions for topic in reported) and _DESCRIBE_TOPIC_PARTITIONS in self.api_versions():
+            reported = self.describe_topics(topic.name for topic in reported)
+        partitions = [one for topic in reported for one in topic.partitions]
         return ClusterState(
-            controller=seen.controller,
-            brokers=tuple(sorted(broker.node_id for broker in seen.brokers)),
+            controller=cluster.controller,
+            brokers=tuple(sorted(broker.node_id for broker in cluster.brokers)),
             partitions=tuple(sorted(partitions, key=lambda state: state.place)),
         )
 
     def unregister_broker(self, node_id: int) -> None:
-        """The cluster forgets a broker that was stopped."""
+        """Makes the cluster forget a broker that was stopped."""
         self._ask(UnregisterBrokerRequest(broker_id=BrokerId(node_id)), UnregisterBrokerResponse)
 
     # --- topics -------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class Connection(Transport):
         self._first("CreateTopics", self.request(request, CreateTopicsResponse).topics)
 
     def create_partitions(self, topic: str, count: int, *, timeout_s: float) -> None:
-        """``count``: how many there shall be in all."""
+        """Gives a topic more partitions. ``count``: how many there shall be in all."""
         spec = CreatePartitionsTopic(name=TopicName(topic), count=i32(count), assignments=None)
         request = CreatePartitionsRequest(topics=(spec,), timeout=duration(timeout_s), validate_only=False)
         self._first("CreatePartitions", self.request(request, CreatePartitionsResponse).results)
@@ -233,26 +233,28 @@ class Connection(Transport):
     def list_offset(
         self, topic: str, partition: int, timestamp: int = LATEST, *, leader_epoch: int = -1
     ) -> int:
-        """One offset, as a consumer sees it. ``leader_epoch``: that it knows; -1: it knows none, which also
-        brokers before 2.1 understand."""
-        asking = epoch_offsets_request if leader_epoch >= 0 else offsets_request
-        answering = epoch_offsets_response if leader_epoch >= 0 else offsets_response
-        known = {"current_leader_epoch": i32(leader_epoch)} if leader_epoch >= 0 else {}
-        where = asking.ListOffsetsPartition(partition_index=i32(partition), timestamp=i64(timestamp), **known)
-        asked = asking.ListOffsetsTopic(name=TopicName(topic), partitions=(where,))
-        request = asking.ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(0), topics=(asked,))
-        answer = self.request(request, answering.ListOffsetsResponse)
-        results = [found for one in answer.topics for found in one.partitions]
+        """Returns one offset as a consumer gets it. ``leader_epoch``: that it knows; -1: it knows none, which
+        also brokers before 2.1 understand."""
+        schema = epoch_offsets_request if leader_epoch >= 0 else offsets_request
+        answer_schema = epoch_offsets_response if leader_epoch >= 0 else offsets_response
+        epoch = {"current_leader_epoch": i32(leader_epoch)} if leader_epoch >= 0 else {}
+        one = schema.ListOffsetsPartition(partition_index=i32(partition), timestamp=i64(timestamp), **epoch)
+        topics = (schema.ListOffsetsTopic(name=TopicName(topic), partitions=(one,)),)
+        request = schema.ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(0), topics=topics)
+        answer = self.request(request, answer_schema.ListOffsetsResponse)
+        results = [result for topic in answer.topics for result in topic.partitions]
         return int(self._first(f"ListOffsets({topic}-{partition})", results).offset)
 
     # --- settings -----------------------------------------------------------------------------------------
 
     def describe_configs(self, kind: ResourceType, name: str) -> list[Setting]:
-        """All settings of a topic or, by its id, of the broker that is asked; of all brokers: ""."""
-        asked = DescribeConfigsResource(resource_type=i8(kind), resource_name=name, configuration_keys=None)
-        answer = self.request(DescribeConfigsRequest(resources=(asked,)), DescribeConfigsResponse)
-        found = self._first(f"DescribeConfigs({name})", answer.results).configs
-        return [Setting(one.name, one.value, int(one.config_source), one.read_only) for one in found]
+        """Returns all settings of a topic or, by its id, of the broker that is asked; of all brokers: ""."""
+        resource = DescribeConfigsResource(
+            resource_type=i8(kind), resource_name=name, configuration_keys=None
+        )
+        answer = self.request(DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
+        configs = self._first(f"DescribeConfigs({name})", answer.results).configs
+        return [Setting(one.name, one.value, int(one.config_source), one.read_only) for one in configs]
 
     def alter_configs(self, kind: ResourceType, name: str, values: Mapping[str, str | None]) -> None:
         """Changes settings; None restores a default."""
@@ -260,8 +262,8 @@ class Connection(Transport):
             AlterableConfig(name=key, config_operation=i8(_DELETE if value is None else _SET), value=value)
             for key, value in values.items()
         )
-        asked = AlterConfigsResource(resource_type=i8(kind), resource_name=name, configs=changes)
-        request = IncrementalAlterConfigsRequest(resources=(asked,), validate_only=False)
+        resource = AlterConfigsResource(resource_type=i8(kind), resource_name=name, configs=changes)
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
         answer = self.request(request, IncrementalAlterConfigsResponse)
         self._first("IncrementalAlterConfigs", answer.responses, f"change {', '.join(values)}")
 
@@ -270,7 +272,8 @@ class Connection(Transport):
     def elect_leaders(
         self, kind: int, places: Collection[Place] | None, *, timeout_s: float
     ) -> list[Outcome]:
-        """``kind``: PREFERRED or UNCLEAN. ``places`` None: wherever there is something to do."""
+        """Elects leaders. ``kind``: PREFERRED or UNCLEAN. ``places`` None: wherever there is something to
+        do."""
         topics = None
         if places is not None:
             topics = tuple(
@@ -283,7 +286,7 @@ class Connection(Transport):
         )
 
     def elect(self, request: RequestPayload) -> list[Outcome]:
-        """``request``: ElectLeaders of a version whose answer is that of version 2."""
+        """Elects leaders by an ElectLeaders of another version, whose answer is that of version 2."""
         return [
             Outcome((str(topic.topic), int(one.partition_id)), one.error_code, one.error_message)
             for topic in self._ask(request, ElectLeadersResponse, "the election").replica_election_results
@@ -293,7 +296,7 @@ class Connection(Transport):
     def alter_reassignments(
         self, targets: Mapping[Place, Sequence[int] | None], *, timeout_s: float
     ) -> list[Outcome]:
-        """Begin to move partitions to these replicas (KIP-455); None cancels. Asking twice for the same
+        """Begins to move partitions to these replicas (KIP-455); None cancels. Asking twice for the same
         replicas is asking once."""
         partitions = (
             (
@@ -332,13 +335,13 @@ class Connection(Transport):
     # --- answers ------------------------------------------------------------------------------------------
 
     def _ask(self, request: RequestPayload, answer: type[Response], about: str = "") -> Response:
-        """An answer that has an error code of its own."""
-        given = self.request(request, answer)
-        self._check(type(request).__name__.removesuffix("Request"), given, about)
-        return given
+        """Returns an answer that has an error code of its own, which is none."""
+        response = self.request(request, answer)
+        self._check(type(request).__name__.removesuffix("Request"), response, about)
+        return response
 
     def _first(self, request: str, results: Sequence[Result], about: str = "") -> Result:
-        """The result of the one thing that was asked for."""
+        """Returns the result of the one thing that was asked for."""
         for result in results:
             self._check(request, result, about)
             return result
@@ -353,10 +356,10 @@ class Connection(Transport):
 
 def by_topic(items: Iterable[tuple[Place, T]]) -> Iterable[tuple[str, list[T]]]:
     """Groups items by the topic of their partitions, both in the order in which they come."""
-    found: dict[str, list[T]] = {}
+    topics: dict[str, list[T]] = {}
     for (topic, _), item in items:
-        found.setdefault(topic, []).append(item)
-    return found.items()
+        topics.setdefault(topic, []).append(item)
+    return topics.items()
 
 
 def duration(seconds: float) -> i32Timedelta:

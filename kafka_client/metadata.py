@@ -30,7 +30,7 @@ _CREATES_NONE = 4
 
 
 def request_for(version: int, topics: Sequence[str] | None) -> tuple[RequestPayload, type[ResponsePayload]]:
-    """The request, and what its answer is read as. ``topics`` None: all.
+    """Returns the request, and the schema of its answer. ``topics`` None: all.
 
     Before version 4 all are asked for, since a broker would create a topic that it is asked for by name;
     `metadata_of` then leaves out what was not asked for."""
@@ -38,17 +38,17 @@ def request_for(version: int, topics: Sequence[str] | None) -> tuple[RequestPayl
         import_module(f"kio.schema.metadata.v{version}.{one}") for one in ("request", "response")
     )
     if topics is None or version < _CREATES_NONE:
-        asked: Any = None if version >= _ALL_IS_NULL else ()
+        names: Any = None if version >= _ALL_IS_NULL else ()
     else:
         no_id = {"topic_id": None} if "topic_id" in asking.MetadataRequestTopic.__dataclass_fields__ else {}
-        asked = tuple(asking.MetadataRequestTopic(name=TopicName(name), **no_id) for name in topics)
+        names = tuple(asking.MetadataRequestTopic(name=TopicName(name), **no_id) for name in topics)
     fields = asking.MetadataRequest.__dataclass_fields__
     declined = {name: False for name in fields if name.startswith(("allow_", "include_"))}
-    return asking.MetadataRequest(topics=asked, **declined), answering.MetadataResponse
+    return asking.MetadataRequest(topics=names, **declined), answering.MetadataResponse
 
 
 def metadata_of(answer: Any, topics: Sequence[str] | None) -> Metadata:
-    """An answer of any version."""
+    """Translates an answer of any version."""
     return Metadata(
         int(getattr(answer, "controller_id", UNKNOWN)),
         tuple(_broker(one) for one in answer.brokers),

@@ -118,7 +118,7 @@ class Setting:
 
     @property
     def given(self) -> bool:
-        """False: it is the program's own default."""
+        """Tells whether anybody gave it; else it is the program's own default."""
         return self.source != _BY_DEFAULT
 
 

@@ -1,4 +1,4 @@
-"""Asking the peers of a cluster until one gives an answer that counts.
+"""Retries of a request at the peers of a cluster, until one gives an answer that counts.
 
 Whoever is asked passes a request on to the active controller, and that may be changing: every peer is asked
 in turn, again and again.
@@ -44,7 +44,7 @@ class RetryUntil(Generic[Peer]):
     """Between two rounds."""
 
     def __call__(self, what: str, ask: Callable[[Connection], T], timeout_s: float) -> T:
-        """The first answer that counts. An error code that does not pass is final."""
+        """Returns the first answer that counts. An error code that does not pass is final."""
 
         def refusable(connection: Connection) -> T:
             try:
@@ -58,7 +58,8 @@ class RetryUntil(Generic[Peer]):
         return self.first(refusable, timeout_s, f"{what}: not done")
 
     def first(self, ask: Callable[[Connection], T], timeout_s: float, late: str = "nobody answered") -> T:
-        """The first answer; an error code is none. ``late``: how the error begins when the time is over."""
+        """Returns the first answer; an error code is none. ``late``: how the error begins when the time is
+        over."""
         deadline = time.monotonic() + timeout_s
         last = "nobody was asked"
         while True:

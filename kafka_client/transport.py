@@ -98,7 +98,7 @@ class Transport:
         self._socket.close()
 
     def request(self, payload: RequestPayload, answer: type[Response]) -> Response:
-        """Send one request and read its answer. Raises ProtocolError, after which the connection is of no
+        """Sends one request and reads its answer. Raises ProtocolError, after which the connection is of no
         use."""
         self._correlation += 1
         name = type(payload).__name__
@@ -154,7 +154,7 @@ class Transport:
     # --- connecting ---------------------------------------------------------------------------------------
 
     def _open(self) -> None:
-        """Raises AuthenticationError, ProtocolError."""
+        """Connects. Raises AuthenticationError, ProtocolError."""
         try:
             self._socket = self._secured(socket.create_connection(self._place, timeout=self._timeout_s))
         except OSError as wrong:
@@ -168,7 +168,7 @@ class Transport:
                 raise
 
     def _secured(self, plain: socket.socket) -> socket.socket:
-        """Raises AuthenticationError, OSError."""
+        """Begins TLS where it is wanted. Raises AuthenticationError, OSError."""
         context = self._security.context
         if context is None:
             return plain
@@ -188,7 +188,7 @@ class Transport:
             raise
 
     def _authenticate(self) -> None:
-        """Raises AuthenticationError, ProtocolError."""
+        """Proves who we are by SASL. Raises AuthenticationError, ProtocolError."""
         mechanism = self._security.mechanism
         hello = self.request(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
         if hello.error_code is not ErrorCode.none:

@@ -17,9 +17,10 @@ from wrackline.fleets.base import Fleet
 from wrackline.history.model import CONTROL, NEMESIS, Event, Type
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.guided import disks
-from wrackline.nemesis.guided.asking import ask_end
 from wrackline.nemesis.guided.catalogue import SCHEDULES
+from wrackline.nemesis.guided.conditions import POLL_S, until_it_holds, until_it_is_more
 from wrackline.nemesis.guided.elections import elect_uncleanly
+from wrackline.nemesis.guided.queries import ask_end
 from wrackline.nemesis.guided.steps import (
     Aim,
     AskEnd,
@@ -36,7 +37,6 @@ from wrackline.nemesis.guided.steps import (
     KeepDisk,
     Sleep,
 )
-from wrackline.nemesis.guided.waits import POLL_S, until_it_holds, until_it_is_more
 from wrackline.nemesis.heal import Healer, NemesisError
 from wrackline.nemesis.inject import Injection, injected, look_again
 from wrackline.nemesis.schedule import Plan, PlannedFault

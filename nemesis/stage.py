@@ -7,6 +7,8 @@ same time. What cannot be undone because a host has no power is kept and done by
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +20,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from wrackline.fleets.base import CLIENTS, Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
-from wrackline.nemesis.barriers import Meetings
 from wrackline.nemesis.executor import StepExecutor, clients_of, hosts_of
 from wrackline.nemesis.faults.host_steps import DropPageCache
 from wrackline.nemesis.faults.steps import (
@@ -42,8 +43,28 @@ from wrackline.systems.external.external_cluster import StandingSystem
 
 UNDO_TRIES = 4
 UNDO_PAUSE_S = 0.5
+MEETING_S = 30.0
 
 T = TypeVar("T")
+
+
+class Meetings:
+    """Meetings of the threads of several hosts, whose steps of one fault begin at the same moment. Safe to
+    use from several threads."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._barriers: dict[str, threading.Barrier] = {}
+
+    def meet(self, fault_id: str, among: int) -> None:
+        """Returns when so many have come, to all of them at once; also when one of them has not come in time,
+        for what a fault does to the others is still done."""
+        if among < 2:
+            return
+        with self._mutex:
+            barrier = self._barriers.setdefault(fault_id, threading.Barrier(among))
+        with contextlib.suppress(threading.BrokenBarrierError):
+            barrier.wait(MEETING_S)
 
 
 class Recording(Protocol):
@@ -212,7 +233,8 @@ class Stage:
         except (FleetError, DeployError, FaultError, OSError) as wrong:
             done = StepResult(step, error=str(wrong))
         switched = self._switches_begun[step.host] != ended
-        if isinstance(step, TcpProbe) and switched:  # it answers, once back, before it has a cut's rules
+        # A host that is back answers until the rules of a cut are there again.
+        if isinstance(step, TcpProbe) and switched:
             return StepResult(step, skipped=True)
         if done.error and isinstance(step, NEEDS_SHELL) and (switched or not self._powered(step.host)):
             return StepResult(step, skipped=True)  # it failed for that, also when the power is back already

@@ -17,7 +17,7 @@ from wrackline.broker.defects import UnknownDefect
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.broker.rules.profile import profile as rules_of
-from wrackline.history.folder import HistoryError
+from wrackline.history.store.folder import HistoryError
 from wrackline.progress import progress as say
 from wrackline.simulator.eras.command import eras
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, KINDS, Kind

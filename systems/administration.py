@@ -20,7 +20,7 @@ CHANGE_S = 3.0
 QUESTION_S = 2.0
 """How long one broker may take to answer a question."""
 _FEATURE_S = 5.0
-_GIVEN_WHILE_IT_RAN = (1, 2, 3)
+_DYNAMIC_SOURCES = (1, 2, 3)
 """Sources of a setting: given to the topic, to the broker, or to all brokers."""
 _NO_ELECTION = (ErrorCode.election_not_needed, ErrorCode.preferred_leader_not_available)
 _NOTHING_TO_CANCEL = (ErrorCode.no_reassignment_in_progress, ErrorCode.unknown_topic_or_partition)
@@ -52,7 +52,8 @@ class Reassigner:
             self._change("reassign", begin, timeout_s)
 
     def under_way(self, *, timeout_s: float) -> frozenset[Place]:
-        """Partitions whose replicas are changing. Raises DeployError when nobody answers in time."""
+        """Returns the partitions whose replicas are changing. Raises DeployError when nobody answers in
+        time."""
 
         def look(connection: Connection) -> frozenset[Place]:
             return frozenset(one.place for one in connection.list_reassignments(timeout_s=CHANGE_S))
@@ -108,20 +109,18 @@ class Administrator(Reassigner):
     def _settings(self, what: str, kind: ResourceType, name: str, timeout_s: float) -> dict[str, str]:
         found = self._change(what, lambda one: one.describe_configs(kind, name), timeout_s)
         return {
-            one.name: one.value
-            for one in found
-            if one.source in _GIVEN_WHILE_IT_RAN and one.value is not None
+            one.name: one.value for one in found if one.source in _DYNAMIC_SOURCES and one.value is not None
         }
 
     def _alter(
         self,
-        whose: str,
+        owner: str,
         kind: ResourceType,
         name: str,
         values: Mapping[str, str | None],
         timeout_s: float,
     ) -> None:
-        what = f"change {', '.join(values)} of {whose}"
+        what = f"change {', '.join(values)} of {owner}"
         self._change(what, lambda one: one.alter_configs(kind, name, values), timeout_s)
 
     # --- topics -------------------------------------------------------------------------------------------
@@ -167,11 +166,13 @@ class Administrator(Reassigner):
         self._change(f"unregister broker {node_id}", forget, timeout_s)
 
     def coordinator(self, what: str, name: str, *, timeout_s: float) -> int:
-        """The node that coordinates this group or, by its transactional id, this transaction (``what``)."""
+        """Returns the node that coordinates this group or, by its transactional id, this transaction
+        (``what``)."""
         return self.ask(lambda one: one.find_coordinator(what, name), timeout_s)
 
     def levels(self, *, timeout_s: float) -> dict[str, int]:
-        """Name of each feature -> the level that the cluster runs at; none of a cluster that knows none."""
+        """Returns name of each feature -> the level that the cluster runs at; none of a cluster that knows
+        none."""
         found = self.ask(Connection.features, timeout_s)
         return {one.name: int(one.max_version_level) for one in found.finalized_features}
 
@@ -192,7 +193,7 @@ class Administrator(Reassigner):
 
 
 def node_settings(connection: Connection, node: Node) -> list[Setting]:
-    """All settings of the node that is asked, by name. Raises ProtocolError."""
+    """Returns all settings of the node that is asked, by name. Raises ProtocolError."""
     found = connection.describe_configs(ResourceType.BROKER, str(node.node_id))
     return sorted(found, key=lambda one: one.name)
 

@@ -14,8 +14,8 @@ from uuid import UUID
 
 from wrackline.broker.model.batches.batch import build
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.storage.logs.log import LogSettings
 
 _TP = TopicPartition("log", 0)
 _BATCH_BYTES = 1_024

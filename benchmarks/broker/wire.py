@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import timeit
 from collections.abc import Callable
+from datetime import timedelta
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -27,7 +28,6 @@ from wrackline.broker.model.messages.requests import (
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.wire import fast
 from wrackline.broker.wire.apis import BY_KEY
-from wrackline.broker.wire.common import as_timedelta
 from wrackline.broker.wire.schema import request_schema, response_schema
 
 _PRODUCE, _FETCH = 0, 1
@@ -44,16 +44,10 @@ _PRODUCED = ProduceResponse((ProduceResult(_TP, base_offset=4_711, log_start=0),
 
 def _produce_body() -> bytes:
     schema = request_schema(_PRODUCE, 9)
-    data = schema.make("PartitionProduceData", index=_TP.partition, records=bytes(1_100))
-    topic = schema.make("TopicProduceData", name=_TP.topic, partition_data=(data,))
-    return schema.write(
-        schema.make(
-            "ProduceRequest",
-            transactional_id=None,
-            acks=-1,
-            timeout=as_timedelta(30_000),
-            topic_data=(topic,),
-        )
+    data = {"index": _TP.partition, "records": bytes(1_100)}
+    topic = {"name": _TP.topic, "partition_data": (data,)}
+    return schema.filled(
+        transactional_id=None, acks=-1, timeout=timedelta(milliseconds=30_000), topic_data=(topic,)
     )
 
 
@@ -73,8 +67,6 @@ def pairs() -> dict[str, tuple[Callable[[], object] | None, Callable[[], object]
     produced_schema, fetched_schema = response_schema(_PRODUCE, 9), response_schema(_FETCH, 17)
     api, fetch_api = BY_KEY[_PRODUCE], BY_KEY[_FETCH]
     encode, decode = fetch_api.encode_request, fetch_api.decode_response
-    assert encode is not None
-    assert decode is not None
     request = ProduceRequest(-1, 30_000, ())
     return {
         "read Produce": (

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import CONTROL, REPLICA, RunInfo, TopicInfo
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.files import open_writer, put_info
+from wrackline.history.store.schema import SCHEMA
 from wrackline.proving.model.columns import TOPIC, Block, Ints, join, records
 from wrackline.proving.model.made import numbered
 

@@ -24,8 +24,8 @@ from wrackline.harness.extend.faults import known_faults
 from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
-from wrackline.history.files import history_files
 from wrackline.history.model import NEMESIS
+from wrackline.history.store.files import history_files
 from wrackline.plugins.registry import Group, load
 
 GIVEN: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, TopicData
-from kio.schema.describe_quorum.v2.request import PartitionData as AskedPartition
+from kio.schema.describe_quorum.v2.request import PartitionData as LogPartition
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse, Node, PartitionData
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
@@ -16,7 +16,7 @@ from kio.static.primitive import i8, i32
 
 from wrackline.broker.model.messages.admin import ElectionType
 from wrackline.broker.model.types import METADATA
-from wrackline.broker.wire.elect_leaders_schema import ElectLeadersRequest, TopicPartitions
+from wrackline.broker.wire.own_schemas import ElectedTopic, ElectLeadersRequest
 from wrackline.kafka_client.connection import Connection, by_topic, duration
 from wrackline.kafka_client.model import Broker, Outcome, PartitionState, Place, Reassignment, ResourceType
 from wrackline.kafka_client.transport import NoAnswer, ProtocolError, Rejected
@@ -55,8 +55,8 @@ class AdminClient:
             self._connection = None
 
     def ask(self, what: str, question: Callable[[Connection], T]) -> T:
-        """The answer. ``what``: in an error, what the cluster could not do. Where the connection fails, the
-        next question finds another broker."""
+        """Returns the answer. ``what``: in an error, what the cluster could not do. Where the connection
+        fails, the next question finds another broker."""
         try:
             return question(self._connected())
         except Rejected as rejected:
@@ -90,20 +90,20 @@ class AdminClient:
     # --- what several commands ask ------------------------------------------------------------------------
 
     def brokers(self) -> list[Broker]:
-        """Those that are unfenced, by id."""
+        """Returns the brokers that are unfenced, by id."""
         found = self.ask("describe the cluster", Connection.describe_cluster).brokers
         brokers = (Broker(int(one.broker_id), one.host, int(one.port), one.rack) for one in found)
         return sorted(brokers, key=lambda one: one.node_id)
 
     def partitions(self, topics: Iterable[str] = ()) -> list[PartitionState]:
-        """Of these topics, or of all."""
+        """Returns the partitions of these topics, or of all."""
         found = self.ask("describe topics", lambda one: one.describe_topics(topics))
         for topic in found:
             check(f"describe topic {topic.name}", topic.error)
         return [partition for topic in found for partition in topic.partitions]
 
     def reassign(self, targets: Mapping[Place, Sequence[int] | None]) -> None:
-        """None cancels."""
+        """Begins to reassign partitions; None cancels."""
         outcomes = self.ask(
             "reassign", lambda one: one.alter_reassignments(targets, timeout_s=self.timeout_s)
         )
@@ -116,20 +116,20 @@ class AdminClient:
         return self.ask("list reassignments", lambda one: one.list_reassignments(timeout_s=self.timeout_s))
 
     def alter_configs(self, kind: ResourceType, name: str, changes: Mapping[str, str | None]) -> None:
-        """None deletes."""
+        """Changes settings; None deletes one."""
         what = f"change settings of {name or 'the cluster'}"
         self.ask(what, lambda one: one.alter_configs(kind, name, changes))
 
     def elect(self, kind: int, partitions: Sequence[Place] | None) -> list[Outcome]:
-        """``partitions`` None: those where there is something to do."""
+        """Elects leaders. ``partitions`` None: those where there is something to do."""
         return self.ask(
             "elect leaders", lambda one: one.elect_leaders(kind, partitions, timeout_s=self.timeout_s)
         )
 
     def name_leader(self, leader: int, partitions: Sequence[Place]) -> list[Outcome]:
-        """Where the strategy is manual and nobody leads, a person names the leader (KIP-966)."""
+        """Names the leader, as a person may where the strategy is manual and there is none (KIP-966)."""
         topics = tuple(
-            TopicPartitions(
+            ElectedTopic(
                 topic=TopicName(topic),
                 partitions=tuple(map(i32, numbers)),
                 desired_leaders=(i32(leader),) * len(numbers),
@@ -144,9 +144,9 @@ class AdminClient:
         return self.ask("elect leaders", lambda one: one.elect(request))
 
     def quorum(self) -> tuple[PartitionData, tuple[Node, ...]]:
-        """The metadata log as the active controller knows it, and the controllers."""
-        asked = AskedPartition(partition_index=i32(METADATA.partition))
-        log = TopicData(topic_name=TopicName(METADATA.topic), partitions=(asked,))
+        """Returns the metadata log as the active controller knows it, and the controllers."""
+        partition = LogPartition(partition_index=i32(METADATA.partition))
+        log = TopicData(topic_name=TopicName(METADATA.topic), partitions=(partition,))
         request = DescribeQuorumRequest(topics=(log,))
         answer = self.ask("describe the quorum", lambda one: one.request(request, DescribeQuorumResponse))
         check("describe the quorum", answer.error_code, answer.error_message)

@@ -63,6 +63,15 @@ class Continuations:
         self._timers[key] = on_fire
         self.out.append(SetTimer(key, at_ms))
 
+    def repeat(self, key: str, interval_ms: float, work: OnFire) -> None:
+        """Does ``work`` each time that the interval is over."""
+
+        def run() -> None:
+            work()
+            self.repeat(key, interval_ms, work)
+
+        self.set_timer(key, self.now_ms + interval_ms, run)
+
     def cancel_timer(self, key: str) -> None:
         if self._timers.pop(key, None) is not None:
             self.out.append(CancelTimer(key))

@@ -7,7 +7,7 @@ checkpoint files are written (docs/protocol.md 2.14, Z23).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
@@ -17,6 +17,30 @@ from wrackline.broker.model.effects import Checkpoint, Retain, WriteCheckpoint
 from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, TopicPartition
 
 
+class CheckpointFiles:
+    """What is in the checkpoint files: each is written whole, when anything in it has changed."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._written: dict[Checkpoint, Mapping[TopicPartition, int]] = {}
+
+    def write(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
+        if self._written.get(kind) != offsets:
+            self._written[kind] = offsets
+            self._ctx.out.append(WriteCheckpoint(kind, offsets))
+
+    def write_logs(self, logs: Collection[PartitionLog]) -> None:
+        """Writes how far the logs are on the disk, and where they begin."""
+        self.write(Checkpoint.RECOVERY_POINT, {log.tp: log.flushed for log in logs})
+        self.write(Checkpoint.LOG_START, {log.tp: log.log_start for log in logs})
+
+
+def flush_all(ctx: Context, partitions: Partitions) -> None:
+    for replica in partitions:
+        if not replica.failed:
+            replica.log.flush(ctx.out)
+
+
 class Maintenance:
     def __init__(
         self, ctx: Context, partitions: Partitions, metadata_log: Callable[[], PartitionLog]
@@ -24,40 +48,24 @@ class Maintenance:
         self._ctx = ctx
         self._partitions = partitions
         self._metadata_log = metadata_log
-        self._written: dict[Checkpoint, Mapping[TopicPartition, int]] = {}
+        self._files = CheckpointFiles(ctx)
 
     def start(self) -> None:
-        config = self._ctx.config
-        self._every(config.replica_lag_time_max_ms / 2, "isr-shrink", self._shrink)
-        self._every(
-            config.high_watermark_checkpoint_interval_ms, "checkpoint-hw", self._checkpoint_high_watermarks
+        config, repeat = self._ctx.config, self._ctx.repeat
+        repeat("isr-shrink", config.replica_lag_time_max_ms / 2, self._shrink)
+        repeat(
+            "checkpoint-hw", config.high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks
         )
-        self._every(
-            config.recovery_point_checkpoint_interval_ms, "checkpoint-recovery", self._checkpoint_recovery
-        )
-        self._every(config.log_retention_check_interval_ms, "retention", self._retain)
-        self._every(
-            config.producer_id_expiration_check_interval_ms, "producer-expiration", self._expire_producers
-        )
+        repeat("checkpoint-recovery", config.recovery_point_checkpoint_interval_ms, self._checkpoint_recovery)
+        repeat("retention", config.log_retention_check_interval_ms, self._retain)
+        repeat("producer-expiration", config.producer_id_expiration_check_interval_ms, self._expire_producers)
         if config.flush_mode is FlushMode.EVERY_INTERVAL:
-            self._every(config.flush_ms, "flush", self._flush)
-
-    def _every(self, interval_ms: float, key: str, work: Callable[[], None]) -> None:
-        def run() -> None:
-            work()
-            self._every(interval_ms, key, work)
-
-        self._ctx.set_timer(key, self._ctx.now_ms + interval_ms, run)
+            repeat("flush", config.flush_ms, lambda: flush_all(self._ctx, self._partitions))
 
     def _shrink(self) -> None:
         for replica in self._partitions:
             if replica.leader is not None:
                 leader.shrink(replica)
-
-    def _flush(self) -> None:
-        for replica in self._partitions:
-            if not replica.failed:
-                replica.log.flush(self._ctx.out)
 
     def _retain(self) -> None:
         """Applies retention.bytes and retention.ms on every replica by itself. Only what is committed
@@ -88,15 +96,7 @@ class Maintenance:
         }
 
     def _checkpoint_high_watermarks(self) -> None:
-        self._write(Checkpoint.HIGH_WATERMARK, self.high_watermarks())
+        self._files.write(Checkpoint.HIGH_WATERMARK, self.high_watermarks())
 
     def _checkpoint_recovery(self) -> None:
-        logs = [self._metadata_log(), *(replica.log for replica in self._partitions)]
-        self._write(Checkpoint.RECOVERY_POINT, {log.tp: log.flushed for log in logs})
-        self._write(Checkpoint.LOG_START, {log.tp: log.log_start for log in logs})
-
-    def _write(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
-        """The whole file, when anything in it has changed."""
-        if self._written.get(kind) != offsets:
-            self._written[kind] = offsets
-            self._ctx.out.append(WriteCheckpoint(kind, offsets))
+        self._files.write_logs([self._metadata_log(), *(replica.log for replica in self._partitions)])

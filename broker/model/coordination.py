@@ -11,7 +11,7 @@ The core asks with the effects ``OpenSession``, ``Coordinate`` and ``CloseSessio
 - With the end of a session its ephemeral nodes go. The client hears ``EXPIRED`` late: not before it reaches
   ZooKeeper again.
 
-The simulator's carrier is ``simulator/zookeeper``, that of a process ``broker/server/zookeeper.py``.
+The simulator's carrier is ``zookeeper/simulator``, that of a process ``zookeeper/server/session.py``.
 """
 
 from __future__ import annotations

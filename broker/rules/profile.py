@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field, replace
+from pkgutil import resolve_name
 
-from wrackline.broker.model.metadata.features import NEWEST, WITH_EPOCHS, WITHOUT_ELR, WITHOUT_EPOCHS, Levels
+from wrackline.broker.model.metadata.features import NEWEST, WITHOUT_ELR, Levels
 from wrackline.broker.model.switches import Switches
 from wrackline.broker.model.values import dataclass
 from wrackline.broker.rules.earlier_profiles import LastReplicaStanding, NoRecoveryStrategy
@@ -27,7 +28,6 @@ from wrackline.broker.rules.replication.produce import ProduceRules
 from wrackline.broker.rules.replication.reads import ReadRules
 from wrackline.broker.rules.replication.truncation import TruncationRules
 from wrackline.broker.rules.replication.watermark import HighWatermarkRules
-from wrackline.broker.rules.zookeeper import CaughtUp, NoEpochs, RaceRules, TruncateToOwnHighWatermark
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,6 @@ class Rules:
     rebalance: RebalanceRules = field(default_factory=RebalanceRules)
     raft: RaftRules = field(default_factory=RaftRules)
     features: FeatureRules = field(default_factory=FeatureRules)
-    # without a controller
-    race: RaceRules = field(default_factory=RaceRules)
     # everyone's
     snapshots: SnapshotRules = field(default_factory=SnapshotRules)
     levels: Levels = NEWEST
@@ -92,46 +90,19 @@ def kip101() -> Rules:
     return replace(former, switches=replace(former.switches, asks_epoch_first=True, fetch_names_epoch=False))
 
 
-def zk08() -> Rules:
-    """The ZooKeeper design: no controller and no epochs, truncation to the high watermark."""
-    former = kip101()
-    return replace(
-        former,
-        switches=replace(
-            former.switches,
-            asks_epoch_first=False,
-            has_controller=False,
-            waits_for_joining=False,
-            has_min_isr=False,
-        ),
-        truncation=TruncateToOwnHighWatermark(),
-        reads=NoEpochs(),
-        isr=CaughtUp(),
-        levels=Levels(WITHOUT_EPOCHS, WITHOUT_EPOCHS),
-    )
-
-
-def zk08_kip101() -> Rules:
-    """The same design with Kafka 0.11's rule: at the level with leader epochs a follower asks its leader
-    where its last epoch ends, and cuts there. Below it, as zk08."""
-    levels = Levels(WITHOUT_EPOCHS, WITH_EPOCHS)
-    before = replace(zk08(), levels=levels)
-    switches = replace(before.switches, asks_epoch_first=True)
-    return replace(before, switches=switches, truncation=TruncationRules(), former=before)
-
-
-_PROFILES: dict[str, Callable[[], Rules]] = {
-    "kip966": kip966,
-    "kraft35": kraft35,
-    "kip101": kip101,
-    "zk08": zk08,
-    "zk08-kip101": zk08_kip101,
+_PROFILES: dict[str, Callable[[], Rules]] = {"kip966": kip966, "kraft35": kraft35, "kip101": kip101}
+_OF_ZOOKEEPER = {
+    "zk08": "wrackline.zookeeper.rules:zk08",
+    "zk08-kip101": "wrackline.zookeeper.rules:zk08_kip101",
 }
+"""Found by name: nothing here imports what stands on it."""
 
 
 def profile(name: str) -> Rules:
     """The rules of a profile. Raises ValueError for one we do not have."""
-    try:
-        return _PROFILES[name]()
-    except KeyError:
-        raise ValueError(f"no profile {name!r}; there are: {', '.join(sorted(_PROFILES))}") from None
+    make = resolve_name(_OF_ZOOKEEPER[name]) if name in _OF_ZOOKEEPER else _PROFILES.get(name)
+    if make is None:
+        known = ", ".join(sorted((*_PROFILES, *_OF_ZOOKEEPER)))
+        raise ValueError(f"no profile {name!r}; there are: {known}")
+    rules: Rules = make()
+    return rules

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from pkgutil import resolve_name
+from typing import Any, Protocol
 
-from wrackline.broker.core.bridging import BridgingBroker
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.zk08.broker import ZookeeperBroker
+from wrackline.broker.core.zookeeper_door import BrokerCore, zookeeper_broker, zookeeper_migration
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
@@ -19,13 +19,34 @@ from wrackline.broker.model.types import Endpoint, NodeId
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
 from wrackline.broker.server.metrics import Read
-from wrackline.broker.wire.features import AskFeatures, Features
+from wrackline.broker.wire.apis.features import AskFeatures, Features
 
 
 class Core(Protocol):
     """`wrackline.broker.core.broker.Broker` or `wrackline.broker.core.controller.controller.Controller`."""
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]: ...
+
+
+class ZooKeeper(Protocol):
+    """Carries out what a core asks of ZooKeeper, on one event loop."""
+
+    carriers: Mapping[type, Callable[[Any], None]]
+    """By the effect."""
+
+    async def closed(self) -> None:
+        """Until a session that was closed is closed at the server, too."""
+
+
+def connect_zookeeper(
+    servers: str, post: Callable[[Event], None], before_asking: Callable[[], None]
+) -> ZooKeeper:
+    """Found by name, as the cores of that era are. ``servers``: ``host:port,...``. ``post`` hands an event to
+    the core; ``before_asking`` is called before anything leaves for ZooKeeper."""
+    client: ZooKeeper = resolve_name("wrackline.zookeeper.server.session:ZooKeeper")(
+        servers, post, before_asking
+    )
+    return client
 
 
 Endpoints = Callable[[NodeId], Endpoint | None]
@@ -46,8 +67,10 @@ class Role:
 
 
 def make_role(settings: Settings, rules: Rules) -> Role:
+    has_zookeeper = settings.shell.zookeeper_connect is not None
     if isinstance(settings.node, ControllerConfig):
-        controller = Controller(settings.node, rules, bridges=settings.shell.zookeeper_connect is not None)
+        migration = zookeeper_migration(settings.node, rules) if has_zookeeper else None
+        controller = Controller(settings.node, rules, migration)
         endpoints = _endpoints(settings, lambda: controller.committed)
         return Role(
             controller,
@@ -56,34 +79,20 @@ def make_role(settings: Settings, rules: Rules) -> Role:
             lambda: _features(rules, controller.committed),
             controller.metrics,
         )
-    broker = _broker(settings, settings.node, rules)
+    on_zookeeper = has_zookeeper or not rules.switches.has_controller
+    make: Callable[[BrokerConfig, Rules], BrokerCore] = zookeeper_broker if on_zookeeper else Broker
+    broker = make(settings.node, rules)
     # Until it has caught up with its own registration a broker would tell clients of a former life's leaders.
     return Role(
         broker,
         _endpoints(settings, lambda: broker.image),
         lambda: broker.state is not State.STARTING,
-        lambda: None if _on_zookeeper(broker) else _features(rules, broker.image),
+        lambda: None if broker.acting.on_zookeeper else _features(rules, broker.image),
         broker.metrics,
     )
 
 
-def _broker(
-    settings: Settings, config: BrokerConfig, rules: Rules
-) -> Broker | ZookeeperBroker | BridgingBroker:
-    if not rules.switches.has_controller:
-        return ZookeeperBroker(config, rules)
-    bridges = settings.shell.zookeeper_connect is not None
-    return BridgingBroker(config, rules) if bridges else Broker(config, rules)
-
-
-def _on_zookeeper(broker: Broker | ZookeeperBroker | BridgingBroker) -> bool:
-    """ZooKeeper is in charge still."""
-    return isinstance(broker, BridgingBroker) and isinstance(broker.now, ZookeeperBroker)
-
-
-def _features(rules: Rules, image: ClusterImage) -> Features | None:
-    if not rules.switches.has_controller:
-        return None
+def _features(rules: Rules, image: ClusterImage) -> Features:
     return Features(rules.levels, image.level, image.metadata_offset)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.storage.log import FlushJob, PartitionLog
+from wrackline.broker.storage.logs.log import FlushJob, PartitionLog
 
 _THREADS = 4
 

@@ -24,18 +24,18 @@ from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.events import Boot, StopRequested
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
-from wrackline.broker.server.connection import Connection
 from wrackline.broker.server.cores import make_role
 from wrackline.broker.server.descriptors import TooFew, share_out
 from wrackline.broker.server.meter import LoopMeter
 from wrackline.broker.server.metrics import MetricsPage, of_all
+from wrackline.broker.server.network.connection import Connection
 from wrackline.broker.server.shell import Shell
 from wrackline.broker.server.trace import TraceWriter
 from wrackline.broker.storage.aside import AsideLimits
 from wrackline.broker.storage.descriptors import OPEN
 from wrackline.broker.storage.files import replace_file
-from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import Found, LogDir
+from wrackline.broker.storage.logs.log import LogSettings
 from wrackline.broker.wire.api import Listener
 from wrackline.broker.wire.proof import ClusterSecret
 

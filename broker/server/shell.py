@@ -27,18 +27,17 @@ from wrackline.broker.model.messages.requests import Refused, Response
 from wrackline.broker.model.types import METADATA, Endpoint, NodeId, TopicPartition
 from wrackline.broker.server.answers import read_from, resolve
 from wrackline.broker.server.config import Settings
-from wrackline.broker.server.connection import Connection, PendingReply
-from wrackline.broker.server.connections import Connections
-from wrackline.broker.server.cores import Role
+from wrackline.broker.server.cores import Role, ZooKeeper, connect_zookeeper
 from wrackline.broker.server.flusher import Flusher
-from wrackline.broker.server.link import Link
 from wrackline.broker.server.meter import RequestMeter
+from wrackline.broker.server.network.connection import Connection, PendingReply
+from wrackline.broker.server.network.connections import Connections
+from wrackline.broker.server.network.link import Link
 from wrackline.broker.server.timers import Timers
 from wrackline.broker.server.trace import TraceWriter
-from wrackline.broker.server.zookeeper import ZooKeeper
 from wrackline.broker.storage.descriptors import out_of_descriptors
-from wrackline.broker.storage.log import PartitionLog
 from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.storage.logs.log import PartitionLog
 from wrackline.broker.wire.codec import Codec
 from wrackline.broker.wire.proof import ClusterSecret
 from wrackline.broker.wire.schema import WireError
@@ -97,7 +96,9 @@ class Shell:
         )
         self._links: dict[tuple[NodeId, str], Link] = {}
         self._timers = Timers(lambda key: self.post(ev.TimerFired(key)))
-        self._zookeeper = ZooKeeper(shell.zookeeper_connect, self.post, before_asking=trace.flush)
+        self._zookeeper: ZooKeeper | None = None
+        if shell.zookeeper_connect is not None:
+            self._zookeeper = connect_zookeeper(shell.zookeeper_connect, self.post, trace.flush)
         self._disk_refused: OSError | None = None
         """While the effects of one event are carried out: what the disk said. The core wrote those that
         follow in the belief that all went well, so they are not carried out."""
@@ -125,7 +126,7 @@ class Shell:
             fx.CancelTimer: self._timers.cancel,
             fx.Trace: self._write_trace,
             fx.Exit: self._exit,
-            **self._zookeeper.carriers,
+            **({} if self._zookeeper is None else self._zookeeper.carriers),
         }
 
     # --- the loop --------------------------------------------------------------------------------------
@@ -175,7 +176,8 @@ class Shell:
     async def close(self) -> None:
         """Say good-bye: replies that are ready leave, everything else is dropped."""
         self._timers.close()
-        await self._zookeeper.closed()
+        if self._zookeeper is not None:
+            await self._zookeeper.closed()
         for link in self._links.values():
             link.close()
         self._connections.stop()

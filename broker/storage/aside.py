@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrackline.broker.storage.damage import SUFFIX
+from wrackline.broker.storage.logs.damage import SUFFIX
 
 _LOG = logging.getLogger("broker.storage")
 

@@ -30,12 +30,13 @@ from wrackline.broker.model.types import (
     StoredSnapshot,
     TopicPartition,
 )
-from wrackline.broker.storage import checkpoint, identity, names, recovery, snapshots
+from wrackline.broker.storage import checkpoint, identity, names, snapshots
 from wrackline.broker.storage.aside import KEPT_ASIDE, AsideLimits, limit_aside
 from wrackline.broker.storage.backlog import Backlog, DirectoryQueue
-from wrackline.broker.storage.damage import SUFFIX
 from wrackline.broker.storage.files import fsync_dir, sync_filesystem
-from wrackline.broker.storage.log import LogFailed, LogSettings, PartitionLog, create
+from wrackline.broker.storage.logs import recovery
+from wrackline.broker.storage.logs.damage import SUFFIX
+from wrackline.broker.storage.logs.log import LogFailed, LogSettings, PartitionLog, create
 from wrackline.broker.storage.offsets import OffsetCheckpoints
 
 _LOG = logging.getLogger("broker.storage")

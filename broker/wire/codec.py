@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
@@ -27,12 +26,12 @@ from wrackline.broker.wire.apis import (
     BY_REQUEST,
     advertised,
 )
-from wrackline.broker.wire.common import NO_THROTTLE, TopicNames
+from wrackline.broker.wire.apis.features import AskFeatures, in_api_versions
 from wrackline.broker.wire.fast import REQUESTS, RESPONSES
-from wrackline.broker.wire.features import AskFeatures, said_by
 from wrackline.broker.wire.guard import skip_tags
 from wrackline.broker.wire.refusals import expand
-from wrackline.broker.wire.schema import WireError, request_schema, response_schema
+from wrackline.broker.wire.schema import Schema, WireError, request_schema, response_schema
+from wrackline.broker.wire.translation.declarations import TopicNames
 from wrackline.broker.wire.unserved import UNSERVED
 
 _HEADER = struct.Struct(">hhih")
@@ -175,17 +174,14 @@ class Codec:
             asked.read(frame, skip_tags(frame, at) if asked.flexible else at)
         # A version we do not know is answered in version 0, with the list: the client tries again lower.
         schema = response_schema(API_VERSIONS, version if error is ErrorCode.none else 0)
-        entity = schema.make(
-            "ApiVersionsResponse",
-            error_code=error,
-            api_keys=tuple(
-                schema.make("ApiVersion", api_key=key, min_version=lowest, max_version=highest)
-                for key, lowest, highest in advertised(listener)
-            ),
-            throttle_time=NO_THROTTLE,
-            **said_by(self._features(), schema),
+        ranges = tuple(
+            {"api_key": key, "min_version": lowest, "max_version": highest}
+            for key, lowest, highest in advertised(listener)
         )
-        return _framed(correlation, schema.write(entity))
+        return _framed(
+            correlation,
+            schema.filled(error_code=error, api_keys=ranges, **in_api_versions(self._features())),
+        )
 
     def _answer_unserved(self, frame: bytes, key: int, version: int, correlation: int, at: int) -> bytes:
         api = UNSERVED[key]
@@ -194,7 +190,7 @@ class Codec:
         asked, schema = request_schema(key, version), response_schema(key, version)
         request = asked.read(frame, skip_tags(frame, at) if asked.flexible else at)
         tags = b"\x00" if schema.flexible else b""
-        return _framed(correlation, tags + schema.write(api.answer(schema, request, self._me)))
+        return _framed(correlation, tags + schema.filled(**api.answer(request, self._me)))
 
     # --- as a client -----------------------------------------------------------------------------------
 
@@ -209,7 +205,6 @@ class Codec:
         head = _HEADER.pack(api.key, schema.version, correlation, len(name)) + name
         if schema.flexible:
             head += b"\x00"
-        assert api.encode_request is not None
         write = REQUESTS.get((api.key, schema.version))
         body = schema.write(api.encode_request(schema, request)) if write is None else write(request)
         return b"".join((_SIZE.pack(len(head) + len(body)), head, body))
@@ -218,15 +213,13 @@ class Codec:
         """Of a frame without its size. Raises WireError."""
         api, _ = self._sent(request)
         assert api.sent is not None
-        assert api.decode_response is not None
         schema = response_schema(api.key, api.sent)
         with _wire_errors(f"an answer to {api.name}"):
             at = skip_tags(frame, _CORRELATION.size) if schema.flexible else _CORRELATION.size
-            response: Response = api.decode_response(schema.read(frame, at), request)
-            return response
+            return api.decode_response(schema.read(frame, at), request)
 
     @staticmethod
-    def _sent(request: Request) -> tuple[Api, Any]:
+    def _sent(request: Request) -> tuple[Api, Schema]:
         api = BY_REQUEST[type(request)]
         if api.sent is None:
             raise WireError(f"{api.name} is never sent from node to node")

@@ -21,7 +21,7 @@ from wrackline.broker.model.messages.requests import (
     ProduceResponse,
 )
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID
-from wrackline.broker.wire.common import by_topic
+from wrackline.broker.wire.translation.values import group_adjacent
 
 _FETCH_HEAD = struct.Struct(">iiibii")
 _FETCH_PARTITION = struct.Struct(">iiqiqiB")
@@ -67,7 +67,7 @@ def _id(value: UUID | None) -> bytes:
 
 def fetch_request(request: FetchRequest) -> bytes:
     """Version 17."""
-    topics = by_topic(request.partitions)
+    topics = group_adjacent(request.partitions)
     parts = [
         _FETCH_HEAD.pack(
             request.max_wait_ms,
@@ -99,7 +99,7 @@ def fetch_request(request: FetchRequest) -> bytes:
             if named:
                 parts += (_DIRECTORY, _id(part.directory_id))
         parts.append(_NO_TAGS)
-    forgotten = by_topic(request.forgotten)
+    forgotten = group_adjacent(request.forgotten)
     parts.append(_length(len(forgotten)))
     for _, gone in forgotten:
         parts += (_id(gone[0].topic_id), _length(len(gone)))
@@ -115,7 +115,7 @@ def fetch_request(request: FetchRequest) -> bytes:
 
 def _fetch_response(request: FetchRequest, response: FetchResponse, *, by_id: bool) -> bytes:
     """Versions 12 (topics by name) and 13 to 17 (by id)."""
-    topics = by_topic(response.partitions)
+    topics = group_adjacent(response.partitions)
     ids = {part.tp: part.topic_id for part in request.partitions} if by_id else {}
     parts = [_RESPONSE_HEAD.pack(0, response.error.value, response.session_id), _length(len(topics))]
     for topic, results in topics:
@@ -168,7 +168,7 @@ def fetch_response_13(request: FetchRequest, response: FetchResponse) -> bytes:
 
 def produce_response(_: ProduceRequest, response: ProduceResponse) -> bytes:
     """Version 9."""
-    topics = by_topic(response.partitions)
+    topics = group_adjacent(response.partitions)
     parts = [_length(len(topics))]
     for topic, results in topics:
         parts += (_text(topic), _length(len(results)))

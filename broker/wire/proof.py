@@ -11,13 +11,17 @@ import hashlib
 import hmac
 import struct
 from collections.abc import Mapping
-from datetime import timedelta
 
 from kio.schema.errors import ErrorCode
+from kio.schema.sasl_authenticate.v1.request import SaslAuthenticateRequest
+from kio.schema.sasl_authenticate.v1.response import SaslAuthenticateResponse
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
+from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
+from kio.static.primitive import i64Timedelta
 
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.wire.api import Range
-from wrackline.broker.wire.schema import request_schema, response_schema
+from wrackline.broker.wire.schema import NO_THROTTLE, request_schema, response_schema
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 VERSION = 1
@@ -53,9 +57,9 @@ class ClusterSecret:
     def greeting(self, node: NodeId) -> bytes:
         """Two frames, sizes in front: what a node says first on a connection to another node."""
         shake, say = request_schema(HANDSHAKE, VERSION), request_schema(AUTHENTICATE, VERSION)
-        return _framed(
-            HANDSHAKE, shake.write(shake.make("SaslHandshakeRequest", mechanism=_MECHANISM))
-        ) + _framed(AUTHENTICATE, say.write(say.make("SaslAuthenticateRequest", auth_bytes=self.token(node))))
+        return _framed(HANDSHAKE, shake.write(SaslHandshakeRequest(mechanism=_MECHANISM))) + _framed(
+            AUTHENTICATE, say.write(SaslAuthenticateRequest(auth_bytes=self.token(node)))
+        )
 
 
 def _framed(key: int, body: bytes) -> bytes:
@@ -68,7 +72,7 @@ def answer_handshake(body: bytes) -> bytes:
     known = asked.mechanism == _MECHANISM
     schema = response_schema(HANDSHAKE, VERSION)
     error = ErrorCode.none if known else ErrorCode.unsupported_sasl_mechanism
-    return schema.write(schema.make("SaslHandshakeResponse", error_code=error, mechanisms=(_MECHANISM,)))
+    return schema.write(SaslHandshakeResponse(error_code=error, mechanisms=(_MECHANISM,)))
 
 
 def refused(answer: bytes) -> bool:
@@ -86,11 +90,10 @@ def answer_token(refusal: str | None) -> bytes:
     """The answer's body: the token is right, or why it is not."""
     schema = response_schema(AUTHENTICATE, VERSION)
     return schema.write(
-        schema.make(
-            "SaslAuthenticateResponse",
+        SaslAuthenticateResponse(
             error_code=ErrorCode.sasl_authentication_failed if refusal else ErrorCode.none,
             error_message=refusal,
             auth_bytes=b"",
-            session_lifetime=timedelta(0),
+            session_lifetime=i64Timedelta.parse(NO_THROTTLE),
         )
     )

@@ -1,71 +1,48 @@
-"""Access to kio's generated entities by API key and version.
-
-A field that a version of the message does not have is left out when an entity is made, so each API is
-translated once, not once per version.
-"""
+"""kio's entities of one message, by API key and version: how it is read, written and filled."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
 from functools import cache
-from types import ModuleType
-from typing import Any
+from types import UnionType
+from typing import Any, TypeAlias, get_args, get_origin
 from uuid import UUID
 
-from kio.index import load_payload_module, load_request_schema, load_response_schema
+from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
-from kio.static.constants import EntityType
 
-from wrackline.broker.wire import elect_leaders_schema, replica_log_info_schema
 from wrackline.broker.wire.guard import Guard, WireError
+from wrackline.broker.wire.own_schemas import OWN
 
-__all__ = ["NO_UUID", "Schema", "WireError", "request_schema", "response_schema"]
+__all__ = ["NO_THROTTLE", "NO_UUID", "Entity", "Schema", "WireError", "request_schema", "response_schema"]
 
 NO_UUID = UUID(int=0)
-_MESSAGE = "error_message"
-_MESSAGE_LENGTH = 1_000
-"""Characters. It may quote a request, whose strings may be as long as strings can be, and must be one
-itself."""
+NO_THROTTLE = timedelta(0)
+Entity: TypeAlias = Any
+"""A message, or a structure in one, as kio has it. Which fields it has depends on its version."""
 
 
-_OWN: Mapping[tuple[int, int], tuple[str, ModuleType]] = {
-    (43, 3): ("ElectLeaders", elect_leaders_schema),
-    (93, 0): ("GetReplicaLogInfo", replica_log_info_schema),
-}
-"""Messages that kio has not, by key and version."""
+def entity_class(key: int, version: int, *, response: bool) -> Entity:
+    if (own := OWN.get((key, version))) is not None:
+        return own[response]
+    return (load_response_schema if response else load_request_schema)(key, version)
 
 
 class Schema:
-    """The entities of one message: one API, one version, request or response."""
+    """Struct message: one API, one version, request or response."""
 
     def __init__(self, key: int, version: int, *, response: bool) -> None:
         self.version = version
-        self.root, self._module = _load(key, version, response=response)
+        self.root = entity_class(key, version, response=response)
         self.flexible: bool = self.root.__flexible__
         self._guard = Guard(self.root)
-        self._read: Any = entity_reader(self.root)
-        self._write: Any = entity_writer(self.root)
-        self._fields: dict[str, tuple[Any, frozenset[str]]] = {}
+        self._read: Entity = entity_reader(self.root)
+        self._write: Entity = entity_writer(self.root)
 
-    def make(self, kind: str, /, **values: object) -> Any:
-        """An entity by class name, of those values that this version has fields for."""
-        known = self._fields.get(kind)
-        if known is None:
-            entity = getattr(self._module, kind)
-            known = self._fields[kind] = (entity, frozenset(field.name for field in fields(entity)))
-        entity, names = known
-        text = values.get(_MESSAGE)
-        if isinstance(text, str) and len(text) > _MESSAGE_LENGTH:
-            values[_MESSAGE] = f"{text[:_MESSAGE_LENGTH]}..."
-        return entity(**{field: value for field, value in values.items() if field in names})
-
-    def has(self, name: str) -> bool:
-        return hasattr(self._module, name)
-
-    def read(self, message: bytes, at: int) -> Any:
+    def read(self, message: bytes, at: int) -> Entity:
         """Raises WireError when the bytes do not begin with such a message."""
         message, at = self._guard(message, at)
         try:
@@ -74,20 +51,32 @@ class Schema:
             raise WireError(f"{self.root.__name__} v{self.version}: {wrong}") from wrong
         return entity
 
-    def write(self, entity: Any) -> bytes:
+    def write(self, entity: Entity) -> bytes:
         buffer = io.BytesIO()
         self._write(buffer, entity)
         return buffer.getvalue()
 
+    def filled(self, **values: object) -> bytes:
+        """A message of values by the names of fields, a structure being a mapping of such; those that this
+        version has no field for are left out. Nothing is ever throttled."""
+        return self.write(_filled(self.root, {"throttle_time": NO_THROTTLE, **values}))
 
-def _load(key: int, version: int, *, response: bool) -> tuple[Any, ModuleType]:
-    """The class of the message and the module that has the classes in it."""
-    if (own := _OWN.get((key, version))) is not None:
-        name, module = own
-        return getattr(module, f"{name}{'Response' if response else 'Request'}"), module
-    if response:
-        return load_response_schema(key, version), load_payload_module(key, version, EntityType.response)
-    return load_request_schema(key, version), load_payload_module(key, version, EntityType.request)
+
+def _filled(kind: Entity, values: Entity) -> Entity:
+    arguments = {}
+    for field in fields(kind):
+        if field.name not in values:
+            continue
+        value, declared = values[field.name], field.type
+        if get_origin(declared) is UnionType:
+            declared = get_args(declared)[0]
+        element = get_args(declared)[0] if get_origin(declared) is tuple else declared
+        if is_dataclass(element) and isinstance(value, tuple):
+            value = tuple(_filled(element, each) for each in value)
+        elif is_dataclass(element) and value is not None:
+            value = _filled(element, value)
+        arguments[field.name] = value
+    return kind(**arguments)
 
 
 @cache

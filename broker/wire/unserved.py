@@ -16,14 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.types import Endpoint
 from wrackline.broker.wire.api import Range
-from wrackline.broker.wire.common import NO_THROTTLE
-from wrackline.broker.wire.schema import Schema
+from wrackline.broker.wire.schema import Entity
 
 NO_GROUPS = "consumer groups are not served by this broker: assign the partitions instead of subscribing"
 NO_TRANSACTIONS = "transactions are not served by this broker"
@@ -35,17 +33,21 @@ _TRANSACTION = 1
 """As the type of a coordinator's key."""
 
 
+Values = Mapping[str, object]
+"""Of a response, by the names of kio's fields in all versions; a structure is a mapping of such."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unserved:
     """An API behind which there is no state: it is refused, or answered with what is always true."""
 
     name: str
     versions: Range
-    answer: Callable[[Schema, Any, Endpoint], Any]
-    """(schema of the response, request, this node) -> response"""
+    answer: Callable[[Entity, Endpoint], Values]
+    """(request, this node) -> response"""
 
 
-def _coordinator(schema: Schema, request: Any, me: Endpoint) -> Any:
+def _coordinator(request: Entity, me: Endpoint) -> Values:
     transaction = getattr(request, "key_type", 0) == _TRANSACTION
     found = {
         "error_code": TRANSACTION_ERROR if transaction else ErrorCode.none,
@@ -55,76 +57,45 @@ def _coordinator(schema: Schema, request: Any, me: Endpoint) -> Any:
         "port": -1 if transaction else me.port,
     }
     keys = getattr(request, "coordinator_keys", ())
-    coordinators = tuple(schema.make("Coordinator", key=key, **found) for key in keys)
-    return schema.make(
-        "FindCoordinatorResponse", throttle_time=NO_THROTTLE, coordinators=coordinators, **found
-    )
+    return {**found, "coordinators": tuple({"key": key, **found} for key in keys)}
 
 
-def _refused(kind: str, error: ErrorCode, **rest: object) -> Callable[[Schema, Any, Endpoint], Any]:
-    return lambda schema, _request, _me: schema.make(
-        kind, throttle_time=NO_THROTTLE, error_code=error, **rest
-    )
+def _refused(**rest: object) -> Callable[[Entity, Endpoint], Values]:
+    return lambda _request, _me: {"error_code": GROUP_ERROR, **rest}
 
 
-def _commit(schema: Schema, request: Any, _: Endpoint) -> Any:
-    """Also TxnOffsetCommit: their answers have the same form."""
-    make, kind = schema.make, schema.root.__name__
-    return make(
-        kind,
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            make(
-                f"{kind}Topic",
-                name=topic.name,
-                partitions=tuple(
-                    make(f"{kind}Partition", partition_index=part.partition_index, error_code=GROUP_ERROR)
-                    for part in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
+def _commit(request: Entity, _: Endpoint) -> Values:
+    def refused(topic: Entity) -> Values:
+        parts = (
+            {"partition_index": part.partition_index, "error_code": GROUP_ERROR} for part in topic.partitions
+        )
+        return {"name": topic.name, "partitions": tuple(parts)}
+
+    return {"topics": tuple(map(refused, request.topics))}
 
 
-def _fetch_offsets(schema: Schema, request: Any, _: Endpoint) -> Any:
+def _fetch_offsets(request: Entity, _: Endpoint) -> Values:
     """Nothing was ever committed: -1, without an error, for each partition that is asked for."""
-    make = schema.make
+    none = {"committed_offset": NONE_COMMITTED, "metadata": "", "error_code": ErrorCode.none}
 
-    def none_committed(kind: str, topics: Iterable[Any]) -> tuple[Any, ...]:
+    def none_committed(topics: Iterable[Entity] | None) -> tuple[Values, ...]:
         return tuple(
-            make(
-                kind,
-                name=topic.name,
-                partitions=tuple(
-                    make(
-                        kind.replace("Topic", "Partition"),
-                        partition_index=index,
-                        committed_offset=NONE_COMMITTED,
-                        metadata="",
-                        error_code=ErrorCode.none,
-                    )
-                    for index in topic.partition_indexes
-                ),
-            )
-            for topic in topics
+            {
+                "name": topic.name,
+                "partitions": tuple({"partition_index": index, **none} for index in topic.partition_indexes),
+            }
+            for topic in topics or ()
         )
 
-    return make(
-        "OffsetFetchResponse",
-        throttle_time=NO_THROTTLE,
-        error_code=ErrorCode.none,
-        topics=none_committed("OffsetFetchResponseTopic", getattr(request, "topics", None) or ()),
-        groups=tuple(
-            make(
-                "OffsetFetchResponseGroup",
-                group_id=group.group_id,
-                topics=none_committed("OffsetFetchResponseTopics", group.topics or ()),
-                error_code=ErrorCode.none,
-            )
-            for group in getattr(request, "groups", ())
-        ),
+    groups = (
+        {"group_id": group.group_id, "topics": none_committed(group.topics), "error_code": ErrorCode.none}
+        for group in getattr(request, "groups", ())
     )
+    return {
+        "error_code": ErrorCode.none,
+        "topics": none_committed(getattr(request, "topics", None)),
+        "groups": tuple(groups),
+    }
 
 
 _JOINED = {"protocol_name": "", "leader": "", "member_id": "", "members": ()}
@@ -134,12 +105,10 @@ UNSERVED: Mapping[int, Unserved] = {
     8: Unserved("OffsetCommit", (2, 8), _commit),
     9: Unserved("OffsetFetch", (1, 8), _fetch_offsets),
     10: Unserved("FindCoordinator", (0, 4), _coordinator),
-    11: Unserved("JoinGroup", (0, 9), _refused("JoinGroupResponse", GROUP_ERROR, **_JOINED)),
-    12: Unserved("Heartbeat", (0, 4), _refused("HeartbeatResponse", GROUP_ERROR)),
-    13: Unserved("LeaveGroup", (0, 5), _refused("LeaveGroupResponse", GROUP_ERROR, members=())),
-    14: Unserved("SyncGroup", (0, 5), _refused("SyncGroupResponse", GROUP_ERROR, assignment=b"")),
-    68: Unserved(
-        "ConsumerGroupHeartbeat", (0, 1), _refused("ConsumerGroupHeartbeatResponse", GROUP_ERROR, **_HEARD)
-    ),
+    11: Unserved("JoinGroup", (0, 9), _refused(**_JOINED)),
+    12: Unserved("Heartbeat", (0, 4), _refused()),
+    13: Unserved("LeaveGroup", (0, 5), _refused(members=())),
+    14: Unserved("SyncGroup", (0, 5), _refused(assignment=b"")),
+    68: Unserved("ConsumerGroupHeartbeat", (0, 1), _refused(**_HEARD)),
 }
 """By API key. Brokers advertise them; controllers do not."""

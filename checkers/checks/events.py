@@ -38,7 +38,7 @@ class Records(Table[Ints]):
 
 
 class EventBatch:
-    """Events with the columns of the history (wrackline.history.schema)."""
+    """Events with the columns of the history (wrackline.history.store.schema)."""
 
     def __init__(self, batch: pa.RecordBatch, about: AboutRun) -> None:
         self._batch, self._about = batch, about

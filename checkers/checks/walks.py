@@ -36,8 +36,8 @@ Walked: TypeAlias = Iterator[Finding | Figure]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
     """``find`` is given the events of one part in the order of their index, as Arrow batches with the columns
-    of the history (wrackline.history.schema), and gives findings and figures. It runs in Spark's workers, so
-    it and ``parts`` are functions at the top of a module."""
+    of the history (wrackline.history.store.schema), and gives findings and figures. It runs in Spark's
+    workers, so it and ``parts`` are functions at the top of a module."""
 
     name: str
     needs: frozenset[str]

@@ -27,8 +27,8 @@ from wrackline.checkers.inputs.runs import BROKEN
 from wrackline.checkers.verdict.seal import why_broken
 from wrackline.history import HistoryError, history_files, read_info
 from wrackline.history.excerpts import History
-from wrackline.history.folder import whole_file
 from wrackline.history.json_values import rows, texts, whole
+from wrackline.history.store.folder import whole_file
 from wrackline.history.wording import labels_of
 
 _USUAL_RATE: Final = 500.0

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from wrackline.checkers.inputs.row_groups import Names, ints
 from wrackline.checkers.inputs.runs import Place
 from wrackline.checkers.inputs.table import NONE, Bools, Ints
-from wrackline.history.addresses import parquet
 from wrackline.history.model import REPLICA
+from wrackline.history.store.addresses import parquet
 
 MOST_ROWS: Final = 64
 """Rows whose records are read: a final read's row has thousands of records."""

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from wrackline.checkers.inputs.table import NONE, Bools, Ints, Table, concatenated
 from wrackline.checkers.inputs.validity import check_types
-from wrackline.history.addresses import parquet
+from wrackline.history.store.addresses import parquet
 
 ROWS_OF_MEMBERS = ("rebalance", "crash")
 """Kinds of rows that are no operations: a member of a group learns something in the middle of a poll, or
@@ -76,7 +76,7 @@ class Split:
     number: int
     """Splits of a run are numbered in the order of its events."""
     path: str
-    """Of the history: a path, or an address (wrackline.history.addresses)."""
+    """Of the history: a path, or an address (wrackline.history.store.addresses)."""
     first: int
     last: int
 

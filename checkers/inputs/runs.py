@@ -27,10 +27,10 @@ from wrackline.checkers.inputs.scan import (
 from wrackline.checkers.inputs.validity import Incomplete, Senseless, check_footer, check_tally
 from wrackline.errors import InputError
 from wrackline.history import HistoryError, history_files, read_info
-from wrackline.history.addresses import parquet
-from wrackline.history.files import info_in
 from wrackline.history.model import CONTROL, DIED, NEMESIS, PARTITION, REPLICA, Event, RunInfo, Type
-from wrackline.history.tally import Tally, tally_in
+from wrackline.history.store.addresses import parquet
+from wrackline.history.store.files import info_in
+from wrackline.history.store.tally import Tally, tally_in
 
 NO_HISTORY = (
     ValueError,
@@ -132,7 +132,7 @@ class Run:
     directory: Path
     info: RunInfo
     files: list[str]
-    """Paths, or addresses (wrackline.history.addresses)."""
+    """Paths, or addresses (wrackline.history.store.addresses)."""
     faults: list[Fault] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
     assignment: dict[Place, tuple[int, ...]] = field(default_factory=dict)

@@ -27,7 +27,7 @@ from wrackline.checkers.inputs.row_groups import (
 )
 from wrackline.checkers.inputs.table import NONE, Bools, Ints
 from wrackline.history.model import ACKED_WITHOUT_OFFSET
-from wrackline.history.tally import Tally, count
+from wrackline.history.store.tally import Tally, count
 
 _ANSWER_COLUMNS = (
     "index",

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from wrackline.checkers.inputs.table import NONE, Bools, Ints
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FOREIGN
-from wrackline.history.schema import SCHEMA
-from wrackline.history.tally import Tally, difference
+from wrackline.history.store.schema import SCHEMA
+from wrackline.history.store.tally import Tally, difference
 
 PARTITIONS = 1 << 20
 """A partition's number is below this (wrackline.checkers.engine.context)."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from wrackline.history.folder import PARQUET, RUN_JSON
+from wrackline.history.store.folder import PARQUET, RUN_JSON
 
 if TYPE_CHECKING:
     from upath import UPath  # late: whoever only asks for --help would wait for it

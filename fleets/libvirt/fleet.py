@@ -29,7 +29,7 @@ from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Say, Store
 from wrackline.fleets.qemu.settings import Hardware
-from wrackline.fleets.qemu.virtual_fleet import BOOT_S, WRITTEN_MB, VirtualFleet
+from wrackline.fleets.qemu.virtual.fleet import BOOT_S, WRITTEN_MB, VirtualFleet
 
 
 class LibvirtFleet(VirtualFleet[DomainHost]):

@@ -13,9 +13,9 @@ from wrackline.fleets.base import FleetError
 from wrackline.fleets.libvirt.domain import DATA_DISK, Computer, Domain, xml
 from wrackline.fleets.libvirt.virsh import Virsh
 from wrackline.fleets.local.domains import processes
-from wrackline.fleets.local.links import mac_address
-from wrackline.fleets.local.namespaces import ip_batch, is_alive, run_tool, signal_all, wait_dead
-from wrackline.fleets.qemu.virtual import DROP_S, VirtualHost
+from wrackline.fleets.local.network.links import mac_address
+from wrackline.fleets.local.network.namespaces import ip_batch, is_alive, run_tool, signal_all, wait_dead
+from wrackline.fleets.qemu.virtual.host import DROP_S, VirtualHost
 
 FORGOTTEN_S = 10.0
 """So long libvirt may take to notice that a QEMU has ended."""

@@ -11,7 +11,7 @@ from pydantic import field_validator
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.libvirt.fleet import LibvirtFleet, computer
 from wrackline.fleets.libvirt.virsh import URI, Virsh, is_here
-from wrackline.fleets.qemu.virtual_spec import VirtualSpec
+from wrackline.fleets.qemu.virtual.spec import VirtualSpec
 
 
 class LibvirtSpec(VirtualSpec):

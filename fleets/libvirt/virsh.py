@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.namespaces import run_tool
+from wrackline.fleets.local.network.namespaces import run_tool
 
 URI = "qemu:///system"
 _HERE = re.compile(r"qemu(\+unix)?:///system(\?.*)?")

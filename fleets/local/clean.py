@@ -18,7 +18,7 @@ from wrackline.fleets.base import FleetError
 from wrackline.fleets.local import throttle
 from wrackline.fleets.local.disk import discard, loops_below, wait_released
 from wrackline.fleets.local.domains import processes
-from wrackline.fleets.local.namespaces import (
+from wrackline.fleets.local.network.namespaces import (
     delete_netns,
     ip_batch,
     is_alive,

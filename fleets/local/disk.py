@@ -22,7 +22,7 @@ from pathlib import Path
 from wrackline.fleets.base import FileLoss, FleetError
 from wrackline.fleets.local import throttle
 from wrackline.fleets.local.look import FileSeen, losses
-from wrackline.fleets.local.namespaces import run_tool
+from wrackline.fleets.local.network.namespaces import run_tool
 
 FS_IOC_SHUTDOWN = 0x8004587D
 NOLOGFLUSH = 2

@@ -19,7 +19,7 @@ from wrackline.fleets.base import CLIENTS, FleetError, Host, PowerSwitch, Remote
 from wrackline.fleets.local.clean import Machine, clean, dismantle, folders_mounted, lives
 from wrackline.fleets.local.disk import check_disk, check_room
 from wrackline.fleets.local.keys import make_keys
-from wrackline.fleets.local.namespaces import (
+from wrackline.fleets.local.network.namespaces import (
     entered_netns,
     ip_batch,
     is_alive,

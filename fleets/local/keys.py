@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Host
-from wrackline.fleets.local.namespaces import find_tool, run_tool
+from wrackline.fleets.local.network.namespaces import find_tool, run_tool
 from wrackline.fleets.local.state import FleetFolder
 
 ETC = "/etc/wrackline-fleet"

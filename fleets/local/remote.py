@@ -19,7 +19,7 @@ from typing import IO
 
 from wrackline.fleets.base import FleetError, Host, Result
 from wrackline.fleets.channel import KILL_AFTER_S, SILENCE_S
-from wrackline.fleets.local.namespaces import entered_netns
+from wrackline.fleets.local.network.namespaces import entered_netns
 
 LOOK_S = 0.05
 """How often a command is looked at whose output somebody else keeps open."""

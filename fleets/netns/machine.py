@@ -27,9 +27,9 @@ from wrackline.fleets.local.disk import (
     wait_released,
 )
 from wrackline.fleets.local.keys import ETC
-from wrackline.fleets.local.links import mac_address, plug_in, wait_banner
 from wrackline.fleets.local.look import FileSeen, files_seen, holders
-from wrackline.fleets.local.namespaces import (
+from wrackline.fleets.local.network.links import mac_address, plug_in, wait_banner
+from wrackline.fleets.local.network.namespaces import (
     ip_batch,
     is_alive,
     kill_processes_in_netns,

@@ -10,7 +10,7 @@ from pydantic import Field
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.local import throttle
-from wrackline.fleets.local.subnet import Subnet
+from wrackline.fleets.local.network.subnet import Subnet
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.spec import FleetSpec
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.namespaces import is_alive, own_family, signal_all
+from wrackline.fleets.local.network.namespaces import is_alive, own_family, signal_all
 from wrackline.fleets.local.state import FleetLock, boot_id
 
 MARK = "WRACKLINE_PROCESS_FLEET"

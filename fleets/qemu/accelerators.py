@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.namespaces import find_tool
+from wrackline.fleets.local.network.namespaces import find_tool
 from wrackline.fleets.qemu.agent import Agent
 from wrackline.fleets.qemu.image.store import Image, Say, Store, write_atomically
 from wrackline.fleets.qemu.settings import PROGRAM, Hardware, channels, command, computer

@@ -24,7 +24,7 @@ from wrackline.fleets.local.disk import (
     shut_down,
     wait_released,
 )
-from wrackline.fleets.local.namespaces import find_tool, run_tool
+from wrackline.fleets.local.network.namespaces import find_tool, run_tool
 from wrackline.fleets.local.state import FleetFolder
 from wrackline.fleets.qemu.settings import SYSTEM_MB
 

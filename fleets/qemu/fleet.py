@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from wrackline.fleets.base import Host
-from wrackline.fleets.local.namespaces import ip_batch
+from wrackline.fleets.local.network.namespaces import ip_batch
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.fleets.qemu.accelerators import Accelerator, chosen
 from wrackline.fleets.qemu.disk import Cache, Disks, shelf_mb
@@ -29,7 +29,7 @@ from wrackline.fleets.qemu.machine import Machine, Model
 from wrackline.fleets.qemu.services import Init, packages_for
 from wrackline.fleets.qemu.settings import Hardware, computer
 from wrackline.fleets.qemu.snapshots import Snapshot
-from wrackline.fleets.qemu.virtual_fleet import BOOT_S, WRITTEN_MB, VirtualFleet
+from wrackline.fleets.qemu.virtual.fleet import BOOT_S, WRITTEN_MB, VirtualFleet
 
 
 class QemuFleet(VirtualFleet[Machine]):

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.links import plug_in
-from wrackline.fleets.local.namespaces import entered_netns, find_tool
+from wrackline.fleets.local.network.links import plug_in
+from wrackline.fleets.local.network.namespaces import entered_netns, find_tool
 from wrackline.fleets.qemu import qmp
 from wrackline.fleets.qemu.settings import PROGRAM, channels, command, own
 from wrackline.fleets.qemu.snapshots import Snapshot
-from wrackline.fleets.qemu.virtual import DROP_S, VirtualHost
+from wrackline.fleets.qemu.virtual.host import DROP_S, VirtualHost
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.namespaces import run_tool
+from wrackline.fleets.local.network.namespaces import run_tool
 from wrackline.fleets.qemu import qmp
 from wrackline.fleets.qemu.image.store import Image, Store
 from wrackline.fleets.qemu.settings import PROGRAM

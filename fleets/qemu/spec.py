@@ -14,7 +14,7 @@ from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.services import packages_for
-from wrackline.fleets.qemu.virtual_spec import VirtualSpec
+from wrackline.fleets.qemu.virtual.spec import VirtualSpec
 
 
 class QemuSpec(VirtualSpec):

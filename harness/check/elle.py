@@ -9,7 +9,7 @@ from typing import Any
 
 from wrackline.checkers.exact.transactions.answers import Case, Edge
 from wrackline.checkers.models.protocol import Operation as Done
-from wrackline.harness.check.answers import Anomaly, Example, Link, Operation, operation, shown
+from wrackline.harness.check.results import Anomaly, Example, Link, Operation, operation, shown
 
 _NOTHING_TO_SHOW = "empty-transaction-graph"
 _Name = Callable[[int | None], Any]

@@ -18,8 +18,8 @@ from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
 from wrackline.checkers.models.checker import Checker
 from wrackline.checkers.models.loading import known, load_decider
 from wrackline.checkers.models.protocol import Model, ModelError, Operation
-from wrackline.harness.check.answers import Judged, Verdict
 from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
+from wrackline.harness.check.results import Judged, Verdict
 from wrackline.harness.check.rules import decide_by_rule
 from wrackline.harness.check.transactions import Asking as AskingTransactions
 from wrackline.harness.check.transactions import decide_transactions, levels_of

@@ -19,7 +19,8 @@ from wrackline.checkers.jvm.calls import Calls
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.models.protocol import Model
 from wrackline.checkers.models.protocol import Operation as Done
-from wrackline.harness.check.answers import (
+from wrackline.harness.check.reasons import of_log, of_object
+from wrackline.harness.check.results import (
     EXACT,
     KNOSSOS,
     SEARCH,
@@ -31,7 +32,6 @@ from wrackline.harness.check.answers import (
     operation,
     shown,
 )
-from wrackline.harness.check.reasons import of_log, of_object
 from wrackline.harness.jepsen.log_histories import OF_VALUES, Log
 from wrackline.harness.jepsen.object_histories import Subject
 

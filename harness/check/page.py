@@ -10,28 +10,19 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.harness.check.answers import Anomaly, Example, Judged, Operation, Verdict, exit_code
+from wrackline.harness.check.drawings import Bar, Step, Transaction, elle_cycle, object_states
 from wrackline.harness.check.elle import transaction
-from wrackline.harness.check.words import answer, figures, headline
-from wrackline.harness.report.draw.elle_cycle import Step, Transaction, elle_cycle
-from wrackline.harness.report.draw.object_states import Bar, object_states
+from wrackline.harness.check.formatting import answer, figures, headline
+from wrackline.harness.check.results import Anomaly, Example, Judged, Operation, Verdict, exit_code
 from wrackline.harness.report.read.files import replace_file
-from wrackline.harness.report.text import plural, printable
-from wrackline.pages import environment, policy, source
+from wrackline.history.wording import plural
+from wrackline.pages.template import Templates
 
 _MOST_IN_ORDER: Final = 200
 _MOST_DRAWN: Final = 50
-_INLINE: Final = (
-    "look.html.j2",
-    "style.html.j2",
-    "check_style.html.j2",
-    "script.html.j2",
-    "check_script.html.j2",
-)
 _WORDS: Final = {0: ("in order", "pass"), 1: ("violation", "violation")}
 _CLASSES: Final = {Answer.VALID: "expected", Answer.INVALID: "violation", Answer.UNKNOWN: "allowed"}
-_ENVIRONMENT: Final = environment("wrackline.harness.check", "wrackline.harness.report")
-_ENVIRONMENT.filters["printable"] = printable
+_TEMPLATES: Final = Templates("wrackline.harness.check", "wrackline.harness.report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +58,7 @@ def page(files: Sequence[Judged]) -> str:
         [f"{file.file}: {headline(one)}" for file, one in in_order[:_MOST_IN_ORDER]],
         max(0, len(in_order) - _MOST_IN_ORDER),
     )
-    inline = policy("".join(source(_ENVIRONMENT, name) for name in _INLINE))
-    return printable(_ENVIRONMENT.get_template("check.html.j2").render(page=content, policy=inline))
+    return _TEMPLATES.render("check.html.j2", page=content)
 
 
 def _headline(answers: Sequence[Answer]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wrackline.checkers.exact import log, queue, register
-from wrackline.harness.check.answers import shown
+from wrackline.harness.check.results import shown
 
 _OF_REGISTER: Final[Mapping[register.Rule, str]] = {
     register.Rule.GARBAGE: "{value} was read, and nobody wrote it",

@@ -10,8 +10,8 @@ from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.models.checker import Checker, Found, OperationError
 from wrackline.checkers.models.checker import Problem as Broken
 from wrackline.checkers.models.protocol import Operation as Done
-from wrackline.harness.check.answers import CHECKER, Problem, Verdict, operation
 from wrackline.harness.check.objects import MOST_OPERATIONS, MOST_PROBLEMS, around
+from wrackline.harness.check.results import CHECKER, Problem, Verdict, operation
 from wrackline.history.jepsen.text import TextError
 
 

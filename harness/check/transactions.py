@@ -14,9 +14,9 @@ from wrackline.checkers.exact.transactions.placement import Limits
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.classpath import JvmUnavailable
 from wrackline.checkers.models.protocol import ModelError
-from wrackline.harness.check.answers import ELLE, EXACT, SEARCH, State, Stuck, Verdict, operation, shown
 from wrackline.harness.check.elle import anomalies
 from wrackline.harness.check.objects import around
+from wrackline.harness.check.results import ELLE, EXACT, SEARCH, State, Stuck, Verdict, operation, shown
 from wrackline.harness.jepsen.object_histories import Asked
 
 

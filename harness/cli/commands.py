@@ -194,7 +194,7 @@ FORMER: Mapping[str, str] = {
 }
 """Names that commands had, and what they mean now. They are not listed, and go on."""
 
-MEANT: Mapping[str, str] = {
+SUGGESTIONS: Mapping[str, str] = {
     "build": "site build",
     "clean": "prune",
     "contracts": "list anomalies",

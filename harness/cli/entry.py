@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 
-from wrackline.harness.cli.signals import end, ending_at_once
+from wrackline.harness.cli.signals import exit_now, exit_on_signal
 
 OBJECTS_A_LOOK = 50_000
 """So many new objects, and not Python's 700, before it looks for cycles among them: imports make 300,000, of
@@ -15,14 +15,14 @@ which hardly one is ever released."""
 def main() -> None:
     """Entry point of ``wrackline``."""
     gc.set_threshold(OBJECTS_A_LOOK)
-    with ending_at_once():
+    with exit_on_signal():
         # Only now: what is imported here takes the time that the handler is for.
         from wrackline.harness.cli.main import main as command
 
     try:
         command()
     except KeyboardInterrupt:  # beside the guard of the command itself
-        end(signal.SIGINT, None)
+        exit_now(signal.SIGINT, None)
     finally:
         gc.freeze()  # else Python looks through all there is, for half a second, to release it at its end
 

@@ -13,15 +13,15 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from wrackline.harness.cli.commands import MEANT, Entry
-from wrackline.harness.cli.signals import ending_at_once
+from wrackline.harness.cli.commands import SUGGESTIONS, Entry
+from wrackline.harness.cli.signals import exit_on_signal
 from wrackline.harness.cli.verbosity import with_verbosity
 
 
 class LazyGroup(click.Group):
-    """``headings``: of the list of commands in the help, with the commands under each. ``former``: names that
-    are not listed, and the words that they stand for. ``meant``: names that are none, and what to say of
-    them."""
+    """A group by headings. ``headings``: of the list of commands in the help, with the commands under each.
+    ``former``: names that are not listed, and the words that they stand for. ``suggestions``: names of no
+    command, and the command that is suggested instead."""
 
     def __init__(
         self,
@@ -29,12 +29,12 @@ class LazyGroup(click.Group):
         *,
         headings: Mapping[str, Mapping[str, Entry]],
         former: Mapping[str, str] | None = None,
-        meant: Mapping[str, str] | None = None,
+        suggestions: Mapping[str, str] | None = None,
         **attributes: Any,
     ) -> None:
         self.headings = headings
         self.entries = {name: one for under in headings.values() for name, one in under.items()}
-        self.former, self.meant = former or {}, meant or {}
+        self.former, self.suggestions = former or {}, suggestions or {}
         # Click looks for the nearest name among these.
         stand_ins = {name: click.Command(name, short_help=one.words) for name, one in self.entries.items()}
         super().__init__(name, commands=stand_ins, **attributes)
@@ -46,20 +46,21 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
         entry = self.entries.get(cmd_name)
-        return None if entry is None else with_verbosity(_loaded(cmd_name, entry))
+        return None if entry is None else with_verbosity(_load_command(cmd_name, entry))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        args = self._as_named_today(args)
-        meant = self.meant.get(args[0]) if args[0] not in self.entries else None
-        if meant is not None and not ctx.resilient_parsing:
+        args = self._current_names(args)
+        suggested = self.suggestions.get(args[0]) if args[0] not in self.entries else None
+        if suggested is not None and not ctx.resilient_parsing:
             raise click.UsageError(
-                f"No such command {args[0]!r}. Did you mean `{ctx.find_root().command_path} {meant}`?", ctx
+                f"No such command {args[0]!r}. Did you mean `{ctx.find_root().command_path} {suggested}`?",
+                ctx,
             )
         return super().resolve_command(ctx, args)
 
-    def _as_named_today(self, args: list[str]) -> list[str]:
+    def _current_names(self, args: list[str]) -> list[str]:
         """With the words that a former name stands for. Of a former group by itself: the help of its heir."""
         for length in (2, 1):
             now = self.former.get(" ".join(args[:length]))
@@ -97,14 +98,16 @@ class LazyGroup(click.Group):
             raise click.Abort(*stopped.args) from stopped
 
 
-def _loaded(name: str, entry: Entry) -> click.Command:
+def _load_command(name: str, entry: Entry) -> click.Command:
     if entry.below:
         text = "\n\n".join(filter(None, [entry.words, entry.text, "\b"]))
         text += "".join(f"\n  {line}" for line in entry.examples.splitlines())
-        meant = {word.split()[1]: is_ for word, is_ in MEANT.items() if word.startswith(f"{name} ")}
-        return LazyGroup(name, headings={"Commands": entry.below}, meant=meant, help=text)
+        suggestions = {
+            word.split()[1]: is_ for word, is_ in SUGGESTIONS.items() if word.startswith(f"{name} ")
+        }
+        return LazyGroup(name, headings={"Commands": entry.below}, suggestions=suggestions, help=text)
     module, _, attribute = entry.at.partition(":")
-    with ending_at_once():
+    with exit_on_signal():
         command = getattr(import_module(module, __package__), attribute)
     assert isinstance(command, click.Command)
     return command

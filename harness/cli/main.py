@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import click
 
-from wrackline.harness.cli.commands import FORMER, HEADINGS, MEANT
+from wrackline.harness.cli.commands import FORMER, HEADINGS, SUGGESTIONS
 from wrackline.harness.cli.errors import run_guarded
 from wrackline.harness.cli.lazy import LazyGroup
-from wrackline.harness.cli.signals import interrupting
-from wrackline.harness.cli.verbosity import Terminal, restored, with_verbosity
+from wrackline.harness.cli.signals import interrupt_on_sigterm
+from wrackline.harness.cli.verbosity import Terminal, restore_levels, with_verbosity
 from wrackline.release import revision, version
 
 
@@ -31,7 +31,7 @@ def _say_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> 
     cls=LazyGroup,
     headings=HEADINGS,
     former=FORMER,
-    meant=MEANT,
+    suggestions=SUGGESTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
@@ -65,7 +65,7 @@ COMMANDS = wrackline.entries
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: runs the command and exits with its code; every error is one line on standard error."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[Terminal()])
-    with interrupting(), restored():
+    with interrupt_on_sigterm(), restore_levels():
         code = run_guarded(
             lambda: wrackline.main(
                 args=list(arguments) if arguments is not None else None,

@@ -13,7 +13,7 @@ import orjson
 
 from wrackline.checkers.verdict.seal import why_broken
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
-from wrackline.history.folder import private_folder
+from wrackline.history.store.folder import private_folder
 from wrackline.needs import require
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def _default_results() -> Path:
     return default_dir()
 
 
-def memory_size(_context: click.Context, _option: click.Parameter, given: str) -> str:
+def memory_size(_context: click.Context, _option: click.Parameter, value: str) -> str:
     """Refuses what is no size of memory as a JVM takes it."""
-    if not re.fullmatch(r"[1-9]\d*[kKmMgG]", given):
-        raise click.BadParameter(f"{given!r} is no size; say 512m or 4g")
-    return given
+    if not re.fullmatch(r"[1-9]\d*[kKmMgG]", value):
+        raise click.BadParameter(f"{value!r} is no size; say 512m or 4g")
+    return value
 
 
 seed_option = click.option(
@@ -68,29 +68,29 @@ state_dir_option = click.option(
 )
 
 
-def _known(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+def _check_contract(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     """Raises UnknownContract."""
-    if given is not None:
+    if value is not None:
         from wrackline.checkers.verdict.contracts import named  # late: see `_default_results`
 
-        named(given)
-    return given
+        named(value)
+    return value
 
 
 contract_option = click.option(
     "--contract",
     metavar="NAME",
-    callback=_known,
+    callback=_check_contract,
     help="Judge by this contract (for example acks-all) instead of the one the configuration promises.",
 )
 
 
-def _there(_context: click.Context, _option: click.Parameter, given: str) -> str:
+def _check_master(_context: click.Context, _option: click.Parameter, value: str) -> str:
     """Refuse a master before a run is made that nobody could judge. Raises SparkUnavailable."""
     from wrackline.checkers.engine.spark.masters import check_master  # late: see `_default_results`
 
-    check_master(given)
-    return given
+    check_master(value)
+    return value
 
 
 master_option = click.option(
@@ -98,7 +98,7 @@ master_option = click.option(
     default="local[*]",
     show_default=True,
     metavar="URL",
-    callback=_there,
+    callback=_check_master,
     help="Spark master to analyse on.",
 )
 
@@ -113,11 +113,13 @@ engine_option = click.option(
 )
 
 
-def _pairs(_context: click.Context, _option: click.Parameter, given: Sequence[str]) -> dict[str, str]:
-    wrong = next((one for one in given if not re.fullmatch(r"spark\.[^=]+=.*", one)), None)
+def _spark_properties(
+    _context: click.Context, _option: click.Parameter, value: Sequence[str]
+) -> dict[str, str]:
+    wrong = next((one for one in value if not re.fullmatch(r"spark\.[^=]+=.*", one)), None)
     if wrong is not None:
         raise click.BadParameter(f"{wrong!r} is no property of Spark; give spark.NAME=VALUE")
-    return {name: value for name, _, value in (one.partition("=") for one in given)}
+    return {name: value for name, _, value in (one.partition("=") for one in value)}
 
 
 conf_option = click.option(
@@ -125,7 +127,7 @@ conf_option = click.option(
     "properties",
     multiple=True,
     metavar="spark.NAME=VALUE",
-    callback=_pairs,
+    callback=_spark_properties,
     help="A property of Spark's own, e.g. spark.yarn.queue=nightly. May be repeated.",
 )
 
@@ -134,7 +136,7 @@ def output_option(of_json: str) -> Callable[[_Command], _Command]:
     """``--output``, as the argument ``output``: ``table`` or ``json``, which is `of_json`. Its former name is
     ``--json``."""
 
-    def added(command: _Command) -> _Command:
+    def add_option(command: _Command) -> _Command:
         command = click.option("--json", "output", flag_value="json", hidden=True)(command)
         return click.option(
             "--output",
@@ -145,7 +147,7 @@ def output_option(of_json: str) -> Callable[[_Command], _Command]:
             help=f"json: {of_json}",
         )(command)
 
-    return added
+    return add_option
 
 
 def print_json(value: object, *, options: int = 0, default: Callable[[Any], Any] | None = None) -> None:
@@ -172,12 +174,12 @@ def need_root() -> None:
         )
 
 
-def need_machine(*wanted: Spec) -> None:
+def need_machine(*specs: Spec) -> None:
     """Before anything is begun, whether this machine has what runs need of it: root, and programs. Raises
     UsageError, Missing."""
-    if any(spec.fleet.needs_root for spec in wanted):
+    if any(spec.fleet.needs_root for spec in specs):
         need_root()
-    for spec in wanted:
+    for spec in specs:
         for need in spec.fleet.needs:
             require(need, f"the fleet {spec.fleet.kind}")
         for need in spec.system.needs:

@@ -17,10 +17,10 @@ from typing import NoReturn
 
 STOPPED = 130
 _ENDING = (signal.SIGINT, signal.SIGTERM)
-_NOBODY = (signal.SIG_DFL, signal.default_int_handler)
+_DEFAULT_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 
 
-def end(number: int, frame: FrameType | None) -> NoReturn:
+def exit_now(number: int, frame: FrameType | None) -> NoReturn:
     """The handler of the signal."""
     del number, frame
     os.write(2, b"wrackline: stopped before anything was begun\n")
@@ -28,14 +28,14 @@ def end(number: int, frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def ending_at_once() -> Iterator[None]:
+def exit_on_signal() -> Iterator[None]:
     """Meanwhile a signal ends the process, but not where a shell has told us to ignore it."""
-    with _handling(end):
+    with _handling(exit_now):
         yield
 
 
 @contextmanager
-def interrupting() -> Iterator[None]:
+def interrupt_on_sigterm() -> Iterator[None]:
     """Meanwhile SIGTERM is answered as Ctrl-C is: whoever has begun something ends it. Who handles the two in
     another way sets handlers of its own."""
     with _handling(signal.default_int_handler):
@@ -47,7 +47,7 @@ def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
     """Of the signals that nobody handles yet (main thread only)."""
     before = {}
     if threading.current_thread() is threading.main_thread():
-        before = {one: there for one in _ENDING if (there := signal.getsignal(one)) in _NOBODY}
+        before = {one: there for one in _ENDING if (there := signal.getsignal(one)) in _DEFAULT_HANDLERS}
     for number in before:
         signal.signal(number, handler)
     try:

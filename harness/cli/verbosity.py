@@ -32,7 +32,7 @@ class Terminal(logging.StreamHandler[Any]):
 
 
 @contextmanager
-def restored() -> Iterator[None]:
+def restore_levels() -> Iterator[None]:
     """As much is said afterwards as before."""
     before = [(logger, logger.level) for logger in (_OURS, PROGRESS)]
     try:

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from wrackline.harness.dataset.tables import TABLES, night_of
 from wrackline.harness.records import Record, records
-from wrackline.history.addresses import is_elsewhere, send
-from wrackline.history.folder import private_folder, whole_file
+from wrackline.history.store.addresses import is_elsewhere, send
+from wrackline.history.store.folder import private_folder, whole_file
 
 _FILE = "part-0.parquet"
 

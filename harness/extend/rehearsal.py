@@ -17,8 +17,8 @@ from confluent_kafka import Producer
 from wrackline.checkers.analysis import analyze
 from wrackline.checkers.cases.language import parse
 from wrackline.history import Recorder, history_files
-from wrackline.history.files import write_history
 from wrackline.history.model import RunInfo, TopicInfo
+from wrackline.history.store.files import write_history
 from wrackline.workloads.log import ClientsSpec, workload_for
 
 TOPIC, PARTITIONS, BROKERS, STOP_S, STEP_S = "log", 4, 3, 30.0, 0.1

@@ -14,10 +14,9 @@ from enum import Enum
 from statistics import median
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.index.noise import FEWEST, PAST, Band, Share, expected, share
+from wrackline.harness.index.baseline import FEWEST, PAST, Band, Share, expected, label, share
 from wrackline.harness.index.runs import Run
 from wrackline.harness.index.trends import HIGHER_IS_BETTER, settings
-from wrackline.harness.index.words import label
 from wrackline.harness.records import METRICS
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.index.noise import Share, share
+from wrackline.harness.index.baseline import Share, share
 from wrackline.harness.index.runs import Run
 from wrackline.harness.records import incident_id
 

@@ -1,69 +1,83 @@
-"""How long acknowledged sends of a run took, by partition and by the node that led it when they were begun
-(harness/report/read/latency.py)."""
+"""Latency by node and partition, beside what it was in the runs before."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-import numpy as np
-import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from upath import UPath
+from wrackline.harness.index.baseline import Band, band
+from wrackline.harness.index.runs import Run
+from wrackline.harness.index.trends import Series
+from wrackline.harness.report.read.latency import Latency, Spread
 
-from wrackline.harness.report.read.cluster import cluster_of
-from wrackline.harness.report.read.columns import Places
-from wrackline.harness.report.read.latency import Latency, Leaders, Spread, Spreads
-from wrackline.harness.report.text import partition_label
-from wrackline.history.excerpts import decode_extra
-from wrackline.history.folder import PARQUET
-from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, Type
-from wrackline.history.schema import METADATA_KEY
-
-__all__ = ["Latency", "Spread", "latency"]
-
-_SENDS: Final = ["time_ns", "f", "type", "topic", "partition", "latency_ns"]
-_TOLD: Final = ["time_ns", "f", "topic", "partition", "leader_epoch", "extra"]
-_OF_LEADERS: Final = ("cluster", PARTITION, CHRONICLE)
+_BEFORE: Final = 30
 
 
-def latency(folder: UPath) -> Latency | None:
-    """Of a run; None where it has no history, or one that cannot be read: its report says why."""
-    try:
-        with (folder / PARQUET).open("rb") as file:
-            return _latency(file)
-    except (OSError, pa.ArrowException, ValueError, KeyError):
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node or a partition in one run."""
+
+    name: str
+    spread: Spread
+    expected: Band | None
+    """Of its 99th percentile."""
+
+    @property
+    def before(self) -> float | None:
+        return self.expected.middle if self.expected else None
+
+    @property
+    def outside(self) -> bool:
+        return self.expected is not None and self.spread.p99_ms > self.expected.high
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Of the latest run of a series, or of any."""
+
+    run: Run
+    series: Series | None
+    tables: tuple[tuple[str, tuple[Place, ...]], ...]
+    """``node`` and ``partition``, each with its places; one without is left out."""
+
+    @property
+    def most_ms(self) -> float:
+        return max(place.spread.p99_ms for _, places in self.tables for place in places)
+
+
+def places(run: Run, series: Series | None) -> Places | None:
+    """None where nothing was measured."""
+    if run.latency is None or not run.latency.partitions:
         return None
+    before = _before(run, series)
+    tables = (
+        ("node", _table(run.latency.nodes, [one.nodes for one in before])),
+        ("partition", _table(run.latency.partitions, [one.partitions for one in before])),
+    )
+    return Places(run, series, tuple((kind, rows) for kind, rows in tables if rows))
 
 
-def _latency(file: Any) -> Latency:
-    history = pq.ParquetFile(file, read_dictionary=["topic", "f", "type"])
-    info = orjson.loads((history.schema_arrow.metadata or {}).get(METADATA_KEY) or b"{}")
-    told = _events(history)
-    leaders = Leaders(cluster_of(told, dict(info.get("nodes") or {}), np.iinfo(np.int64).max).spans)
-    places, partitions, nodes = Places(), Spreads(), Spreads()
-    for batch in history.iter_batches(columns=_SENDS):
-        wanted = pc.and_(pc.equal(batch["f"], "send"), pc.equal(batch["type"], Type.OK.value))
-        sends = batch.filter(pc.and_(wanted, pc.is_valid(batch["latency_ns"])))
-        partition = np.asarray(sends["partition"].fill_null(-1), np.int64)
-        which = places.codes(places.topics.codes(sends["topic"]), partition)
-        took = np.asarray(sends["latency_ns"], np.int64)
-        labels = [partition_label(*place) for place in places.listed()]
-        partitions.add(labels, which, took)
-        began = np.asarray(sends["time_ns"], np.int64) - took
-        nodes.add(leaders.hosts, leaders.at(labels, which, began), took)
-    return Latency(partitions.spreads(), nodes.spreads())
+def latest(series: Sequence[Series]) -> list[Places]:
+    """Of the latest run of each series that has a history."""
+    made = []
+    for one in series:
+        run = next((run for run in reversed(one.runs) if run.latency and run.latency.partitions), None)
+        found = places(run, one) if run else None
+        if found:
+            made.append(found)
+    return made
 
 
-def _events(history: pq.ParquetFile) -> list[Event]:
-    """What the history has of leaders, row group by row group."""
-    parts = []
-    for number in range(history.num_row_groups):
-        control = pc.equal(history.read_row_group(number, columns=["process"])["process"], CONTROL)
-        if pc.any(control).as_py():
-            parts.append(history.read_row_group(number, columns=_TOLD).filter(control))
-    told = [row for part in parts for row in part.to_pylist() if row["f"] in _OF_LEADERS]
-    return [
-        Event(process=CONTROL, type=Type.INFO, **row | {"extra": decode_extra(row["extra"])}) for row in told
-    ]
+def _before(run: Run, series: Series | None) -> list[Latency]:
+    if series is None:
+        return []
+    at = next((number for number, one in enumerate(series.runs) if one is run), 0)
+    return [one.latency for one in series.runs[max(0, at - _BEFORE) : at] if one.latency]
+
+
+def _table(now: Mapping[str, Spread], before: Sequence[Mapping[str, Spread]]) -> tuple[Place, ...]:
+    return tuple(
+        Place(name, spread, band([past[name].p99_ms for past in before if name in past]))
+        for name, spread in now.items()
+    )

@@ -1,24 +1,24 @@
-"""The pages of the site as HTML. No other module of this folder knows HTML, and no template computes."""
+"""The pages of the site as HTML, and trends as drawings: a point for each run, the band of its past behind
+it, a ring around what is outside. No other module of this folder knows HTML, and no template computes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 from markupsafe import Markup
 
-from wrackline import pages
-from wrackline.harness.index.drawing import spark, trend_chart
+from wrackline.harness.index.baseline import change, figure, interval, percent
 from wrackline.harness.index.incidents import Incident
 from wrackline.harness.index.runs import Run
 from wrackline.harness.index.suites import Suite
-from wrackline.harness.index.trends import Series, Trend
-from wrackline.harness.index.words import change, figure, interval, percent
-from wrackline.harness.report import text
-from wrackline.pages import environment, policy
+from wrackline.harness.index.trends import Point, Series, Trend
+from wrackline.pages.svg import Scale, Svg, ticks
+from wrackline.pages.template import Templates
 
 PAGES: Final = (
     ("index.html", "Nights"),
@@ -31,7 +31,6 @@ PAGES: Final = (
     ("history.html", "History"),
 )
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_INLINE: Final = ("look.html.j2", "site_style.html.j2", "script.html.j2", "site_script.html.j2")
 
 
 def slug(name: str) -> str:
@@ -41,23 +40,6 @@ def slug(name: str) -> str:
 
 def _by_metric(series: Series) -> dict[str, Trend]:
     return {trend.metric: trend for trend in series.trends}
-
-
-_ENVIRONMENT: Final = environment("wrackline.harness.index", "wrackline.harness.report")
-_ENVIRONMENT.filters.update(
-    by_metric=_by_metric,
-    chart=trend_chart,
-    figure=lambda value, metric: figure(metric, value),
-    interval=interval,
-    milliseconds=text.milliseconds,
-    number=text.number,
-    percent=percent,
-    printable=text.printable,
-    seconds=text.seconds,
-    slug=slug,
-    spark=spark,
-)
-_ENVIRONMENT.globals.update(change=change, plural=text.plural)
 
 
 @dataclass(frozen=True)
@@ -101,37 +83,128 @@ class Site:
         return link if "://" in link else root + link
 
 
-def page(name: str, site: Site, *, here: str, extra: str = "", **values: Any) -> str:
-    """The page of a template. ``here``: its file, from the site's folder. ``extra``: a script of ours that it
-    has besides, as the content of its element."""
-    template = _ENVIRONMENT.get_template(name)
-    rules = _rules(extra)
+@cache
+def _templates() -> Templates:
+    return Templates(
+        "wrackline.harness.index",
+        may_fetch=True,
+        by_metric=_by_metric,
+        change=change,
+        chart=trend_chart,
+        figure=lambda value, metric: figure(metric, value),
+        interval=interval,
+        percent=percent,
+        slug=slug,
+        spark=spark,
+    )
+
+
+def page(name: str, site: Site, *, here: str, script: str = "", **values: Any) -> str:
+    """The page of a template. ``here``: its file, from the site's folder. ``script``: one of ours that it has
+    besides, as the content of its element."""
     root = "../" * here.count("/")
-    return text.printable(template.render(site=site, here=here, root=root, policy=rules, **values))
-
-
-@lru_cache(maxsize=4)
-def _rules(extra: str) -> Markup:
-    """The policy of a page: hashes of all that is written into it, the same for most."""
-    return policy(_inline() + (f"<script>{extra}</script>" if extra else ""), asks=True)
-
-
-def source(name: str) -> str:
-    """A template's own text."""
-    return pages.source(_ENVIRONMENT, name)
-
-
-def script(name: str) -> str:
-    """The content of the one script of a template."""
-    found = re.search(r"<script>(.*?)</script>", source(name), re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-def _inline() -> str:
-    return "".join(source(name) for name in _INLINE)
+    return _templates().render(name, script=script, site=site, here=here, root=root, **values)
 
 
 def embedded(json: bytes) -> Markup:
     """JSON that cannot end the element it is in."""
     return Markup(json.decode().replace("<", "\\u003c"))
+
+
+LATEST: Final = 120
+"""So many runs are drawn; what was before is in the band."""
+_WIDTH, _HEIGHT = 380, 150
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 8, 10, 22
+_SPARK_WIDTH, _SPARK_HEIGHT = 110, 26
+
+
+def trend_chart(trend: Trend, root: str) -> Markup:
+    """Runs from left to right, oldest first. ``root``: the way from the page to the site's folder."""
+    points = trend.points[-LATEST:]
+    drawing = Svg(_WIDTH, _HEIGHT, f"{trend.label}: {len(points)} runs, {len(trend.marked)} marked", "trend")
+    low, high = _range(points)
+    across = Scale(0, max(len(points) - 1, 1), _LEFT + 6, _WIDTH - _RIGHT - 6)
+    up = Scale(low, high, _HEIGHT - _BOTTOM, _TOP)
+    for at in ticks(low, high, 3):
+        drawing.line(_LEFT, up(at), _WIDTH - _RIGHT, up(at), "grid")
+        drawing.text(_LEFT - 6, up(at) + 4, figure(trend.metric, at), "tick", anchor="end")
+    _band(drawing, points, across, up)
+    _nights(drawing, points, across)
+    drawing.path([(across(at), up(point.value)) for at, point in enumerate(points)], "line")
+    for at, point in enumerate(points):
+        if point.outside:
+            drawing.circle(across(at), up(point.value), 6.5, "ring")
+        drawing.circle(
+            across(at),
+            up(point.value),
+            3,
+            f"dot d-{point.run.css}",
+            tip=_tip(trend, point),
+            href=root + point.run.page,
+        )
+    return drawing.markup()
+
+
+def _range(points: Sequence[Point]) -> tuple[float, float]:
+    """From zero where that does not press everything to the upper edge."""
+    values = [point.value for point in points]
+    bounds = [
+        edge for point in points if point.expected for edge in (point.expected.low, point.expected.high)
+    ]
+    low, high = min([*values, *bounds]), max([*values, *bounds])
+    if 0 <= low < 0.6 * high:
+        low = 0.0
+    room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
+    return (low - room if low else 0.0), high + room
+
+
+def _band(drawing: Svg, points: Sequence[Point], across: Scale, up: Scale) -> None:
+    known = [(at, point.expected) for at, point in enumerate(points) if point.expected]
+    if len(known) < 2:
+        return
+    upper = [(across(at), up(one.high)) for at, one in known]
+    lower = [(across(at), up(one.low)) for at, one in reversed(known)]
+    drawing.path([*upper, *lower], "past", closed=True)
+    drawing.path([(across(at), up(one.middle)) for at, one in known], "middle")
+
+
+def _nights(drawing: Svg, points: Sequence[Point], across: Scale) -> None:
+    """Where the version changes, a line with its name; the days of the first and the last run below."""
+    newest = -1000.0
+    for at, (before, after) in enumerate(pairwise(points), 1):
+        if before.run.record.version != after.run.record.version:
+            x = (across(at - 1) + across(at)) / 2
+            drawing.line(x, _TOP, x, _HEIGHT - _BOTTOM, "version-edge")
+            if x - newest > 60:
+                drawing.text(x + 3, _TOP + 8, after.run.record.version, "version-name")
+                newest = x
+    first, last = points[0].run.began[:10], points[-1].run.began[:10]
+    drawing.text(_LEFT, _HEIGHT - 6, first, "tick")
+    if last != first:
+        drawing.text(_WIDTH - _RIGHT, _HEIGHT - 6, last, "tick", anchor="end")
+
+
+def _tip(trend: Trend, point: Point) -> str:
+    lines = [
+        f"{figure(trend.metric, point.value)}  {point.run.word}",
+        f"{point.run.record.task}, {point.run.began}, {point.run.system}",
+    ]
+    if point.expected:
+        low, high = (figure(trend.metric, edge) for edge in (point.expected.low, point.expected.high))
+        lines.append(f"expected {low} to {high}, from {point.expected.runs} runs before")
+    return "\n".join(lines)
+
+
+def spark(trend: Trend) -> Markup:
+    """The same, as small as a word."""
+    points = trend.points[-40:]
+    drawing = Svg(_SPARK_WIDTH, _SPARK_HEIGHT, f"{trend.label}, {len(points)} runs", "spark")
+    low, high = _range(points)
+    across = Scale(0, max(len(points) - 1, 1), 4, _SPARK_WIDTH - 4)
+    up: Callable[[float], float] = Scale(low, high, _SPARK_HEIGHT - 3, 3)
+    drawing.path([(across(at), up(point.value)) for at, point in enumerate(points)], "line")
+    for at, point in enumerate(points):
+        if point.outside:
+            drawing.circle(across(at), up(point.value), 2.6, "ring full")
+    drawing.circle(across(len(points) - 1), up(points[-1].value), 2.2, "dot")
+    return drawing.markup()

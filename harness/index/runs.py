@@ -15,9 +15,9 @@ from urllib.parse import quote
 from upath import UPath
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.index.gather import Entry
-from wrackline.harness.index.latency import Latency
+from wrackline.harness.index.collect import Entry
 from wrackline.harness.records import BAD, GOOD, Found, Record, State
+from wrackline.harness.report.read.latency import Latency
 
 MARKS: Final = {
     Verdict.INCONCLUSIVE.value: "?",

@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from upath import UPath
 
-from wrackline.harness.index.gather import Entry, Kept, NoRuns, NothingThere, gather
+from wrackline.harness.index.collect import Entry, Kept, NoRuns, NothingThere, gather
 from wrackline.harness.index.runs import below
 from wrackline.harness.index.site import Built, Reader, build
 from wrackline.harness.records import NotKnown, known_incidents

@@ -16,10 +16,11 @@ from typing import Any, Final
 import orjson
 from markupsafe import Markup
 
-from wrackline.harness.index.gather import Entry, Kept, save
+from wrackline.harness.index.baseline import label
+from wrackline.harness.index.collect import Entry, Kept, save
 from wrackline.harness.index.incidents import incidents
-from wrackline.harness.index.pages import Site, embedded, page, script
-from wrackline.harness.index.places import latest, places
+from wrackline.harness.index.latency import latest, places
+from wrackline.harness.index.pages import Site, embedded, page
 from wrackline.harness.index.runs import Link, Run, shown
 from wrackline.harness.index.suites import NightRow, grid, suites
 from wrackline.harness.index.trends import (
@@ -31,10 +32,9 @@ from wrackline.harness.index.trends import (
     series,
     settings,
 )
-from wrackline.harness.index.words import label
 from wrackline.harness.records import METRICS, State
-from wrackline.harness.report.text import plural
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
+from wrackline.history.wording import plural
 
 KEPT: Final = "kept.json"
 """What was made of histories; by this file a folder is known as a site of ours."""
@@ -140,18 +140,15 @@ def _pages(site: Site, reader: Reader) -> Iterator[tuple[str, str]]:
     yield "incidents.html", page("incidents.html.j2", site, here="incidents.html", incidents=site.incidents)
     yield "latency.html", page("latency.html.j2", site, here="latency.html", latencies=latest(site.series))
     yield "runs.html", page("runs.html.j2", site, here="runs.html")
-    comparing, data = script("compare_script.html.j2"), embedded(_data(site.runs, found))
-    yield (
-        "compare.html",
-        page("compare.html.j2", site, here="compare.html", extra=comparing, data=data),
-    )
+    data = embedded(_data(site.runs, found))
+    yield "compare.html", page("compare.html.j2", site, here="compare.html", data=data)
     yield (
         "history.html",
         page(
             "history.html.j2",
             site,
             here="history.html",
-            extra=reader.script,
+            script=reader.script,
             reader=Markup(reader.script),  # ours, and hashed in the page's policy
             why=reader.why,
         ),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Final
 
-from wrackline.harness.index.noise import Share, share
+from wrackline.harness.index.baseline import Share, share
 from wrackline.harness.index.runs import Run
 
 _TIME: Final = re.compile(r"-\d{8}T\d{6}Z$")

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wrackline.harness.index.noise import Band, band
+from wrackline.harness.index.baseline import Band, band, label
 from wrackline.harness.index.runs import Run
-from wrackline.harness.index.words import label
 from wrackline.harness.records import METRICS
 
 HIGHER_IS_BETTER: Final = frozenset({"acknowledged", "read", "operations", "acknowledged_per_s"})

@@ -24,7 +24,7 @@ from wrackline.harness.nights.subprocesses import Child
 from wrackline.harness.records import Record, record
 from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.run.judge import read_verdict
-from wrackline.history.folder import PARQUET, WAL
+from wrackline.history.store.folder import PARQUET, WAL
 
 PATIENCE_S = 300.0
 """How long runs may take to end in good order, once they are asked to."""

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from wrackline.harness.exits import openmetrics, webhook
-from wrackline.harness.exits.run_summary import RunSummary
-from wrackline.harness.exits.spec import After, Webhook
-from wrackline.harness.exits.upload import check, upload
 from wrackline.harness.nights import retention
 from wrackline.harness.nights.journal import Did, Journal, Signature, read
 from wrackline.harness.nights.order import nights
 from wrackline.harness.nights.spec import Night
+from wrackline.harness.notifications import openmetrics, webhook
+from wrackline.harness.notifications.run_summary import RunSummary
+from wrackline.harness.notifications.spec import After, Webhook
+from wrackline.harness.notifications.upload import check, upload
 from wrackline.harness.specification.spec import SpecError
 
 Say = Callable[[str], None]

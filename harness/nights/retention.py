@@ -17,12 +17,12 @@ from pathlib import Path
 
 import orjson
 
-from wrackline.harness.exits.spec import Keeping
 from wrackline.harness.nights.journal import read
 from wrackline.harness.nights.night import NIGHT_JSON
 from wrackline.harness.nights.order import nights
+from wrackline.harness.notifications.spec import Keeping
 from wrackline.harness.records import GOOD, JOURNAL, Record, State, records
-from wrackline.history.folder import WAL
+from wrackline.history.store.folder import WAL
 
 SHRUNK = ("nodes", "report.html", "explanations.json", "junit.xml", "harness.log")
 """What is removed first. `wrackline report` writes the second to fourth again."""

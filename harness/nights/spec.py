@@ -25,7 +25,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import Field, ValidationError, field_validator
 
-from wrackline.harness.exits.spec import After
+from wrackline.harness.notifications.spec import After
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.spec import Spec, SpecError, load_mapping

@@ -9,8 +9,6 @@ from pathlib import Path
 from upath import UPath
 
 from wrackline.checkers.findings import Verdict
-from wrackline.harness.exits.codehost import code_quality, in_repository, markdown
-from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.nights.journal import Result, Signature, State
 from wrackline.harness.nights.queue import (
     REPEAT,
@@ -23,6 +21,8 @@ from wrackline.harness.nights.queue import (
     smallest,
 )
 from wrackline.harness.nights.spec import Night
+from wrackline.harness.notifications.codehost import code_quality, in_repository, markdown
+from wrackline.harness.notifications.run_summary import RunSummary
 from wrackline.harness.records import NotKnown, Record, known_incidents, night_of, record
 from wrackline.harness.report.junit import junit
 from wrackline.harness.report.read.files import replace_file

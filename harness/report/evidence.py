@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from wrackline.checkers.explain.model import Explanation, Explanations, Group
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.harness.report.draw.explanation_drawing import explanation_drawing, version_strip
 from wrackline.harness.report.draw.process_lanes import Timeline, process_timeline
-from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.faults import Fault
-from wrackline.harness.report.text import partition_label
+from wrackline.history.wording import partition_label
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.harness.report.read.files import mapping, rows, texts, whole
-from wrackline.harness.report.text import plural, seconds
+from wrackline.history.wording import plural, seconds
 
 
 @dataclass(frozen=True, slots=True)

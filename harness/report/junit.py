@@ -28,7 +28,7 @@ from wrackline.harness.report.read.files import (
     whole,
 )
 from wrackline.harness.report.summary import run_name
-from wrackline.harness.report.text import number, partition_label, printable
+from wrackline.history.wording import number, partition_label, printable
 
 _TEXT_LIMIT = 8_000
 _SENTENCES = 3

@@ -15,24 +15,18 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from markupsafe import Markup
 
+from wrackline.checkers.inputs.cluster_history import Cluster, LeaderSpan, cluster_of
 from wrackline.harness.report.draw.cluster_chart import cluster_chart
-from wrackline.harness.report.draw.frame import for_both
 from wrackline.harness.report.draw.run_chart import buckets, run_chart
 from wrackline.harness.report.evidence import evidence
-from wrackline.harness.report.incidents import Incidents, incidents_of
+from wrackline.harness.report.incidents import Found, Further, Incidents, found_of, further_of, incidents_of
 from wrackline.harness.report.invariants import Invariants, invariants_of
-from wrackline.harness.report.overview import Found, Further, found_of, further_of
 from wrackline.harness.report.pictures import Pictures, pictures
-from wrackline.harness.report.read.cluster import (
-    CONTROLLER,
-    Cluster,
-    LeaderSpan,
-    cluster_of,
-    controller_spans,
-)
 from wrackline.harness.report.read.columns import Operations
 from wrackline.harness.report.read.faults import (
+    CONTROLLER,
     Fault,
+    controller_spans,
     faults_of,
     phases_of,
 )
@@ -48,7 +42,6 @@ from wrackline.harness.report.read.files import (
     whole,
 )
 from wrackline.harness.report.read.moments import Moment, moments_of
-from wrackline.harness.report.reproduce import Replay, replay_of
 from wrackline.harness.report.story import story_of
 from wrackline.harness.report.summary import (
     Anomaly,
@@ -56,6 +49,7 @@ from wrackline.harness.report.summary import (
     Contract,
     FaultRow,
     Other,
+    Replay,
     Tile,
     anomalies_of,
     conditions_of,
@@ -68,15 +62,17 @@ from wrackline.harness.report.summary import (
     latency_of,
     notes_of,
     others_of,
+    replay_of,
     run_id,
     run_name,
     tiles_of,
     versions_of,
 )
-from wrackline.harness.report.text import labels_of
 from wrackline.history import HistoryError, history_files
 from wrackline.history.excerpts import History
 from wrackline.history.model import CONTROL, Event
+from wrackline.history.wording import labels_of
+from wrackline.pages.frame import for_both
 
 _T = TypeVar("_T")
 NOT_JUDGED: Final = "not judged"
@@ -272,7 +268,7 @@ def _pictures(
     drawn = _guarded(
         lambda: pictures(operations, end_ns, faults, leaders, groups, system, moments), gaps, None
     )
-    return drawn if drawn is not None and drawn.operations else None
+    return drawn if drawn is not None and drawn.of.operations else None
 
 
 def _extent(metrics: Mapping[str, Any] | None, faults: Sequence[Fault], control: Sequence[Event]) -> int:

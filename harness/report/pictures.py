@@ -11,20 +11,21 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from wrackline.checkers.explain.model import Finding, Group
-from wrackline.harness.report.draw.all_processes import add_bars, processes_chart
-from wrackline.harness.report.draw.delivery_charts import Legend, lag_charts, unseen_chart
-from wrackline.harness.report.draw.frame import for_both
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
+from wrackline.harness.report.draw.delivery_charts import lag_charts, unseen_chart
 from wrackline.harness.report.draw.latency_charts import latency_by_place, latency_quantiles, latency_raw
 from wrackline.harness.report.draw.order_charts import order_around, order_chart
-from wrackline.harness.report.draw.packed import Tables
-from wrackline.harness.report.read.cluster import LeaderSpan
+from wrackline.harness.report.draw.over_time import Chart
+from wrackline.harness.report.draw.page_data import Tables
+from wrackline.harness.report.draw.process_lanes import add_bars, processes_chart
 from wrackline.harness.report.read.columns import OUTCOMES, Operations, Table
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import Stretch, stretches
 from wrackline.harness.report.read.moments import Moment, of_partition
 from wrackline.harness.report.read.pictures import Gathered, Gatherer
-from wrackline.harness.report.text import number, partition_label
 from wrackline.history.labels import IMPORTED
+from wrackline.history.wording import number, partition_label
+from wrackline.pages.frame import for_both
 
 _FINDINGS: Final = 200
 """Findings that the timeline can go to."""
@@ -44,33 +45,21 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """Drawings are None where there is nothing to draw."""
+    """Charts are None where there is nothing to draw."""
 
-    operations: int
-    unseen: Markup | None
-    unseen_legend: Legend
-    unfollowed: int
-    """Acknowledged records that were not followed: too many offsets."""
-    lag: Markup | None
+    of: Gathered
+    """What they are drawn from."""
+    unseen: Chart | None
+    lag: Chart | None
     lag_s: Markup | None
-    lag_legend: Legend
-    lag_hidden: int
-    """Partitions without a panel, and so in ``order_hidden``."""
     raw: Markup | None
-    raw_shown: int
-    raw_seen: int
     quantiles: Markup | None
     places: Markup | None
-    order: Markup | None
-    order_hidden: int
-    order_shown: int
-    order_seen: int
+    order: Chart | None
     around: tuple[Around, ...]
-    processes: Markup | None
-    lanes_hidden: int
-    bars: int
+    processes: Chart | None
     packed: str
-    """The tables of draw/packed.py."""
+    """The tables of draw/page_data.py."""
 
 
 def pictures(
@@ -112,36 +101,25 @@ def _drawn(
         of.led_by,
     )
     unseen = unseen_chart(of, faults, tables)
-    lag = lag_charts(of, faults, tables)
+    lag, lag_s = lag_charts(of, faults, tables) or (None, None)
     order = order_chart(of, faults, moments, tables)
     processes = processes_chart(of, faults)
     if processes is not None:
         add_bars(of, faults, tables)
     return Pictures(
-        operations=of.operations,
-        unseen=unseen[0] if unseen else None,
-        unseen_legend=unseen[1] if unseen else (),
-        unfollowed=of.unseen.left_out,
-        lag=lag[0] if lag else None,
-        lag_s=lag[1] if lag else None,
-        lag_legend=lag[2] if lag else (),
-        lag_hidden=lag[3] if lag else 0,
+        of=of,
+        unseen=unseen,
+        lag=lag,
+        lag_s=lag_s,
         raw=latency_raw(of, faults, tables),
-        raw_shown=len(of.raw),
-        raw_seen=of.raw_seen,
         quantiles=latency_quantiles(of.quantiles, of.end_ns, faults),
         places=latency_by_place({"node": of.latency.nodes, "partition": of.latency.partitions}),
-        order=order[0] if order else None,
-        order_hidden=order[1] if order else 0,
-        order_shown=len(of.order),
-        order_seen=of.order_seen,
+        order=order,
         around=tuple(
             _around(of, at, stretch, rows, faults, moments, tables)
             for at, (stretch, rows) in enumerate(of.around)
         ),
-        processes=processes[0] if processes else None,
-        lanes_hidden=processes[1] if processes else 0,
-        bars=len(of.bars),
+        processes=processes,
         packed=tables.packed(),
     )
 

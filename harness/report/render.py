@@ -5,29 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from markupsafe import Markup
-
-from wrackline.harness.report import text
 from wrackline.harness.report.junit import junit
 from wrackline.harness.report.model import Report, build
 from wrackline.harness.report.read.files import replace_file
 from wrackline.harness.report.summary import verdict_class
-from wrackline.pages import environment, policy, source
+from wrackline.history.wording import labels_of, value_label
+from wrackline.pages.template import Templates
 
-_ENVIRONMENT: Final = environment("wrackline.harness.report")
-_ENVIRONMENT.filters.update(
-    seconds=text.seconds,
-    duration=text.duration,
-    milliseconds=text.milliseconds,
-    number=text.number,
-    size=text.size,
-    value_label=text.value_label,
-    printable=text.printable,
-    verdict_class=verdict_class,
-)
-_ENVIRONMENT.globals.update(plural=text.plural)
-_INLINE: Final = ("look.html.j2", "style.html.j2", "script.html.j2")
-"""What the page brings along; nothing of a run is in it."""
+TEMPLATES: Final = Templates("wrackline.harness.report", value_label=value_label, verdict_class=verdict_class)
 
 
 def write_report(run_dir: Path) -> Path:
@@ -42,18 +27,6 @@ def write_report(run_dir: Path) -> Path:
     return replace_file(run_dir / "report.html", html)
 
 
-def compile_templates() -> None:
-    """Those that a report is made of; they stay in memory."""
-    for name in _ENVIRONMENT.list_templates():
-        _ENVIRONMENT.get_template(name)
-
-
 def render(report: Report) -> str:
-    # Jinja escapes markup; characters that no HTML may carry can come in through any text of a run
-    with text.labels_of(report.system):
-        page = _ENVIRONMENT.get_template("report.html.j2").render(report=report, policy=_policy())
-        return text.printable(page)
-
-
-def _policy() -> Markup:
-    return policy("".join(source(_ENVIRONMENT, name) for name in _INLINE))
+    with labels_of(report.system):
+        return TEMPLATES.render("report.html.j2", report=report)

@@ -9,7 +9,7 @@ from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import RunFiles, mapping, whole
 from wrackline.harness.report.read.moments import Moment
 from wrackline.harness.report.summary import Anomaly
-from wrackline.harness.report.text import duration, number, plural, size
+from wrackline.history.wording import duration, number, plural, size
 
 
 def story_of(

@@ -3,8 +3,10 @@ figures."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from wrackline.checkers.findings import WORST_FIRST, Meaning, Verdict
@@ -12,7 +14,7 @@ from wrackline.checkers.verdict import system_words
 from wrackline.harness.report.glossary import Entry, explain, rank
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
-from wrackline.harness.report.text import duration, milliseconds, number, partition_label, plural, size
+from wrackline.history.wording import duration, milliseconds, number, partition_label, plural, size
 
 _OF_TRANSACTIONS: Final = ("ends_asked", "committed", "aborted", "unknown")
 
@@ -349,3 +351,32 @@ def versions_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
 def verdict_class(verdict: str) -> str:
     """The class of the banner's style: a known verdict, or ``unknown``."""
     return verdict.replace(" ", "-") if verdict in list(Verdict) else "unknown"
+
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+LAUNCHER: Final = "wrack"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    where: str
+    """The folder to be in, as words that follow "In"."""
+    command: str
+
+
+def replay_of(run_dir: Path, seed: int, *, checkout: Path = CHECKOUT) -> Replay | None:
+    """The command for this run; None without its specification. ``checkout`` is the folder in which this
+    package lies; the launcher may be in it or not."""
+    spec = run_dir.resolve() / "spec.yaml"
+    if not spec.is_file():
+        return None
+    if (checkout / LAUNCHER).is_file():
+        named = spec.relative_to(checkout) if spec.is_relative_to(checkout) else spec
+        return Replay(
+            "the folder of Wrackline, where its launcher is", _command(f"./{LAUNCHER}", named, seed)
+        )
+    return Replay("any folder", _command("wrackline", spec, seed))
+
+
+def _command(program: str, spec: Path, seed: int) -> str:
+    return shlex.join([program, "run", str(spec), "--seed", str(seed)])

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.runner_events import MISSING
-from wrackline.history import HistoryError, history_files, packed
+from wrackline.history import HistoryError, history_files
 from wrackline.history.model import CHRONICLE, RunInfo
-from wrackline.history.tally import tally_in
+from wrackline.history.store import packed
+from wrackline.history.store.tally import tally_in
 
 if TYPE_CHECKING:
     from wrackline.simulator.trace_check.verdicts import Judged

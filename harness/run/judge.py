@@ -76,11 +76,11 @@ def prepare() -> None:
     import wrackline.checkers.analysis
     import wrackline.checkers.jvm.referee  # noqa: F401
     from wrackline.checkers.checks.registry import not_looked_for
-    from wrackline.harness.report.render import compile_templates
+    from wrackline.harness.report.render import TEMPLATES
     from wrackline.harness.run.invariants import import_simulator
 
     not_looked_for()  # it reads the sources of all checks, once
-    compile_templates()
+    TEMPLATES.compile_all()
     import_simulator()
 
 

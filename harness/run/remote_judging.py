@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from wrackline.checkers.inputs.course import INFRASTRUCTURE
 from wrackline.harness.run.judge import Judged, judge
 from wrackline.harness.run.results import NoSuchRun
-from wrackline.history.addresses import check_reachable, fetch, files_below, matching, send
-from wrackline.history.folder import PARQUET, RUN_JSON, WAL
+from wrackline.history.store.addresses import check_reachable, fetch, files_below, matching, send
+from wrackline.history.store.folder import PARQUET, RUN_JSON, WAL
 
 _OPENED = (RUN_JSON, INFRASTRUCTURE)
 """What an analysis reads of a run besides its history."""

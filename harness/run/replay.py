@@ -13,9 +13,9 @@ import yaml
 
 from wrackline.harness.specification.spec import SpecError
 from wrackline.history.faults import happened
-from wrackline.history.files import read_info
-from wrackline.history.folder import HistoryError
 from wrackline.history.model import RunInfo
+from wrackline.history.store.files import read_info
+from wrackline.history.store.folder import HistoryError
 from wrackline.nemesis.replay import Stage, carried_over
 
 TAIL_S = 5.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from wrackline.checkers.verdict.seal import UNSEALED
 from wrackline.errors import InputError
 from wrackline.harness.records import Record, State, record
-from wrackline.history.folder import PARQUET, RUN_JSON, WAL
+from wrackline.history.store.folder import PARQUET, RUN_JSON, WAL
 
 ENVIRONMENT = "WRACKLINE_RESULTS"
 

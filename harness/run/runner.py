@@ -13,7 +13,7 @@ from wrackline.harness.run.logfile import logged_to
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import RecordingFailed
-from wrackline.history.folder import private_folder
+from wrackline.history.store.folder import private_folder
 
 
 def run(spec: Spec, options: Options) -> Outcome:

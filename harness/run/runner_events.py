@@ -14,8 +14,8 @@ import orjson
 
 from wrackline.checkers.inputs.course import INFRASTRUCTURE
 from wrackline.history import Recorder, RecordingFailed
-from wrackline.history.folder import whole_file
 from wrackline.history.model import CONTROL, Event, Type
+from wrackline.history.store.folder import whole_file
 from wrackline.systems.base import Node
 
 log = logging.getLogger(__name__)

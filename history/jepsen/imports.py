@@ -43,11 +43,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from wrackline.history.files import write_history
 from wrackline.history.jepsen.operations import TOPIC, Reader
 from wrackline.history.jepsen.ops import Op, read_in_order
 from wrackline.history.jepsen.text import TextError
 from wrackline.history.model import RunInfo, TopicInfo
+from wrackline.history.store.files import write_history
 from wrackline.values import spelt
 
 

@@ -19,9 +19,9 @@ from typing import Any, BinaryIO, cast
 import orjson
 
 from wrackline.errors import InputError
-from wrackline.history.folder import whole_file
 from wrackline.history.jepsen.edn import EdnError, forms
 from wrackline.history.jepsen.foreign import CLIENTS, ForeignError, of_json, text_reader
+from wrackline.history.store.folder import whole_file
 from wrackline.values import DEEPEST, Keyword, Map, NestedTooDeep, Truth, is_flat, spelt, value_of
 
 Operation = dict[str, Any]

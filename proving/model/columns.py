@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wrackline.history.schema import RECORD, SCHEMA
+from wrackline.history.store.schema import RECORD, SCHEMA
 from wrackline.proving.model.log_server import Outcome
 
 Ints = NDArray[np.int64]

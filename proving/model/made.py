@@ -17,7 +17,6 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.history.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
 from wrackline.history.model import (
     CONTROL,
     NEMESIS,
@@ -28,7 +27,8 @@ from wrackline.history.model import (
     TopicInfo,
     Type,
 )
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
+from wrackline.history.store.schema import SCHEMA
 from wrackline.proving.model import group_events, transaction_events
 from wrackline.proving.model.columns import TOPIC, Block, Ints, given, join, positions, records
 from wrackline.proving.model.drawing import Bools
@@ -45,7 +45,7 @@ class MadeTable:
 
     info: RunInfo
     table: pa.Table
-    """Rows of ``wrackline.history.schema``, in order of ``index``."""
+    """Rows of ``wrackline.history.store.schema``, in order of ``index``."""
 
     def write(self, run_dir: Path) -> Path:
         """The history's file in a directory of its own, for ``wrackline.checkers.analysis``. Raises

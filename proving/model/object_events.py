@@ -11,9 +11,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.history.files import ROW_GROUP_ROWS, open_writer, put_info
 from wrackline.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.files import ROW_GROUP_ROWS, open_writer, put_info
+from wrackline.history.store.schema import SCHEMA
 from wrackline.proving.model.columns import TOPIC, Block, Ints, join, records
 from wrackline.proving.model.final_reads import CHUNK, HOSTS
 from wrackline.proving.model.made import LOST_ERROR, REFUSED_ERROR, MadeTable, numbered

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wrackline.pages import rendered
-from wrackline.simulator.eras.codes import CODES
-from wrackline.simulator.eras.explanations import EXPLANATIONS, Explanation
+from wrackline.pages.template import Templates
+from wrackline.simulator.eras.explanations import CODES, EXPLANATIONS, Explanation
 from wrackline.simulator.eras.story import ERAS, Story
 from wrackline.simulator.eras.transcript import Line, Transcript, transcript_of
 
@@ -173,9 +172,8 @@ def row_of(story: Story, hosts: Hosts) -> Row:
 
 
 def page(rows: Sequence[Row]) -> str:
-    return rendered(
-        "wrackline.simulator.eras",
-        "eras.html",
+    return Templates("wrackline.simulator.eras").render(
+        "eras.html.j2",
         rows=rows,
         eras=ABOUT,
         codes={one: CODES[one] for row in rows for one in row.told if one in CODES},

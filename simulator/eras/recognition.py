@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from wrackline.broker.core.zk08.broker import ZookeeperBroker
-from wrackline.broker.core.zk08.local import Local, Phase
 from wrackline.broker.model.effects import Reply, Send, Trace
 from wrackline.broker.model.events import RequestReceived
 from wrackline.broker.model.messages.requests import (
@@ -23,12 +21,15 @@ from wrackline.broker.model.messages.requests import (
     ProduceRequest,
     ProduceResponse,
 )
-from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.simulator.invariants.observed_partition import Mark
+from wrackline.simulator.invariants.observed.partition import Mark
 from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World
+from wrackline.zookeeper.core import znodes
+from wrackline.zookeeper.core.broker import ZookeeperBroker
+from wrackline.zookeeper.core.replicas.local import Local, Phase
+from wrackline.zookeeper.simulator.ensemble import ensemble_of
 
 LAGGED = "unclean election"
 """A replica that had left an ISR of several was elected uncleanly (B09): by design, and no story."""
@@ -172,7 +173,7 @@ class Recognizer:
                 self._own_ends.append((tp, range(raised["old"], raised["new"])))
 
     def _has_session(self, node: NodeId) -> bool:
-        zookeeper = self._world.zookeeper
+        zookeeper = ensemble_of(self._world)
         return zookeeper is not None and any(s.client.node == node for s in zookeeper.sessions.values())
 
     def _what_took(self, node: NodeId, tp: TopicPartition, mark: Mark) -> Took | None:
@@ -193,7 +194,7 @@ class Recognizer:
 
     def _created(self, tp: TopicPartition) -> int:
         """Of the leader's node in ZooKeeper; -1: there is none."""
-        zookeeper = self._world.zookeeper
+        zookeeper = ensemble_of(self._world)
         node = None if zookeeper is None else zookeeper.tree.nodes.get(znodes.leader(tp))
         return -1 if node is None else node.created
 

@@ -16,8 +16,8 @@ from wrackline.simulator.eras.story import Story, play_on
 from wrackline.simulator.guided.schedule import Played
 from wrackline.simulator.guided.setting import CONTROLLER, T
 from wrackline.simulator.guided.stage import Stage
+from wrackline.simulator.world.nodes import ZOOKEEPER
 from wrackline.simulator.world.world import StepRecord, World
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
 _ORDER = {"told": 0, "found": 2}
 """Of what happens at one time: the rest is between."""

@@ -9,7 +9,9 @@ from wrackline.simulator.faults.kinds import Kind
 from wrackline.simulator.faults.network import NETWORK
 from wrackline.simulator.faults.operators import ADMINISTRATION
 from wrackline.simulator.faults.processes import PROCESSES
-from wrackline.simulator.faults.zookeeper import ZOOKEEPER_FAULTS
+from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
-ACTIONS: Mapping[Kind, Begin] = {**PROCESSES, **NETWORK, **ADMINISTRATION, **ZOOKEEPER_FAULTS}
-"""Of every kind in ``kinds.KINDS``."""
+
+def actions() -> Mapping[Kind, Begin]:
+    """Of every kind in ``kinds.KINDS``."""
+    return {**PROCESSES, **NETWORK, **ADMINISTRATION, **of_zookeeper("actions")}

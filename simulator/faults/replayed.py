@@ -11,8 +11,8 @@ from typing import Any
 
 from wrackline.broker.model.types import NodeId
 from wrackline.history.faults import Happened, happened
-from wrackline.history.files import read_info
-from wrackline.history.folder import HistoryError
+from wrackline.history.store.files import read_info
+from wrackline.history.store.folder import HistoryError
 from wrackline.simulator.faults.kinds import Fault, Kind
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.world.world import FIRST_CONTROLLER

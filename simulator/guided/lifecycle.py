@@ -6,7 +6,6 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
-from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import CONTROLLER, T
 from wrackline.simulator.guided.stage import Stage
@@ -34,29 +33,6 @@ def old_clean_file(s: Stage) -> None:
     s.unfence(2)
     s.until(lambda: s.isr == {1, 2, 3}, "2 back in the ISR")
     unclean_ignored(s)
-
-
-def registered_at_once(s: Stage) -> None:
-    """B34. Broker 2 loses its log and registers again before its session ends, but cannot fetch; then the
-    others are killed."""
-    s.commit(b"m1")
-    s.power(2, keep=0)
-    s.cut(1, 2)
-    s.cut(2, 3)
-    s.start(2)
-    s.run(6_000)
-    s.kill(1, 3)
-    s.run(6_000)
-
-
-def fenced_together(s: Stage) -> None:
-    """B24. The controller is paused; when it goes on, the sessions of brokers 1 and 2 have both expired."""
-    s.commit(b"m1")
-    s.kill(1, 2)
-    s.world.pause(CONTROLLER)
-    s.run(3_600)
-    s.world.resume(CONTROLLER)
-    s.run(2_000)
 
 
 def former_registration(s: Stage) -> None:
@@ -93,27 +69,6 @@ def deaf_while_stopping(s: Stage) -> None:
     s.until(lambda: not s.up(1), "1 shut down")
 
 
-def write_fails(s: Stage) -> None:
-    """B57. One write to the leader's disk fails; the next one succeeds."""
-    s.commit(b"m1")
-    disk = s.world.brokers[1].disk
-
-    def once(tp: TopicPartition) -> str:
-        if tp != T:
-            return ""
-        disk.refuses = None
-        return "input/output error"
-
-    disk.refuses = once
-    s.produce(1, b"m2")
-    s.run(500)
-    if s.up(1):
-        s.produce(1, b"m3")
-    s.run(3_000)
-    if s.up(1):
-        s.kill(1)
-
-
 def old_epoch_file(s: Stage) -> None:
     """B53. Broker 2 leads and broker 3 has a record of its epoch. Broker 3 loses its power but no record of
     its log, and must still know that epoch."""
@@ -144,9 +99,6 @@ def created_again(s: Stage) -> None:
 
 SCHEDULES = (
     Guided(
-        "ignore_unclean", "B28", ("ignore_unclean",), unclean_ignored, frozenset({"I08", "I02", "lost-write"})
-    ),
-    Guided(
         "clean_by_presence+keep_clean_file",
         "B29",
         ("clean_by_presence", "keep_clean_file"),
@@ -154,14 +106,6 @@ SCHEDULES = (
         frozenset({"I08", "I02", "lost-write"}),
         harmless=("clean_by_presence",),
     ),
-    Guided(
-        "register_no_isr_change",
-        "B34",
-        ("register_no_isr_change",),
-        registered_at_once,
-        frozenset({"I02", "I08", "I01", "lost-write"}),
-    ),
-    Guided("batch_fence", "B24", ("batch_fence",), fenced_together, frozenset({"I14"})),
     Guided("no_broker_epoch", "B50", ("no_broker_epoch",), former_registration, frozenset({"I11"})),
     Guided(
         "stop_md_on_shutdown",
@@ -169,9 +113,6 @@ SCHEDULES = (
         ("stop_md_on_shutdown",),
         deaf_while_stopping,
         frozenset({"unavailable"}),
-    ),
-    Guided(
-        "continue_after_io_error", "B57", ("continue_after_io_error",), write_fails, frozenset({"impossible"})
     ),
     Guided("epoch_ckpt_no_fsync", "B53", ("epoch_ckpt_no_fsync",), old_epoch_file, frozenset({"I15"})),
     Guided("no_topic_id", "B56", ("no_topic_id",), created_again, frozenset({"I03", "divergence"})),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from wrackline.broker.core.zk08.administration import raise_level
 from wrackline.broker.model.metadata.features import WITH_CONTROLLER
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import CONTROLLER, Setting
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.errors import SimulationError
+from wrackline.zookeeper.core.administration import raise_level
+from wrackline.zookeeper.simulator.ensemble import ensemble_of
 
 ZOOKEEPER_ERA = Setting(profile="zk08-kip101", upgrade_to="kip101", idempotent=False, lag_ms=1_000)
 
@@ -26,11 +27,12 @@ def bridge(s: Stage, *nodes: NodeId) -> None:
 
 def hand_over(s: Stage) -> None:
     """The level on which a controller takes over is in ZooKeeper."""
-    if s.world.zookeeper is None:
+    zookeeper = ensemble_of(s.world)
+    if zookeeper is None:
         raise SimulationError("there is no ZooKeeper to take over from")
     s.say(f"level {WITH_CONTROLLER}")
     for operation in raise_level(WITH_CONTROLLER):
-        s.world.zookeeper.administer(operation)
+        zookeeper.administer(operation)
 
 
 def leads_on(s: Stage) -> None:

@@ -27,43 +27,6 @@ def nobody_is_asked(s: Stage) -> None:
     s.until(lambda: s.leader == 2, "2 leads")
 
 
-def wiped_disk(s: Stage) -> None:
-    """B48. Broker 2, in the ELR, gets an empty disk while it is down, and comes back; then broker 1, the only
-    member of the ISR, is killed."""
-    s.isolate(3)
-    s.commit(b"m1")
-    s.kill(2)
-    s.until(lambda: s.elr == {2}, "2 in the ELR")
-    s.world.wipe(2)
-    s.say("2 has an empty disk")
-    s.cut(1, 2)
-    s.unfence(2)
-    s.run(500)
-    s.kill(1)
-    s.run(5_000)
-
-
-def restored_disk(s: Stage) -> None:
-    """B48. Broker 2 was shut down cleanly once, and its disk was copied. It has lived on since; now it is in
-    the ELR, and the copy comes back in its disk's place, with the clean-shutdown file of that time."""
-    s.commit(b"m0")
-    s.stop(2)
-    copy = s.world.brokers[2].disk.snapshot()
-    s.unfence(2)
-    s.until(lambda: s.isr == {1, 2, 3}, "2 back in the ISR")
-    s.isolate(3)
-    s.commit(b"m1")
-    s.kill(2)
-    s.until(lambda: s.elr == {2}, "2 in the ELR")
-    s.world.restore(2, copy)
-    s.say("2 has the copy of its disk")
-    s.cut(1, 2)
-    s.unfence(2)
-    s.run(500)
-    s.kill(1)
-    s.run(5_000)
-
-
 def _everybody_loses_power(s: Stage) -> None:
     """Of each log nothing survives but what was flushed."""
     for node in s.world.brokers:
@@ -112,23 +75,6 @@ def rack_loses_power(s: Stage) -> None:
     s.run(3_000)
 
 
-def clean_example(s: Stage) -> None:
-    """R24, example 5.2.2. The ISR shrinks from [1,2,3] to [1,3] and to [1], with 3 in the ELR. Broker 1 loses
-    its power and its log: 3 leads, and 1 joins it."""
-    s.commit(b"m1")
-    s.isolate(2)
-    s.isolate(3)
-    s.power(1, keep=0)
-    s.until(lambda: s.fenced(1), "1 fenced")
-    s.rejoin(3)
-    s.run(2_000)
-    s.unfence(1)
-    s.mend(3, 1)
-    s.run(3_000)
-    if s.setting.profile == "kip966":
-        s.must(lambda: s.leader == 3 and s.isr == {1, 3} and not s.elr, "3 leads, the ISR is [1,3]")
-
-
 def a_person_decides(s: Stage) -> None:
     """R29, strategy manual. All brokers lose power; broker 1, which lost its whole log, is back first. Nobody
     leads until a person asks for an unclean election, when all are back: the best log leads."""
@@ -174,10 +120,6 @@ _EVERY_WRITE = {"flush_mode": FlushMode.EVERY_WRITE}
 
 SCHEDULES = (
     Guided("acks=0", "B07", (), nobody_is_asked, _LOST, exposing={"acks": 0}),
-    Guided("wiped_disk", "B48", ("ignore_unclean",), wiped_disk, frozenset({"I08", "I02", "lost-write"})),
-    Guided(
-        "restored_disk", "B48", ("clean_by_presence",), restored_disk, frozenset({"I08", "I02", "lost-write"})
-    ),
     Guided(
         "flush_every_write",
         "R01",
@@ -205,7 +147,6 @@ SCHEDULES = (
         Setting(broker={"flush_mode": FlushMode.EVERY_INTERVAL, "flush_ms": 200}),
         exposing={"broker": {"flush_mode": FlushMode.EVERY_INTERVAL, "flush_ms": 60_000}},
     ),
-    Guided("clean_example", "R24", (), clean_example, _LOST, exposing={"profile": "kraft35"}),
     Guided(
         "rack_loses_power",
         "R26",

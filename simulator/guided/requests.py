@@ -32,35 +32,6 @@ def stale_answer(s: Stage) -> None:
     s.run(100)
 
 
-def forgotten_producer(s: Stage) -> None:
-    """B40. A batch of an idempotent producer is appended and replicated, the leader dies before it answers,
-    and the retry goes to the next leader."""
-    value = (7).to_bytes(8, "big")
-    held = s.hold("ProduceResponse", source=1)
-    s.produce(1, value, sequence=0)
-    s.until(lambda: s.leo(2) == 1 and s.leo(3) == 1, "the batch on 2 and 3")
-    s.kill(1)
-    s.drop(held)
-    s.until(lambda: s.leader == 2, "2 leads")
-    retry = s.produce(2, value, sequence=0)
-    s.until(lambda: retry.done, "the retry answered")
-
-
-def anothers_record(s: Stage) -> None:
-    """B49. At broker 1, cut off from the others, the produce request with x waits for the high watermark.
-    Broker 2 leads and commits y at the same offset; then broker 1 follows it."""
-    s.commit(b"a")
-    s.cut(1, 2, 3)
-    s.produce(1, b"x")
-    s.run(100)
-    s.fence(1)
-    s.until(lambda: s.leader == 2, "2 leads")
-    s.commit(b"y")
-    s.rejoin(1)
-    s.until(lambda: s.isr == {1, 2, 3}, "1 back in the ISR")
-    s.run(1_000)
-
-
 def cut_under_a_consumer(s: Stage) -> None:
     """B04. A consumer has read a and m1. Broker 3, which lacks m1, is elected uncleanly and writes x and y.
     The consumer fetches on from its position, and sends the leader epoch it knows."""
@@ -124,20 +95,6 @@ SCHEDULES = (
         stale_answer,
         frozenset({"I02", "lost-write"}),
         Setting(replicas=(3, 2, 1)),
-    ),
-    Guided(
-        "forget_producer_state",
-        "B40",
-        ("forget_producer_state",),
-        forgotten_producer,
-        frozenset({"duplicate"}),
-    ),
-    Guided(
-        "ack_by_hwm_only",
-        "B49",
-        ("ack_by_hwm_only",),
-        anothers_record,
-        frozenset({"I17", "I01", "lost-write"}),
     ),
     Guided(
         "keep_told_session",

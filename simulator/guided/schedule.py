@@ -33,6 +33,8 @@ class Guided:
     cannot show itself without, such as three controllers. Never the faults."""
     tolerated: frozenset[str] = frozenset()
     """Oracles that ``harmless`` sets off by itself: they count in neither arm."""
+    text: str = ""
+    """Says what happens; empty: the docstring of ``play`` does."""
 
 
 @dataclass(frozen=True, slots=True)

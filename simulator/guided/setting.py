@@ -40,6 +40,8 @@ class Setting:
     """The acknowledgements that are a promise, beside all: 1 or 0 in schedules about too weak ones. With 0
     what was sent counts as acknowledged."""
     idempotent: bool = True
+    weak_client: bool = False
+    """Among the clients of a scene is one that writes with acks=1, without a promise."""
     losing: bool = False
     """The settings allow loss (unclean elections): acknowledged records may go, but logs may not diverge."""
 

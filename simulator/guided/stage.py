@@ -15,24 +15,35 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.batches import batch
+from wrackline.broker.model.messages.admin import (
+    AlteredResource,
+    AlterOp,
+    AlterPartitionReassignmentsRequest,
+    ConfigChange,
+    ElectionType,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    Reassignment,
+    Resource,
+)
 from wrackline.broker.model.messages.requests import (
-    LATEST,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
     ProduceResult,
+    Request,
 )
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.clients.batches import encode
 from wrackline.simulator.guided.setting import CONTROLLER, LONG_MS, QUIET, Finding, Setting, T
-from wrackline.simulator.invariants.migration import checker_of
+from wrackline.simulator.invariants.checker import checker_of
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.network import Hold, Matches, Message
+from wrackline.simulator.world.nodes import ZOOKEEPER
 from wrackline.simulator.world.world import Call, World, WorldOptions
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
+
+TOPIC = 2
+"""The resource type, in Kafka's numbers."""
 
 
 class Stage:
@@ -99,11 +110,6 @@ class Stage:
         partition = self.world.image.partition(T)
         return frozenset() if partition is None else frozenset(partition.elr)
 
-    @property
-    def partition_epoch(self) -> int:
-        partition = self.world.image.partition(T)
-        return -1 if partition is None else partition.partition_epoch
-
     def up(self, node: NodeId) -> bool:
         return self.world.brokers[node].core is not None
 
@@ -145,6 +151,14 @@ class Stage:
             self.world.until(condition, within_ms, what)
         except SimulationError as late:
             self.find(oracle, str(late))
+            return False
+        return True
+
+    def within(self, condition: Callable[[], bool], ms: float) -> bool:
+        """Run until the condition holds, or for so long."""
+        try:
+            self.world.until(condition, ms)
+        except SimulationError:
             return False
         return True
 
@@ -221,14 +235,6 @@ class Stage:
         leader = self.leader
         assert leader is not None
         return leader
-
-    def end_offset(self, node: NodeId) -> int | None:
-        """The end offset that this node answers to a consumer; None when it answers with an error."""
-        request = ListOffsetsRequest((ListOffsetsPartition(T, LATEST),), knows_offset_not_available=True)
-        response = self.world.asked(node, request)
-        assert isinstance(response, ListOffsetsResponse)
-        result = response.partitions[0]
-        return result.offset if result.error is ErrorCode.none else None
 
     # --- faults --------------------------------------------------------------------------------------------
 
@@ -330,6 +336,30 @@ class Stage:
         self.say(f"lose {hold.label}")
         self.world.release(hold, drop=True)
 
+    # --- administration ------------------------------------------------------------------------------------
+
+    def administer(self, request: Request) -> None:
+        """Raises SimulationError when the controller refuses the request, or a part of it."""
+        answer = self.world.asked(CONTROLLER, request)
+        parts = (*getattr(answer, "partitions", ()), *getattr(answer, "resources", ()))
+        refused = [part for part in parts if part.error is not ErrorCode.none]
+        if refused or getattr(answer, "error", ErrorCode.none) is not ErrorCode.none:
+            raise SimulationError(f"refused: {answer}")
+
+    def reassign(self, *target: NodeId) -> None:
+        self.administer(AlterPartitionReassignmentsRequest((Reassignment(T, target),), 10_000))
+        self.say(f"reassign to {target}")
+
+    def set_min_isr(self, number: int) -> None:
+        change = ConfigChange("min.insync.replicas", AlterOp.SET, str(number))
+        resource = AlteredResource(Resource(TOPIC, T.topic), (change,))
+        self.administer(IncrementalAlterConfigsRequest((resource,)))
+        self.say(f"MinISR {number}")
+
+    def elect(self, kind: ElectionType) -> None:
+        answer = self.world.asked(CONTROLLER, ElectLeadersRequest(kind, (T,), 10_000))
+        self.say(f"elect ({kind.name}): {answer}")
+
     # --- the end -------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
@@ -356,10 +386,13 @@ class Stage:
     def _is_whole(self) -> bool:
         """Whether there is a leader that knows it, the ISR is full, of brokers that are there, and no
         reassignment is under way."""
-        image = self.world.image.partition(T)
-        moves = image is None or image.adding or image.removing
         there = not any(map(self.fenced, self.replicas))
-        return self.leader is not None and not moves and self.isr == self.replicas and there
+        return self.leader is not None and self.at_rest() and self.isr == self.replicas and there
+
+    def at_rest(self) -> bool:
+        """Whether no reassignment is under way."""
+        image = self.world.image.partition(T)
+        return image is not None and not image.adding and not image.removing
 
     @property
     def replicas(self) -> frozenset[NodeId]:

@@ -3,27 +3,9 @@ keeps."""
 
 from __future__ import annotations
 
-from wrackline.simulator.guided.messages import has_high_watermark
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import CONTROLLER, Setting
 from wrackline.simulator.guided.stage import Stage
-
-
-def high_watermark_truncation(s: Stage) -> None:
-    """B01. m2 is committed, but brokers 2 and 3 do not know that yet; broker 3 begins to follow the new
-    leader 2, which dies."""
-    s.commit(b"m1")
-    late = s.hold("FetchResponse", source=1, when=has_high_watermark(2))
-    s.acked(1, b"m2")
-    s.cut(1, 2, 3)
-    s.drop(late)
-    deaf = s.hold("FetchRequest", source=3, to=2)
-    s.fence(1)
-    s.until(lambda: s.leader == 2, "2 leads")
-    s.until(lambda: (r := s.replica(3)) is not None and r.leader_id == 2, "3 follows 2")
-    s.kill(2)
-    s.drop(deaf)
-    s.until(lambda: s.leader == 3, "3 leads")
 
 
 def both_lose_power(s: Stage) -> None:
@@ -96,40 +78,6 @@ def epoch_kept(s: Stage) -> None:
     s.must(lambda: 2 in s.isr, "2 back in the ISR", 1_500)
 
 
-def _x_beside_2(s: Stage) -> None:
-    """x is on 1 and 3, and 2 reaches neither of them."""
-    s.commit(b"a")
-    s.cut(1, 2)
-    s.cut(2, 3)
-    s.write(1, b"x")
-    s.until(lambda: s.leo(3) == 2, "x on 3")
-
-
-def _2_writes_y_instead(s: Stage) -> None:
-    """2 leads with y where 1 and 3 have x, and 3 follows it."""
-    s.cut(1, 3)
-    s.fence(1)
-    s.until(lambda: s.leader == 2, "2 leads")
-    s.write(2, b"y")
-    s.mend(2, 3)
-    s.run(2_000)
-
-
-def epoch_dropped(s: Stage) -> None:
-    """B26. The last fetch response that broker 3 had from 1 was empty; then 3 follows 2, whose record at
-    offset 1 is another one."""
-    _x_beside_2(s)
-    s.world.create_topic("u", 1, (1, 3))
-    s.run(1_500)
-    _2_writes_y_instead(s)
-
-
-def no_check(s: Stage) -> None:
-    """B55. x is on brokers 1 and 3 only; broker 2 leads and writes y in its place."""
-    _x_beside_2(s)
-    _2_writes_y_instead(s)
-
-
 def begun_batch(s: Stage) -> None:
     """H18. x is on broker 1 only; broker 2 leads and writes two records in one batch, which begins in x's
     place. Nothing tells 1 that their logs differ, so it fetches from its end, which is inside that batch."""
@@ -172,26 +120,9 @@ def checkpoint_lost(s: Stage) -> None:
     s.run(5_000)
 
 
-def out_of_range(s: Stage) -> None:
-    """B38. Broker 3, in the ISR, has a longer log than its new leader."""
-    s.commit(b"m")
-    s.cut(1, 2)
-    s.cut(2, 3)
-    s.write(1, b"x", b"y")
-    s.until(lambda: s.leo(3) == 3, "x and y on 3")
-    s.cut(1, 3)
-    s.fence(1)
-    s.until(lambda: s.leader == 2, "2 leads")
-    s.mend(2, 3)
-    s.run(2_000)
-
-
 _UNCLEAN = {"unclean.leader.election.enable": "true"}
 
 SCHEDULES = (
-    Guided(
-        "trunc_hw", "B01", ("trunc_hw",), high_watermark_truncation, frozenset({"I01", "I02", "lost-write"})
-    ),
     Guided(
         "trunc_hw+no_divergence_check",
         "B02",
@@ -219,21 +150,6 @@ SCHEDULES = (
         frozenset({"liveness", "I15"}),
     ),
     Guided(
-        "drop_lfe_on_empty+lfe_sticky",
-        "B26",
-        ("drop_lfe_on_empty", "lfe_sticky"),
-        epoch_dropped,
-        frozenset({"I03", "I17", "I15", "divergence"}),
-        harmless=("drop_lfe_on_empty",),
-    ),
-    Guided(
-        "no_divergence_check",
-        "B55",
-        ("no_divergence_check",),
-        no_check,
-        frozenset({"I03", "I15", "I17", "divergence"}),
-    ),
-    Guided(
         "trunc_hw+hw_ckpt_skip",
         "B37",
         ("trunc_hw", "hw_ckpt_skip", "register_no_isr_change"),
@@ -242,14 +158,6 @@ SCHEDULES = (
         Setting(profile="kip101"),
         harmless=("trunc_hw", "register_no_isr_change"),
         tolerated=frozenset({"I14"}),
-    ),
-    Guided(
-        "oor_to_start",
-        "B38",
-        ("no_divergence_check", "oor_to_start"),
-        out_of_range,
-        frozenset({"I02", "lost-write"}),
-        harmless=("no_divergence_check",),
     ),
     Guided(
         "drop_begun_batch",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_cluster import ObservedCluster
-from wrackline.simulator.invariants.observed_step import ObservedStep
-from wrackline.simulator.invariants.observer import Observer
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.observer import Observer
+from wrackline.simulator.invariants.observed.step import ObservedStep
 from wrackline.simulator.world.world import StepRecord, World
+from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
 Check = Callable[[ObservedCluster, ObservedStep], Violation | None]
 
@@ -82,3 +84,25 @@ class Checker:
             self.violations.append(violation)
             if self.strict:
                 raise InvariantViolated(violation)
+
+
+class AnyChecker(Protocol):
+    """A ``Checker``, or one of a cluster whose metadata is in ZooKeeper."""
+
+    @property
+    def violations(self) -> Sequence[Violation]: ...
+
+    @property
+    def found(self) -> bool: ...
+
+    def __call__(self, world: World, step: StepRecord) -> None: ...
+
+    def leave_out(self, *ids: str) -> None: ...
+
+    def at_rest(self) -> Sequence[Violation]: ...
+
+
+def checker_of(world: World) -> AnyChecker:
+    """The invariants of the world's profile."""
+    make: Callable[[World], AnyChecker] = Checker if world.zookeeper is None else of_zookeeper("checker")
+    return make(world)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.simulator.invariants.observed_cluster import ObservedCluster
-from wrackline.simulator.invariants.observed_step import ObservedStep
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.step import ObservedStep
 
 KIP966 = "kip966"
 ALL_PROFILES = frozenset({"kip966", "kraft35", "kip101"})

@@ -11,8 +11,8 @@ from wrackline.broker.model.messages.requests import ProduceRequest
 from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NO_LEADER
 from wrackline.simulator.invariants.invariant import KIP966, Invariant, Violation
-from wrackline.simulator.invariants.observed_cluster import ObservedCluster
-from wrackline.simulator.invariants.observed_step import (
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.step import (
     BROKERS,
     CHANGES,
     LOGS,

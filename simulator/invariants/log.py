@@ -10,9 +10,9 @@ from wrackline.broker.model.effects import Append, ResetLog, Truncate
 from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, NodeId
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_cluster import ObservedCluster
-from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
-from wrackline.simulator.invariants.observed_step import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, ObservedStep
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.partition import Mark, ObservedPartition
+from wrackline.simulator.invariants.observed.step import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, ObservedStep
 from wrackline.simulator.world.disk_log import SimLog
 
 _end = attrgetter("end")

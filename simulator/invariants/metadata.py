@@ -13,8 +13,8 @@ from wrackline.broker.model.messages.controller import (
 from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.types import METADATA, NodeId
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_cluster import ObservedCluster
-from wrackline.simulator.invariants.observed_step import (
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.step import (
     ANSWERS,
     BROKERS,
     CHANGES,

@@ -15,8 +15,8 @@ from wrackline.broker.model.messages.quorum import VoteRequest, VoteResponse
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
 from wrackline.broker.rules.leadership.raft import RaftRole
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_cluster import ObservedCluster
-from wrackline.simulator.invariants.observed_step import COMMITTED, DISKS, QUORUM, ObservedStep
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.step import COMMITTED, DISKS, QUORUM, ObservedStep
 
 _LEADER: Final = RaftRole.LEADER
 _FOLLOWER: Final = RaftRole.FOLLOWER

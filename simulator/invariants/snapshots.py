@@ -17,8 +17,8 @@ from wrackline.broker.model.metadata.records import decode
 from wrackline.broker.model.metadata.snapshot_format import read
 from wrackline.broker.model.types import METADATA
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_cluster import ObservedCluster
-from wrackline.simulator.invariants.observed_step import COMMITTED, DISKS, SNAPSHOTS, ObservedStep
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.step import COMMITTED, DISKS, SNAPSHOTS, ObservedStep
 from wrackline.simulator.world.disk_log import Stored
 
 _REMEMBERED = 512

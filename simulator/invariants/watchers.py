@@ -18,7 +18,6 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.leader import is_eligible
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.model.effects import Reply
 from wrackline.broker.model.events import RequestReceived
 from wrackline.broker.model.messages.controller import AlterPartitionItem
@@ -117,7 +116,8 @@ class Stalls(Watcher):
     def __call__(self, world: World, step: StepRecord) -> None:
         if step.node not in world.brokers:
             return
-        bridging = world.bridges and isinstance(world.brokers[step.node].acting, ZookeeperBroker)
+        acting = world.brokers[step.node].acting
+        bridging = world.bridges and acting is not None and acting.on_zookeeper
         right = self._later if world.is_upgraded(step.node) and not bridging else self._former
         for replica in self.led(world, step):
             self._look(step, replica, right)

@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
-from wrackline.history.files import write_history
 from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, RunInfo, TopicInfo, Type
+from wrackline.history.store.files import write_history
 from wrackline.simulator.faults.setup import TOPIC, Setup
 from wrackline.simulator.output.timeline import node_name
 from wrackline.simulator.output.traces import Traces
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
+from wrackline.simulator.world.nodes import ZOOKEEPER
 
 SETUP = "setup.json"
 """Beside the history: all that the run depended on."""

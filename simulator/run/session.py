@@ -18,12 +18,12 @@ from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
-from wrackline.simulator.faults.actions import ACTIONS
+from wrackline.simulator.faults.actions import actions
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.setup import TOPIC, Setup
-from wrackline.simulator.faults.upgrade import RollingUpgrade
+from wrackline.simulator.faults.upgrade import upgrade_of
+from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
-from wrackline.simulator.invariants.migration import AnyChecker, checker_of
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
@@ -69,11 +69,11 @@ class Run:
             TOPIC,
             setup.seed,
             setup.fault_options(),
-            ACTIONS,
+            actions(),
             combined=setup.combined,
             rows=NemesisRows(self.world, self.history),
         )
-        self.upgrade = RollingUpgrade(self.driver, setup.seed, setup.min_isr - 1)
+        self.upgrade = upgrade_of(self.driver, setup.seed, setup.min_isr - 1)
         self._watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
         self.final: dict[int, list[Record]] | None = None
         self.found: list[Violation] = []

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from wrackline.broker.defects import REGISTRY
-from wrackline.pages import rendered
+from wrackline.pages.template import Templates
 from wrackline.progress import progress
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided import SCHEDULES
@@ -129,7 +129,8 @@ def guided_row(guided: Guided, seed: int = 0) -> Row:
         round(broken.at_ms / 1000, 3),
         tuple(sorted(guided.oracles)),
         clean.oracles,
-        what=tuple(_summary(REGISTRY[name]) for name in guided.defects) or (_summary(guided.play),),
+        what=tuple(_summary(REGISTRY[name]) for name in guided.defects)
+        or (guided.text or _summary(guided.play),),
     )
 
 
@@ -244,7 +245,9 @@ def oracles_of(table: KillTable) -> list[str]:
 
 
 def html(table: KillTable) -> str:
-    return rendered("wrackline.simulator.search", "kill_table.html", table=table, oracles=oracles_of(table))
+    return Templates("wrackline.simulator.search").render(
+        "kill_table.html.j2", table=table, oracles=oracles_of(table)
+    )
 
 
 # --- the command -----------------------------------------------------------------------------------------

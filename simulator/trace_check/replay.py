@@ -16,8 +16,8 @@ from wrackline.broker.model.messages.requests import ProduceRequest
 from wrackline.broker.model.metadata.image import ClusterImage, ImageError
 from wrackline.broker.model.metadata.records import decode
 from wrackline.broker.model.types import METADATA, FlushMode, NodeId, RecoveredLog, TopicPartition
-from wrackline.simulator.invariants.observed_step import ObservedStep
-from wrackline.simulator.invariants.observer import Observer
+from wrackline.simulator.invariants.observed.observer import Observer
+from wrackline.simulator.invariants.observed.step import ObservedStep
 from wrackline.simulator.trace_check.lines import COMMIT, START, STOP, Line, Step, partition_of
 from wrackline.simulator.trace_check.nodes import (
     Offsets,

@@ -25,8 +25,8 @@ from wrackline.simulator.invariants.log import (
     WatermarkBounds,
 )
 from wrackline.simulator.invariants.metadata import Epochs
-from wrackline.simulator.invariants.observed_cluster import ObservedCluster
-from wrackline.simulator.invariants.observed_step import Change, ObservedStep
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.step import Change, ObservedStep
 from wrackline.simulator.trace_check.coverage import WRITTEN_PARTLY, WRITTEN_UNDECIDED
 from wrackline.simulator.trace_check.verdicts import Broken, Judged
 from wrackline.simulator.world.world import StepRecord, World

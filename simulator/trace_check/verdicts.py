@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import cast
 
 from wrackline.broker.model.types import FlushMode, NodeId, RecoveryStrategy
 from wrackline.simulator.invariants.catalogue import INVARIANTS
-from wrackline.simulator.invariants.checker import Checker
-from wrackline.simulator.invariants.zookeeper import NAMES
-from wrackline.simulator.trace_check.coverage import PARTLY, UNDECIDED, UNDECIDED_ON_ZOOKEEPER
+from wrackline.simulator.invariants.checker import AnyChecker, Checker
+from wrackline.simulator.trace_check.coverage import PARTLY, UNDECIDED
 from wrackline.simulator.trace_check.lacking import Lacking
 from wrackline.simulator.trace_check.lines import COMMIT, MIGRATION, Step, Trace
 from wrackline.simulator.trace_check.merge import Order
 from wrackline.simulator.trace_check.nodes import TracedServer, TracedWorld
 from wrackline.simulator.trace_check.replay import Replay, TracedObserver
-from wrackline.simulator.trace_check.zookeeper import TracedChecker, ZookeeperReplay, ZookeeperWorld
 from wrackline.simulator.world.nodes import WorldOptions
 from wrackline.simulator.world.world import World
+from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
 ON_ZOOKEEPER = "zk08"
 """How the names of the profiles without a controller begin."""
@@ -68,15 +67,17 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """Who asks, of which world, and who makes the world of the traces."""
 
     world: TracedWorld
-    checker: Checker | TracedChecker
+    checker: AnyChecker
     replay: Replay
     checked: tuple[str, ...]
     undecided: Mapping[str, str]
     partly: Mapping[str, str]
+    at_the_end: Callable[[], object] = lambda: None
+    """Asks what holds only when nothing is under way; called after the last step of a whole run."""
 
 
 Streams = dict[NodeId, list[Step]]
@@ -103,7 +104,7 @@ def judge(
     if profile.startswith(ON_ZOOKEEPER):
         gaps += _taken_over_ns(streams)
         streams = {node: steps for node, steps in streams.items() if not _controls(steps)}
-        asked = _without_controller(streams, profile, flush)
+        asked = of_zookeeper("trace checks")(streams, profile, flush)
     else:
         asked = _with_controller(streams, profile, flush, RecoveryStrategy(recovery_strategy))
     lacking = Lacking(streams, missing)
@@ -124,8 +125,8 @@ def judge(
             asked.checker(cast(World, asked.world), record)
             broken.look(step)
     else:
-        if step is not None and isinstance(asked.checker, TracedChecker):
-            asked.checker.at_the_end()
+        if step is not None:
+            asked.at_the_end()
             broken.look(step)
     blind = asked.replay.blind
     return Judged(
@@ -146,7 +147,7 @@ def judge(
     )
 
 
-def _with_controller(streams: Streams, profile: str, flush: FlushMode, strategy: RecoveryStrategy) -> _Asked:
+def _with_controller(streams: Streams, profile: str, flush: FlushMode, strategy: RecoveryStrategy) -> Asked:
     world = TracedWorld(
         WorldOptions(profile=profile, controller={"unclean_recovery_strategy": strategy}, boot=False)
     )
@@ -154,7 +155,7 @@ def _with_controller(streams: Streams, profile: str, flush: FlushMode, strategy:
     wanted = [kind.id for kind in INVARIANTS if kind.id not in UNDECIDED]
     checker = Checker(cast(World, world), profile=profile, only=wanted, observer=observer)
     names = tuple(kind.id for kind in checker.invariants)
-    return _Asked(world, checker, Replay(world, streams, flush), names, UNDECIDED, PARTLY)
+    return Asked(world, checker, Replay(world, streams, flush), names, UNDECIDED, PARTLY)
 
 
 def _taken_over_ns(streams: Streams) -> list[int]:
@@ -167,17 +168,10 @@ def _controls(steps: Sequence[Step]) -> bool:
     return any(COMMIT in step.kinds for step in steps)
 
 
-def _without_controller(streams: Streams, profile: str, flush: FlushMode) -> _Asked:
-    world = ZookeeperWorld(options=WorldOptions(profile=profile, boot=False))
-    names = tuple(name for name in NAMES if name not in UNDECIDED_ON_ZOOKEEPER)
-    replay = ZookeeperReplay(world, streams, flush)
-    return _Asked(world, TracedChecker(world), replay, names, UNDECIDED_ON_ZOOKEEPER, {})
-
-
 class _Broken:
     """What the checker has found since the last look, with the place of the step after which it did."""
 
-    def __init__(self, asked: _Asked, lacking: Lacking) -> None:
+    def __init__(self, asked: Asked, lacking: Lacking) -> None:
         self._asked, self._lacking = asked, lacking
         self._seen = 0
         self.found: list[Broken] = []

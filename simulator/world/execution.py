@@ -14,10 +14,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.bridging import BridgingBroker
-from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.defects import apply
 from wrackline.broker.model import coordination as zk
 from wrackline.broker.model import effects as fx
@@ -29,9 +26,17 @@ from wrackline.broker.model.types import METADATA, NodeId, SnapshotId, TopicPart
 from wrackline.broker.rules.profile import Rules, profile
 from wrackline.simulator.world.errors import DiskRefused, SimulationError
 from wrackline.simulator.world.network import Message
-from wrackline.simulator.world.nodes import Down, SimNode, SimServer, StepKind, StepRecord, WorldOptions
+from wrackline.simulator.world.nodes import (
+    Down,
+    SimBroker,
+    SimNode,
+    SimServer,
+    StepKind,
+    StepRecord,
+    WorldOptions,
+)
 from wrackline.simulator.world.transport import Transport
-from wrackline.simulator.zookeeper.ensemble import Ensemble
+from wrackline.simulator.world.zookeeper_door import ZooKeeper, of_zookeeper
 
 _HAIR_MS = 1e-6
 """A timer of a skewed clock fires so much late: the core must never find it fired too early."""
@@ -52,10 +57,10 @@ class Execution(Transport):
         self._disk_random = Random(f"{seed}/disk")
         self._node_random = Random(f"{seed}/nodes")
         self._snapshot_random = Random(f"{seed}/snapshots")
-        self.zookeeper: Ensemble | None = None
+        self.zookeeper: ZooKeeper | None = None
         """Of profile zk08, which has no controllers."""
         if not self.rules.switches.has_controller:
-            self.zookeeper = Ensemble(self, seed)
+            self.zookeeper = of_zookeeper("ensemble")(self, seed)
 
     @property
     def bridges(self) -> bool:
@@ -136,8 +141,7 @@ class Execution(Transport):
         if done < len(effects):
             record.effects = effects[:done]
         if not node.accepts and node.core is not None and isinstance(node, SimServer):
-            broker = isinstance(node.core, Broker | ZookeeperBroker | BridgingBroker)
-            node.accepts = not broker or node.core.state is not State.STARTING
+            node.accepts = not isinstance(node, SimBroker) or node.core.state is not State.STARTING
         return record
 
     def _carry_out_all(self, node: SimNode, effects: Sequence[Effect]) -> int:
@@ -297,7 +301,7 @@ class Execution(Transport):
         return self._record("down", node.id, note=self._end(node, how))
 
 
-def _zookeeper(world: Execution) -> Ensemble:
+def _zookeeper(world: Execution) -> ZooKeeper:
     if world.zookeeper is None:
         raise SimulationError("there is no ZooKeeper in this profile")
     return world.zookeeper

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from wrackline.broker.core.bridging import BridgingBroker
-from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
-from wrackline.broker.core.zk08.broker import ZookeeperBroker
+from wrackline.broker.core.dispatcher import Dispatcher
+from wrackline.broker.core.zookeeper_door import BrokerCore
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.effects import Effect
@@ -22,6 +21,8 @@ from wrackline.simulator.world.disk import Disk, Lost
 from wrackline.simulator.world.network import Connection, Message, NetworkOptions, Slot
 
 FIRST_CONTROLLER = 101
+ZOOKEEPER: NodeId = 201
+"""The ensemble of ZooKeeper, one node of the network."""
 FIRST_CLIENT = 1_001
 PROBE = 1_000
 """The node of ``world.ask``."""
@@ -122,12 +123,12 @@ class SimServer(SimNode):
 
 @dataclass(slots=True)
 class SimBroker(SimServer):
-    core: Broker | ZookeeperBroker | BridgingBroker | None = None
+    core: BrokerCore | None = None
 
     @property
-    def acting(self) -> Broker | ZookeeperBroker | None:
+    def acting(self) -> Dispatcher | None:
         """The core that decides now: of a bridging broker one of its two."""
-        return self.core.now if isinstance(self.core, BridgingBroker) else self.core
+        return None if self.core is None else self.core.acting
 
 
 @dataclass(slots=True)

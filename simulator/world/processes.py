@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import UUID
 
-from wrackline.broker.core.bridging import BridgingBroker
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
-from wrackline.broker.core.zk08.broker import ZookeeperBroker
+from wrackline.broker.core.zookeeper_door import zookeeper_broker, zookeeper_migration
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
@@ -79,20 +78,16 @@ class Processes(Execution):
         if node in self.controllers:
             host = f"c{node - FIRST_CONTROLLER + 1}"
             settings = {**CONTROLLER_DEFAULTS, **options.controller}
-            return Controller(
-                ControllerConfig(node, "simulated", host, 9093, self.endpoints, **settings),
-                self._newer if self.bridges else self.rules_of(node),
-                bridges=self.bridges,
-            )
+            controls = ControllerConfig(node, "simulated", host, 9093, self.endpoints, **settings)
+            if self.bridges:
+                return Controller(controls, self._newer, zookeeper_migration(controls, self._newer))
+            return Controller(controls, self.rules_of(node))
         settings = {**BROKER_DEFAULTS, **options.broker}
         config = BrokerConfig(
             node, "simulated", f"n{node}", 9092, self.endpoints, replication_port=9094, **settings
         )
-        if self.bridges and self.is_upgraded(node):
-            return BridgingBroker(config, self.rules_of(node))
-        if self.zookeeper is not None:
-            return ZookeeperBroker(config, self.rules_of(node))
-        return Broker(config, self.rules_of(node))
+        make = Broker if self.zookeeper is None else zookeeper_broker
+        return make(config, self.rules_of(node))
 
     def kill(self, node: NodeId) -> StepRecord | None:
         """End the process as ``kill -9`` does: everything written stays, and peers see resets."""

@@ -31,11 +31,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.zk08.administration import create_cluster
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from wrackline.broker.model.messages.requests import Request
-from wrackline.broker.model.metadata import znodes
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules
@@ -58,7 +56,6 @@ from wrackline.simulator.world.nodes import (
     WorldOptions,
 )
 from wrackline.simulator.world.processes import Processes
-from wrackline.simulator.zookeeper.image import TreeImage, adds_up
 
 __all__ = [
     "FIRST_CLIENT",
@@ -95,15 +92,13 @@ class World(Processes):
         self._looked_at = -2
         """End of the metadata that ``_unfenced`` is said of."""
         self._unfenced = False
-        self._tree_image: TreeImage | None = None
-        """Until a controller has taken over."""
+        self._was_taken_over = self.zookeeper is None
+        """By a controller, or there never was a ZooKeeper."""
         ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + options.controllers)
         if self.zookeeper is not None:
-            self._tree_image = TreeImage(self.zookeeper.tree)
             ids = ids if self.bridges else ids[:0]
             level = self.rules.levels.highest if options.level is None else options.level
-            for operation in create_cluster(range(1, options.brokers + 1), level):
-                self.zookeeper.administer(operation)
+            self.zookeeper.begin(range(1, options.brokers + 1), level)
         self.endpoints = tuple(Endpoint(node, f"c{node - FIRST_CONTROLLER + 1}", 9093) for node in ids)
         self.brokers = {node: SimBroker(node) for node in range(1, options.brokers + 1)}
         self.controllers = {node: SimController(node) for node in ids}
@@ -138,22 +133,22 @@ class World(Processes):
         active = self.active_controller()
         if active is not None and active.core is not None:
             self._last_image = active.core.committed
-        if self._tree_image is not None:
+        if self.zookeeper is not None and not self._was_taken_over:
             if not self._last_image.zk_migration:
-                return self._tree_image.image
-            self._tree_image, self._looked_at = None, -2
+                return self.zookeeper.image
+            self._was_taken_over, self._looked_at = True, -2
         return self._last_image
 
     @property
     def on_zookeeper(self) -> bool:
         """ZooKeeper is in charge: there never was a controller, or none has taken over."""
-        return self._tree_image is not None and not self.image.zk_migration
+        return not self._was_taken_over and not self.image.zk_migration
 
     def moves(self, tp: TopicPartition) -> bool:
         """ZooKeeper has a reassignment of the partition that is not done."""
         if self.zookeeper is None or not self.on_zookeeper:
             return False
-        return self.zookeeper.tree.data(znodes.reassigned(tp)) is not None
+        return self.zookeeper.moves(tp)
 
     def adds_up(self, tp: TopicPartition) -> bool:
         """Tells whether nothing is half-written of what ZooKeeper, if it is in charge, has of the
@@ -161,7 +156,7 @@ class World(Processes):
         image = self.image.partition(tp)
         if self.zookeeper is None or not self.on_zookeeper or image is None:
             return True
-        return adds_up(self.zookeeper.tree, image)
+        return self.zookeeper.adds_up(image)
 
     def leader(self, tp: TopicPartition) -> NodeId:
         """Returns the leader as the controller has committed it; -1: none."""

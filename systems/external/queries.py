@@ -35,8 +35,8 @@ def has_quorum(connection: Connection) -> bool:
 
 
 def quorum_leader(connection: Connection) -> ClusterState:
-    """The active controller, and nothing else. A broker asks the controllers for it, so it may be silent when
-    they are. Raises ProtocolError."""
+    """Returns the active controller, and nothing else. A broker asks the controllers for it, so it may be
+    silent when they are. Raises ProtocolError."""
     log = TopicData(
         topic_name=TopicName("__cluster_metadata"), partitions=(PartitionData(partition_index=i32(0)),)
     )
@@ -45,12 +45,3 @@ def quorum_leader(connection: Connection) -> ClusterState:
         raise Rejected(f"DescribeQuorum to {connection.address}", answer.error_code)
     leader = next((int(one.leader_id) for topic in answer.topics for one in topic.partitions), -1)
     return ClusterState(leader, (), ())
-
-
-def delete_topic(connection: Connection, topic: str, timeout_s: float) -> None:
-    """One that is not there is as good as deleted. Raises ProtocolError."""
-    try:
-        connection.delete_topic(topic, timeout_s=timeout_s)
-    except Rejected as rejected:
-        if rejected.error is not ErrorCode.unknown_topic_or_partition:
-            raise

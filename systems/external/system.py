@@ -7,7 +7,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, Host
@@ -235,7 +234,9 @@ class ExternalSystem:
         """The topic as the cluster made it with what the specification says. Settings that we may not see are
         taken as they were asked for."""
         try:
-            found = self._told().ask(lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S)
+            found = self._admin().ask(
+                lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S
+            )
         except DeployError:
             return
         there = {one.name: one.value for one in found if one.value is not None}
@@ -271,12 +272,12 @@ class ExternalSystem:
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         """Returns the cluster's features; none of a cluster that does not say."""
         try:
-            return self._told().levels(timeout_s=min(timeout_s, LOOK_S))
+            return self._admin().levels(timeout_s=min(timeout_s, LOOK_S))
         except DeployError:
             return {}
 
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
-        return self._told().coordinator(what, name, timeout_s=timeout_s)
+        return self._admin().coordinator(what, name, timeout_s=timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s
@@ -303,7 +304,7 @@ class ExternalSystem:
             raise DeployError("the cluster was not found yet")
         return self._client
 
-    def _told(self) -> Administrator:
+    def _admin(self) -> Administrator:
         """Raises DeployError."""
         self._asked()
         return self._administrator
@@ -366,7 +367,7 @@ class ExternalSystem:
         deadline = time.monotonic() + REMOVE_S
         while self._made:
             try:
-                self._told().ask(partial(queries.delete_topic, topic=self._made[0], timeout_s=LOOK_S), LOOK_S)
+                self._admin().delete_topic(self._made[0], timeout_s=LOOK_S)
                 self._made.pop(0)
             except DeployError as wrong:
                 if time.monotonic() > deadline:

@@ -16,7 +16,7 @@ from wrackline.systems.jvm.java import java_version
 from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka.releases import artifacts, on_zookeeper, parsed
 from wrackline.systems.kafka.server import formatted, learn_settings, make_archive
-from wrackline.systems.zookeeper.install import install_zookeeper
+from wrackline.systems.zookeeper_door import install_zookeeper
 
 _SERVER = re.compile(r"kafka_2\.\d+-(\d+(?:\.\d+){2,3})\.jar$")
 

@@ -23,7 +23,7 @@ from wrackline.systems.jvm.logging import logging_options, write_logging
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.jvm.store import Release
 from wrackline.systems.kafka.releases import on_zookeeper
-from wrackline.systems.zookeeper import server as zookeeper
+from wrackline.systems.zookeeper_door import single_zookeeper
 
 _NAME_AND_TYPE = (
     re.compile(r'<a id="(?:broker|topic)configs_([^"]+)".*?<tr><th>Type:</th><td>(\w+)</td>', re.DOTALL),
@@ -108,7 +108,7 @@ def make_archive(release: Release, beside: Release | None = None) -> None:
         else:
             config.write_text(text(_beside_zookeeper(data, port, other)))
             data.mkdir()
-            stack.enter_context(zookeeper.alone(beside, folder / "zookeeper", other))
+            stack.enter_context(single_zookeeper(beside, folder / "zookeeper", other))
         options = ["-Xmx256m", *logging_options(folder)]
         main = ["kafka.Kafka", str(config)]
         java.archive_classes(release, main, options, folder / "server.log", _STARTED)

@@ -16,14 +16,15 @@ from wrackline.systems.base import System
 from wrackline.systems.jvm.nodes import JRE
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install
-from wrackline.systems.kafka.on_zookeeper.properties import UNCLEAN_OFF_SINCE
-from wrackline.systems.kafka.on_zookeeper.system import KafkaOnZooKeeper
 from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
 from wrackline.systems.kafka.server import formatted
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
+from wrackline.systems.zookeeper_door import kafka_on_zookeeper
 
 NO_RECOVERY = "none"
+UNCLEAN_OFF_SINCE = (0, 11)
+"""Before this version unclean election is on where nobody says otherwise (KIP-106)."""
 
 
 def _known(version: str) -> str:
@@ -139,7 +140,7 @@ class KafkaSpec(SystemSpec):
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         if on_zookeeper(self.version):
-            return KafkaOnZooKeeper(
+            return kafka_on_zookeeper()(
                 fleet,
                 version=self.version,
                 brokers=layout.brokers,

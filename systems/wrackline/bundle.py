@@ -29,6 +29,8 @@ from wrackline.systems.base import DeployError
 
 PACKAGES = ("wrackline.broker", "wrackline.kafka_client")
 """The client: the command ``wrackline-broker admin`` runs on hosts, too."""
+OF_ZOOKEEPER = ("core", "server")
+"""Folders of ``wrackline.zookeeper`` in which the broker finds, by name, what it is on ZooKeeper."""
 DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions", "kazoo")
 SEEN_BY_HOSTS = Path("/var/lib/wrackline/bundles")
 """Where hosts of the fleet netns see what is unpacked: our own folders are hidden from them."""
@@ -98,15 +100,18 @@ def unpacked(bundle: Bundle, into: Path) -> tuple[str, ...]:
 
 
 def _package_files() -> dict[str, Path]:
-    files: dict[str, Path] = {}
+    roots = []
     for package in PACKAGES:
         found = importlib.util.find_spec(package)
         if found is None or not found.submodule_search_locations:
             raise DeployError(f"control node: the package {package} is not installed beside the harness")
-        root = Path(found.submodule_search_locations[0])
-        wanted = [root.with_name("__init__.py"), *_wanted(root.rglob("*"))]
-        files |= {file.relative_to(root.parents[1]).as_posix(): file for file in wanted}
-    return files
+        roots.append(Path(found.submodule_search_locations[0]))
+    ours = roots[0].parent
+    era = ours / "zookeeper"
+    folders = [*roots, *(era / name for name in OF_ZOOKEEPER)]
+    inside = (file for folder in folders for file in folder.rglob("*"))
+    wanted = _wanted([ours / "__init__.py", *era.glob("*.py"), *inside])
+    return {file.relative_to(ours.parent).as_posix(): file for file in wanted}
 
 
 def _dependency_files() -> dict[str, Path]:

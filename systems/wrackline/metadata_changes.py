@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from wrackline.history import packed
+from wrackline.history.store import packed
 from wrackline.systems.metadata_changes import NO_LEADER, Change, Chronicle, MetadataLog, UncleanRecovery
 
 SOURCE = "what each controller has traced as committed"

@@ -15,8 +15,6 @@ from wrackline.systems.base import System
 from wrackline.systems.jvm.nodes import JRE
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true
-from wrackline.systems.wrackline.bridging import WracklineBridging
-from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 from wrackline.systems.wrackline.settings import (
     FROM_ZOOKEEPER,
     GRANTED_MS,
@@ -26,7 +24,7 @@ from wrackline.systems.wrackline.settings import (
     UPGRADES,
 )
 from wrackline.systems.wrackline.system import WracklineSystem
-from wrackline.systems.zookeeper.install import install_zookeeper
+from wrackline.systems.zookeeper_door import install_zookeeper, wrackline_on_zookeeper
 
 
 class WracklineSpec(SystemSpec):
@@ -113,8 +111,8 @@ class WracklineSpec(SystemSpec):
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         if self.on_zookeeper:
-            kind = WracklineBridging if layout.controllers else WracklineOnZooKeeper
-            return kind(
+            make = wrackline_on_zookeeper(bridges=bool(layout.controllers))
+            return make(
                 fleet,
                 brokers=layout.brokers,
                 controllers=layout.controllers,

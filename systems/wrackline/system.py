@@ -15,7 +15,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
-from wrackline.history import packed
+from wrackline.history.store import packed
 from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.node_log import last_line

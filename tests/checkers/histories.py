@@ -15,7 +15,6 @@ import orjson
 import pyarrow as pa
 
 from wrackline.checkers.inputs.row_groups import ROWS_OF_MEMBERS
-from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import (
     CONTROL,
     NEMESIS,
@@ -28,7 +27,8 @@ from wrackline.history.model import (
     TopicInfo,
     Type,
 )
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.files import open_writer, put_info
+from wrackline.history.store.schema import SCHEMA
 
 TOPIC = "log"
 STEP_NS = 1_000_000

@@ -36,6 +36,7 @@ FOLDERS = (
         "systems",
         "plugins",
         "wrackline",
+        "zookeeper",
     ),
     *("ansible", "results", "suites", "tests", "benchmarks", "docs"),
 )
@@ -43,8 +44,8 @@ FOLDERS = (
 PACKAGES = FOLDERS[:12]
 ENDINGS = (".parquet", ".wal", ".log", ".broken", ".json", ".html", ".yaml")
 """A file of a run, ``history.parquet``, is no module."""
-NOT_NAMES = ("broker.address.", "broker.version.")
-"""Settings of librdkafka that begin as our packages do."""
+NOT_NAMES = ("broker.address.", "broker.version.", "zookeeper.session.", "zookeeper.yml")
+"""Settings of librdkafka and Kafka, and a playbook, that begin as our packages do."""
 GROUPS = frozenset(group.value for group in Group)
 """Of entry points: they are no modules."""
 NOT_CODES = {"I32", "I64", "B00"}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.harness.exits.summaries import NIGHT
+from tests.harness.notifications.summaries import NIGHT
 from wrackline.harness.cli.main import wrackline
-from wrackline.harness.exits.openmetrics import Ended, text
+from wrackline.harness.notifications.openmetrics import Ended, text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ci.md").read_text()
 JOBS: list[Any] = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S)]

@@ -32,6 +32,7 @@ PACKAGES = (
     "plugins",
     "fleets",
     "systems",
+    "zookeeper",
     "docs",
 )
 TESTS = ("checkers", "docs", "nemesis", "proving", "systems", "workloads")

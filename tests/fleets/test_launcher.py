@@ -36,7 +36,7 @@ def bare() -> Iterator[Path]:
 
 
 def call(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
 
 def complaint(done: subprocess.CompletedProcess[str]) -> str:
@@ -148,7 +148,7 @@ def set_up(bare: Path) -> Path:
     pytest_is(bare, "true")
     script = (bare / "wrack").read_text().split("arguments=(")[0].replace("here=$(", f"here={bare} #")
     stamps = f'{script}\n{{ libraries_stamp; echo "cluster dev jvm spark"; }} >"$venv/wrack.stamp"'
-    subprocess.run(["bash", "-c", stamps], check=True, timeout=60, cwd=bare)
+    subprocess.run(["bash", "-c", stamps], check=True, timeout=180, cwd=bare)
     return bare
 
 
@@ -369,7 +369,7 @@ def test_the_tally_is_written_only_when_tests_were_run(
         env={**os.environ, "WRACK_TALLY": str(tally)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=360,
         check=False,
     )
     assert done.returncode == 0, done.stdout
@@ -398,7 +398,7 @@ def test_side_by_side_a_file_stays_together_unless_it_says_otherwise(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=360,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -431,7 +431,7 @@ def test_a_worker_that_dies_is_one_failed_test_and_nothing_is_run_twice_or_waite
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 1, done.stdout + done.stderr

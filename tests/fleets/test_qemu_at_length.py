@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from wrackline.fleets.base import FileLoss, FleetError
-from wrackline.fleets.local.namespaces import run_tool
+from wrackline.fleets.local.network.namespaces import run_tool
 from wrackline.fleets.qemu.accelerators import chosen
 from wrackline.fleets.qemu.fleet import QemuFleet
 from wrackline.fleets.qemu.image.build import build

@@ -12,7 +12,7 @@ import pytest
 
 from wrackline.fleets.base import FleetError, Host, Result
 from wrackline.fleets.connection import HostConnection
-from wrackline.fleets.local.namespaces import namespace_connector, run_tool
+from wrackline.fleets.local.network.namespaces import namespace_connector, run_tool
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.ssh import SshRemote, run_on_all
 

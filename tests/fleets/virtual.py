@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wrackline.fleets.base import Hypervisor, PageCache, Remote, SwappedDisk, Throttle
-from wrackline.fleets.qemu.virtual_fleet import VirtualFleet
+from wrackline.fleets.qemu.virtual.fleet import VirtualFleet
 
 
 def banner(fleet: VirtualFleet[Any]) -> bytes:

@@ -35,7 +35,7 @@ def environment(state_dir: Path, folder: Path) -> dict[str, str]:
 def fleets_up(around: dict[str, str]) -> Path:
     """The program that `wrackline fleet inventory` names."""
     command = [sys.executable, "-c", FLEET, "inventory"]
-    asked = subprocess.run(command, env=around, capture_output=True, text=True, timeout=60, check=True)
+    asked = subprocess.run(command, env=around, capture_output=True, text=True, timeout=180, check=True)
     return Path(asked.stdout.strip())
 
 

@@ -69,7 +69,7 @@ def archive(folder: Path) -> dict[str, bytes]:
         ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", INSTALLED],
         cwd=folder,
         check=True,
-        timeout=120,
+        timeout=360,
     )
     [package] = folder.glob("*.deb")
     said = subprocess.run(["dpkg-deb", "-f", package], capture_output=True, text=True, check=True).stdout

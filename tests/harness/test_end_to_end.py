@@ -55,7 +55,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def wrackline(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "wrackline.harness.cli.main", *map(str, arguments)]
     return subprocess.run(
-        command, env=environment(tmp_path), capture_output=True, text=True, timeout=200, check=False
+        command, env=environment(tmp_path), capture_output=True, text=True, timeout=600, check=False
     )
 
 
@@ -76,7 +76,7 @@ def running(tmp_path: Path, *arguments: object) -> Iterator[subprocess.Popen[str
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=90)
 
 
 def wait_for_line(process: subprocess.Popen[str], words: str, timeout_s: float = 90.0) -> str:
@@ -218,7 +218,7 @@ def test_ctrl_c_in_mid_run_heals_reads_back_and_tears_down(tmp_path: Path, spec_
     ) as process:  # fmt: skip
         wait_for_line(process, "active")
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everything in the foreground
-        said, _ = process.communicate(timeout=100)
+        said, _ = process.communicate(timeout=300)
         assert process.returncode == 0, said
     run_dir = only_run(tmp_path)
     assert any("interrupted by the user" in note for note in read_info(run_dir).notes)
@@ -266,7 +266,7 @@ def test_a_node_that_dies_unasked_is_a_fault_of_its_own(tmp_path: Path, spec_fil
         wait_for_line(process, "ended")  # the planned one
         [pid] = [pid for pid in inside(only_run(tmp_path), "n3") if "broker.toml" in command_of(pid)]
         os.kill(pid, signal.SIGKILL)
-        said, _ = process.communicate(timeout=100)
+        said, _ = process.communicate(timeout=300)
         assert process.returncode == 0, said
     run = load_run(only_run(tmp_path))
     planned, died = run.faults
@@ -285,7 +285,7 @@ def test_a_full_data_disk_is_not_called_a_loss(tmp_path: Path, spec_file: Path) 
     with running(tmp_path, "run", spec_file, *settings) as process:
         wait_for_line(process, "active")
         fill(Path(f"/proc/{inside(only_run(tmp_path), 'n2')[0]}/root/data"))
-        said, _ = process.communicate(timeout=180)
+        said, _ = process.communicate(timeout=540)
     assert process.returncode == 4, said
     run_dir = only_run(tmp_path)
     verdict = orjson.loads((run_dir / "verdict.json").read_bytes())

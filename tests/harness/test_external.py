@@ -131,7 +131,7 @@ def test_ctrl_c_undoes_the_fault_that_is_in_force(theirs: Running, tmp_path: Pat
     run = start("run", file, "--results", tmp_path / "results", "--no-analysis")
     wait_for("the pause", lambda: state(theirs.pid(2)) == "T", 60)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: everybody in its group
-    said, _ = run.communicate(timeout=90)
+    said, _ = run.communicate(timeout=270)
     assert state(theirs.pid(2)) in "RSD", said
     faults = [
         orjson.loads(row["extra"]) for row in rows(the_run(tmp_path / "results")) if row["f"] == "pause"

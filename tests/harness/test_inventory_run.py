@@ -42,7 +42,7 @@ def test_a_run_on_machines_of_an_inventory(state_root: Path, tmp_path: Path) -> 
         command = ["ip", "netns", "exec", machines.fleet.state.control, sys.executable, "-m"]
         command += ["wrackline.harness.cli.main", "run", str(spec), "--results", str(tmp_path / "results")]
         done = subprocess.run(
-            [*command, "--no-analysis"], capture_output=True, text=True, timeout=200, check=False
+            [*command, "--no-analysis"], capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         [run_dir] = (tmp_path / "results").iterdir()

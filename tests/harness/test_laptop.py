@@ -64,7 +64,7 @@ def as_somebody(home: Path, *arguments: object) -> subprocess.Popen[str]:
 
 
 def said(process: subprocess.Popen[str]) -> str:
-    out, errors = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=360)
     assert process.returncode == 0, out + errors
     return out
 

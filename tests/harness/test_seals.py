@@ -14,7 +14,7 @@ from upath import UPath
 from tests.harness.cli.test_main import call
 from tests.harness.report.synthetic_run import write_run
 from wrackline.checkers.verdict.seal import SEAL, UNSEALED, sealed
-from wrackline.harness.index.gather import Kept, gather
+from wrackline.harness.index.collect import Kept, gather
 from wrackline.harness.records import State, record
 from wrackline.harness.report import write_report
 from wrackline.harness.run.judge import read_verdict

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.history.test_recorder import info, send
 from wrackline.history import HistoryError, Recorder, history_files, read_info
 from wrackline.history.model import Type
-from wrackline.history.wal import encode_tail, header_line, with_beginning
+from wrackline.history.store.wal import encode_tail, header_line, with_beginning
 
 EVENTS = 200
 

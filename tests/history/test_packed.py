@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.history import packed
+from wrackline.history.store import packed
 
 LINES = [f'{{"time_ns":{number},"kind":"append","offset":{number * 3}}}\n' for number in range(9000)]
 
@@ -68,7 +68,7 @@ def test_without_room_a_file_stays_as_it_is(trace: Path, monkeypatch: pytest.Mon
     def full(_fd: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("wrackline.history.packed.os.fsync", full)
+    monkeypatch.setattr("wrackline.history.store.packed.os.fsync", full)
     assert packed.pack([trace]) == 0
     assert trace.read_text() == "".join(LINES)
     assert [file.name for file in trace.parent.iterdir()] == ["trace.jsonl"]

@@ -12,9 +12,9 @@ import pytest
 
 from wrackline.harness.cli.options import need_writable
 from wrackline.history import Recorder
-from wrackline.history.files import write_history
-from wrackline.history.folder import private_folder
 from wrackline.history.model import RunInfo, TopicInfo
+from wrackline.history.store.files import write_history
+from wrackline.history.store.folder import private_folder
 
 INFO = RunInfo("t1", "t", 1, "", "stub", "log", "all", False, (TopicInfo("log", 1, 3, 2),))
 NOBODY = 65_534

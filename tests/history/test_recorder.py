@@ -16,7 +16,7 @@ import pytest
 
 from wrackline.history import HistoryError, Recorder, RecordingFailed, history_files, read_info
 from wrackline.history.model import CONTROL, Event, Record, RunInfo, TopicInfo, Type, value_of
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 
 
 def info(test_id: str = "t1") -> RunInfo:
@@ -145,7 +145,7 @@ def test_a_directory_holds_one_history(tmp_path: Path) -> None:
 
 def test_a_line_longer_than_a_window_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wrackline.history.journal.WINDOW_BYTES", 4096)
-    monkeypatch.setattr("wrackline.history.recorder.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("wrackline.history.store.recorder.CHUNK_BYTES", 1000)
     with Recorder(tmp_path / "run", info()) as recorder:
         for counter in range(50):
             recorder.record(send(1, counter))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from wrackline.history.faults import Happened, happened
-from wrackline.history.files import write_history
-from wrackline.history.folder import HistoryError
 from wrackline.history.model import CONTROL, NEMESIS, Event, RunInfo, TopicInfo, Type
+from wrackline.history.store.files import write_history
+from wrackline.history.store.folder import HistoryError
 from wrackline.nemesis.faults.network.partitions import Direction, Partition, Shape
 from wrackline.nemesis.inject import settings_of
 from wrackline.nemesis.replay import Stage, carried_over

@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(EXAMPLE, source, ignore=shutil.ignore_patterns("__pycache__"))
     installs = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     installs += ["--no-build-isolation", "--target", str(target), str(source)]
-    subprocess.run(installs, check=True, capture_output=True, timeout=180)
+    subprocess.run(installs, check=True, capture_output=True, timeout=540)
     return target
 
 

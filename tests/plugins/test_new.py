@@ -44,7 +44,7 @@ def test_skeletons_are_installed_found_and_pass_their_tests(
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}"}
         command = [sys.executable, "-P", *map(str, arguments)]
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280, check=False
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=840, check=False
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout
@@ -77,7 +77,7 @@ def test_the_skeletons_fit_the_linter(tmp_path: Path, capsys: pytest.CaptureFixt
             str(ROOT / "pyproject.toml"),
             str(tmp_path),
         ]
-        done = subprocess.run(call_, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(call_, capture_output=True, text=True, timeout=180, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

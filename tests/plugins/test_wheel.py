@@ -30,7 +30,7 @@ def build(folder: Path, into: Path, *targets: str) -> Path:
     """What hatchling makes of a folder."""
     wanted = [word for target in targets for word in ("-t", target)]
     command = [sys.executable, "-m", "hatchling", "build", *wanted, "-d", str(into)]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=180)
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=540)
     return into
 
 
@@ -43,11 +43,11 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def venv(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With nothing but the wheel."""
     made = tmp_path_factory.mktemp("wheel") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True, timeout=180)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True, timeout=540)
     [wheel] = dist.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--python", str(made / "bin" / "python"), "install", "--quiet"]
     subprocess.run(
-        [*pip, "--no-deps", "--no-index", str(wheel)], check=True, capture_output=True, timeout=180
+        [*pip, "--no-deps", "--no-index", str(wheel)], check=True, capture_output=True, timeout=540
     )
     return made
 
@@ -75,7 +75,7 @@ def python(venv: Path, site: Path, *arguments: str, code: int = 0, without: tupl
         env={"PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=840,
         check=False,
     )
     assert done.returncode == code, done.stderr[-3000:]
@@ -99,7 +99,8 @@ def test_every_file_that_the_package_looks_up_is_in_the_wheel(site: Path) -> Non
     sources = [path.relative_to(jvm) for path in jvm.rglob("*") if path.suffix in (".java", ".clj", ".txt")]
     assert sources
     assert all((package / "checkers" / "jvm" / path).exists() for path in sources)
-    assert (package / "harness" / "cli" / "init.yaml").exists()
+    assert (package / "harness" / "cli" / "runs" / "init.yaml").exists()
+    assert (package / "harness" / "expectations" / "catalogue.yaml").exists()
 
 
 def test_histories_that_were_made_and_mutations_stay_in_the_checkout(site: Path) -> None:

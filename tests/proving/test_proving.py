@@ -17,7 +17,7 @@ import pytest
 from tests.checkers.histories import keeps_the_rules
 from wrackline.checkers.cases.language import parse
 from wrackline.history.model import UNKNOWN, Event, Type
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 from wrackline.proving.model.knobs import TO_MUTATE, Knobs, drawn
 from wrackline.proving.model.made import Made, make, write_events
 from wrackline.proving.mutations.catalogue import mutate, mutations

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wrackline.history import history_files, read_info
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 from wrackline.proving.__main__ import main
 from wrackline.proving.mutations.catalogue import mutations
 from wrackline.proving.mutations.objects import object_mutations

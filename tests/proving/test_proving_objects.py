@@ -19,7 +19,7 @@ from wrackline.checkers.cases.language import CaseError, parse
 from wrackline.checkers.engine.objects.values import RULES
 from wrackline.history import history_files
 from wrackline.history.model import MARKER, UNKNOWN, Event, Type
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 from wrackline.proving.model.made import write_events
 from wrackline.proving.model.object_events import MadeObjects, info_of, make_objects, write_objects
 from wrackline.proving.model.objects import ObjectKnobs, drawn_objects

@@ -14,9 +14,9 @@ from wrackline.systems.base import ClusterState, DeployError, PartitionState
 from wrackline.systems.cluster_client import freshest
 from wrackline.systems.wrackline import bundle
 from wrackline.systems.wrackline.bundle import Archive, Bundle
-from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 from wrackline.systems.wrackline.spec import WracklineSpec
 from wrackline.systems.wrackline.system import WracklineSystem
+from wrackline.zookeeper.systems.wrackline.system import WracklineOnZooKeeper
 
 
 @pytest.fixture

@@ -15,14 +15,13 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.controller.brokers import Brokers
-from wrackline.broker.core.controller.configs import write_defaults
-from wrackline.broker.core.controller.decisions import decide, is_final
-from wrackline.broker.core.controller.draft import Draft
-from wrackline.broker.core.controller.features import ControllerLevels, write_first_level
+from wrackline.broker.core.controller.decisions.brokers import Brokers
+from wrackline.broker.core.controller.decisions.configs import write_defaults
+from wrackline.broker.core.controller.decisions.draft import Draft
+from wrackline.broker.core.controller.decisions.features import ControllerLevels, write_first_level
+from wrackline.broker.core.controller.decisions.table import decide, is_final
 from wrackline.broker.core.controller.forced_elections import FORCED, ForcedElections
 from wrackline.broker.core.controller.metrics import UncleanRecoveries
-from wrackline.broker.core.controller.migration import Migration
 from wrackline.broker.core.controller.periodic import PERIODIC, Periodic
 from wrackline.broker.core.controller.states import DEAF, ControllerState
 from wrackline.broker.core.controller.trace import trace_committed
@@ -30,6 +29,7 @@ from wrackline.broker.core.controller.unclean_recovery import RECOVERY, Recoveri
 from wrackline.broker.core.quorum.log import Entry
 from wrackline.broker.core.quorum.voter import RAFT_TIMERS, Raft
 from wrackline.broker.core.requests.describe import DescribeRequest, describe
+from wrackline.broker.core.zookeeper_door import Migration
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.coordination import Coordinated, SessionChanged, WatchFired
 from wrackline.broker.model.effects import CancelTimer, CloseLogs, Effect, Exit, Reply, SetTimer, Trace
@@ -70,8 +70,8 @@ _LEAVING_MS = 500
 
 
 class Controller:
-    def __init__(self, config: ControllerConfig, rules: Rules, *, bridges: bool = False) -> None:
-        """``bridges``: there is a ZooKeeper, and the cluster may be ZooKeeper's still."""
+    def __init__(self, config: ControllerConfig, rules: Rules, migration: Migration | None = None) -> None:
+        """``migration``: the cluster may be ZooKeeper's still. None: there is no ZooKeeper."""
         self.config = config
         self.rules = rules
         self.raft = Raft(config, rules)
@@ -84,7 +84,7 @@ class Controller:
         self._recoveries = Recoveries(config, rules)
         self._forced = ForcedElections(config, self._recoveries, self._counts)
         self._periodic = Periodic(config)
-        self._migration = Migration(config, bridges=bridges, seals=rules.switches.fences_zookeeper)
+        self._migration = migration
         self._incarnation = UUID(int=0)
         self._waiting: deque[tuple[int, int, Callable[[], Response]]] = deque()
         """(last offset that must be committed, request id, its answer)."""
@@ -138,8 +138,8 @@ class Controller:
                 return self._response(event.correlation, None, now_ms)
             case TimerFired():
                 return self._timer(event.key, now_ms)
-            case SessionChanged() | Coordinated() | WatchFired():
-                return self._migration.handle(event, now_ms) + self._take_over(now_ms)
+            case SessionChanged() | Coordinated() | WatchFired() if self._migration is not None:
+                return self._migration.handle(event, now_ms) + self._take_over(self._migration, now_ms)
             case _:
                 return []
 
@@ -162,7 +162,7 @@ class Controller:
             if self._claimed is not None:
                 effects += self._reply_committed() + self._recover(now_ms)
                 effects += self._forced.settle(self.committed, now_ms)
-                if not self._migration.waits(self.committed):
+                if self._migration is not None and not self._migration.waits(self.committed):
                     effects += self._migration.end(now_ms)
             elif leadership is not None and self.log.high_watermark > leadership.epoch_start:
                 effects += self._claim(now_ms)
@@ -195,14 +195,15 @@ class Controller:
         effects += self._append(defaults, now_ms)
         self._brokers.start_sessions(self._draft(), now_ms, self.raft.leader_heard_ms)
         effects += self._arm_sessions(now_ms) + self._periodic.begin(now_ms)
-        effects += self._migration.begin(self.committed, now_ms)
+        if self._migration is not None:
+            effects += self._migration.begin(self.committed, now_ms)
         return effects + self._recover(now_ms)
 
-    def _take_over(self, now_ms: float) -> list[Effect]:
+    def _take_over(self, migration: Migration, now_ms: float) -> list[Effect]:
         """Takes over what ZooKeeper had, in one batch: all of it counts, or nothing."""
-        records, self._migration.records = self._migration.records, []
+        records, migration.records = migration.records, []
         draft = self._draft()
-        for record in records if self._migration.waits(draft.image) else ():
+        for record in records if migration.waits(draft.image) else ():
             draft.add(record)
         return self._append(draft, now_ms)
 
@@ -217,7 +218,8 @@ class Controller:
         self._waiting.clear()
         refusals += self._forced.refuse_all(gone)
         timers = [CancelTimer(SESSIONS), CancelTimer(RECOVERY), *self._periodic.end()]
-        return refusals + timers + self._migration.end(now_ms)
+        ended = [] if self._migration is None else self._migration.end(now_ms)
+        return refusals + timers + ended
 
     def _leaving(self, event: Event, now_ms: float) -> list[Effect]:
         match event:
@@ -328,7 +330,7 @@ class Controller:
                 return [Reply(event.request_id, self.raft.describe(now_ms))]
             case _ if isinstance(request, DescribeRequest):
                 return self._answer(event.request_id, lambda: self._describe(request))
-            case _ if self._migration.waits(self.committed):
+            case _ if self._migration is not None and self._migration.waits(self.committed):
                 waits = Refused(ErrorCode.not_controller, "the cluster is ZooKeeper's still")
                 return [Reply(event.request_id, waits)]
             case ElectLeadersRequest() if request.election != ElectionType.PREFERRED:
@@ -378,8 +380,8 @@ class Controller:
             draft = self._draft()
             armed = self._periodic.fired(key, draft, now_ms)
             return self._append(draft, now_ms) + armed
-        if self._migration.is_mine(key):
-            return self._migration.timer(key, now_ms) + self._take_over(now_ms)
+        if self._migration is not None and self._migration.is_mine(key):
+            return self._migration.timer(key, now_ms) + self._take_over(self._migration, now_ms)
         return []
 
     def _arm_sessions(self, now_ms: float) -> list[Effect]:

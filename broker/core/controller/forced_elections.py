@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.controller.draft import Draft
-from wrackline.broker.core.controller.elections import unknown
+from wrackline.broker.core.controller.decisions.draft import Draft
+from wrackline.broker.core.controller.decisions.elections import unknown
+from wrackline.broker.core.controller.decisions.partitions import change
 from wrackline.broker.core.controller.metrics import UncleanRecoveries
-from wrackline.broker.core.controller.partitions import change
 from wrackline.broker.core.controller.unclean_recovery import QUESTION_MS, DecidedBy, Decision, Recoveries
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import CancelTimer, Effect, Reply, SetTimer

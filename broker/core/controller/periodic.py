@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wrackline.broker.core.controller.draft import Draft
-from wrackline.broker.core.controller.elections import rebalance
+from wrackline.broker.core.controller.decisions.draft import Draft
+from wrackline.broker.core.controller.decisions.elections import rebalance
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import CancelTimer, Effect, SetTimer
 from wrackline.broker.model.metadata.records import NoOpRecord

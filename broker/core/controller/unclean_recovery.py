@@ -19,7 +19,7 @@ from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
-from wrackline.broker.core.controller.draft import Draft
+from wrackline.broker.core.controller.decisions.draft import Draft
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import Effect, Send, SetTimer, Trace
 from wrackline.broker.model.messages.controller import (

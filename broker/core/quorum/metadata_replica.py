@@ -15,8 +15,8 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.quorum.log import MetadataLog
 from wrackline.broker.core.quorum.snapshots import Download
-from wrackline.broker.core.replication import validation
 from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.replication.fetching import validation
 from wrackline.broker.core.replication.uplink import Uplink
 from wrackline.broker.model.batches.batch import CorruptBatch
 from wrackline.broker.model.effects import DeleteSnapshot, Effect, Exit, ResetLog, Trace

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from wrackline.broker.core.replication import leader, roles
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.fetching.fetcher import Fetchers
 from wrackline.broker.core.replication.replica import Changes, Replica
 from wrackline.broker.model.effects import CreateLog, DeleteLog
 from wrackline.broker.model.metadata.image import ImageDelta, PartitionImage

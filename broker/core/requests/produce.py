@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.replication import leader, validation
+from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.replication.fetching import validation
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import ProducePurgatory, trace_acks
 from wrackline.broker.core.replication.replica import Replica

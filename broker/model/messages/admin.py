@@ -302,6 +302,7 @@ DecidedRequest = (
     | ElectLeadersRequest
     | CreatePartitionsRequest
     | IncrementalAlterConfigsRequest
+    | AlterConfigsRequest
     | UnregisterBrokerRequest
     | UpdateFeaturesRequest
 )

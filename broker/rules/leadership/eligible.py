@@ -57,7 +57,7 @@ class EligibleRules:
     def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:
         """ELR on fencing: who is eligible beside the new ``isr``, when a broker was fenced, shut down, lost
         its log or was unregistered, or when the leader changed its ISR. A fencing is carried out by
-        ``broker/core/controller/partitions.py::remove_broker``, whose record comes from
+        ``broker/core/controller/decisions/partitions.py::remove_broker``, whose record comes from
         ``broker/rules/leadership/election.py::ElectionRules.change``.
 
         Below MinISR, whoever leaves the ISR goes to the ELR (cases A, C). Once the ISR is large enough nobody

@@ -39,7 +39,8 @@ class RegistrationRules:
     def is_clean(self, previous_epoch: int, registered_epoch: int) -> bool:
         """Clean registration: only the epoch of the registration it replaces proves a clean shutdown (C14),
         since a file that is merely there may be older (bug B29). After an unclean one
-        ``broker/core/controller/brokers.py::Brokers.register`` takes the broker out of every ISR and ELR."""
+        ``broker/core/controller/decisions/brokers.py::Brokers.register`` takes the broker out of every ISR
+        and ELR."""
         return previous_epoch >= 0 and previous_epoch == registered_epoch
 
     def stays_in_isr(self, existing: BrokerImage, *, clean: bool) -> bool:

@@ -19,7 +19,7 @@ def end_of_epoch(cache: EpochCache, epoch: int, leo: int) -> EpochEndOffset | No
     """Returns where ``epoch`` ends in the log of end ``leo`` whose leader epochs ``cache`` has.
 
     The leader asks it in ``broker/core/requests/fetch.py::FetchHandler._log_fault``, the follower of its own
-    log in ``broker/core/replication/following.py::Following._diverged``; what both make of it is in
+    log in ``broker/core/replication/fetching/following.py::Following._diverged``; what both make of it is in
     ``broker/rules/replication/truncation.py``.
 
     Its newest epoch ends where the log ends. An epoch that the log does not have is answered with the one

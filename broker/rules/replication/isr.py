@@ -143,7 +143,8 @@ class IsrChangeRules:
         partition: PartitionImage,
         brokers: Mapping[NodeId, BrokerImage],
     ) -> ErrorCode:
-        """``broker/core/controller/partitions.py::alter_partition`` writes the ISR when there is no error."""
+        """``broker/core/controller/decisions/partitions.py::alter_partition`` writes the ISR when there is
+        no error."""
         if self.from_the_future(item, partition):
             return ErrorCode.not_controller
         if item.leader_epoch < partition.leader_epoch:

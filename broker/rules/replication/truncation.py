@@ -70,8 +70,8 @@ class TruncationRules:
 
     def on_divergence(self, own: EpochEndOffset | None, diverging: EpochEndOffset, leo: int) -> int:
         """Truncation by epoch, at the follower: ``own`` is where the diverging epoch ends in its own log,
-        None when it has none. ``broker/core/replication/following.py::Following._diverged`` cuts the log
-        there."""
+        None when it has none.
+        ``broker/core/replication/fetching/following.py::Following._diverged`` cuts the log there."""
         if own is None:
             return min(diverging.end_offset, leo)
         if own.epoch != diverging.epoch:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from wrackline.cache import cache_folder
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
 
 log = logging.getLogger("wrackline.checkers")
 

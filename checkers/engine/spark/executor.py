@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from wrackline.checkers.engine.executor import LocalRows, Task
 from wrackline.checkers.engine.spark.following import followed
-from wrackline.history.addresses import matching, parquet
+from wrackline.history.store.addresses import matching, parquet
 
 T = TypeVar("T")
 MOST_FOLDERS = 64

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.namespaces import find_tool, run_tool
+from wrackline.fleets.local.network.namespaces import find_tool, run_tool
 from wrackline.fleets.qemu.image.kernel import unpacked
 from wrackline.fleets.qemu.image.recipe import FETCH_KERNEL, OPTIONS, TIDY, Recipe, check_machine, sources
 from wrackline.fleets.qemu.image.store import Image, Say, Store

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wrackline.fleets.local import look
-from wrackline.fleets.local.namespaces import find_tool, run_tool
+from wrackline.fleets.local.network.namespaces import find_tool, run_tool
 from wrackline.fleets.netns import hostinit
 from wrackline.fleets.qemu.guest import init as guest_init
 from wrackline.fleets.qemu.image.build import FIRST_MODULES

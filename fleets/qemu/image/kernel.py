@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.namespaces import find_tool
+from wrackline.fleets.local.network.namespaces import find_tool
 
 MAGIC_AT, MAGIC = 0x202, b"HdrS"
 SETUP_SECTORS_AT = 0x1F1

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.namespaces import run_tool
+from wrackline.fleets.local.network.namespaces import run_tool
 from wrackline.needs import Missing, require
 
 PACKAGES = (

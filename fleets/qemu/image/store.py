@@ -26,7 +26,7 @@ from pathlib import Path
 
 from wrackline.cache import cache_folder
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.namespaces import mounts, run_tool
+from wrackline.fleets.local.network.namespaces import mounts, run_tool
 
 DESCRIPTION = "image.json"
 Say = Callable[[str], None]

@@ -8,7 +8,7 @@ import click
 
 from wrackline.harness.cli.options import WrongInput, results_option
 from wrackline.harness.dataset import write_dataset
-from wrackline.history.addresses import check_reachable, is_elsewhere
+from wrackline.history.store.addresses import check_reachable, is_elsewhere
 from wrackline.progress import progress
 
 

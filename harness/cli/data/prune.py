@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from wrackline.harness.cli.options import WrongInput, results_option
-from wrackline.harness.exits.spec import Keeping
 from wrackline.harness.nights import retention
+from wrackline.harness.notifications.spec import Keeping
 
 _USUAL = Keeping()
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import click
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.namespaces import find_tool, run_tool
+from wrackline.fleets.local.network.namespaces import find_tool, run_tool
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.image.store import Store as ImageStore
 from wrackline.harness.cli.options import state_dir_option

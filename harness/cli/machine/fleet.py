@@ -22,9 +22,9 @@ from wrackline.fleets.qemu.accelerators import Accelerator
 from wrackline.fleets.qemu.fleet import QemuFleet
 from wrackline.fleets.qemu.services import Init
 from wrackline.fleets.qemu.settings import Hardware
-from wrackline.fleets.qemu.virtual_fleet import VirtualFleet
+from wrackline.fleets.qemu.virtual.fleet import VirtualFleet
 from wrackline.harness.cli.errors import EXIT_HOSTS
-from wrackline.harness.cli.machine.fleet_list import Seen, clean, inventory_command, see
+from wrackline.harness.cli.machine.fleet_list import FleetEntry, clean, inventory_command, list_fleets
 from wrackline.harness.cli.options import WrongInput, need_root, output_option, print_json, state_dir_option
 from wrackline.needs import require
 from wrackline.progress import progress
@@ -188,7 +188,7 @@ def down(name: str | None, state_dir: Path) -> None:
       sudo wrackline fleet down
     """
     with fleet_errors():
-        chosen = _choose(name, [seen for seen in see(state_dir) if seen.life != "dead"])
+        chosen = _choose(name, [entry for entry in list_fleets(state_dir) if entry.life != "dead"])
         chosen.end()
     click.echo(f"fleet {chosen.name} is gone")
 
@@ -206,7 +206,7 @@ def ssh(host: str, command: tuple[str, ...], name: str | None, state_dir: Path) 
       sudo wrackline fleet ssh n1 ps aux
     """
     with fleet_errors():
-        chosen = _choose(name, see(state_dir))
+        chosen = _choose(name, list_fleets(state_dir))
         if host not in chosen.hosts:
             raise click.UsageError(f"no host {host} in fleet {chosen.name}; it has {', '.join(chosen.hosts)}")
         chosen.enter(host, command)
@@ -223,13 +223,13 @@ def list_(state_dir: Path, output: str) -> None:
       sudo wrackline fleet list --output json
     """
     with fleet_errors():
-        fleets = see(state_dir)
+        fleets = list_fleets(state_dir)
     if output == "json":
-        print_json([seen.as_json() for seen in fleets])
+        print_json([entry.as_json() for entry in fleets])
         return
-    for seen in fleets:
-        hosts = " ".join(f"{host}={address}" for host, address in seen.addresses.items())
-        click.echo(f"{seen.name}  {seen.kind}  {seen.life}  {hosts}")
+    for entry in fleets:
+        hosts = " ".join(f"{host}={address}" for host, address in entry.addresses.items())
+        click.echo(f"{entry.name}  {entry.kind}  {entry.life}  {hosts}")
     if not fleets:
         click.echo(f"no fleets in {state_dir}")
 
@@ -264,11 +264,11 @@ def sudo_rule_(user: str) -> None:
 fleet.add_command(inventory_command)
 
 
-def _choose(name: str | None, fleets: list[Seen]) -> Seen:
-    found = [seen for seen in fleets if name in (None, seen.name)]
+def _choose(name: str | None, fleets: list[FleetEntry]) -> FleetEntry:
+    found = [entry for entry in fleets if name in (None, entry.name)]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(seen.name for seen in fleets) or "none"
+    names = ", ".join(entry.name for entry in fleets) or "none"
     if not found:
         what = f"no fleet {name} is up" if name else "no fleet is up"
         sudo = "" if os.geteuid() == 0 else "; those of namespaces only root sees: run it with sudo"

@@ -16,8 +16,8 @@ import click
 from wrackline.cache import cache_folder
 from wrackline.fleets.base import Host
 from wrackline.fleets.local import clean as namespaces
-from wrackline.fleets.local import relay
-from wrackline.fleets.local.namespaces import find_tool
+from wrackline.fleets.local.network import relay
+from wrackline.fleets.local.network.namespaces import find_tool
 from wrackline.fleets.local.state import FleetFolder
 from wrackline.fleets.process import state as processes
 from wrackline.fleets.process.fleet import ProcessFleet, environment
@@ -36,7 +36,7 @@ ROLES = {"n": "brokers", "c": "controllers", "z": "zookeeper"}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FleetEntry:
     """A fleet."""
 
     name: str
@@ -61,7 +61,7 @@ class Seen:
         return {name: str(variables["ansible_host"]) for name, variables in self.hosts.items()}
 
 
-def see(state_dir: Path) -> list[Seen]:
+def list_fleets(state_dir: Path) -> list[FleetEntry]:
     """Those whose state is in this folder; of namespaces only root sees any. Raises FleetError."""
     root = state_dir.resolve()
     found = [_of_namespaces(root, one) for one in namespaces.survey(root)] if os.geteuid() == 0 else []
@@ -76,8 +76,8 @@ def clean(state_dir: Path) -> list[str]:
     return [*removed, *processes.clean(root / processes.BELOW)]
 
 
-def _of_namespaces(root: Path, seen: namespaces.FleetSeen) -> Seen:
-    state, folder = seen.state, FleetFolder(root, seen.state.name)
+def _of_namespaces(root: Path, entry: namespaces.FleetSeen) -> FleetEntry:
+    state, folder = entry.state, FleetFolder(root, entry.state.name)
     known = {**SSH_OPTIONS, "UserKnownHostsFile": str(folder.known_hosts)}
     options = [word for option, value in known.items() for word in ("-o", f"{option}={value}")]
     addresses = dict(zip(state.hosts, state.addresses, strict=True))
@@ -97,10 +97,10 @@ def _of_namespaces(root: Path, seen: namespaces.FleetSeen) -> Seen:
             "ansible_python_interpreter": "/usr/bin/python3",
         }
 
-    return Seen(
+    return FleetEntry(
         state.name,
         state.kind,
-        seen.life,
+        entry.life,
         {name: variables(address) for name, address in addresses.items()},
         state.control,
         lambda: namespaces.end_detached(folder),
@@ -108,7 +108,7 @@ def _of_namespaces(root: Path, seen: namespaces.FleetSeen) -> Seen:
     )
 
 
-def _of_processes(root: Path, state: processes.ProcessState, life: str) -> Seen:
+def _of_processes(root: Path, state: processes.ProcessState, life: str) -> FleetEntry:
     hosts = {host.name: host for host in ProcessFleet(state.name, state.hosts, state_dir=root).hosts}
     folder = processes.ProcessFolder(root / processes.BELOW, state.name)
 
@@ -118,7 +118,7 @@ def _of_processes(root: Path, state: processes.ProcessState, life: str) -> Seen:
         words = ["sh", "-c", " ".join(command)] if command else ["sh", "-i"]
         os.execve("/bin/sh", words, environment(folder.path, host))
 
-    return Seen(
+    return FleetEntry(
         state.name,
         "process",
         life,
@@ -147,30 +147,30 @@ def inventory_command(as_list: bool, host: str | None, state_dir: Path) -> None:
     if host is not None:
         click.echo("{}")
     elif as_list:
-        alive = [seen for seen in see(state_dir) if seen.life != "dead"]
+        alive = [entry for entry in list_fleets(state_dir) if entry.life != "dead"]
         print_json(inventory(alive))
     else:
         click.echo(_program(state_dir))
 
 
-def inventory(fleets: Sequence[Seen]) -> dict[str, Any]:
+def inventory(fleets: Sequence[FleetEntry]) -> dict[str, Any]:
     """As `ansible-inventory` reads it. A host of several fleets that are up has its fleet's name before its
     own."""
     groups: dict[str, dict[str, list[str]]] = {}
     variables: dict[str, dict[str, str | int]] = {}
-    for seen in fleets:
-        for name, known in seen.hosts.items():
-            called = name if len(fleets) == 1 else f"{seen.name}-{name}"
-            variables[called] = {**known, **_way_in(seen, known)}
-            for group in (seen.name.replace("-", "_"), ROLES.get(name[0], "others")):
+    for entry in fleets:
+        for name, known in entry.hosts.items():
+            called = name if len(fleets) == 1 else f"{entry.name}-{name}"
+            variables[called] = {**known, **_way_in(entry, known)}
+            for group in (entry.name.replace("-", "_"), ROLES.get(name[0], "others")):
                 groups.setdefault(group, {"hosts": []})["hosts"].append(called)
     return {"_meta": {"hostvars": variables}, **groups}
 
 
-def _way_in(seen: Seen, known: Any) -> dict[str, str | int]:
-    if not seen.namespace:
+def _way_in(entry: FleetEntry, known: Any) -> dict[str, str | int]:
+    if not entry.namespace:
         return {}
-    into = ["ip", "netns", "exec", seen.namespace, "/usr/bin/python3", str(Path(relay.__file__).resolve())]
+    into = ["ip", "netns", "exec", entry.namespace, "/usr/bin/python3", str(Path(relay.__file__).resolve())]
     arguments = f"{known['ansible_ssh_common_args']} -o ProxyCommand='{shlex.join(into)} %h %p'"
     return {"ansible_ssh_common_args": arguments}
 

@@ -19,7 +19,7 @@ from wrackline.harness.cli.options import (
     results_option,
     set_option,
 )
-from wrackline.harness.cli.runs.suite import watched
+from wrackline.harness.cli.runs.suite import stop_on_signals
 from wrackline.harness.cli.signals import STOPPED
 from wrackline.harness.nights.bisecting import Bisector, Candidate
 from wrackline.harness.nights.driver import DiskFull, Stopped
@@ -89,8 +89,8 @@ def bisect_command(
     except ValueError as wrong:
         raise WrongInput(f"--budget {budget}: {wrong}") from wrong
     need_writable(results)
-    told = "\0".join((str(spec.resolve()), *values, key, commits or "", *settings, str(tries)))
-    folder = results / FOLDER / f"{spec.stem}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+    identity = "\0".join((str(spec.resolve()), *values, key, commits or "", *settings, str(tries)))
+    folder = results / FOLDER / f"{spec.stem}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
     candidates = (
         _commits(commits, spec, settings, folder)
         if commits
@@ -119,7 +119,7 @@ def bisect_command(
 
 def _drive(bisector: _Checkouts, candidates: Sequence[Candidate]) -> int:
     click.echo(f"{len(candidates)} from {candidates[0].name} to {candidates[-1].name}: {bisector.folder}")
-    with watched(bisector):
+    with stop_on_signals(bisector):
         try:
             bisector.drive()
         except Stopped as end:

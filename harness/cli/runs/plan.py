@@ -107,18 +107,20 @@ def _load(load: LoadAhead) -> list[str]:
 
 
 def _faults(faults: tuple[FaultAhead, ...]) -> list[str]:
-    rows = [(one.id, f"{one.at_s:.1f}", f"{one.ends_s:.1f} s", one.fault, _whom(one)) for one in faults]
+    rows = [
+        (one.id, f"{one.at_s:.1f}", f"{one.ends_s:.1f} s", one.fault, _target_text(one)) for one in faults
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        f"{name:<{widths[0]}}  {at:>{widths[1]}} to {ends:>{widths[2]}}  {fault:<{widths[3]}}  {whom}"
-        for name, at, ends, fault, whom in rows
+        f"{name:<{widths[0]}}  {at:>{widths[1]}} to {ends:>{widths[2]}}  {fault:<{widths[3]}}  {target}"
+        for name, at, ends, fault, target in rows
     ]
 
 
-def _whom(fault: FaultAhead) -> str:
+def _target_text(fault: FaultAhead) -> str:
     role, hosts = fault.target.replace(",", ", "), ", ".join(fault.hosts or ())
-    whom = role if hosts in ("", role) else f"{hosts} ({role})"
-    return ", ".join([whom, *(f"{key}: {str(value).lower()}" for key, value in fault.how.items())])
+    target = role if hosts in ("", role) else f"{hosts} ({role})"
+    return ", ".join([target, *(f"{key}: {str(value).lower()}" for key, value in fault.how.items())])
 
 
 def _guided(guided: GuidedAhead) -> list[str]:

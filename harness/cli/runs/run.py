@@ -19,8 +19,8 @@ from wrackline.harness.cli.options import (
     with_fleet,
 )
 from wrackline.harness.cli.verdicts.analyze import show_verdicts
-from wrackline.harness.exits import codehost
-from wrackline.harness.exits.run_summary import RunSummary
+from wrackline.harness.notifications import codehost
+from wrackline.harness.notifications.run_summary import RunSummary
 from wrackline.harness.records import record
 from wrackline.harness.run.judge import Judged, judge_outcomes, prepare
 from wrackline.harness.run.live.outcome import Options, Outcome

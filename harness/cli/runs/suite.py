@@ -21,8 +21,6 @@ from wrackline.harness.cli.options import (
     results_option,
 )
 from wrackline.harness.cli.signals import STOPPED
-from wrackline.harness.exits import codehost
-from wrackline.harness.exits.run_summary import RunSummary
 from wrackline.harness.nights import summary
 from wrackline.harness.nights.driver import DiskFull, Driver, Stopped
 from wrackline.harness.nights.journal import Did, Journal, read
@@ -30,6 +28,8 @@ from wrackline.harness.nights.night import NIGHT_JSON, NightDriver, begin
 from wrackline.harness.nights.order import before, nights, ordered
 from wrackline.harness.nights.post_actions import carry_out, check_after, known_before
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
+from wrackline.harness.notifications import codehost
+from wrackline.harness.notifications.run_summary import RunSummary
 from wrackline.harness.run.judge import exit_code
 from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.screen import put, table
@@ -80,7 +80,7 @@ def suite_command(file: Path, results: Path, fresh: bool, list_only: bool, maste
         return _list(file, night, earlier, unfinished)
     need_writable(results)
     check_after(night.after)
-    here = unfinished or _begun(file, night, folder, earlier)
+    here = unfinished or _begin_night(file, night, folder, earlier)
     return _drive(here, gone_on=unfinished is not None, master=master)
 
 
@@ -90,7 +90,7 @@ def _unfinished(earlier: list[Path]) -> Path | None:
     return last if last and not read(last).ended and (last / NIGHT_JSON).exists() else None
 
 
-def _begun(file: Path, night: Night, folder: Path, earlier: list[Path]) -> Path:
+def _begin_night(file: Path, night: Night, folder: Path, earlier: list[Path]) -> Path:
     wanted = _in_order(cases(night, file), earlier)
     need_machine(*(case.spec for case in wanted))
     for case in wanted:
@@ -126,12 +126,12 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
         driver = NightDriver(here, journal, master=master, say=partial(progress, err=False))
         click.echo(f"{'going on with' if gone_on else 'night'} {here}: {driver.account()}")
         end = None
-        with watched(driver):
+        with stop_on_signals(driver):
             try:
                 driver.drive()
             except Stopped as stopped:
                 end = stopped
-        return _told(here, driver, end)
+        return _summarize(here, driver, end)
     except OSError as full:
         raise WrongInput(
             f"{here}: {full.strerror or full}: make room, and give the same command again: it goes on"
@@ -141,18 +141,18 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
 
 
 @contextmanager
-def watched(driver: Driver) -> Iterator[None]:
+def stop_on_signals(driver: Driver) -> Iterator[None]:
     """A line says how far the runs under way are. Ctrl-C and SIGTERM end it in good order; a second one at
     once."""
 
-    def asked(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         del frame
         if driver.stopping:
             raise KeyboardInterrupt
         driver.stopping = f"stopped by {signal.Signals(number).name}"
         click.echo("stopping: the run under way is healed and removed; again to stop at once", err=True)
 
-    former = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    former = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with Progress() as progress:
             driver.status = progress.status
@@ -162,11 +162,11 @@ def watched(driver: Driver) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _told(here: Path, driver: NightDriver, end: Stopped | None) -> int:
-    told = list(summary.accounts(driver.night, driver.cases, driver.state, driver.replayed))
+def _summarize(here: Path, driver: NightDriver, end: Stopped | None) -> int:
+    accounts_of_runs = list(summary.accounts(driver.night, driver.cases, driver.state, driver.replayed))
     known = known_before(here, driver.night)
-    summaries = summary.summarized(here, told, known)
-    written = summary.write(here, driver.night, told, summaries)
+    summaries = summary.summarized(here, accounts_of_runs, known)
+    written = summary.write(here, driver.night, accounts_of_runs, summaries)
     _show(summaries)
     for path in written:
         click.echo(f"  {path}")

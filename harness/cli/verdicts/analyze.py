@@ -24,7 +24,7 @@ from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import Judged, exit_code, judge_with_progress
 from wrackline.harness.run.live.progress import on_stderr
 from wrackline.harness.screen import put, table
-from wrackline.history.addresses import is_elsewhere
+from wrackline.history.store.addresses import is_elsewhere
 
 
 def show_verdicts(judged: Sequence[Judged]) -> int:

@@ -14,10 +14,10 @@ import orjson
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE
-from wrackline.harness.check.answers import Judged, Verdict, exit_code, plain
 from wrackline.harness.check.files import Judge, Question, histories, models
+from wrackline.harness.check.formatting import answer, details, headline, summary
 from wrackline.harness.check.listing import lines
-from wrackline.harness.check.words import answer, details, headline, summary
+from wrackline.harness.check.results import Judged, Verdict, exit_code, plain
 from wrackline.harness.cli.options import memory_size, output_option, print_json
 from wrackline.harness.cli.signals import STOPPED
 from wrackline.progress import PROGRESS

@@ -52,29 +52,29 @@ def explain_command(name: str, wanted: str | None, results: Path, output: str, a
     the first ones are explained (docs/report-internals.md, Limits).
     """
     if as_report:
-        click.echo(_reported(name, wanted, results))
+        click.echo(_bug_report(name, wanted, results))
         return 0
     run_dir = stored.find(name, results)
     need_verdict(run_dir)
     from wrackline.checkers.explain.step import explained  # late: with numpy and Arrow
 
-    found = explained(run_dir)
-    for file, why in found.lacking:
+    explanations = explained(run_dir)
+    for file, why in explanations.lacking:
         click.echo(f"{run_dir.name}: {file}: {why}", err=True)
-    chosen = _chosen(found, wanted, run_dir.name)
+    selected = _select(explanations, wanted, run_dir.name)
     if output == "json":
-        click.echo(list_to_json([one for _, own in chosen for one in own]))
+        click.echo(list_to_json([one for _, own in selected for one in own]))
         return 0
-    if not chosen:
+    if not selected:
         click.echo(f"nothing was found in {run_dir.name}, so there is nothing to explain")
     incidents = {str(one.get("id")): one for one in rows(read_verdict(run_dir), "incidents")}
     with labels_of(_system(run_dir)):
-        for of, own in chosen:
-            click.echo("\n".join(_told(incidents.get(of or ""), own, bool(incidents))))
+        for of, own in selected:
+            click.echo("\n".join(_incident_lines(incidents.get(of or ""), own, bool(incidents))))
     return 0
 
 
-def _reported(name: str, wanted: str | None, results: Path) -> str:
+def _bug_report(name: str, wanted: str | None, results: Path) -> str:
     """The Markdown of an incident. A folder of which only verdict and report were kept will do. Raises
     WrongInput."""
     from wrackline.checkers.explain.step import explained  # late, as above
@@ -96,7 +96,7 @@ def _reported(name: str, wanted: str | None, results: Path) -> str:
         return bug_report(files, incident)
 
 
-def _told(
+def _incident_lines(
     incident: Mapping[str, Any] | None, own: Sequence[Explanation], has_incidents: bool
 ) -> Iterator[str]:
     """An incident, and some of its evidence below it."""
@@ -120,22 +120,24 @@ def _system(run_dir: Path) -> str:
         return ""
 
 
-def _chosen(found: Explanations, wanted: str | None, run: str) -> list[tuple[str | None, list[Explanation]]]:
+def _select(
+    explanations: Explanations, wanted: str | None, run: str
+) -> list[tuple[str | None, list[Explanation]]]:
     """By incident. Raises WrongInput where nothing of that name was found."""
-    chosen: dict[str | None, list[Explanation]] = {}
+    selected: dict[str | None, list[Explanation]] = {}
     seen: set[str] = set()
-    for group in found.groups:
+    for group in explanations.groups:
         for one in group.explanations:
             finding = one.finding
             if wanted is None and finding.anomaly in seen:
                 continue
             if wanted is None or wanted in (group.incident, finding.anomaly, finding.anchor):
-                chosen.setdefault(group.incident, []).append(one)
+                selected.setdefault(group.incident, []).append(one)
                 seen.add(finding.anomaly)
-    if wanted is not None and not chosen:
-        anomalies = ", ".join(dict.fromkeys(group.anomaly for group in found.groups)) or "nothing"
+    if wanted is not None and not selected:
+        anomalies = ", ".join(dict.fromkeys(group.anomaly for group in explanations.groups)) or "nothing"
         raise WrongInput(f"{run} has no finding {wanted}; it has {anomalies}")
-    return list(chosen.items())
+    return list(selected.items())
 
 
 def text_of(one: Explanation, aside: str = "") -> Iterator[str]:

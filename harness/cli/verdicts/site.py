@@ -11,19 +11,19 @@ import click
 from rich.table import Column
 
 from wrackline.harness.cli.options import WrongInput
-from wrackline.harness.index import gather as gathering
+from wrackline.harness.index import collect as gathering
 from wrackline.harness.index import site as sites
+from wrackline.harness.index.baseline import change, figure
 from wrackline.harness.index.comparing import Comparison, Unlike, compared, side
 from wrackline.harness.index.pages import Site, page
-from wrackline.harness.index.reader_bundle import NoReader, reader
+from wrackline.harness.index.reader.bundle import NoReader, reader
 from wrackline.harness.index.runs import Link, below, beside, shown
 from wrackline.harness.index.serving import Renewal, Server
 from wrackline.harness.index.site import Reader
-from wrackline.harness.index.words import change, figure
 from wrackline.harness.records import NotKnown, State, known_incidents
 from wrackline.harness.run.results import ENVIRONMENT, default_dir
 from wrackline.harness.screen import put, table
-from wrackline.history.folder import whole_file
+from wrackline.history.store.folder import whole_file
 from wrackline.progress import progress
 
 _IN_RESULTS = "site"
@@ -120,19 +120,19 @@ def compare_command(before: str, after: str, results: str, html: Path | None, ac
         link = beside(html.parent) if html is not None else below(place, "")
         entries = gathering.gather(place, gathering.Kept(), histories=False)
         runs = shown(entries, link)
-        said = compared(side(before, runs), side(after, runs), runs, across=across)
+        comparison = compared(side(before, runs), side(after, runs), runs, across=across)
     except (gathering.NothingThere, Unlike) as wrong:
         raise WrongInput(str(wrong)) from wrong
-    _print(said)
+    _print(comparison)
     if html is not None:
         site = Site(results, runs, (), (), (), "", pages=())
         with whole_file(html) as part:
-            part.write_text(page("comparison.html.j2", site, here=html.name, said=said))
+            part.write_text(page("comparison.html.j2", site, here=html.name, comparison=comparison))
         click.echo(f"  {html}")
-    return said.outcome.value
+    return comparison.outcome.value
 
 
-def _print(said: Comparison) -> None:
+def _print(comparison: Comparison) -> None:
     made = table(
         Column("", overflow="fold"),
         Column("before", justify="right", overflow="fold"),
@@ -140,14 +140,15 @@ def _print(said: Comparison) -> None:
         Column("change", overflow="fold"),
         Column("expected after", justify="right", overflow="fold"),
     )
-    made.add_row("", said.before.name, said.after.name)
-    made.add_row("verdict", said.before.verdicts, said.after.verdicts)
-    for what, was, is_ in said.apart:
+    made.add_row("", comparison.before.name, comparison.after.name)
+    made.add_row("verdict", comparison.before.verdicts, comparison.after.verdicts)
+    for what, was, is_ in comparison.apart:
         made.add_row(what, was, is_)
-    for each in said.anomalies:
-        of = (f"{each.before} of {len(said.before.runs)}", f"{each.after} of {len(said.after.runs)}")
-        made.add_row(each.name, *of, "new" if each.new else "gone" if not each.after else "")
-    for moved in (*said.moved, *said.by_suite):
+    for each in comparison.anomalies:
+        before = f"{each.before} of {len(comparison.before.runs)}"
+        after = f"{each.after} of {len(comparison.after.runs)}"
+        made.add_row(each.name, before, after, "new" if each.new else "gone" if not each.after else "")
+    for moved in (*comparison.moved, *comparison.by_suite):
         told = change(moved.before, moved.after)
         word = " worse" if moved.worse else " better" if moved.outside else ""
         expected = ""
@@ -155,10 +156,10 @@ def _print(said: Comparison) -> None:
             low, high = (figure(moved.metric, edge) for edge in (moved.noise.low, moved.noise.high))
             expected = f"{low} to {high}"
         was, is_ = (figure(moved.metric, value) for value in (moved.before, moved.after))
-        suite = f"{moved.suite}: " if moved in said.by_suite else ""
+        suite = f"{moved.suite}: " if moved in comparison.by_suite else ""
         made.add_row(suite + moved.label, was, is_, told + word, expected)
     put(made, width=150)
-    click.echo(said.sentence)
+    click.echo(comparison.sentence)
 
 
 @click.command("serve")

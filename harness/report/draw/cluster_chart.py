@@ -8,21 +8,13 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import Frame
-from wrackline.harness.report.draw.moments import Moments
-from wrackline.harness.report.draw.run_chart import (
-    FAULTS_DRAWN,
-    LANE,
-    draw_fault_bands,
-    draw_fault_lanes,
-    draw_time_axis,
-    pack_faults,
-)
-from wrackline.harness.report.draw.svg import Scale, Svg, letters_in, text_width
-from wrackline.harness.report.read.cluster import CONTROLLER, LeaderSpan, Recovery
-from wrackline.harness.report.read.faults import Fault
+from wrackline.checkers.inputs.cluster_history import LeaderSpan, Recovery
+from wrackline.harness.report.draw.over_time import OverTime
+from wrackline.harness.report.read.faults import CONTROLLER, Fault
 from wrackline.harness.report.read.moments import Moment
-from wrackline.harness.report.text import seconds, shorten
+from wrackline.history.wording import seconds, shorten
+from wrackline.pages.frame import Frame
+from wrackline.pages.svg import Scale, Svg, letters_in, text_width
 
 _PARTITIONS_DRAWN: Final = 24
 _SPANS_DRAWN: Final = 200
@@ -42,28 +34,20 @@ def cluster_chart(
     those of the ELR hatched on top; a mark where a leader was elected uncleanly, and the moments of
     incidents. One lane above them for the active controller, where there were several."""
     lane = 30
-    x = Scale(0, max(extent_ns / 1e9, 1.0), frame.left, frame.right)
     shown = list(spans.items())[:_PARTITIONS_DRAWN]
-    drawn_faults = faults[:FAULTS_DRAWN]
-    lanes = pack_faults(drawn_faults, x, frame)
-    marks = Moments(moments, x)
-    marks_top = 4 + LANE * (max(lanes.values(), default=-1) + 1)
-    above = marks_top + marks.height + 8
-    bottom = above + lane * len(shown) + 2
-    svg = Svg(frame.width, bottom + 30, "Leader and in-sync replicas of each partition over time", frame.cls)
-    draw_fault_bands(svg, drawn_faults, x, above - 6, bottom)
+    label = "Leader and in-sync replicas of each partition over time"
+    height = lane * len(shown) + 2
+    picture = OverTime(label, "", faults, extent_ns, [height], frame, moments=moments, above=8)
+    svg, x = picture.svg, picture.x
     for position, (label, own) in enumerate(shown):
-        top = above + position * lane
+        top = picture.tops[0] + position * lane
         svg.text(frame.left - 8, top + 17, shorten(label, letters_in(frame.left - 8)), "tick", anchor="end")
         for span in own[-_SPANS_DRAWN:]:
             _draw_span(svg, span, nodes, x, top, lane - 6)
         _draw_names(svg, own[-_SPANS_DRAWN:], x, top + lane - 10)
         for recovery in [one for one in recoveries if one.label == label][:_MARKS_DRAWN]:
             _draw_recovery(svg, recovery, x, top, lane - 6)
-    marks.draw(svg, marks_top, bottom)
-    draw_fault_lanes(svg, drawn_faults, lanes, x, 4, frame)
-    draw_time_axis(svg, x, bottom, frame)
-    return svg.markup()
+    return picture.markup()
 
 
 def _draw_span(

@@ -9,17 +9,16 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import Frame, for_both
-from wrackline.harness.report.draw.over_time import SERIES, OverTime, colour
-from wrackline.harness.report.draw.packed import Tables
+from wrackline.harness.report.draw.over_time import SERIES, Chart, Legend, OverTime, colour
+from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.draw.run_chart import draw_frame
-from wrackline.harness.report.draw.svg import Scale, ticks
 from wrackline.harness.report.read.columns import Ints
 from wrackline.harness.report.read.delivery import COLUMNS
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.pictures import Gathered
-from wrackline.harness.report.text import number
-from wrackline.history.wording import process_label
+from wrackline.history.wording import number, process_label
+from wrackline.pages.frame import Frame, for_both
+from wrackline.pages.svg import Scale, ticks
 
 _LINES: Final = 24
 _PANELS: Final = 12
@@ -27,18 +26,16 @@ _HEIGHT: Final = 190
 _SMALL: Final = 64
 _SILENT: Final = 0.02
 """Share of the run for which a consumer may say nothing of a partition before its line ends."""
-Legend = tuple[tuple[str, str], ...]
-"""(class of the colour, what it stands for)."""
 
 
-def unseen_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[Markup, Legend] | None:
+def unseen_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> Chart | None:
     """A line for each partition; those with the most unseen records have a colour of their own."""
     series = of.unseen.series()
     ranked = sorted(series, key=lambda place: (-int(series[place].max()), place))[:_LINES]
     if not ranked or not any(series[place].any() for place in ranked):
         return None
     drawn = for_both(lambda frame: _unseen(of, faults, tables, series, ranked, frame))
-    return drawn, _legend([of.places[place] for place in ranked])
+    return Chart(drawn, legend=_legend([of.places[place] for place in ranked]))
 
 
 def _unseen(
@@ -92,11 +89,8 @@ def _legend(names: Sequence[str]) -> Legend:
     return tuple(own)
 
 
-def lag_charts(
-    of: Gathered, faults: Sequence[Fault], tables: Tables
-) -> tuple[Markup, Markup, Legend, int] | None:
-    """(in records, in seconds, legend, partitions not drawn): a panel for each partition, a line for each
-    consumer."""
+def lag_charts(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[Chart, Markup] | None:
+    """(in records, in seconds): a panel for each partition, a line for each consumer."""
     if not len(of.lags):
         return None
     place, process = of.lags["operation"]["place"], of.lags["operation"]["process"]
@@ -111,7 +105,7 @@ def lag_charts(
         for name, upwards in (("lag", of.lags["behind"]), ("behind", of.behind_ns / 1e9))
     )
     names = [f"process {process_label(process)}" for process in ranks]
-    return records, in_seconds, _legend(names), len(most) - len(chosen)
+    return Chart(records, len(most) - len(chosen), _legend(names)), in_seconds
 
 
 def _lag_chart(

@@ -22,9 +22,9 @@ from wrackline.checkers.explain.model import (
     Neighbourhood,
     Operation,
 )
-from wrackline.harness.report.draw.frame import PAGE
-from wrackline.harness.report.draw.svg import Svg
-from wrackline.harness.report.text import number, seconds, shorten
+from wrackline.history.wording import number, seconds, shorten
+from wrackline.pages.frame import PAGE
+from wrackline.pages.svg import Svg
 
 _WIDTH: Final = PAGE.width
 _LEFT: Final = 300

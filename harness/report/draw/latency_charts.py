@@ -9,16 +9,16 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import PHONE, Frame, for_both
 from wrackline.harness.report.draw.over_time import OverTime
-from wrackline.harness.report.draw.packed import Tables
+from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.draw.run_chart import draw_frame, latency_marks, latency_scale
-from wrackline.harness.report.draw.svg import Scale, Svg, letters_in
 from wrackline.harness.report.read.columns import OUTCOMES
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.latency import Spread, quantiles_ms
 from wrackline.harness.report.read.pictures import TIMES, Gathered, Histogram
-from wrackline.harness.report.text import milliseconds, number, plural, seconds, shorten
+from wrackline.history.wording import milliseconds, number, plural, seconds, shorten
+from wrackline.pages.frame import PHONE, Frame, for_both
+from wrackline.pages.svg import Scale, Svg, letters_in
 
 QUANTILES: Final = (0.5, 0.95, 0.99, 1.0)
 _KINDS: Final = 4

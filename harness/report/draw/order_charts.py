@@ -9,18 +9,18 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from wrackline.harness.report.draw.frame import PHONE, Frame, for_both
-from wrackline.harness.report.draw.moments import Moments
-from wrackline.harness.report.draw.over_time import SERIES, OverTime, colour
-from wrackline.harness.report.draw.packed import Tables
-from wrackline.harness.report.draw.run_chart import draw_frame, fault_tip
-from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
+from wrackline.harness.report.draw.events import Moments, fault_tip
+from wrackline.harness.report.draw.over_time import SERIES, Chart, OverTime, colour
+from wrackline.harness.report.draw.page_data import Tables
+from wrackline.harness.report.draw.run_chart import draw_frame
 from wrackline.harness.report.read.columns import Bools, Table
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import PLACES, Stretch
 from wrackline.harness.report.read.moments import Moment
 from wrackline.harness.report.read.pictures import Gathered
-from wrackline.harness.report.text import number, partition_label, seconds, value_label
+from wrackline.history.wording import number, partition_label, value_label
+from wrackline.pages.frame import PHONE, Frame, draw_time_axis, for_both
+from wrackline.pages.svg import Scale, Svg, text_width, ticks
 
 _PANEL: Final = 120
 _ROW: Final = 18
@@ -32,15 +32,15 @@ _FINAL_READ: Final = "drain"
 
 def order_chart(
     of: Gathered, faults: Sequence[Fault], moments: Sequence[Moment], tables: Tables
-) -> tuple[Markup, int] | None:
-    """(drawing, partitions not drawn): a panel for each partition, time to the right, offsets upwards."""
+) -> Chart | None:
+    """A panel for each partition, time to the right, offsets upwards."""
     rows = of.order
     numbers = np.unique(rows["place"]).tolist()
     chosen = sorted(numbers, key=lambda at: of.places[at])[:PLACES]
     if not chosen:
         return None
     drawn = for_both(lambda frame: _order(of, faults, moments, tables, chosen, frame))
-    return drawn, len(numbers) - len(chosen)
+    return Chart(drawn, len(numbers) - len(chosen))
 
 
 def _order(
@@ -154,7 +154,7 @@ def order_around(
             shown.add((offset, value))
     _draw_absent(svg, set(rows["offset"][final].tolist()), stretch, acked, top, frame)
     marks.draw(svg, top - marks.height, bottom)
-    _draw_times(svg, x, bottom, frame)
+    draw_time_axis(svg, x, bottom, frame, about=3 if frame is PHONE else 6, digits=3)
     tables.points(name, places, middle, rows, {})
     return svg.markup()
 
@@ -212,11 +212,3 @@ def _draw_absent(
             y = top + _ROW * (offset - stretch.first) + _ROW / 2
             svg.circle(frame.right - _FINAL + 18, y, 4.5, "absent")
             svg.text(frame.right - _FINAL + 27, y + 4, "not there", "differing")
-
-
-def _draw_times(svg: Svg, x: Scale, bottom: float, frame: Frame) -> None:
-    svg.line(frame.left, bottom, frame.right, bottom, "axis")
-    places = ticks(x.low, x.high, 3 if frame is PHONE else 6)
-    for place in places:
-        svg.line(x(place), bottom, x(place), bottom + 4, "axis")
-        svg.text(x(place), bottom + 17, seconds(place * 1e9), "tick", anchor="middle")

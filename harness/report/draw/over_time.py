@@ -4,26 +4,37 @@ the axis of time below."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import Frame
-from wrackline.harness.report.draw.moments import Moments
-from wrackline.harness.report.draw.run_chart import (
+from wrackline.harness.report.draw.events import (
     FAULTS_DRAWN,
     LANE,
+    Moments,
     draw_fault_bands,
     draw_fault_lanes,
-    draw_time_axis,
     pack_faults,
 )
-from wrackline.harness.report.draw.svg import Scale, Svg
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.moments import Moment
+from wrackline.pages.frame import Frame, draw_time_axis
+from wrackline.pages.svg import Scale, Svg
 
-_BETWEEN = 24
+_BETWEEN: Final = 24
+Legend = tuple[tuple[str, str], ...]
+"""(class of the colour, what it stands for)."""
 SERIES = 8
 """Colours that series have (``node-0`` to ``node-6`` in the style sheet); the last is for all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    drawing: Markup
+    hidden: int = 0
+    """Panels or lanes for which there was no room."""
+    legend: Legend = ()
 
 
 class OverTime:
@@ -39,19 +50,21 @@ class OverTime:
         frame: Frame,
         points: str = "",
         moments: Sequence[Moment] = (),
+        above: float = _BETWEEN,
     ) -> None:
+        """``heights``: of the panels; ``above``: room for the name of each."""
         self.frame = frame
         self._faults = faults[:FAULTS_DRAWN]
         self.x = Scale(0, max(end_ns / 1e9, 1e-3), frame.left, frame.right)
         self._lanes = pack_faults(self._faults, self.x, frame)
         self._moments = Moments(moments, self.x)
         self._moments_top = 4.0 + LANE * (max(self._lanes.values(), default=-1) + 1)
-        top = self._moments_top + self._moments.height + _BETWEEN
+        top = self._moments_top + self._moments.height + above
         self.tops: list[float] = []
         for height in heights:
             self.tops.append(top)
-            top += height + _BETWEEN
-        self._bottom = top - _BETWEEN
+            top += height + above
+        self._bottom = top - above
         self.svg = Svg(frame.width, self._bottom + 24, label, frame.cls, desc=desc, points=points)
         draw_fault_bands(self.svg, self._faults, self.x, 2, self._bottom)
 

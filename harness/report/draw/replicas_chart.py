@@ -9,10 +9,10 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import PHONE, Frame
-from wrackline.harness.report.draw.svg import Svg, text_width
 from wrackline.harness.report.read.replicas import Replica, ReplicaLogs
-from wrackline.harness.report.text import number, plural
+from wrackline.history.wording import number, plural
+from wrackline.pages.frame import PHONE, Frame, LabelRows
+from wrackline.pages.svg import Svg, text_width
 
 _BAR: Final = 18
 _TOP: Final = 36
@@ -59,13 +59,12 @@ def _places(logs: ReplicaLogs, shown: Sequence[Replica], left: float, right: flo
 
 def _draw_offsets(svg: Svg, x: dict[int, float], logs: ReplicaLogs, frame: Frame) -> None:
     """The lost ones have their numbers first, the others where there is room."""
-    taken: list[tuple[float, float]] = []
+    rows = LabelRows(0)
     for offset in sorted(x, key=lambda one: (one not in (logs.first, logs.end), one)):
         room = text_width(number(offset)) / 2 + 3
         place = min(x[offset], frame.right - room)
-        if all(place + room <= low or place - room >= high for low, high in taken):
+        if rows.place(place - room, place + room) == 0:
             svg.text(place, 30, number(offset), "tick", anchor="middle")
-            taken.append((place - room, place + room))
 
 
 def _draw_replica(

@@ -13,17 +13,22 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.frame import PHONE, Frame
-from wrackline.harness.report.draw.moments import Moments
-from wrackline.harness.report.draw.svg import Scale, Svg, text_width, ticks
+from wrackline.harness.report.draw.events import (
+    FAULTS_DRAWN,
+    LANE,
+    Moments,
+    draw_fault_bands,
+    draw_fault_lanes,
+    pack_faults,
+)
 from wrackline.harness.report.read.faults import Fault, Phase
 from wrackline.harness.report.read.files import numeric, rows, whole
 from wrackline.harness.report.read.moments import Moment
-from wrackline.harness.report.text import milliseconds, number, seconds, shorten
+from wrackline.history.wording import milliseconds, number, seconds
+from wrackline.pages.frame import PHONE, Frame, draw_time_axis
+from wrackline.pages.svg import Scale, Svg, text_width, ticks
 
 BUCKETS: Final = 300
-LANE: Final = 20
-FAULTS_DRAWN: Final = 80
 _DECADES: Final = tuple(10.0**power for power in range(-3, 7))
 _AFTERWARDS: Final = ("drain", "replica", "assign")
 """Not part of the load: the final read, and consumers taking partitions."""
@@ -119,93 +124,6 @@ def run_chart(
     return svg.markup()
 
 
-def draw_time_axis(svg: Svg, x: Scale, bottom: float, frame: Frame) -> None:
-    svg.line(frame.left, bottom, frame.right, bottom, "axis")
-    places = ticks(x.low, x.high, frame.ticks)
-    digits = 0 if all(float(place).is_integer() for place in places) else 2
-    for place in places:
-        svg.line(x(place), bottom, x(place), bottom + 4, "axis")
-        label = f"{place:,.{digits}f} s"
-        middle = min(x(place), frame.width - text_width(label) / 2)
-        svg.text(middle, bottom + 17, label, "tick", anchor="middle")
-
-
-# faults and phases ------------------------------------------------------------------------------------------
-
-
-def fault_span(fault: Fault, x: Scale) -> tuple[float, float]:
-    """Where a fault's band starts and ends on a scale of seconds, at least three units wide."""
-    begin = fault.begin_ns if fault.begin_ns is not None else fault.active_ns or 0
-    ended = fault.ended_ns if fault.ended_ns is not None else fault.undo_ns
-    left = x(begin / 1e9)
-    right = x(ended / 1e9) if ended is not None else x(x.high)
-    return left, max(right, left + 3)
-
-
-def force_span(fault: Fault, x: Scale) -> tuple[float, float]:
-    """The part of a fault's band in which it was in force; empty when it never was."""
-    left, right = fault_span(fault, x)
-    if fault.active_ns is None:
-        return left, left
-    active = x(fault.active_ns / 1e9)
-    return active, max(right if fault.undo_ns is None else x(fault.undo_ns / 1e9), active + 3)
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """Where a fault's name goes: in its bar, to its right, to its left, or else over its end; and all the
-    room that bar and name take."""
-
-    x: float
-    anchor: str
-    cls: str
-    begin: float
-    until: float
-
-
-def place_label(fault: Fault, x: Scale, frame: Frame) -> Label:
-    left, right = fault_span(fault, x)
-    width = text_width(bar_name(fault, frame))
-    active, undo = force_span(fault, x)
-    if undo - active > width + 8:
-        return Label(active + 5, "start", "bar-name", left, right)
-    if right + width + 5 < frame.right:
-        return Label(right + 5, "start", "side-name", left, right + width + 5)
-    if left - width - 5 >= 0:
-        return Label(left - 5, "end", "side-name", left - width - 5, right)
-    return Label(frame.right, "end", "side-name", min(left, frame.right - width), max(right, frame.right))
-
-
-def pack_faults(faults: Sequence[Fault], x: Scale, frame: Frame) -> dict[str, int]:
-    """Fault id -> row, such that bars and their names do not overlap."""
-    rows_taken: list[list[Label]] = []
-    lanes: dict[str, int] = {}
-    for fault in faults:
-        label = place_label(fault, x, frame)
-        row = 0
-        while row < len(rows_taken) and any(
-            label.begin < other.until + 6 and other.begin < label.until + 6 for other in rows_taken[row]
-        ):
-            row += 1
-        if row == len(rows_taken):
-            rows_taken.append([])
-        rows_taken[row].append(label)
-        lanes[fault.id] = row
-    return lanes
-
-
-def bar_name(fault: Fault, frame: Frame) -> str:
-    aside = "" if fault.told == "proved" else f" ({fault.told})"
-    return shorten(fault.label, frame.letters - (len(aside) if frame is PHONE else 0)) + aside
-
-
-def fault_tip(fault: Fault) -> str:
-    times = f"{seconds(fault.begin_ns)} to {seconds(fault.ended_ns)}"
-    proved = fault.told if fault.told == "proved" else fault.told.upper()
-    role = f" as {fault.role}" if fault.role else ""
-    return f"{fault.label}{role}\n{times}\n{proved}: {fault.proof or 'no proof given'}"
-
-
 def _draw_phases(svg: Svg, phases: Sequence[Phase], x: Scale, bottom: float, frame: Frame) -> None:
     for number_, phase in enumerate(phases):
         left, right = x(phase.begin_ns / 1e9), x(phase.end_ns / 1e9)
@@ -216,33 +134,6 @@ def _draw_phases(svg: Svg, phases: Sequence[Phase], x: Scale, bottom: float, fra
         if right - left > text_width(phase.name) + 4:
             svg.text((left + right) / 2, 14, phase.name, "phase-name", anchor="middle")
     svg.text(frame.left - 8, 14, "phase", "tick", anchor="end")
-
-
-def draw_fault_bands(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, bottom: float) -> None:
-    for fault in faults:
-        left, right = fault_span(fault, x)
-        svg.rect(left, top, right - left, bottom - top, f"band f-{fault.kind}")
-        if not fault.proved:
-            svg.rect(left, top, right - left, bottom - top, "hatch")
-
-
-def draw_fault_lanes(
-    svg: Svg, faults: Sequence[Fault], lanes: Mapping[str, int], x: Scale, top: float, frame: Frame
-) -> None:
-    if faults:
-        svg.text(frame.left - 8, top + 12, "faults", "tick", anchor="end")
-    for fault in faults:
-        left, right = fault_span(fault, x)
-        y = top + lanes[fault.id] * LANE
-        svg.rect(left, y, right - left, LANE - 4, f"bar f-{fault.kind} pale", rx=2)
-        if fault.active_ns is not None:
-            active, undo = force_span(fault, x)
-            svg.rect(active, y, undo - active, LANE - 4, f"bar f-{fault.kind}", rx=2)
-        if not fault.proved:
-            svg.rect(left, y, right - left, LANE - 4, "hatch", rx=2)
-        label = place_label(fault, x, frame)
-        svg.text(label.x, y + 12, bar_name(fault, frame), label.cls, anchor=label.anchor)
-        svg.rect(left, y, right - left, LANE - 4, "hit", tip=fault_tip(fault), rx=2)
 
 
 # panels -----------------------------------------------------------------------------------------------------

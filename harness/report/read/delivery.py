@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wrackline.harness.report.read.columns import OPERATION, Batch, Bools, Ints, Table, Words
-from wrackline.harness.report.read.thinned import Thinned
+from wrackline.harness.report.read.downsample import Downsampler
 
 COLUMNS: Final = 600
 """Points in time that unseen records are counted at."""
@@ -147,7 +147,7 @@ class Lags:
         self._topics, self._known = topics, known
         self._ends: dict[int, int] = {}
         self._course: dict[int, Ints] = {}
-        self._found = Thinned(LAGS, self._cell, lambda rows: rows["behind"])
+        self._found = Downsampler(LAGS, self._cell, lambda rows: rows["behind"])
 
     def _cell(self, rows: NDArray[np.void], level: int) -> Ints:
         of = rows["operation"]

@@ -6,9 +6,13 @@ Faults come from the verdict; a run that was never judged still has the nemesis'
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from wrackline.checkers.inputs.cluster_history import (
+    LeaderSpan,
+    polled_spans,
+)
 from wrackline.harness.report.read.files import mapping, rows, texts, whole
 from wrackline.history.model import CONTROL, DIED, NEMESIS, Event
 
@@ -157,3 +161,20 @@ def phases_of(metrics: Mapping[str, Any] | None, control: Iterable[Event], end_n
         Phase(str((mark.extra or {}).get("phase", "?")), mark.time_ns, end)
         for mark, end in zip(marks, ends, strict=True)
     )
+
+
+CONTROLLER: Final = "controller"
+
+
+def controller_spans(control: Iterable[Event], nodes: Mapping[str, str], end_ns: int) -> list[LeaderSpan]:
+    """Who was the active controller, drawn as a partition of one replica; empty where it never changed."""
+
+    def as_partition(event: Event) -> Event:
+        named = whole(event.extra or {}, "controller")
+        node = -1 if named is None else named
+        row = {"topic": CONTROLLER, "partition": 0, "leader": node, "isr": [node], "replicas": [node]}
+        return replace(event, extra={"partitions": [row]})
+
+    asked = [event for event in control if event.process == CONTROL and event.f == "cluster"]
+    spans = polled_spans(map(as_partition, asked), nodes, end_ns).get(f"{CONTROLLER}-0", [])
+    return spans if len({span.leader for span in spans}) > 1 else []

@@ -15,9 +15,9 @@ import orjson
 from wrackline.checkers.explain.model import EXPLANATIONS_FILE, VERSION, Explanations, Group, from_json
 from wrackline.checkers.verdict.seal import SEAL, UNSEALED, why_broken
 from wrackline.errors import InputError
-from wrackline.history.folder import whole_file
 from wrackline.history.json_values import mapping, numeric, rows, texts, whole
 from wrackline.history.model import RunInfo
+from wrackline.history.store.folder import whole_file
 
 __all__ = ("mapping", "numeric", "rows", "texts", "whole")
 """What others of the report take from here, too."""

@@ -1,7 +1,7 @@
 """How long operations took, in bounded memory: histograms of equal ratio, from which quantiles are read.
 
 Clients do not say which node answered them. Who led a partition is in the history: what the system wrote down
-of every change, or else what brokers answered when they were asked (harness/report/read/cluster.py). A send
+of every change, or else what brokers answered when they were asked (harness/report/read/faults.py). A send
 that began while no leader is known counts for its partition alone.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from wrackline.harness.report.read.cluster import LeaderSpan
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.harness.report.read.columns import Ints
 
 PRECISION: Final = 0.01

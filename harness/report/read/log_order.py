@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wrackline.checkers.explain.model import Group
 from wrackline.harness.report.read.columns import OPERATION, Batch, Bools, Ints
-from wrackline.harness.report.read.thinned import Thinned
+from wrackline.harness.report.read.downsample import Downsampler
 
 PLACES: Final = 12
 """Partitions whose order is shown."""
@@ -70,7 +70,7 @@ class Order:
     def __init__(self, end_ns: int, wanted: Sequence[Stretch]) -> None:
         self._end_ns = max(end_ns, 1)
         self._wanted = wanted
-        self._points = Thinned(POINTS, self._cell, lambda rows: -rows["index"])
+        self._points = Downsampler(POINTS, self._cell, lambda rows: -rows["index"])
         self._records: dict[int, list[NDArray[np.void]]] = {}
         self._counts: dict[int, int] = {}
 

@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.harness.report.read.bars import BARS, Bars, lanes
-from wrackline.harness.report.read.cluster import LeaderSpan
 from wrackline.harness.report.read.columns import OK, OPEN, Batch, Ints, Operations, Table
 from wrackline.harness.report.read.delivery import GIVEN, Lags, Unseen, ends_seen
+from wrackline.harness.report.read.downsample import Downsampler
 from wrackline.harness.report.read.latency import BINS, Latency, Leaders, Spreads, bins
 from wrackline.harness.report.read.log_order import Order, Stretch
-from wrackline.harness.report.read.thinned import Thinned
-from wrackline.harness.report.text import partition_label
+from wrackline.history.wording import partition_label
 
 RAW_POINTS: Final = 20_000
 TIMES: Final = 240
@@ -91,7 +91,7 @@ class Gatherer:
         self._lags = Lags(end_ns, operations.places.topics, operations.places.known)
         self._order = Order(end_ns, wanted)
         self._bars = Bars(end_ns, cited, bars)
-        self._raw = Thinned(RAW_POINTS, self._cell, lambda rows: rows["end"] - rows["begin"])
+        self._raw = Downsampler(RAW_POINTS, self._cell, lambda rows: rows["end"] - rows["begin"])
         self._quantiles: dict[str, Histogram] = {}
         self._partitions, self._nodes = Spreads(), Spreads()
 

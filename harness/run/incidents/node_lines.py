@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from wrackline.harness.run.clocks import Clocks
-from wrackline.history import packed
+from wrackline.history.store import packed
 
 MOST_BYTES: Final = 512 << 20
 """Of one file: a longer one is read so far."""

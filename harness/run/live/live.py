@@ -35,7 +35,8 @@ from wrackline.harness.run.live.watch import Watch
 from wrackline.harness.run.runner_events import Account, left_out_lines
 from wrackline.harness.specification.build import Parts, as_run, topic_configs
 from wrackline.harness.specification.spec import Spec
-from wrackline.history import Recorder, RecordingFailed, packed
+from wrackline.history import Recorder, RecordingFailed
+from wrackline.history.store import packed
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan

@@ -14,6 +14,7 @@ import pytest
 
 from tests.broker.clients.logs import consume, produce
 from tests.broker.clients.loopback import Cluster, Node, wait_for
+from tests.broker.wire.entities import make
 from wrackline.broker.model.batches import batch
 from wrackline.broker.server.config import parse
 from wrackline.broker.wire.schema import request_schema, response_schema
@@ -51,17 +52,18 @@ def frame(key: int, version: int, correlation: int, body: bytes) -> bytes:
 def fetch(topic: str, correlation: int = 1, *, partitions: int = 1, max_bytes: int = EVERYTHING) -> bytes:
     schema = request_schema(1, 4)
     parts = tuple(
-        schema.make("FetchPartition", partition=at, fetch_offset=0, partition_max_bytes=max_bytes)
+        make(schema, "FetchPartition", partition=at, fetch_offset=0, partition_max_bytes=max_bytes)
         for at in range(partitions)
     )
-    request = schema.make(
+    request = make(
+        schema,
         "FetchRequest",
         replica_id=-1,
         max_wait=timedelta(0),
         min_bytes=1,
         max_bytes=EVERYTHING,
         isolation_level=0,
-        topics=(schema.make("FetchTopic", topic=topic, partitions=parts),),
+        topics=(make(schema, "FetchTopic", topic=topic, partitions=parts),),
     )
     return frame(1, 4, correlation, schema.write(request))
 
@@ -175,7 +177,7 @@ def test_a_client_that_does_not_read_its_answers_is_not_answered_further(small: 
 def test_a_long_line_of_requests_is_worked_off_with_others_between(small: Cluster) -> None:
     node = small.brokers[1]
     schema = request_schema(3, 1)
-    ask = schema.write(schema.make("MetadataRequest", topics=None))
+    ask = schema.write(make(schema, "MetadataRequest", topics=None))
     with connect(node) as busy, connect(node) as other:
         count = 3_000
         busy.sendall(b"".join(frame(3, 1, number, ask) for number in range(count)))

@@ -17,6 +17,7 @@ import pytest
 
 from tests.broker.clients.logs import consume, end_offset, produce
 from tests.broker.clients.loopback import Cluster, Node, free_ports, wait_for
+from tests.broker.wire.entities import make
 from wrackline.broker.__main__ import main
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import RecoveryStrategy
@@ -93,7 +94,7 @@ def test_a_bad_frame_costs_only_its_own_connection(cluster: Cluster, what: str) 
         (told,) = [text for text in said.splitlines() if "closing the connection" in text]
         assert f"127.0.0.1:{bad.getsockname()[1]}: " in told
         schema = request_schema(3, 1)
-        asked = schema.write(schema.make("MetadataRequest", topics=()))
+        asked = schema.write(make(schema, "MetadataRequest", topics=()))
         healthy.sendall(frame(header(3, 1) + asked))
         healthy.settimeout(5)
         size, correlation = struct.unpack(">ii", healthy.recv(8, socket.MSG_WAITALL))
@@ -123,15 +124,16 @@ def test_pipelined_requests_are_answered_in_their_order(cluster: Cluster) -> Non
     cluster.create_topic("pipeline")
     leader = cluster.brokers[cluster.leader("pipeline")]
     fetch = request_schema(1, 4)
-    part = fetch.make("FetchPartition", partition=0, fetch_offset=0, partition_max_bytes=1_000)
-    waiting = fetch.make(
+    part = make(fetch, "FetchPartition", partition=0, fetch_offset=0, partition_max_bytes=1_000)
+    waiting = make(
+        fetch,
         "FetchRequest",
         replica_id=-1,
         max_wait=timedelta(milliseconds=400),
         min_bytes=1,
         max_bytes=1_000,
         isolation_level=0,
-        topics=(fetch.make("FetchTopic", topic="pipeline", partitions=(part,)),),
+        topics=(make(fetch, "FetchTopic", topic="pipeline", partitions=(part,)),),
     )
     with socket.create_connection(("127.0.0.1", leader.port), 5) as sock:
         sock.settimeout(5)

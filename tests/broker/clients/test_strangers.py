@@ -21,6 +21,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.clients.logs import end_offset, produce
 from tests.broker.clients.loopback import CLUSTER_ID, Cluster, Node, free_ports, wait_for
+from tests.broker.wire.entities import make
 from tests.broker.wire.samples import asked, request_frame
 from wrackline.broker.model.batches.batch import split
 from wrackline.broker.wire.api import Api, Listener
@@ -47,15 +48,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def fetch_of(replica: int, topic: str, offset: int) -> bytes:
     """Version 4: whoever asks for an offset has all before it."""
     schema = request_schema(1, 4)
-    part = schema.make("FetchPartition", partition=0, fetch_offset=offset, partition_max_bytes=1_000)
-    entity = schema.make(
+    part = make(schema, "FetchPartition", partition=0, fetch_offset=offset, partition_max_bytes=1_000)
+    entity = make(
+        schema,
         "FetchRequest",
         replica_id=replica,
         max_wait=timedelta(0),
         min_bytes=0,
         max_bytes=1_000,
         isolation_level=0,
-        topics=(schema.make("FetchTopic", topic=topic, partitions=(part,)),),
+        topics=(make(schema, "FetchTopic", topic=topic, partitions=(part,)),),
     )
     return request_frame(1, 4, schema.write(entity), flexible=False)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import Solo, T, log_of
-from wrackline.broker.core.broker import DISK_FAILURE
+from wrackline.broker.core.dispatcher import DISK_FAILURE
 from wrackline.broker.model.effects import Append, Exit, Reply
 from wrackline.broker.model.events import DiskFailed
 from wrackline.broker.model.metadata.records import PartitionRecord

@@ -20,8 +20,8 @@ from wrackline.broker.model import events as ev
 from wrackline.broker.model.types import METADATA, EpochEntry, QuorumState, TopicPartition
 from wrackline.broker.server.shell import Shell
 from wrackline.broker.storage import backlog, checkpoint
-from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.storage.logs.log import LogSettings
 from wrackline.broker.wire.proof import ClusterSecret
 
 PARTS = [TopicPartition("t", number) for number in range(100)]

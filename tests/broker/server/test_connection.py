@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import pytest
 
+from tests.broker.wire.entities import make
 from wrackline.broker.core.requests.produce import PIECE_BYTES
-from wrackline.broker.server.connection import Connection, PendingReply
+from wrackline.broker.server.network.connection import Connection, PendingReply
 from wrackline.broker.wire.codec import Codec
 from wrackline.broker.wire.schema import request_schema
 
@@ -86,12 +87,13 @@ def frame(key: int, version: int, correlation: int, body: bytes) -> bytes:
 
 def metadata(correlation: int) -> bytes:
     schema = request_schema(3, 1)
-    return frame(3, 1, correlation, schema.write(schema.make("MetadataRequest", topics=())))
+    return frame(3, 1, correlation, schema.write(make(schema, "MetadataRequest", topics=())))
 
 
 def fetch(correlation: int) -> bytes:
     schema = request_schema(1, 4)
-    request = schema.make(
+    request = make(
+        schema,
         "FetchRequest",
         replica_id=-1,
         max_wait=timedelta(0),
@@ -105,10 +107,15 @@ def fetch(correlation: int) -> bytes:
 
 def produce(correlation: int, size: int) -> bytes:
     schema = request_schema(0, 3)
-    part = schema.make("PartitionProduceData", index=0, records=bytes(size))
-    topic = schema.make("TopicProduceData", name="t", partition_data=(part,))
-    request = schema.make(
-        "ProduceRequest", transactional_id=None, acks=1, timeout=timedelta(seconds=1), topic_data=(topic,)
+    part = make(schema, "PartitionProduceData", index=0, records=bytes(size))
+    topic = make(schema, "TopicProduceData", name="t", partition_data=(part,))
+    request = make(
+        schema,
+        "ProduceRequest",
+        transactional_id=None,
+        acks=1,
+        timeout=timedelta(seconds=1),
+        topic_data=(topic,),
     )
     return frame(0, 3, correlation, schema.write(request))
 
@@ -116,7 +123,7 @@ def produce(correlation: int, size: int) -> bytes:
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """No turn ends because the machine is busy."""
-    monkeypatch.setattr("wrackline.broker.server.connection._TURN_S", 60.0)
+    monkeypatch.setattr("wrackline.broker.server.network.connection._TURN_S", 60.0)
 
 
 async def turns(count: int = 5) -> None:
@@ -216,7 +223,7 @@ def test_bytes_that_are_held_are_counted(held: str) -> None:
 
 
 def test_others_have_their_turn_between_the_requests_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wrackline.broker.server.connection._TURN_S", 0.02)
+    monkeypatch.setattr("wrackline.broker.server.network.connection._TURN_S", 0.02)
 
     async def scenario(desk: RequestSink, transport: Transport, connection: Connection) -> None:
         desk.takes_s, desk.answers = 0.005, b"a"

@@ -10,7 +10,7 @@ import pytest
 from wrackline.broker.model.effects import Send
 from wrackline.broker.model.messages.metadata import DeleteTopicsRequest
 from wrackline.broker.model.types import Endpoint
-from wrackline.broker.server.link import Link
+from wrackline.broker.server.network.link import Link
 from wrackline.broker.wire.codec import Codec
 from wrackline.broker.wire.proof import ClusterSecret
 

@@ -14,7 +14,7 @@ import pytest
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.types import Endpoint, TopicPartition
-from wrackline.broker.server.link import Link
+from wrackline.broker.server.network.link import Link
 from wrackline.broker.server.shell import Shell
 from wrackline.broker.wire.proof import ClusterSecret
 

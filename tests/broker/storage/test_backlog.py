@@ -21,8 +21,8 @@ from wrackline.broker.model.effects import Checkpoint
 from wrackline.broker.model.types import EpochEntry, TopicPartition
 from wrackline.broker.storage import backlog, checkpoint
 from wrackline.broker.storage.backlog import DirectoryQueue
-from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.storage.logs.log import LogSettings
 
 SMALL = LogSettings(segment_bytes=600, index_interval_bytes=200)
 PARTS = [TopicPartition("t", number) for number in range(4)]

@@ -21,9 +21,9 @@ from wrackline.broker.model.batches.batch import split
 from wrackline.broker.model.messages.requests import MAX_TIMESTAMP, LookupByTime
 from wrackline.broker.model.types import LogOverrides, LogSlice, TopicPartition
 from wrackline.broker.storage import descriptors
-from wrackline.broker.storage.log import LogSettings, PartitionLog, create
 from wrackline.broker.storage.logdir import LogDir
-from wrackline.broker.storage.segment import BatchBounds, DamagedLog, Segment
+from wrackline.broker.storage.logs.log import LogSettings, PartitionLog, create
+from wrackline.broker.storage.logs.segment import BatchBounds, DamagedLog, Segment
 
 TP = TopicPartition("log", 0)
 TOPIC = UUID(int=7)

@@ -13,9 +13,10 @@ import pytest
 from tests.broker.storage.batches import batch, run_of
 from wrackline.broker.model.batches.batch import split
 from wrackline.broker.model.types import LogSlice, TopicPartition
-from wrackline.broker.storage import files, log, segment
-from wrackline.broker.storage.log import LogFailed, LogSettings
+from wrackline.broker.storage import files
 from wrackline.broker.storage.logdir import DataDirError, LogDir
+from wrackline.broker.storage.logs import log, segment
+from wrackline.broker.storage.logs.log import LogFailed, LogSettings
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 

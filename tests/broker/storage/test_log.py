@@ -19,7 +19,7 @@ from tests.broker.storage.batches import batch, foreign_batch, run_of
 from wrackline.broker.model.batches.batch import parse_header, split
 from wrackline.broker.model.messages.requests import MAX_TIMESTAMP, LookupByTime
 from wrackline.broker.model.types import LogSlice, TopicPartition
-from wrackline.broker.storage.log import LogFailed, LogSettings, PartitionLog, create
+from wrackline.broker.storage.logs.log import LogFailed, LogSettings, PartitionLog, create
 
 TP = TopicPartition("log", 0)
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")

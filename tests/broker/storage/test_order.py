@@ -16,9 +16,10 @@ from tests.broker.storage.batches import run_of
 from tests.broker.storage.losing_disk import LosingDisk
 from wrackline.broker.model.effects import Checkpoint
 from wrackline.broker.model.types import EpochEntry, TopicPartition
-from wrackline.broker.storage import checkpoint, log
-from wrackline.broker.storage.log import LogSettings, PartitionLog
+from wrackline.broker.storage import checkpoint
 from wrackline.broker.storage.logdir import Found, LogDir
+from wrackline.broker.storage.logs import log
+from wrackline.broker.storage.logs.log import LogSettings, PartitionLog
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 SMALL = LogSettings(segment_bytes=600, index_interval_bytes=200)

@@ -19,8 +19,8 @@ import pytest
 
 from tests.broker.storage.batches import batch
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.storage.logs.log import LogSettings
 
 pytestmark = pytest.mark.fleet
 

@@ -16,8 +16,8 @@ from tests.broker.storage.batches import batch, run_of
 from wrackline.broker.model.batches.batch import split
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice, TopicPartition
 from wrackline.broker.storage import checkpoint
-from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import DataDirError, Found, LogDir
+from wrackline.broker.storage.logs.log import LogSettings
 
 TP = TopicPartition("log", 0)
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -10,8 +10,8 @@ import pytest
 
 from tests.broker.storage.batches import batch, run_of
 from wrackline.broker.model.types import LogOverrides, LogSlice, TopicPartition
-from wrackline.broker.storage.log import LogSettings, PartitionLog
 from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.storage.logs.log import LogSettings, PartitionLog
 
 TP = TopicPartition("log", 0)
 

@@ -27,8 +27,8 @@ from wrackline.broker.model.types import (
     TopicPartition,
 )
 from wrackline.broker.storage import snapshots
-from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import DataDirError, Found, LogDir
+from wrackline.broker.storage.logs.log import LogSettings
 
 TP = TopicPartition("log", 0)
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")

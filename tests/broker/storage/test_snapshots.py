@@ -19,8 +19,8 @@ from wrackline.broker.model.types import (
     StoredSnapshot,
 )
 from wrackline.broker.storage import files, snapshots
-from wrackline.broker.storage.log import LogFailed, LogSettings
 from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.storage.logs.log import LogFailed, LogSettings
 
 OLD, NEW = SnapshotId(100, 1), SnapshotId(250, 3)
 

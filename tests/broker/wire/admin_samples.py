@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from tests.broker.wire import entities
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.types import METADATA, Endpoint, TopicPartition
 from wrackline.broker.wire.schema import Schema
@@ -18,7 +20,7 @@ SECONDS = timedelta(seconds=2)
 
 
 def asked(key: int, s: Schema) -> Any:
-    make = s.make
+    make = partial(entities.make, s)
     match key:
         case 32:
             item = make(
@@ -42,7 +44,8 @@ def asked(key: int, s: Schema) -> Any:
             topic = make("TopicData", topic_name="__cluster_metadata", partitions=(part,))
             return make("DescribeQuorumRequest", topics=(topic,))
         case 43:
-            topic = make("TopicPartitions", topic="t", partitions=(3,), desired_leaders=(5,))
+            kind = "ElectedTopic" if s.version == 3 else "TopicPartitions"
+            topic = make(kind, topic="t", partitions=(3,), desired_leaders=(5,))
             return make("ElectLeadersRequest", election_type=1, topic_partitions=(topic,), timeout=SECONDS)
         case 33:
             change = make("AlterableConfig", name="min.insync.replicas", value="1")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from tests.broker.wire import admin_samples
+from tests.broker.wire import admin_samples, entities
 from wrackline.broker.model.messages import controller, metadata, quorum
 from wrackline.broker.model.messages import requests as m
 from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest, FetchSnapshotResponse
@@ -69,7 +70,7 @@ def _supported(make: Any) -> Any:
 
 def asked(key: int, s: Schema) -> Any:
     """A request entity of the API, with every field the version has set to something."""
-    make, seconds = s.make, timedelta(seconds=2)
+    make, seconds = partial(entities.make, s), timedelta(seconds=2)
     topic = {"name": "t", "topic": "t", "topic_id": TOPIC_ID}
     match key:
         case 0:
@@ -86,7 +87,11 @@ def asked(key: int, s: Schema) -> Any:
                 log_start_offset=1,
                 partition_max_bytes=1_000,
             )
-            replica = make("ReplicaState", replica_id=2, replica_epoch=9) if s.has("ReplicaState") else None
+            replica = (
+                make("ReplicaState", replica_id=2, replica_epoch=9)
+                if entities.has(s, "ReplicaState")
+                else None
+            )
             return make(
                 "FetchRequest",
                 replica_id=2,
@@ -126,7 +131,11 @@ def asked(key: int, s: Schema) -> Any:
             )
             return make("CreateTopicsRequest", topics=(new,), timeout=seconds, validate_only=True)
         case 20:
-            states = (make("DeleteTopicState", name="t", topic_id=None),) if s.has("DeleteTopicState") else ()
+            states = (
+                (make("DeleteTopicState", name="t", topic_id=None),)
+                if entities.has(s, "DeleteTopicState")
+                else ()
+            )
             return make("DeleteTopicsRequest", topics=states, topic_names=("t",), timeout=seconds)
         case 22:
             return make(

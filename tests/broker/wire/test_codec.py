@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from tests.broker.wire import admin_samples
+from tests.broker.wire.entities import make
 from tests.broker.wire.samples import (
     EXPECTED,
     RECORDS,
@@ -131,7 +132,7 @@ def test_every_kind_of_response_can_say_that_the_controller_is_not_active(kind: 
 def test_api_versions_always_has_the_old_header(version: int) -> None:
     schema = request_schema(18, version)
     body = schema.write(
-        schema.make("ApiVersionsRequest", client_software_name="x", client_software_version="1")
+        make(schema, "ApiVersionsRequest", client_software_name="x", client_software_version="1")
     )
     answer = codec().decode_request(request_frame(18, version, body, flexible=schema.flexible))
     assert isinstance(answer, AnswerNow)
@@ -292,9 +293,13 @@ def test_topics_are_described_page_by_page() -> None:
 def test_a_leader_is_named_for_each_partition_of_a_topic_or_for_none() -> None:
     """ElectLeaders 3: by place, so a shorter list would name others than were meant."""
     schema = request_schema(43, 3)
-    topic = schema.make("TopicPartitions", topic="t", partitions=(3, 4), desired_leaders=(5,))
-    request = schema.make(
-        "ElectLeadersRequest", election_type=2, topic_partitions=(topic,), timeout=admin_samples.SECONDS
+    topic = make(schema, "ElectedTopic", topic="t", partitions=(3, 4), desired_leaders=(5,))
+    request = make(
+        schema,
+        "ElectLeadersRequest",
+        election_type=2,
+        topic_partitions=(topic,),
+        timeout=admin_samples.SECONDS,
     )
     with pytest.raises(WireError, match="1 desired leaders of 2 partitions"):
         BY_KEY[43].decode_request(schema.read(schema.write(request), 0), lambda _: None)

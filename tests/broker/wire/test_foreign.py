@@ -8,8 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from wrackline.broker.wire.foreign import foreign
-from wrackline.broker.wire.framing import FrameReader
+from wrackline.broker.wire.framing import FrameReader, foreign
 from wrackline.broker.wire.schema import WireError
 
 FRAMES = Path(__file__).parent / "frames"

@@ -8,6 +8,7 @@ import sys
 import pytest
 from kio.schema.errors import ErrorCode
 
+from tests.broker.wire.entities import make
 from tests.broker.wire.samples import EXPECTED, asked, codec, every_version, request_frame
 from wrackline.broker.wire.api import Api, Listener
 from wrackline.broker.wire.apis import BY_KEY, advertised
@@ -101,7 +102,7 @@ def test_no_version_of_what_clients_ask_takes_the_id_of_a_node_from_them() -> No
             continue
         changes: dict[str, object] = {"replica_id": 2} if "replica_id" in fields else {}
         if "replica_state" in fields:
-            changes = {"replica_state": schema.make("ReplicaState", replica_id=2, replica_epoch=9)}
+            changes = {"replica_state": make(schema, "ReplicaState", replica_id=2, replica_epoch=9)}
         answer = codec().decode_request(frame_of(key, version, **changes))
         assert isinstance(answer, AnswerNow), f"{BY_KEY[key].name} v{version}"
         claims += 1

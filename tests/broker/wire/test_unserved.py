@@ -10,6 +10,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.wire.encoder import filled
+from tests.broker.wire.entities import make
 from wrackline.broker.model.types import Endpoint
 from wrackline.broker.wire.api import Listener
 from wrackline.broker.wire.apis import advertised
@@ -58,13 +59,16 @@ def test_no_offset_was_ever_committed(version: int) -> None:
     schema = request_schema(OFFSET_FETCH, version)
     asked: dict[str, object] = {"name": "t", "partition_indexes": (0, 3)}
     if version < 8:
-        request = schema.make(
-            "OffsetFetchRequest", group_id="g", topics=(schema.make("OffsetFetchRequestTopic", **asked),)
+        request = make(
+            schema,
+            "OffsetFetchRequest",
+            group_id="g",
+            topics=(make(schema, "OffsetFetchRequestTopic", **asked),),
         )
     else:
-        topics = (schema.make("OffsetFetchRequestTopics", **asked),)
-        group = schema.make("OffsetFetchRequestGroup", group_id="g", topics=topics)
-        request = schema.make("OffsetFetchRequest", groups=(group,))
+        topics = (make(schema, "OffsetFetchRequestTopics", **asked),)
+        group = make(schema, "OffsetFetchRequestGroup", group_id="g", topics=topics)
+        request = make(schema, "OffsetFetchRequest", groups=(group,))
     answer: Any = answered(OFFSET_FETCH, version, request)
     assert errors(answer) == {ErrorCode.none}
     (group,) = getattr(answer, "groups", (answer,))
@@ -78,9 +82,9 @@ def test_no_offset_was_ever_committed(version: int) -> None:
 def test_of_all_topics_none_has_a_committed_offset(version: int) -> None:
     """Null instead of a list of topics asks for all there are, as administration does."""
     schema = request_schema(OFFSET_FETCH, version)
-    groups = (schema.make("OffsetFetchRequestGroup", group_id="g", topics=None),) if version == 8 else ()
+    groups = (make(schema, "OffsetFetchRequestGroup", group_id="g", topics=None),) if version == 8 else ()
     answer: Any = answered(
-        OFFSET_FETCH, version, schema.make("OffsetFetchRequest", group_id="g", topics=None, groups=groups)
+        OFFSET_FETCH, version, make(schema, "OffsetFetchRequest", group_id="g", topics=None, groups=groups)
     )
     (group,) = getattr(answer, "groups", (answer,))
     assert (errors(answer), group.topics) == ({ErrorCode.none}, ())
@@ -95,7 +99,7 @@ def test_a_coordinator_is_found_for_a_group_only(version: int) -> None:
     ):
         if version == 0 and kind == 1:
             continue  # it knows groups alone
-        asked = schema.make("FindCoordinatorRequest", key="x", key_type=kind, coordinator_keys=("x", "y"))
+        asked = make(schema, "FindCoordinatorRequest", key="x", key_type=kind, coordinator_keys=("x", "y"))
         answer = answered(FIND_COORDINATOR, version, asked)
         found = getattr(answer, "coordinators", (answer,))
         assert [getattr(one, "key", "x") for one in found] == ["x", "y"][: len(found)]

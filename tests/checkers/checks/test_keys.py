@@ -15,7 +15,7 @@ from wrackline.checkers.checks.about import AboutLog, AboutRun
 from wrackline.checkers.checks.events import EventBatch
 from wrackline.checkers.checks.keys import LastOfKeys
 from wrackline.checkers.inputs.table import NONE
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 
 LOGS = [AboutLog(number=n, topic="log", partition=n, compacted=True) for n in (0, 1)]
 ABOUT = AboutRun(0, info(), {(log.topic, log.partition): log for log in LOGS}, (), dict(enumerate(LOGS)))

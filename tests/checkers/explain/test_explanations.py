@@ -26,8 +26,8 @@ from wrackline.checkers.explain.model import (
 from wrackline.checkers.explain.selection import Sample, detailed, fair
 from wrackline.checkers.explain.step import explain, explained
 from wrackline.checkers.findings import FINDINGS
-from wrackline.history.files import write_history
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
+from wrackline.history.store.files import write_history
 
 A, B = 160, 176
 INFO = RunInfo(

@@ -12,9 +12,9 @@ import pytest
 
 from tests.checkers.histories import History
 from wrackline.checkers.inputs.runs import AnalysisError, load_run
-from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import RunInfo
-from wrackline.history.tally import TALLY_KEY
+from wrackline.history.store.files import open_writer, put_info
+from wrackline.history.store.tally import TALLY_KEY
 
 if TYPE_CHECKING:
     pass

@@ -15,8 +15,8 @@ from tests.checkers.histories import History
 from wrackline.checkers.engine.executor import LocalExecutor
 from wrackline.checkers.inputs.runs import AnalysisError, load_run
 from wrackline.harness.cli.main import main
-from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import RunInfo
+from wrackline.history.store.files import open_writer, put_info
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Calls
 from wrackline.checkers.models.loading import load
 from wrackline.checkers.models.protocol import Operation
-from wrackline.harness.check.answers import Verdict
 from wrackline.harness.check.objects import Asking, Limits, decide
+from wrackline.harness.check.results import Verdict
 from wrackline.harness.jepsen.object_histories import Subject
 
 

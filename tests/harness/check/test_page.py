@@ -9,7 +9,9 @@ from click.testing import CliRunner
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.transactions.answers import Edge
-from wrackline.harness.check.answers import (
+from wrackline.harness.check.elle import sentence
+from wrackline.harness.check.page import page
+from wrackline.harness.check.results import (
     ELLE,
     Anomaly,
     Example,
@@ -18,8 +20,6 @@ from wrackline.harness.check.answers import (
     Operation,
     Verdict,
 )
-from wrackline.harness.check.elle import sentence
-from wrackline.harness.check.page import page
 from wrackline.harness.cli.verdicts.check import check_command
 
 STALE = """

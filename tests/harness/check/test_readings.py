@@ -17,8 +17,8 @@ from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.transactions.rows import Mop, rows
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.models.loading import load
-from wrackline.harness.check.answers import Judged, exit_code
 from wrackline.harness.check.files import Judge, Question, models
+from wrackline.harness.check.results import Judged, exit_code
 from wrackline.harness.cli.verdicts.check import check_command
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Asked, Subject, asked, transactions

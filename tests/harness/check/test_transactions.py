@@ -15,9 +15,9 @@ from wrackline.checkers.jvm.answers import Judgement
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.classpath import JvmUnavailable
 from wrackline.checkers.models.protocol import Operation, Outcome
-from wrackline.harness.check.answers import Verdict
+from wrackline.harness.check.formatting import details
+from wrackline.harness.check.results import Verdict
 from wrackline.harness.check.transactions import Asking, decide_transactions
-from wrackline.harness.check.words import details
 from wrackline.harness.cli.verdicts.check import check_command
 from wrackline.harness.jepsen.object_histories import transactions
 

@@ -16,10 +16,10 @@ import click
 import orjson
 import pytest
 
-from wrackline.harness.cli.commands import FORMER, HEADINGS, MEANT
+from wrackline.harness.cli.commands import FORMER, HEADINGS, SUGGESTIONS
 from wrackline.harness.cli.main import main, wrackline
 from wrackline.harness.cli.runs import plan
-from wrackline.harness.cli.verbosity import Terminal, restored
+from wrackline.harness.cli.verbosity import Terminal, restore_levels
 from wrackline.progress import PROGRESS, progress
 from wrackline.simulator.headings import HEADINGS as SIMULATE
 
@@ -84,7 +84,7 @@ import atexit, os, sys
 atexit.register(lambda: os.write(2, str(sorted({late} & set(sys.modules))).encode()))
 {PROGRAM}"""
     said = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=180, check=False
     )
     assert said.stderr.endswith("[]")
 
@@ -218,7 +218,7 @@ def test_verbose_shows_where_it_went_wrong(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert said.returncode == 4
@@ -231,15 +231,15 @@ def test_what_is_logged_reaches_the_terminal_when_more_shall_be_said() -> None:
     """But not what clients say of brokers that are down."""
 
     def shown() -> list[str]:
-        names = ("wrackline.history.files", "wrackline.nemesis", "wrackline.client", "paramiko")
+        names = ("wrackline.history.store.files", "wrackline.nemesis", "wrackline.client", "paramiko")
         records = [logging.LogRecord(name, logging.WARNING, "", 0, "x", None, None) for name in names]
         return [one.name for one in records if Terminal().filter(one)]
 
-    assert shown() == ["wrackline.history.files"]
-    with restored():
+    assert shown() == ["wrackline.history.store.files"]
+    with restore_levels():
         logging.getLogger("wrackline").setLevel(logging.DEBUG)
-        assert shown() == ["wrackline.history.files", "wrackline.nemesis"]
-    assert shown() == ["wrackline.history.files"]
+        assert shown() == ["wrackline.history.store.files", "wrackline.nemesis"]
+    assert shown() == ["wrackline.history.store.files"]
 
 
 def test_quiet_and_verbose_exclude_each_other_and_hold_for_one_command(
@@ -285,7 +285,7 @@ def test_the_program_by_itself_shows_its_help_whole(capsys: pytest.CaptureFixtur
         assert err == help_
 
 
-@pytest.mark.parametrize(("word", "command"), MEANT.items())
+@pytest.mark.parametrize(("word", "command"), SUGGESTIONS.items())
 def test_a_word_of_another_program_leads_to_the_command(
     word: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -316,7 +316,7 @@ def completed(words: str) -> list[str]:
         env={**os.environ, **asked},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     return [line.partition(",")[2] for line in said.stdout.splitlines()]
@@ -346,7 +346,7 @@ echo "${{COMPREPLY[@]}}" """
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     assert said.stdout == "build\n", said.stderr

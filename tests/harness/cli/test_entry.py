@@ -41,7 +41,7 @@ def test_a_signal_while_modules_are_read_is_one_line(
         assert begun.stdout is not None
         assert begun.stdout.readline() == "reading\n"
         begun.send_signal(number)
-        out, err = begun.communicate(timeout=30)
+        out, err = begun.communicate(timeout=90)
     assert (begun.returncode, out) == (130, "")
     assert err == "wrackline: stopped before anything was begun\n"
 
@@ -56,7 +56,7 @@ def test_it_ends_with_the_commands_own_code() -> None:
         [sys.executable, "-m", "wrackline.harness.cli.entry", "nosuch"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )

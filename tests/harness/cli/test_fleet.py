@@ -47,7 +47,7 @@ def test_a_person_makes_enters_lists_and_ends_a_fleet(runner: CliRunner, state_r
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=180,
         )
         assert (entered.returncode, entered.stdout) == (7, "c1\n")
         assert runner.invoke(fleet, ["ssh", "n9", "--fleet", name]).exit_code == 2

@@ -52,7 +52,7 @@ def test_a_command_imports_no_more_than_it_needs(command: str) -> None:
         [sys.executable, "-c", CODE.format(without=WITHOUT[command]), "-", *command.split()],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=360,
         check=False,
         cwd=ROOT,
     )

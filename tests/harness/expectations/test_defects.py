@@ -25,7 +25,7 @@ from wrackline.harness.run.judge import Judged
 from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.harness.specification.suites import suites_dir
-from wrackline.nemesis.guided import defects, logs, operators, outages, races, swaps
+from wrackline.scenarios import SCENES
 from wrackline.simulator.guided import SCHEDULES as SIMULATED
 
 NOT_ON_HOSTS = catalogue()["not_on_hosts"]
@@ -63,7 +63,7 @@ def test_every_suite_is_on_the_page_of_defects() -> None:
         assert f"| `{case.name}` | `{case.main.spec.nemesis.guided.name}` |" in page
 
 
-def test_every_guided_schedule_of_these_families_is_used_by_a_suite() -> None:
+def test_every_scene_is_used_by_a_suite() -> None:
     used = [
         case.main.spec.nemesis.guided.name for case in cases() if case.main.spec.nemesis.guided is not None
     ]
@@ -73,8 +73,7 @@ def test_every_guided_schedule_of_these_families_is_used_by_a_suite() -> None:
         for each in (*findings(), *stories())
         if each.main.spec.nemesis.guided is not None
     }
-    families = (defects, races, logs, operators, outages, swaps)
-    assert {name for family in families for name in family.SCHEDULES} - {*used, *others} == set()
+    assert SCENES.keys() - {*used, *others} == set()
 
 
 def test_the_twin_differs_from_its_run_in_the_defect_alone() -> None:

@@ -11,7 +11,7 @@ from upath import UPath
 from tests.harness.index.nights import night
 from tests.harness.report import synthetic_run
 from tests.harness.report.browser import PROGRAM, Browser, browser
-from wrackline.harness.index.gather import Kept, gather
+from wrackline.harness.index.collect import Kept, gather
 from wrackline.harness.index.runs import Run, beside, shown
 from wrackline.harness.report import write_report
 

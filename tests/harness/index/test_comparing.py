@@ -10,8 +10,8 @@ from upath import UPath
 
 from tests.harness.index.nights import night
 from wrackline.harness.cli.verdicts.site import compare_command
+from wrackline.harness.index.collect import Kept, gather
 from wrackline.harness.index.comparing import Outcome, Unlike, compared, side
-from wrackline.harness.index.gather import Kept, gather
 from wrackline.harness.index.runs import Run, beside, shown
 
 

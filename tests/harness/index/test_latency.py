@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from wrackline.harness.index.latency import latency
+from wrackline.harness.index.collect import latency
 from wrackline.harness.report.read.latency import PRECISION
 from wrackline.history.model import CONTROL, RunInfo, TopicInfo
-from wrackline.history.schema import METADATA_KEY, SCHEMA
+from wrackline.history.store.schema import METADATA_KEY, SCHEMA
 
 S = 1_000_000_000
 INFO = RunInfo(

@@ -10,7 +10,7 @@ from upath import UPath
 
 from tests.harness.index.nights import night
 from tests.harness.report.browser import Browser
-from wrackline.harness.index.gather import Kept, gather
+from wrackline.harness.index.collect import Kept, gather
 from wrackline.harness.index.pages import PAGES
 from wrackline.harness.index.runs import beside
 from wrackline.harness.index.site import Reader, build

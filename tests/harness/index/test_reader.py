@@ -15,9 +15,9 @@ import pytest
 from upath import UPath
 
 from tests.harness.report.browser import Browser
-from wrackline.harness.index import reader_bundle
-from wrackline.harness.index.gather import Kept, gather
-from wrackline.harness.index.reader_bundle import NoReader, reader
+from wrackline.harness.index.collect import Kept, gather
+from wrackline.harness.index.reader import bundle as reader_bundle
+from wrackline.harness.index.reader.bundle import NoReader, reader
 from wrackline.harness.index.runs import beside
 from wrackline.harness.index.serving import Renewal, Server
 from wrackline.harness.index.site import Reader, build

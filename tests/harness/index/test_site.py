@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from tests.harness.index.nights import night
 from wrackline.harness.cli.main import main
 from wrackline.harness.cli.verdicts import site as command
-from wrackline.harness.index import gather as gathering
+from wrackline.harness.index import collect as gathering
 from wrackline.harness.index.site import Reader
 
 

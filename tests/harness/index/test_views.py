@@ -12,7 +12,7 @@ from upath import UPath
 
 from tests.harness.index.conftest import FROM, SLOW
 from tests.harness.index.nights import ROOT, SAMPLE, night
-from wrackline.harness.index.gather import Kept, NoRuns, gather
+from wrackline.harness.index.collect import Kept, NoRuns, gather
 from wrackline.harness.index.incidents import incidents
 from wrackline.harness.index.runs import Run, beside, shown
 from wrackline.harness.index.suites import grid, suites

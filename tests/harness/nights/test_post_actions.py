@@ -18,9 +18,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.harness.nights.test_night import STAND_IN, night
 from wrackline.harness.cli.runs.suite import STAMP, suite_command
-from wrackline.harness.exits import webhook
 from wrackline.harness.nights import subprocesses
 from wrackline.harness.nights.journal import Did, read
+from wrackline.harness.notifications import webhook
 from wrackline.harness.records import JOURNAL
 from wrackline.harness.specification.spec import SpecError
 

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.harness.cli.data.prune import prune_command
-from wrackline.harness.exits.spec import Keeping
 from wrackline.harness.nights.journal import Did, Journal
 from wrackline.harness.nights.retention import NOTE, Does, carry_out, plan, prune
+from wrackline.harness.notifications.spec import Keeping
 from wrackline.harness.records import State, record
 
 NOW = 1_764_000_000.0

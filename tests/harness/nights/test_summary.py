@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.harness.exits.summaries import expected, violation
+from tests.harness.notifications.summaries import expected, violation
 from wrackline.harness.nights.summary import _is_news
 from wrackline.harness.records import Record
 

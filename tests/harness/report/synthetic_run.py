@@ -26,7 +26,7 @@ from tests.harness.report.synthetic_verdict import CHECKERS, findings, metrics, 
 from wrackline.checkers.explain.step import explain
 from wrackline.checkers.findings import FINDINGS
 from wrackline.history.model import Event, Record
-from wrackline.history.schema import METADATA_KEY, SCHEMA
+from wrackline.history.store.schema import METADATA_KEY, SCHEMA
 
 __all__ = [
     "CHECKERS", "CUT_AT", "FAULTS", "INFO", "LOST", "MS", "NODES", "TEST_ID", "S", "write_findings",

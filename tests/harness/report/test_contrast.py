@@ -11,9 +11,11 @@ from typing import Final
 import pytest
 
 import wrackline.harness.report
+import wrackline.pages
 
 TEMPLATES: Final = Path(wrackline.harness.report.__file__).parent / "templates"
-LOOK: Final = (TEMPLATES / "look.html.j2").read_text()
+PAGES: Final = Path(wrackline.pages.__file__).parent / "templates"
+LOOK: Final = (PAGES / "look.html.j2").read_text()
 STYLE: Final = (TEMPLATES / "style.html.j2").read_text()
 TEXT, GRAPHIC = 4.5, 3.0
 Colour = tuple[float, ...]
@@ -91,4 +93,7 @@ def test_the_word_of_each_verdict_can_be_read() -> None:
 
 def test_names_on_bars_have_the_colour_that_is_tested() -> None:
     assert "svg.chart .bar-name { fill: var(--on-bar);" in STYLE
-    assert 'pen.fillStyle = inside ? tone("on-bar") : ink;' in (TEMPLATES / "script.html.j2").read_text()
+    assert (
+        'pen.fillStyle = inside ? tone("on-bar") : ink;'
+        in (TEMPLATES / "operations_script.html.j2").read_text()
+    )

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from tests.harness.report.synthetic_incidents import INCIDENT, LOSS, add_incidents
 from tests.harness.report.synthetic_run import S
 from wrackline.harness.report import write_report
-from wrackline.harness.report.draw.frame import PAGE, PHONE, Frame
-from wrackline.harness.report.draw.moments import MOMENTS_DRAWN, Moments
+from wrackline.harness.report.draw.events import MOMENTS_DRAWN, Moments
 from wrackline.harness.report.draw.replicas_chart import replicas_chart
-from wrackline.harness.report.draw.svg import Scale, Svg, text_width
 from wrackline.harness.report.read.moments import DRAWN, Moment, moments_of
 from wrackline.harness.report.read.replicas import Cut, replica_logs
+from wrackline.pages.frame import PAGE, PHONE, Frame
+from wrackline.pages.svg import Scale, Svg, text_width
 
 FRAMES = pytest.mark.parametrize("frame", [PAGE, PHONE], ids=["page", "phone"])
 OVER_TIME = ("Throughput and latency", "Sends and reads along", "Leader and in-sync replicas")

@@ -122,7 +122,7 @@ def test_a_killed_run_is_reported_from_its_write_ahead_file(tmp_path: Path) -> N
     died = subprocess.run(
         [sys.executable, "-c", RECORD_AND_DIE, str(run_dir)],
         cwd=Path(__file__).parents[3],
-        timeout=60,
+        timeout=180,
         capture_output=True,
         text=True,
         check=False,

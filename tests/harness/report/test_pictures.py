@@ -15,9 +15,9 @@ import pytest
 
 from tests.harness.report.browser import PROGRAM, Browser, browser
 from wrackline.harness.report import write_report
-from wrackline.harness.report.draw.packed import Tables
+from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.read.columns import Ints
-from wrackline.history.files import read_info
+from wrackline.history.store.files import read_info
 from wrackline.proving.model.knobs import Knobs
 from wrackline.proving.model.made import make
 

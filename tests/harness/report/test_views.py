@@ -15,29 +15,23 @@ from hypothesis import strategies as st
 from tests.harness.report import synthetic_run
 from wrackline.checkers.explain.operations import pair
 from wrackline.checkers.explain.step import explain
+from wrackline.checkers.inputs.cluster_history import LeaderSpan, polled_spans
 from wrackline.checkers.verdict.seal import UNSEALED
-from wrackline.harness.report import text
 from wrackline.harness.report.draw.cluster_chart import cluster_chart, span_tip
-from wrackline.harness.report.draw.frame import PAGE, PHONE, Frame
+from wrackline.harness.report.draw.events import bar_name, pack_faults, place_label
 from wrackline.harness.report.draw.process_lanes import merge_bars
-from wrackline.harness.report.draw.run_chart import (
-    BUCKETS,
-    bar_name,
-    buckets,
-    pack_faults,
-    place_label,
-    run_chart,
-)
-from wrackline.harness.report.draw.svg import Scale, Svg, ticks
+from wrackline.harness.report.draw.run_chart import BUCKETS, buckets, run_chart
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.model import Report, build
-from wrackline.harness.report.read.cluster import LeaderSpan, controller_spans, polled_spans
-from wrackline.harness.report.read.faults import Fault
+from wrackline.harness.report.read.faults import Fault, controller_spans
 from wrackline.harness.report.read.files import read_run
 from wrackline.harness.report.summary import tiles_of, versions_of
+from wrackline.history import wording as text
 from wrackline.history.excerpts import Excerpt, History
 from wrackline.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
 from wrackline.history.wording import outcome_label
+from wrackline.pages.frame import PAGE, PHONE, Frame
+from wrackline.pages.svg import Scale, Svg, ticks
 
 S = synthetic_run.S
 

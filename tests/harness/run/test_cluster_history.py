@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from wrackline.checkers.inputs.cluster_history import cluster_of
 from wrackline.harness.report.draw.cluster_chart import cluster_chart, span_tip
-from wrackline.harness.report.draw.frame import PAGE
-from wrackline.harness.report.read.cluster import cluster_of
 from wrackline.harness.run.clocks import CLOCKS, Clocks
 from wrackline.harness.run.live.cluster_history import events
 from wrackline.history.model import CONTROL, Event, Type
+from wrackline.pages.frame import PAGE
 from wrackline.systems.metadata_changes import Change, Chronicle, UncleanRecovery
 
 S = 1_000_000_000

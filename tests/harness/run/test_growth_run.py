@@ -48,7 +48,7 @@ def test_replicas_move_under_faults_and_nothing_acknowledged_is_lost(tmp_path: P
         env={**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results")},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=840,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

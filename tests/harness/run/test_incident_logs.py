@@ -14,7 +14,7 @@ from wrackline.checkers.verdict.incidents.sentences import in_full
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.incidents.incident_logs import MOST_LINES, add_lines
 from wrackline.harness.run.incidents.node_lines import WIDTH, Line, Tells
-from wrackline.history import packed
+from wrackline.history.store import packed
 
 START_NS = 1_795_446_800 * 1_000_000_000
 """2026-11-23 15:13:20 UTC."""

@@ -18,7 +18,7 @@ from wrackline.simulator.eras.catalogue import STORIES
 from wrackline.simulator.eras.story import tell
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run.session import Run
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
+from wrackline.simulator.world.nodes import ZOOKEEPER
 
 INFO = RunInfo(
     "run", "run", 0, "", "wrackline", "log", "all", False, (), profile="kip966", nodes={"1": "n1", "2": "n2"}

@@ -12,8 +12,8 @@ from wrackline.harness.run import stored_state
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.invariants import invariants_of
 from wrackline.harness.run.live.cluster_history import events
-from wrackline.history.files import write_history
 from wrackline.history.model import NEMESIS, REPLICA, Event, Record, RunInfo, TopicInfo, Type
+from wrackline.history.store.files import write_history
 from wrackline.systems.metadata_changes import Change, Chronicle
 
 INFO = RunInfo(

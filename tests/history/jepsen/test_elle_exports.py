@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wrackline.history.files import write_history
 from wrackline.history.jepsen.exports import MODELS, Keys, rows
 from wrackline.history.model import FAILED, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type, value_of
+from wrackline.history.store.files import write_history
 
 TOPIC = TopicInfo("log", 2, 3, 2, contiguous=False)
 INFO = RunInfo("t", "t", 1, "2026-01-01T00:00:00Z", "kafka", "txn", "all", True, (TOPIC,))

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.history.jepsen.words import assign, events, imported, op, poll, polled, send
-from wrackline.history.files import write_history
 from wrackline.history.jepsen.exports import MODELS, Keys, kafka, list_append, rows
 from wrackline.history.jepsen.imports import Settings, import_history
 from wrackline.history.jepsen.text import write
 from wrackline.history.labels import CONSUMERS
 from wrackline.history.model import MARKER, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type, value_of
+from wrackline.history.store.files import write_history
 
 INFO = RunInfo(
     "t", "t", 1, "2026-01-01T00:00:00Z", "wrackline", "log", "all", True, (TopicInfo("log", 2, 3, 2),)

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from wrackline.history import history_files, read_info
-from wrackline.history.files import write_history
 from wrackline.history.jepsen.exports import Keys, kafka, rows
 from wrackline.history.jepsen.imports import Settings, import_history
 from wrackline.history.jepsen.text import write
 from wrackline.history.labels import CONSUMERS
 from wrackline.history.model import FAILED, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
+from wrackline.history.store.files import write_history
 
 TOPIC = TopicInfo("log", 2, 3, 2, contiguous=False)
 INFO = RunInfo("t", "t", 1, "2026-01-01T00:00:00Z", "kafka", "txn", "all", True, (TOPIC,))

@@ -47,7 +47,7 @@ class Running:
         """Does a TCP connection come about from a host (None: from where the clients are)?"""
         address = self.host(target).address
         if source is not None:
-            command = f"timeout 0.3 bash -c ': </dev/tcp/{address}/{PORT}'"
+            command = f"timeout 1 bash -c ': </dev/tcp/{address}/{PORT}'"
             return self.fleet.remote(self.host(source)).run(command, check=False).ok
         try:
             with self.fleet.entered():

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def sh(command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
 
 
 def alive(pid: int) -> bool:

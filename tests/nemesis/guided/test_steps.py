@@ -100,7 +100,7 @@ def test_a_question_is_under_way_while_the_schedule_goes_on(
     def ask(_: object, asked: object, step: AskEnd, record: Callable[[Event], Event]) -> None:
         """Answered when the fault is over, as by a broker that was paused."""
         assert (asked, step) == (system, question)
-        recorded.wait_for(lambda: "ended" in recorded.phases("g1"), timeout_s=5)
+        recorded.wait_for(lambda: "ended" in recorded.phases("g1"), timeout_s=30)
         if not put:
             raise GuidedError("nobody listens")
         record(Event(process=7, type=Type.OK, f="end"))

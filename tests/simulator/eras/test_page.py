@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.eras.catalogue import STORIES
-from wrackline.simulator.eras.codes import CODES
-from wrackline.simulator.eras.explanations import EXPLANATIONS
+from wrackline.simulator.eras.explanations import CODES, EXPLANATIONS
 from wrackline.simulator.eras.page import OnHosts, Row, hosts_of, page, row_of
 from wrackline.simulator.eras.story import ERAS
 

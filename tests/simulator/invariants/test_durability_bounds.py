@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulator.queries import end_offset
 from wrackline.simulator.guided.messages import carries_records
 from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage
@@ -89,7 +90,7 @@ def test_z12_three_replicas_survive_two_crashes() -> None:
     s.kill(1, 2)
     s.commit(b"m2")
     assert s.leader == 3
-    assert s.end_offset(3) == 2
+    assert end_offset(s, 3) == 2
     s.finish()
     assert not s.findings(), s.lines
 

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.broker.defects import REGISTRY
+from wrackline.scenarios import SCENES
 from wrackline.simulator.cli import simulate
-from wrackline.simulator.guided import SCHEDULES
+from wrackline.simulator.guided import NO_SCENE, SCHEDULES
 from wrackline.simulator.guided.schedule import play
 from wrackline.simulator.search.kill_table import (
     Budget,
@@ -47,6 +48,13 @@ def test_every_defect_has_a_schedule_or_a_reason() -> None:
     assert shown | WITHOUT_SCHEDULE.keys() == REGISTRY.keys()
 
 
+def test_every_schedule_is_a_scene_or_says_why_it_is_none() -> None:
+    scenes = [shown.name for scene in SCENES.values() for shown in scene.shows]
+    assert len(scenes) == len(set(scenes))
+    assert NO_SCENE.keys().isdisjoint(scenes)
+    assert NO_SCENE.keys() | set(scenes) == SCHEDULES.keys()
+
+
 def test_a_schedule_is_the_same_every_time() -> None:
     first, second = (play(SCHEDULES["no_maximal_isr"], broken=True, seed=7) for _ in range(2))
     assert first == second
@@ -72,12 +80,18 @@ def test_table_as_text_json_and_page() -> None:
     assert "2 of 2" in text(table)
     page = html(table)
     assert "trunc_hw" in page
-    [style] = re.findall("<style>(.*?)</style>", page, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    assert (
-        f"content=\"default-src 'none'; style-src 'sha256-{digest}'; script-src 'none'; base-uri 'none'; "
-        "form-action 'none'\">"
-    ) in page
+    allowed = re.search(
+        "content=\"default-src 'none'; style-src (.*?); script-src 'none'; "
+        "base-uri 'none'; "
+        "form-action 'none'\">",
+        page,
+    )
+    assert allowed is not None
+    digests = [
+        base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        for style in re.findall("<style>(.*?)</style>", page, re.DOTALL)
+    ]
+    assert sorted(allowed[1].split()) == sorted(f"'sha256-{digest}'" for digest in digests)
     assert page.index("Content-Security-Policy") < page.index("<style>")
     said = json.loads(json.dumps(table.as_dict()))
     assert [row["killed"] for row in said["rows"]] == [True, True]

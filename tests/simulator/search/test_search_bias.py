@@ -13,13 +13,13 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.messages.requests import Refused
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.cli import _setup, simulate
-from wrackline.simulator.faults.actions import ACTIONS
+from wrackline.simulator.faults.actions import actions
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.kinds import KINDS, Fault, FaultOptions, Role, Wait
 from wrackline.simulator.faults.sequences import SEQUENCES, drawn
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
-from wrackline.simulator.guided import isr, lifecycle, requests, watermark
+from wrackline.simulator.guided import SCHEDULES
 from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls, Watcher
@@ -70,7 +70,7 @@ def a_world(**more: object) -> World:
 
 
 def a_driver(world: World, *, combined: bool = False) -> FaultDriver:
-    return FaultDriver(world, "t", 1, FaultOptions(), ACTIONS, combined=combined)
+    return FaultDriver(world, "t", 1, FaultOptions(), actions(), combined=combined)
 
 
 def test_a_step_waits_for_the_one_before() -> None:
@@ -150,30 +150,29 @@ def test_disk_errors_and_changes_of_min_isr_lose_nothing(kinds: tuple[str, ...])
 WATCHED = (T,)
 
 
-def watched(
-    watcher: Watcher, play: Callable[[Stage], None], defects: tuple[str, ...], first_ms: float = 0.0
-) -> set[str]:
-    stage = Stage(Setting(lag_ms=2_000), defects)
+def watched(watcher: Watcher, name: str, *, broken: bool, first_ms: float = 0.0) -> set[str]:
+    guided = SCHEDULES[name]
+    stage = Stage(guided.setting, guided.defects if broken else guided.harmless)
     stage.world.observers.append(watcher)
     stage.run(first_ms)
-    play(stage)
+    guided.play(stage)
     stage.run(1_000)
     return {violation.oracle for violation in watcher.found}
 
 
 def test_watchers_see_the_defect_and_not_the_rule() -> None:
-    cases: list[tuple[Callable[[], Watcher], Callable[[Stage], None], str, str, float]] = [
-        (lambda: EndOffsets(WATCHED), watermark.stale_end, "no_offset_not_available", "end-offset", 0.0),
-        (lambda: Stalls(WATCHED, "kip966"), watermark.no_move_on_shrink, "no_adv_on_isr", "stall", 0.0),
-        (lambda: Flaps(WATCHED), isr.far_behind_below_min_isr, "isr_no_recency", "flapping", 0.0),
-        (lambda: Deaf(WATCHED), lifecycle.deaf_while_stopping, "stop_md_on_shutdown", "deaf", 3_000.0),
+    cases: list[tuple[Callable[[], Watcher], str, str, float]] = [
+        (lambda: EndOffsets(WATCHED), "no_offset_not_available", "end-offset", 0.0),
+        (lambda: Stalls(WATCHED, "kip966"), "no_adv_on_isr", "stall", 0.0),
+        (lambda: Flaps(WATCHED), "isr_no_recency", "flapping", 0.0),
+        (lambda: Deaf(WATCHED), "stop_md_on_shutdown", "deaf", 3_000.0),
     ]
-    for make, play, defect, oracle, first_ms in cases:
-        assert watched(make(), play, (defect,), first_ms) == {oracle}
-        assert watched(make(), play, (), first_ms) == set()
+    for make, name, oracle, first_ms in cases:
+        assert watched(make(), name, broken=True, first_ms=first_ms) == {oracle}
+        assert watched(make(), name, broken=False, first_ms=first_ms) == set()
 
 
 def test_watchers_report_nothing_while_other_schedules_are_played() -> None:
-    for play in (isr.dropped_unasked, requests.anothers_record):
+    for name in ("shrink_before_commit", "ack_by_hwm_only"):
         for watcher in (EndOffsets(WATCHED), Stalls(WATCHED, "kip966"), Flaps(WATCHED), Deaf(WATCHED)):
-            assert watched(watcher, play, ()) == set()
+            assert watched(watcher, name, broken=False) == set()

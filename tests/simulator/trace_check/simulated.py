@@ -10,12 +10,13 @@ import pytest
 
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided import stage
-from wrackline.simulator.invariants.migration import AnyChecker, checker_of
+from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.output.traces import Traces
-from wrackline.simulator.trace_check.coverage import UNDECIDED, UNDECIDED_ON_ZOOKEEPER
+from wrackline.simulator.trace_check.coverage import UNDECIDED
 from wrackline.simulator.trace_check.lines import Trace
 from wrackline.simulator.trace_check.verdicts import Judged, judge
 from wrackline.simulator.world.world import World, WorldOptions
+from wrackline.zookeeper.simulator.trace_replay import UNDECIDED as UNDECIDED_ON_ZOOKEEPER
 
 
 class Tracing(Traces):

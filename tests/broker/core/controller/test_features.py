@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import CLUSTER, Driver, T, config
 from tests.broker.core.solo import Solo
-from wrackline.broker.core.controller.features import ControllerLevels
+from wrackline.broker.core.controller.decisions.features import ControllerLevels
 from wrackline.broker.model.effects import Send
 from wrackline.broker.model.messages.admin import (
     FeatureUpdate,

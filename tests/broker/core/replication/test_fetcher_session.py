@@ -146,8 +146,8 @@ def homes(solo: Solo) -> dict[TopicPartition, set[tuple[int, str]]]:
 
 def test_the_slot_of_a_partition_does_not_depend_on_the_hash_seed() -> None:
     code = (
-        "from wrackline.broker.core.replication.fetcher import slot_of; from wrackline.broker.model.types "
-        "import TopicPartition as T;"
+        "from wrackline.broker.core.replication.fetching.fetcher import slot_of; "
+        "from wrackline.broker.model.types import TopicPartition as T;"
         "print([slot_of(T('topic', n), 5) for n in range(20)])"
     )
     seen = {

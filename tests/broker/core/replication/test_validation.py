@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.driver import Cluster, T
 from tests.broker.core.solo import Solo
-from wrackline.broker.core.replication.validation import fetched, produced
+from wrackline.broker.core.replication.fetching.validation import fetched, produced
 from wrackline.broker.model.batches import batch
 from wrackline.broker.model.batches.batch_checks import Limits, Refusal
 from wrackline.broker.model.events import RequestCancelled, RequestReceived

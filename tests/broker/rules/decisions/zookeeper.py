@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.broker.rules.decisions import isr, logs, requests
 from tests.broker.rules.golden_tables import Decide, Facts, end, ids, some, yes
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.zookeeper import RaceFacts
+from wrackline.zookeeper.rules import RACE, RaceFacts
 
 
 def _ends(facts: Facts) -> dict[int, int]:
@@ -14,7 +14,7 @@ def _ends(facts: Facts) -> dict[int, int]:
     return {node: -1 if cell == "-" else end(cell) for node, cell in cells.items()}
 
 
-def may_run(rules: Rules, facts: Facts) -> object:
+def may_run(_: Rules, facts: Facts) -> object:
     asked = RaceFacts(
         int(facts["me"]),
         ids(facts["AR"]),
@@ -22,33 +22,31 @@ def may_run(rules: Rules, facts: Facts) -> object:
         some(facts["registered"]),
         yes(facts["unclean"]),
     )
-    return rules.race.may_run(asked)
+    return RACE.may_run(asked)
 
 
-def head_start_ms(rules: Rules, facts: Facts) -> object:
-    return rules.race.head_start_ms(RaceFacts(int(facts["me"]), ids(facts["AR"]), (), frozenset()), 300.0)
+def head_start_ms(_: Rules, facts: Facts) -> object:
+    return RACE.head_start_ms(RaceFacts(int(facts["me"]), ids(facts["AR"]), (), frozenset()), 300.0)
 
 
-def may_open(rules: Rules, facts: Facts) -> object:
-    return rules.race.may_open(end(facts["log"]), some(facts["ISR"]), _ends(facts), some(facts["registered"]))
+def may_open(_: Rules, facts: Facts) -> object:
+    return RACE.may_open(end(facts["log"]), some(facts["ISR"]), _ends(facts), some(facts["registered"]))
 
 
-def at_opening(rules: Rules, facts: Facts) -> object:
-    return list(rules.race.at_opening(1, ids(facts["AR"]), _ends(facts), end(facts["log"])))
+def at_opening(_: Rules, facts: Facts) -> object:
+    return list(RACE.at_opening(1, ids(facts["AR"]), _ends(facts), end(facts["log"])))
 
 
-def late(rules: Rules, facts: Facts) -> object:
-    return rules.race.late(some(facts["ISR"]), _ends(facts), int(facts["offset"]))
+def late(_: Rules, facts: Facts) -> object:
+    return RACE.late(some(facts["ISR"]), _ends(facts), int(facts["offset"]))
 
 
-def yields(rules: Rules, facts: Facts) -> object:
-    return rules.race.yields(
-        int(facts["me"]), ids(facts["AR"]), some(facts["ISR"]), some(facts["registered"])
-    )
+def yields(_: Rules, facts: Facts) -> object:
+    return RACE.yields(int(facts["me"]), ids(facts["AR"]), some(facts["ISR"]), some(facts["registered"]))
 
 
-def is_reassigned(rules: Rules, facts: Facts) -> object:
-    return rules.race.is_reassigned(1, ids(facts["RAR"]), _ends(facts), own_end=3, offset=3)
+def is_reassigned(_: Rules, facts: Facts) -> object:
+    return RACE.is_reassigned(1, ids(facts["RAR"]), _ends(facts), own_end=3, offset=3)
 
 
 TABLES: dict[str, Decide] = {

@@ -18,7 +18,7 @@ from wrackline.checkers.checks.walks import Figure
 from wrackline.checkers.engine.context import topics_of
 from wrackline.checkers.inputs.runs import load_run
 from wrackline.history.model import Event, RunInfo
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 
 BATCH = 64
 """Events in a batch: few, so that what is open at its end goes on in the next."""

@@ -13,7 +13,7 @@ from wrackline.checkers.checks.about import AboutLog, AboutRun
 from wrackline.checkers.checks.finding import Finding, finished
 from wrackline.checkers.inputs.final_reads import FinalRead
 from wrackline.history.model import Event, RunInfo
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 
 
 def walked(info: RunInfo, events: Sequence[Event], chunk: int | None = None) -> list[dict[str, Any]]:

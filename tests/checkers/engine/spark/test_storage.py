@@ -16,7 +16,7 @@ import pytest
 
 from tests.checkers.servers import SparkCluster, Storage, hdfs, s3, spark_cluster, wrackline
 from wrackline.checkers.engine.spark import hadoop
-from wrackline.history.addresses import fetch, files_below, send
+from wrackline.history.store.addresses import fetch, files_below, send
 from wrackline.proving.__main__ import main as proving
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(3600)]

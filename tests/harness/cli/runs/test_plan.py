@@ -104,7 +104,7 @@ def test_a_guided_schedule_is_shown_with_its_steps(capsys: pytest.CaptureFixture
     assert code == 0
     assert "b01-truncate-to-hw from 3 s on log-0; each wait takes at most 30 s" in out
     assert "g2: kill of n1 (leader(log-0))" in out
-    assert "wait for: the full ISR of log-0" in out
+    assert "wait for: the full ISR (log-0)" in out
 
 
 def test_another_seed_is_another_plan(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

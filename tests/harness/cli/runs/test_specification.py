@@ -20,7 +20,7 @@ from wrackline.harness.specification.spec import load, parse
 
 ROOT = Path(__file__).parents[4]
 SUITES = ROOT / "suites"
-TEMPLATE = ROOT / "harness" / "cli" / "init.yaml"
+TEMPLATE = ROOT / "harness" / "cli" / "runs" / "init.yaml"
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -237,7 +237,7 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_installed_wheel_has_the_examples_the_template_and_the_schema(tmp_path: Path) -> None:
     site = tmp_path / "site"
     builds = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
-    subprocess.run(builds, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(builds, cwd=ROOT, check=True, capture_output=True, timeout=360)
     [wheel] = (tmp_path / "dist").glob("*.whl")
     installs = [
         sys.executable,
@@ -250,14 +250,14 @@ def test_an_installed_wheel_has_the_examples_the_template_and_the_schema(tmp_pat
         "--target",
         str(site),
     ]
-    subprocess.run([*installs, str(wheel)], check=True, capture_output=True, timeout=120)
+    subprocess.run([*installs, str(wheel)], check=True, capture_output=True, timeout=360)
 
     def python(*arguments: str) -> str:
         """With the wheel; this environment gives the libraries only."""
         environment = {**os.environ, "PYTHONPATH": str(site)}
         command = [sys.executable, "-P", *arguments]
         return subprocess.run(
-            command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True, timeout=120
+            command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True, timeout=360
         ).stdout
 
     assert (

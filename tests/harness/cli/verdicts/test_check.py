@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from wrackline.checkers.exact import log, queue, register
 from wrackline.checkers.jvm.classpath import available
-from wrackline.harness.check.answers import Judged, Verdict
 from wrackline.harness.check.files import Judge
 from wrackline.harness.check.reasons import of_log, of_object
+from wrackline.harness.check.results import Judged, Verdict
 from wrackline.harness.cli.verdicts.check import check_command
 
 STALE = """

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wrackline.checkers.jvm.classpath import available
-from wrackline.harness.check.answers import shown
+from wrackline.harness.check.results import shown
 from wrackline.harness.cli.verdicts.check import check_command
 from wrackline.history.jepsen.text import Operation, write
 from wrackline.values import Keyword

@@ -13,7 +13,7 @@ from wrackline.harness.report.read.columns import Operations
 from wrackline.harness.report.read.log_order import Stretch
 from wrackline.harness.report.read.pictures import Gathered, Gatherer
 from wrackline.history.model import value_of
-from wrackline.history.schema import SCHEMA
+from wrackline.history.store.schema import SCHEMA
 
 S, MS = 1_000_000_000, 1_000_000
 END_NS = 60 * S

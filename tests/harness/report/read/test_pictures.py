@@ -11,9 +11,9 @@ from tests.harness.report.read.histories import END_NS, MS, S, gathered, polled,
 from wrackline.harness.report.read import delivery
 from wrackline.harness.report.read.columns import OK, OPEN, OPERATION
 from wrackline.harness.report.read.delivery import COLUMNS
+from wrackline.harness.report.read.downsample import Downsampler
 from wrackline.harness.report.read.latency import BINS, PRECISION, bins, quantiles_ms
 from wrackline.harness.report.read.log_order import Stretch
-from wrackline.harness.report.read.thinned import Thinned
 from wrackline.history.model import value_of
 
 
@@ -112,7 +112,7 @@ def test_the_slowest_of_a_cell_is_kept_and_all_while_there_is_room() -> None:
         return made
 
     def thinned(count: int) -> np.ndarray | None:
-        chosen = Thinned(100, lambda of, level: of["index"] // (16 << level), lambda of: of["end"])
+        chosen = Downsampler(100, lambda of, level: of["index"] // (16 << level), lambda of: of["end"])
         for part in np.array_split(rows(count), 7):
             chosen.add(part)
         return chosen.rows()

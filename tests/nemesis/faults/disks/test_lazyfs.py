@@ -56,7 +56,7 @@ def test_what_was_not_synced_is_forgotten_by_order(tmp_path: Path, forgets: bool
     fault = stand_in.fault()
     [step] = fault.commands(context("n1", pid=None)).do
     assert isinstance(step, Shell)
-    done = subprocess.run(["sh", "-c", step.command], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["sh", "-c", step.command], capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     assert stand_in.heard == ["lazyfs::clear-cache"]
     proof = fault.prove(context("n1"), ProbeLog(do=[StepResult(step, done.stdout)]))
@@ -68,7 +68,7 @@ def test_what_was_not_synced_is_forgotten_by_order(tmp_path: Path, forgets: bool
 def test_hosts_without_lazyfs_say_so(tmp_path: Path) -> None:
     [step] = Lazy("clear-cache", f"{tmp_path}/fifo", str(tmp_path)).commands(context("n1")).do
     assert isinstance(step, Shell)
-    done = subprocess.run(["sh", "-c", step.command], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(["sh", "-c", step.command], capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 1
     assert "is LazyFS mounted?" in done.stderr
 

@@ -94,7 +94,7 @@ def test_the_program_tells_who_answers() -> None:
         [*command, "here", "127.0.0.1", "nowhere", "127.255.255.255"],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=True,
     ).stdout
     assert said.splitlines() == ["here echo echo", "nowhere silence silence"]

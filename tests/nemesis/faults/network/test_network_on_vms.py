@@ -18,7 +18,7 @@ from tests.nemesis.doubles import Recorded
 from tests.nemesis.faults.network.datagrams import watch
 from tests.nemesis.faults.network.test_messages_on_hosts import END_TXN, PRODUCE, Answerers, asker, seen
 from wrackline.fleets.qemu.fleet import QemuFleet
-from wrackline.fleets.qemu.virtual_fleet import SLOWNESS
+from wrackline.fleets.qemu.virtual.fleet import SLOWNESS
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load

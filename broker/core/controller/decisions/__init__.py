@@ -1,0 +1,1 @@
+"""Decisions of the controller on requests that may change the cluster."""

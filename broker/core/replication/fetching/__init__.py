@@ -1,0 +1,1 @@
+"""A follower's fetches from its leader."""

@@ -1,0 +1,1 @@
+"""Connections of a node: accepted ones, and those to other nodes."""

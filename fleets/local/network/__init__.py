@@ -1,0 +1,1 @@
+"""Network namespaces and links of a fleet on this machine."""

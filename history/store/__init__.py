@@ -1,0 +1,1 @@
+"""Histories on disk and in object storage."""

@@ -1,0 +1,1 @@
+"""The observed state of a cluster, which the invariants are asked about."""

@@ -1,0 +1,259 @@
+"""The omniscient observer: the state that the invariants need and no node has (docs/invariants.md).
+
+True high watermark, consumed and acknowledged records, who has lost data, who has proved itself complete. It
+is built from the effects that were carried out and from the disks, after every step, and never touches a
+core.
+
+The central figure is ``match``: how far a replica's log is the same as what was ever committed. It is kept up
+to date from appends and truncations, so that most invariants are one comparison per touched replica.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model.effects import (
+    Append,
+    CancelTimer,
+    CreateLog,
+    DeleteLog,
+    DeleteSnapshot,
+    Effect,
+    Flush,
+    MoveLogStart,
+    NoReply,
+    Reply,
+    ResetLog,
+    Send,
+    SetTimer,
+    Trace,
+    Truncate,
+    WriteEpochs,
+    WriteSnapshot,
+)
+from wrackline.broker.model.events import Boot, RequestReceived
+from wrackline.broker.model.messages.requests import ProduceRequest, ProduceResponse, Request
+from wrackline.broker.model.types import EVERY_WRITE, METADATA, NodeId, TopicPartition
+from wrackline.simulator.invariants.observed.partition import Mark, ObservedPartition
+from wrackline.simulator.invariants.observed.registrations import Registrations
+from wrackline.simulator.invariants.observed.step import Before, ObservedStep
+from wrackline.simulator.world.disk_log import SimLog
+from wrackline.simulator.world.world import StepRecord, World
+
+_UNSEEN = frozenset({SetTimer, CancelTimer, Send, Flush, WriteEpochs})
+"""Effects that change nothing that is looked at here; the most frequent ones."""
+_SILENT = frozenset({"receive", "closed", "refused"})
+"""Kinds of steps in which no core does anything."""
+
+
+class Observer(Registrations):
+    """``observe`` after every step, in order."""
+
+    def __init__(self, world: World, profile: str = "kip966") -> None:
+        super().__init__(world, profile)
+        self._requests: dict[tuple[NodeId, int], tuple[Request, int]] = {}
+        self._names: dict[str, TopicPartition] = {}
+
+    # --- one step -------------------------------------------------------------------------------------------
+
+    def observe(self, step: StepRecord) -> ObservedStep | None:
+        """Returns the outcome of the step; None: it touched nothing that is looked at here."""
+        kind, event, effects = step.kind, step.event, step.effects
+        if kind in _SILENT:
+            return None
+        node = step.node
+        if type(event) is RequestReceived:
+            self._requests[node, event.request_id] = (event.request, self.metadata_offset)
+        changed = step.cut or kind in ("down", "fault")
+        controls = node in self.world.controllers
+        if not effects and not changed and kind != "boot" and not controls:
+            return None
+        seen = ObservedStep(step)
+        touched = self._effects(seen, effects)
+        if isinstance(event, Boot):
+            self._booted(node, event)
+            seen.snapshots = bool(event.snapshots)
+            touched.update(dict.fromkeys(tp for tp in event.logs if tp != METADATA))
+        if changed:
+            self._disk_changed(node)
+            seen.disks = True
+            if kind == "fault" and step.note in ("wipe", "stale restore"):
+                self.replaced.add(node)
+        if controls:
+            seen.quorum = bool(effects)
+            if seen.quorum and not self.replaced.intersection(self.world.controllers):
+                seen.voter = self.controller(node)
+            self._follow_metadata(seen)
+        elif touched:
+            broker = self.broker(node)
+            for tp in touched:
+                replica = None if broker is None else broker.replica(tp)
+                if replica is not None:
+                    self._touched(seen, replica)
+        return seen
+
+    def _disk_changed(self, node: NodeId) -> None:
+        """A power cut, wipe or restore of a node whose process is gone."""
+        if node not in self.world.brokers and node not in self.world.controllers:
+            return
+        for tp, known in self.partitions.items():
+            self._recheck(node, tp, known, self.log(node, tp))
+        log = self.log(node, METADATA)
+        self.metadata.match[node] = 0
+        if log is not None:
+            self.metadata.extend(node, log)
+
+    def _recheck(
+        self, node: NodeId, tp: TopicPartition, known: ObservedPartition, log: SimLog | None
+    ) -> None:
+        was, old = self.before.get((node, tp)), known.match.get(node, 0)
+        known.match[node] = 0
+        now = 0 if log is None else known.extend(node, log)
+        leo = 0 if log is None else log.leo
+        if now < old or (was is not None and leo < was.flushed):
+            boot = self.boots.get(node)
+            known.impaired[node] = 0 if boot is None else self._lives[boot.incarnation_id]
+
+    def _booted(self, node: NodeId, boot: Boot) -> None:
+        self.boots[node] = boot
+        self.boot_of[boot.incarnation_id] = boot
+        self._lives[boot.incarnation_id] = len(self._lives) + 1
+        for key in [key for key in self._requests if key[0] == node]:
+            del self._requests[key]
+        for who, tp in [key for key in self.before if key[0] == node]:
+            leo = boot.logs[tp].leo if tp in boot.logs else 0
+            self.before[who, tp] = self.before[who, tp]._replace(leo=leo, flushed=leo)
+
+    # --- effects --------------------------------------------------------------------------------------------
+
+    def _effects(self, seen: ObservedStep, effects: Sequence[Effect]) -> dict[TopicPartition, None]:
+        node = seen.node
+        touched: dict[TopicPartition, None] = {}
+        for effect in effects:
+            kind = type(effect)
+            if kind in _UNSEEN:
+                continue
+            match effect:
+                case Trace():
+                    name = effect.fields.get("tp")
+                    if name is not None:
+                        tp = self._names.get(name)
+                        touched[tp if tp is not None else self._named(name)] = None
+                case Append() | CreateLog() | DeleteLog() | Truncate() | ResetLog():
+                    seen.logs = True
+                    self._log_changed(node, effect)
+                    if effect.tp != METADATA:
+                        touched[effect.tp] = None
+                    elif isinstance(effect, ResetLog):
+                        seen.snapshots = True
+                case WriteSnapshot() | DeleteSnapshot():
+                    seen.snapshots = True
+                case MoveLogStart():
+                    seen.snapshots |= effect.tp == METADATA
+                case Reply():
+                    self._replied(seen, effect)
+                case NoReply():
+                    self._requests.pop((node, effect.request_id), None)
+                case _:
+                    pass
+        return touched
+
+    def _named(self, name: str) -> TopicPartition:
+        topic, _, number = name.rpartition("-")
+        tp = self._names[name] = TopicPartition(topic, int(number))
+        return tp
+
+    def _log_changed(
+        self, node: NodeId, effect: Append | CreateLog | DeleteLog | Truncate | ResetLog
+    ) -> None:
+        known = self.metadata if effect.tp == METADATA else self.partitions.get(effect.tp)
+        if known is None:
+            return
+        match effect:
+            case Append():
+                log = self.log(node, effect.tp)
+                if log is not None and known.match.get(node, 0) <= effect.base_offset:
+                    known.extend(node, log)
+            case Truncate():
+                known.match[node] = min(known.match.get(node, 0), effect.to_offset)
+            case ResetLog() | CreateLog() | DeleteLog():
+                known.match[node] = 0
+
+    def _replied(self, seen: ObservedStep, reply: Reply) -> None:
+        request, received = self._requests.pop((seen.node, reply.request_id), (None, -1))
+        if request is not None:
+            seen.answers.append((request, reply.response, received))
+        if not isinstance(request, ProduceRequest) or not isinstance(reply.response, ProduceResponse):
+            return
+        for result in reply.response.partitions:
+            if result.error.value == 0:
+                self.acknowledged(seen, result.tp, request.acks, result.base_offset)
+
+    def acknowledged(self, seen: ObservedStep, tp: TopicPartition, acks: int, base_offset: int) -> None:
+        log = self.log(seen.node, tp)
+        at = -1 if log is None else log.index_of(base_offset)
+        there = log is not None and at < len(log.batches)
+        mark = Mark.of(log.batches[at]) if there and log is not None else None
+        if mark is not None and mark.base != base_offset:
+            mark = None
+        seen.acks.append((tp, acks, mark, base_offset))
+        known = self.partitions.get(tp)
+        if mark is None or known is None or acks != -1 or mark.epoch < known.lost_epoch:
+            return
+        if mark not in known.acked[-8:]:
+            insort(known.acked, mark)
+
+    # --- replicas -------------------------------------------------------------------------------------------
+
+    def _touched(self, seen: ObservedStep, replica: Replica) -> None:
+        node, tp, leader = seen.node, replica.tp, replica.leader
+        key = (node, tp)
+        was = self.before.get(key)
+        known, log = self.partitions.get(tp), self.log(node, tp)
+        every_write = replica.ctx.config.flush_mode is EVERY_WRITE
+        self.before[key] = Before(
+            replica.ctx.incarnation,
+            replica.topic_id,
+            leader is not None,
+            replica.leader_epoch,
+            replica.partition_epoch,
+            replica.high_watermark,
+            frozenset() if leader is None else leader.isr,
+            replica.log.leo,
+            replica.log.flushed if every_write else replica.log.leo,
+        )
+        seen.replicas.append((replica, was))
+        if known is None or log is None or known.topic_id != replica.topic_id:
+            return
+        if leader is not None and replica.leader_epoch >= known.lost_epoch:
+            self._led(seen, known, replica, was, log)
+        if known.match.get(node, 0) < known.committed_end:
+            known.extend(node, log)
+        if known.match.get(node, 0) >= log.leo:
+            known.suspects.discard(node)
+
+    def _led(
+        self, seen: ObservedStep, known: ObservedPartition, replica: Replica, was: Before | None, log: SimLog
+    ) -> None:
+        leader = replica.leader
+        assert leader is not None
+        if known.commit(log, replica.high_watermark):
+            seen.grown.append(known)
+            for other in replica.replicas:
+                theirs = self.log(other, known.tp)
+                if theirs is not None:
+                    known.extend(other, theirs)
+        high_watermark = replica.high_watermark
+        if was is not None and was.leads and was.leader_epoch == replica.leader_epoch:
+            high_watermark = was.high_watermark  # as it was when the fetch came
+        for follower in list(known.unproved):
+            state = leader.followers.get(follower)
+            if (
+                state is not None
+                and state.fetched_in_epoch == replica.leader_epoch
+                and state.broker_epoch == self._known_epoch(follower)
+                and state.leo >= max(high_watermark, leader.leso)
+            ):
+                known.unproved.discard(follower)

@@ -1,0 +1,198 @@
+"""Follows the committed registrations of brokers and partitions: who joined an ISR, who was elected, what was
+given up by an election that may lose records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from wrackline.broker.model.effects import Effect, Trace
+from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage, changed
+from wrackline.broker.model.metadata.records import PartitionChangeRecord, decode
+from wrackline.broker.model.types import (
+    METADATA,
+    NO_EPOCH,
+    NO_LEADER,
+    NodeId,
+    RecoveryStrategy,
+    TopicPartition,
+)
+from wrackline.broker.rules.leadership.election import RECOVERING
+from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.observed.partition import ObservedPartition
+from wrackline.simulator.invariants.observed.step import Change, ObservedStep
+from wrackline.simulator.world.world import World
+
+
+class Registrations(ObservedCluster):
+    """The part of an Observer that looks at committed metadata."""
+
+    def __init__(self, world: World, profile: str) -> None:
+        super().__init__(world, profile)
+        self.metadata_offset = -1
+        """The offset of the metadata log up to which ``image`` was looked at."""
+        self._lives: dict[UUID, int] = {}
+        """Incarnation -> its number in the order of starts, from 1 on. Those that began before the observer
+        are not in it and count as 0."""
+        self._known: dict[TopicPartition, PartitionImage] = {}
+        self._known_brokers: dict[NodeId, BrokerImage] = {}
+        self._level: int | None = None
+        self._taken_over: dict[NodeId, UUID] = {}
+        """Which life of a broker there was when a controller took over from ZooKeeper."""
+
+    def _follow_metadata(self, seen: ObservedStep) -> None:
+        controller = self.controller(seen.node)
+        if controller is None or controller.committed.metadata_offset <= self.metadata_offset:
+            return
+        before = self.metadata_offset
+        self.image = image = controller.committed
+        self.metadata_offset = image.metadata_offset
+        seen.committed = True
+        log = self.log(seen.node, METADATA)
+        if log is not None and self.metadata.commit(log, image.metadata_offset + 1):
+            self.metadata.extend(seen.node, log)
+        if image.level != self._level:
+            self._level = image.level
+            self._begin_anew()
+        self._brokers_changed(seen)
+        committed = _partition_records(seen.step.effects, before)
+        for partition in image.partitions():
+            old = self._known.get(partition.tp)
+            if old is partition or old == partition:
+                continue
+            if old is not None and old.topic_id != partition.topic_id:
+                old = None
+            self._known[partition.tp] = partition
+            records = committed.get((str(partition.topic_id), partition.tp.partition), ())
+            seen.changes.append(Change(old, partition, len(records)))
+            self._partition_changed(self._passed(old, records[:-1]), partition)
+
+    def _passed(
+        self, old: PartitionImage | None, records: Sequence[Mapping[str, Any]]
+    ) -> PartitionImage | None:
+        """One commit may carry several changes of a partition, like an election and the fencing of the
+        elected: what was true in between counts too. Returns the image before the last of them."""
+        for fields in records:
+            record = decode(orjson.dumps(fields))
+            if old is None or not isinstance(record, PartitionChangeRecord):
+                break
+            between = changed(old, record)
+            self._partition_changed(old, between)
+            old = between
+        return old
+
+    def _begin_anew(self) -> None:
+        """The metadata has another level: what its rules promise, they promise from here on. Nobody was
+        remembered who left an ISR below MinISR, and who came back uncleanly has been believed."""
+        for tp, known in self.partitions.items():
+            partition = self._known.get(tp)
+            known.unproved.clear()
+            known.below_min |= partition is not None and len(partition.isr) < self.image.min_isr(tp)
+
+    def _brokers_changed(self, seen: ObservedStep) -> None:
+        for node, broker in self.image.brokers.items():
+            old = self._known_brokers.get(node)
+            if old == broker:
+                continue
+            self._known_brokers[node] = broker
+            seen.brokers_changed = True
+            if old is None or old.epoch != broker.epoch:
+                seen.registered.append((old, broker))
+            if broker.active:
+                self.coming.discard(node)
+            if broker.from_zookeeper and old is None and node in self.boots:
+                self._taken_over[node] = self.boots[node].incarnation_id
+            if old is not None and old.epoch != broker.epoch and not self._clean(broker, old):
+                for known in self.partitions.values():
+                    known.unproved.add(node)
+
+    def _clean(self, broker: BrokerImage, former: BrokerImage) -> bool:
+        if former.from_zookeeper and self._taken_over.get(broker.id) == broker.incarnation:
+            return True  # this life was there, and has lost nothing
+        boot = self.boot_of.get(broker.incarnation)
+        return boot is not None and boot.previous_broker_epoch == former.epoch
+
+    def begin_with_members(self) -> None:
+        """A controller has taken over the members of each ISR, be they there or not: who of them lacks what
+        is committed has lost it by now."""
+        self.coming |= {node for partition in self.world.image.partitions() for node in partition.isr}
+        for tp, known in self.partitions.items():
+            lives = {node: self._lives[boot.incarnation_id] for node, boot in self.boots.items()}
+            complete = {node for node in lives if self._has_committed(node, tp, known)}
+            known.impaired = {node: life for node, life in lives.items() if node not in complete}
+
+    def _has_committed(self, node: NodeId, tp: TopicPartition, known: ObservedPartition) -> bool:
+        log = self.log(node, tp)
+        return log is not None and known.extend(node, log) >= known.committed_end
+
+    def _partition_changed(self, old: PartitionImage | None, new: PartitionImage) -> None:
+        known = self.of(new)
+        min_isr = self.image.min_isr(new.tp)
+        joined = set(new.isr) - set(() if old is None else old.isr)
+        if old is None or set(old.replicas) != set(new.replicas):
+            known.below_min |= len(new.isr) < min_isr
+        elif min_isr > known.min_isr:
+            known.below_min |= len(old.isr) < min_isr
+        known.min_isr = min_isr
+        uncleanly = new.leader_recovery_state == RECOVERING and new.leader != NO_LEADER
+        if uncleanly and (old is None or old.leader != new.leader):
+            known.below_min = True
+            known.unproved.discard(new.leader)
+            if self.excused(new) or self._unclean_election(new.tp):
+                self._give_up(known, new)
+        elif new.leader != NO_LEADER and (old is None or old.leader != new.leader) and self.excused(new):
+            self._give_up(known, new)
+        if len(new.isr) >= min_isr:
+            known.below_min = False
+        for node in joined:
+            if node in known.impaired and self._registered_life(node) > known.impaired[node]:
+                del known.impaired[node]
+        known.suspects -= joined
+
+    def _registered_life(self, node: NodeId) -> int:
+        """Returns the life of the node that is registered, since that is what joins an ISR. After a crash
+        that is, until its session ends or the next life registers, the one that is over: a proposal that was
+        under way is accepted rightly, and brings nothing back of what the crash took."""
+        broker = self.image.brokers.get(node)
+        return 0 if broker is None else self._lives.get(broker.incarnation, 0)
+
+    def _unclean_election(self, tp: TopicPartition) -> bool:
+        """Loss is allowed: by the topic's setting, or by a strategy that waits for nobody (R27)."""
+        if self.world.options.controller.get("unclean_recovery_strategy") is RecoveryStrategy.PROACTIVE:
+            return True
+        return self.image.setting(tp.topic, "unclean.leader.election.enable") == "true"
+
+    def _give_up(self, known: ObservedPartition, image: PartitionImage) -> None:
+        """The leader's log is the truth from here on."""
+        leader = image.leader
+        log = self.log(leader, known.tp)
+        match = 0 if log is None else known.extend(leader, log)
+        if match < known.committed_end:
+            logs = {node: self.log(node, known.tp) for node in image.replicas if node != leader}
+            known.give_up(
+                match, image.leader_epoch, {node: log.leo for node, log in logs.items() if log is not None}
+            )
+        known.impaired.pop(leader, None)
+        known.suspects.discard(leader)
+
+    def _known_epoch(self, node: NodeId) -> int:
+        broker = self._known_brokers.get(node)
+        return NO_EPOCH if broker is None else broker.epoch
+
+
+def _partition_records(
+    effects: Sequence[Effect], after: int
+) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
+    """(topic id, partition) -> the records of it that were committed past offset ``after``, in their
+    order."""
+    found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for effect in effects:
+        if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after:
+            record = effect.fields["record"]
+            if record["type"] in ("PartitionRecord", "PartitionChangeRecord"):
+                found.setdefault((record["topic_id"], record["partition_id"]), []).append(record)
+    return found

@@ -1,0 +1,1 @@
+"""Replicas on a broker of profile zk08: who leads them, and what a leader does."""

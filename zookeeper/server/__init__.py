@@ -1,0 +1,1 @@
+"""A broker's session with a real ZooKeeper."""

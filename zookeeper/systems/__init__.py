@@ -1,0 +1,1 @@
+"""Systems whose metadata is in ZooKeeper, and its servers."""

@@ -1,0 +1,1 @@
+"""Our broker in the profiles without controllers."""

@@ -1,0 +1,167 @@
+"""What brokers of profile zk08 keep in ZooKeeper (docs/protocol.md Z33 to Z38): a cluster made there, and its
+state read there, as an administrator of the time would."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from wrackline.systems.base import ClusterState, PartitionState, Place
+from wrackline.systems.metadata_changes import Change, Chronicle
+from wrackline.zookeeper.systems.servers.session import Asking
+from wrackline.zookeeper.systems.servers.transactions import SOURCE, Written, change, gaps, states
+
+BROKERS = "/brokers"
+IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+REASSIGNED = "/brokers/partitions_reassigned"
+_NODE = re.compile(rf"{TOPICS}/[^/]+/(\d+)/(?:leader|ISR|replicas)")
+LEVELS = "/brokers/levels"
+FEATURE = "/feature"
+BROKER_PROTOCOL = "inter.broker.protocol.version"
+"""What has a level."""
+CONTROLLER = "/controller"
+WITH_EPOCHS, WITH_CONTROLLER = 11, 34
+"""Levels from which on leaders have epochs, and from which on nobody leads by ZooKeeper."""
+FIRST_LEVEL = 8
+"""Of a cluster that has been given none."""
+NOBODY = -1
+NO_EPOCH = 0
+"""In profile zk08 there are none; brokers say so to clients, too."""
+_OF_A_PARTITION = ("leader", "ISR", "replicas", "epoch")
+
+
+def create_cluster(asking: Asking, brokers: Sequence[int], level: int | None = None) -> None:
+    """``create cluster with brokers`` (Z02): a broker that is not in the list does not register. A cluster
+    that is there already is left alone. ``level``: that of a new one."""
+    if level is not None and not asking.get(BROKERS):
+        asking.create(FEATURE, str(level).encode())
+    for path in (IDS, TOPICS, REASSIGNED):
+        asking.create(path, b"")
+    # Its parent was made without the list: from now on the brokers register.
+    if not asking.get(BROKERS):
+        asking.put(BROKERS, _said(sorted(brokers)))
+
+
+def add_broker(asking: Asking, broker: int) -> None:
+    """``alter cluster add brokers``: from now on it may register. One that is in the list is no error."""
+    there = _ids(asking.get(BROKERS))
+    if broker not in there:
+        asking.put(BROKERS, _said(sorted((*there, broker))))
+
+
+def reassign(asking: Asking, targets: Mapping[Place, tuple[int, ...]]) -> None:
+    """The leader of each partition sees it (Z54), and removes the node when the partition has moved. One
+    that is under way is given its new target."""
+    for (topic, number), replicas in sorted(targets.items()):
+        path = f"{REASSIGNED}/{topic}/{number}"
+        asking.create(f"{REASSIGNED}/{topic}", b"")
+        if not asking.create(path, _said(replicas)):
+            asking.put(path, _said(replicas))
+
+
+def reassignments(asking: Asking) -> frozenset[Place]:
+    """Partitions that are moving."""
+    return frozenset(
+        (topic, int(number))
+        for topic in asking.children(REASSIGNED)
+        for number in asking.children(f"{REASSIGNED}/{topic}")
+    )
+
+
+def cluster_state(asking: Asking) -> ClusterState:
+    """Raises what kazoo raises."""
+    ids = sorted(int(one) for one in asking.children(IDS))
+    places = [
+        (topic, int(number))
+        for topic in sorted(asking.children(TOPICS))
+        for number in sorted(asking.children(f"{TOPICS}/{topic}"), key=int)
+    ]
+    paths = [f"{TOPICS}/{topic}/{number}" for topic, number in places]
+    each = len(_OF_A_PARTITION)
+    said = asking.all_of([f"{path}/{name}" for path in paths for name in _OF_A_PARTITION])
+    return ClusterState(
+        controller=NOBODY,
+        brokers=tuple(ids),
+        partitions=tuple(
+            _partition(*place, *said[each * at : each * (at + 1)]) for at, place in enumerate(places)
+        ),
+    )
+
+
+def level(asking: Asking) -> int:
+    """That the cluster has."""
+    return int(asking.get(FEATURE) or FIRST_LEVEL)
+
+
+def raise_level(asking: Asking, wanted: int) -> str:
+    """As an administrator does, who looks first at what each broker of the cluster says that it supports.
+    Why it may not be; empty: it is done."""
+    for node in sorted(_ids(asking.get(BROKERS))):
+        supported = asking.get(f"{LEVELS}/{node}")
+        if supported is None:
+            return f"Broker {node} has not said which versions it supports."
+        lowest, _, highest = supported.decode().partition("-")
+        if not int(lowest) <= wanted <= int(highest):
+            return f"Broker {node} only supports versions {lowest} to {highest}."
+    if wanted >= WITH_CONTROLLER and (refusal := _no_hand_over(asking)):
+        return refusal
+    asking.put(FEATURE, str(wanted).encode())
+    return ""
+
+
+def _no_hand_over(asking: Asking) -> str:
+    """Why a controller may not take over; empty: it may."""
+    if (now := level(asking)) < WITH_EPOCHS:
+        return f"The level is {now}: raise it to {WITH_EPOCHS} first, so that leaders have epochs."
+    if asking.get(CONTROLLER) is None:
+        return "No controller has said that it is there to take over."
+    for topic, number in sorted(reassignments(asking)):
+        return f"{topic}-{number} is being reassigned: wait until it has moved."
+    for one in cluster_state(asking).partitions:
+        if one.leader_epoch == NO_EPOCH:
+            return f"No leader of {one.topic}-{one.partition} has taken an epoch yet."
+    return ""
+
+
+def _partition(
+    topic: str,
+    number: int,
+    leader: bytes | None,
+    isr: bytes | None,
+    replicas: bytes | None,
+    epoch: bytes | None,
+) -> PartitionState:
+    """``isr``: None, or empty, before the first leader has opened."""
+    return PartitionState(
+        topic=topic,
+        partition=number,
+        leader=NOBODY if leader is None else int(leader),
+        leader_epoch=NO_EPOCH if epoch is None else int(epoch.split()[0]),
+        replicas=_ids(replicas),
+        isr=_ids(isr),
+    )
+
+
+def _said(ids: Iterable[int]) -> bytes:
+    return ",".join(str(one) for one in ids).encode()
+
+
+def _ids(data: bytes | None) -> tuple[int, ...]:
+    return tuple(int(one) for one in (data or b"").split(b",") if one)
+
+
+def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicle:
+    """Every state of the topic's partitions from the first that has replicas on.
+    ``host``: of the server whose clock it is."""
+    changes: list[Change] = []
+    for one, nodes in states(all_written, f"{TOPICS}/{topic}"):
+        found = _NODE.fullmatch(one.path)
+        if found is None:
+            continue
+        partition = int(found[1])
+        own = [nodes.get(f"{TOPICS}/{topic}/{partition}/{name}") for name in _OF_A_PARTITION]
+        state = _partition(topic, partition, *(None if node is None else node.data for node in own))
+        if state.replicas:
+            changes.append(change(one, host, state, NOBODY))
+    return Chronicle(SOURCE, tuple(changes), missing=tuple(gaps(all_written, f"{TOPICS}/{topic}")))
