@@ -9,6 +9,7 @@ is a few numbers (wrackline.checkers.engine.logs.range_bounds).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -108,7 +109,7 @@ class Range:
         """(the candidates of this range, what it says to the driver)."""
         places = self._places()
         series = self._series(places)
-        claims = concatenated(Rows, [places, self._asked()])
+        claims = concatenated(Rows, [places, *self._asked()])
         known = Known(claims.offset, series, self._above)
         claims = with_proofs(claims, known.indexes())
         marks = self.context.marks.at_places(claims)
@@ -242,8 +243,8 @@ class Range:
         stored = Entry(at_rows(offset, read), at_rows(value, read), at_rows(places.final_index, read))
         return replace(places, stored=stored)
 
-    def _asked(self) -> Rows:
-        """Ends in this range that clients were told, and that the final read was."""
+    def _asked(self) -> Iterator[Rows]:
+        """Yields the ends in this range that clients were told, and those that the final read was told."""
         final = [
             (one.invoke_index, one.invoke_ns, one.complete_index, one.complete_ns, one.end, one.process)
             for one in self.about.reported_ends
@@ -251,19 +252,13 @@ class Range:
         ]
         columns = np.array(final, np.int64).reshape(-1, len(EndAsked.names())).T
         of_final = EndAsked.of_columns(list(columns))
-        ends = ((Step.END_ASKED, self._facts.of(EndAsked)), (Step.END_TOLD, of_final))
-        return concatenated(
-            Rows,
-            [
-                replace(
-                    self._of_log(asked.carry(Rows)),
-                    step=constant(step, len(asked)),
-                    other_offset=asked.offset,
-                    acked=constant(0, len(asked)),
-                )
-                for step, asked in ends
-            ],
-        )
+        for step, asked in ((Step.END_ASKED, self._facts.of(EndAsked)), (Step.END_TOLD, of_final)):
+            yield replace(
+                self._of_log(asked.carry(Rows)),
+                step=constant(step, len(asked)),
+                other_offset=asked.offset,
+                acked=constant(0, len(asked)),
+            )
 
     # --- proofs
 
