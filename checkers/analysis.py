@@ -1,4 +1,4 @@
-"""From run directories to verdicts: one pass over the histories, for any number of runs.
+"""The way from run directories to verdicts: one pass over the histories, for any number of runs.
 
 ``findings.parquet``, ``verdict.json``, ``metrics.json`` and ``explanations.json`` appear in each run's
 directory. With a contract forced on the runs ``verdict.<contract>.json`` is written instead of the second:
@@ -58,7 +58,7 @@ SCANNED_HERE = 500_000
 
 
 class Engine(StrEnum):
-    """What carries out an analysis."""
+    """The engine that carries out an analysis."""
 
     AUTO = "auto"
     """This process for one small run on this machine, and where there is no Java; Spark for all else."""
@@ -72,7 +72,7 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What an analysis reads and keeps outside the runs' directories."""
+    """The addresses that an analysis reads and keeps outside the runs' directories."""
 
     histories: Mapping[Path, str] = field(default_factory=dict)
     """Run's directory, resolved -> the address of its history, where that is not in the directory."""
@@ -85,7 +85,7 @@ NOTHING_ELSEWHERE = Elsewhere()
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """How an analysis is to be carried out."""
+    """The request for an analysis: how it is to be carried out."""
 
     engine: Engine
     master: str
@@ -232,7 +232,7 @@ def _by_spark(runs: list[Run], request: _Request, is_scanned: bool) -> tuple[lis
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What all the halves of an analysis share."""
+    """The settings that all the halves of an analysis share."""
 
     scratch: str
     progress: Callable[[str], None] = _silent
@@ -317,8 +317,8 @@ def _judge(executor: Executor, runs: Sequence[Run], job: _Job) -> dict[Path, _Ou
 
 
 def _of_spark(wrong: BaseException, runs: Sequence[Run]) -> str:
-    """Why a history makes no sense, by what one of Spark's tasks raised. Raises JudgeBroken and AnalysisError
-    for all else."""
+    """Returns the reason why a history makes no sense, by what one of Spark's tasks raised. Raises
+    JudgeBroken and AnalysisError for all else."""
     if is_of_interrupt(wrong):
         raise KeyboardInterrupt from wrong
     if said := told_by_a_worker(str(wrong)):

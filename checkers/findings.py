@@ -41,7 +41,7 @@ def sentence_of(explanation: str) -> str:
 
 
 class Meaning(StrEnum):
-    """What a contract says of an anomaly."""
+    """The meaning that a contract gives an anomaly."""
 
     VIOLATION = "violation"
     ALLOWED = "allowed"

@@ -1,4 +1,4 @@
-"""What a search for an order of operations came to, as data."""
+"""The result of a search for an order of operations, as data."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a search came to: part by part, where the model divides the object."""
+    """The result of a search: part by part, where the model divides the object."""
 
     parts: tuple[Part, ...]
     """In the order of their first operations."""

@@ -91,7 +91,7 @@ def check_log(
     covered: tuple[int, int] | None = None,
     holes: bool = True,
 ) -> list[Violation]:
-    """What is wrong with a partition's history; empty if and only if it is linearizable.
+    """Returns the violations in a partition's history; there are none if and only if it is linearizable.
 
     ``covered``: a range of offsets [from, to) that one read covered whole: what it does not show there is not
     there. ``holes``: offsets are contiguous, so that whatever is below a known end must be some append."""
@@ -225,8 +225,8 @@ def _unfilled(
 def _earliest(
     appends: Sequence[Append], ends: Sequence[End], offset: Ints, value: Ints
 ) -> Callable[[int], int]:
-    """For an offset the earliest time at which it can have been appended to: nothing below it was invoked
-    later, and no end at or below it was asked for later."""
+    """Returns a function from an offset to the earliest time at which it can have been appended to:
+    nothing below it was invoked later, and no end at or below it was asked for later."""
     inv_of = {a.value: a.inv for a in appends}
     bounds = [(o, inv_of[v]) for o, v in zip(offset.tolist(), value.tolist(), strict=True) if v in inv_of]
     table = np.array(bounds + [(e.offset, e.inv) for e in ends], dtype=np.int64).reshape(-1, 2)

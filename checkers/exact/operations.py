@@ -55,13 +55,13 @@ class Columns:
         return len(self.value)
 
     def rows(self, wanted: Sequence[int] | Ints) -> Columns:
-        """These rows alone, in this order."""
+        """Returns only these rows, in this order."""
         at = np.asarray(wanted, dtype=np.int64)
         return Columns(self.puts[at], self.value[at], self.inv[at], self.ret[at], self.failed[at])
 
 
 def columns(rows: Iterable[tuple[bool, int, int, int] | tuple[bool, int, int, int, bool]]) -> Columns:
-    """From tuples (puts, value, inv, ret[, failed])."""
+    """Makes columns from tuples (puts, value, inv, ret[, failed])."""
     table = np.array([(*row, False)[:5] for row in rows], dtype=np.int64).reshape(-1, 5)
     return Columns(table[:, 0] != 0, table[:, 1], table[:, 2], table[:, 3], table[:, 4] != 0)
 
@@ -75,7 +75,8 @@ def refuse_repeats(values: Ints) -> None:
 
 
 def find(keys: Ints, wanted: Ints) -> Ints:
-    """For each of ``wanted`` its position in ``keys`` (ascending, distinct); -1 where it is not there."""
+    """Returns for each of ``wanted`` its position in ``keys`` (ascending, distinct); -1 where it is not
+    there."""
     if not len(keys):
         return np.full(len(wanted), -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -83,7 +84,7 @@ def find(keys: Ints, wanted: Ints) -> Ints:
 
 
 def first_of_each(keys: Ints, rows: Ints, order: Ints) -> Ints:
-    """Of each distinct key the row that comes first by ``order``; sorted by key."""
+    """Returns for each distinct key the row that comes first by ``order``; sorted by key."""
     by = np.lexsort((order, keys))
     first = np.ones(len(by), dtype=bool)
     first[1:] = keys[by][1:] != keys[by][:-1]

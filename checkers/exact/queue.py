@@ -86,8 +86,8 @@ class Lives:
 
 
 def check_queue(table: Columns) -> list[Contradiction]:
-    """What is wrong with a queue's history; empty if and only if it is linearizable. One contradiction
-    per culprit.
+    """Returns the contradictions in a queue's history; there are none if and only if it is linearizable.
+    One contradiction per culprit.
 
     Raises RepeatedValue when two enqueues that did not fail have the same value."""
     found, lives = lives_of(table)
@@ -100,9 +100,9 @@ def check_queue(table: Columns) -> list[Contradiction]:
 
 
 def lives_of(table: Columns) -> tuple[list[Contradiction], Lives]:
-    """(what is wrong with one value by itself, when each was in). Needs the operations of each value
-    together, but not all values; empty answers and dequeues of unknown outcome say nothing here. Raises
-    RepeatedValue."""
+    """Returns (the contradictions of each value by itself, when each value was in the queue). Needs the
+    operations of each value together, but not all values; empty answers and dequeues of unknown outcome
+    say nothing here. Raises RepeatedValue."""
     puts = np.flatnonzero(table.puts & ~table.failed)
     puts = puts[np.argsort(table.value[puts], kind="stable")]
     refuse_repeats(table.value[puts])
@@ -191,8 +191,8 @@ def overtaken(er: Ints, di: Ints, ei: Ints, dr: Ints) -> tuple[Ints, Ints]:
 
 
 def first_overtaken(late: Ints, by: Ints, ei: Ints) -> tuple[Ints, Ints, Ints]:
-    """(those who overtook, of each the value that it overtook and that went in first, how many it overtook);
-    ``ei``: of each of ``late``."""
+    """Returns (the values that overtook, for each of them the value that it overtook and that went in
+    first, how many it overtook); ``ei``: of each of ``late``."""
     order = np.argsort(ei, kind="stable")
     culprits, first, counts = np.unique(by[order], return_index=True, return_counts=True)
     return culprits, late[order[first]], counts

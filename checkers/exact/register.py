@@ -78,8 +78,8 @@ class Clusters:
 
 
 def check_register(table: Columns, *, initial: int = NOTHING) -> list[Contradiction]:
-    """What is wrong with a register's history; empty if and only if it is linearizable. One contradiction per
-    culprit.
+    """Returns the contradictions in a register's history; there are none if and only if it is
+    linearizable. One contradiction per culprit.
 
     Raises RepeatedValue when two writes that did not fail have the same value, or one has the initial
     value."""
@@ -88,8 +88,8 @@ def check_register(table: Columns, *, initial: int = NOTHING) -> list[Contradict
 
 
 def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Contradiction], Clusters]:
-    """(what is wrong with one value by itself, what is known of each). Needs the operations of each value
-    together, but not all values. Raises RepeatedValue."""
+    """Returns (the contradictions of each value by itself, what is known of each value). Needs the
+    operations of each value together, but not all values. Raises RepeatedValue."""
     writes = np.flatnonzero(table.puts & ~table.failed)
     writes = writes[np.argsort(table.value[writes], kind="stable")]
     refuse_repeats(np.append(table.value[writes], initial))
@@ -126,7 +126,8 @@ def _future(table: Columns, reads: Ints, writes: Ints) -> list[Contradiction]:
 
 
 def _clusters(table: Columns, writes: Ints, reads: Ints, at: Ints, initial: int) -> Clusters:
-    """``at``: of each read, the place of its write in ``writes``; -1 for the initial value."""
+    """Builds the cluster of each write: its value's operations. ``at``: of each read, the place of its
+    write in ``writes``; -1 for the initial value."""
     count = len(writes)
     place = np.where(at < 0, count, at)
     # The initial value is one more write, long before everything; without a row of its own.

@@ -1,1 +1,2 @@
-"""Why a finding is a contradiction, as data: made from the rows that it cites (docs/report-internals.md)."""
+"""The reason why a finding is a contradiction, as data: made from the rows that it cites
+(docs/report-internals.md)."""

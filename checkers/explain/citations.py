@@ -1,5 +1,5 @@
-"""What each operation that a finding cites shows: the records that it sent or was given, and the offsets that
-it covered."""
+"""The evidence in each operation that a finding cites: the records that it sent or was given, and the
+offsets that it covered."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def cited_operation(
 
 
 def _shows_an_end(row: Event, how: ExplainedBy) -> bool:
-    """Whether the end offset of this row matters: always that of an ``end``, and that of another read where
-    the finding is about it."""
+    """Tells whether the end offset of this row matters: always that of an ``end``, and that of another
+    read where the finding is about it."""
     return row.f == "end" or (how.ends and row.f != "replica")
 
 
@@ -124,7 +124,8 @@ def _span(event: Event, excerpt: Excerpt) -> tuple[int, int] | None:
 
 
 def is_marker(record: Record) -> bool:
-    """Whether a read wrote the record to see the log's end, and not a client of the register or queue."""
+    """Tells whether the record was written by a read, to see the log's end, and not by a client of the
+    register or queue."""
     return record.value >= 0 and parts_of(record.value)[2] == MARKER
 
 

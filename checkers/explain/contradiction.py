@@ -1,4 +1,5 @@
-"""Why a finding is a contradiction: the edges among the operations that it cites, or what each of them shows.
+"""The reason why a finding is a contradiction: the edges among the operations that it cites, or what each
+of them shows.
 
 The operations are the vertices of a graph, and ``wrackline.checkers.explain.edges`` finds which of them came
 before which. A cycle of edges proves that no order of the operations is possible; the shortest is taken.
@@ -47,7 +48,8 @@ def contradiction(
     records: Mapping[int, Sequence[Record]],
     reaching: Collection[int] = (),
 ) -> Contradiction:
-    """Of one finding. ``rows``, ``records`` and ``reaching`` are those of ``cited_operation``."""
+    """Explains why one finding is a contradiction. ``rows``, ``records`` and ``reaching`` are those of
+    ``cited_operation``."""
     cited = [
         cited_operation(number, op, finding, how, rows, records, reaching)
         for number, op in enumerate(operations, 1)

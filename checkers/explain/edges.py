@@ -70,7 +70,7 @@ def _path_round(first: Step, leaving: Mapping[int, Sequence[Step]], whole: set[i
 
 
 def _goes_on(come: Step, go: Step, whole: set[int]) -> bool:
-    """Whether the record by which ``come`` arrives lies at or before the one by which ``go`` leaves."""
+    """Tells whether the record by which ``come`` arrives lies at or before the one by which ``go`` leaves."""
     arrived, leaves = come.reaches, go.leaves
     if come.edge.after in whole or arrived is None or leaves is None or arrived.value == leaves.value:
         return True
@@ -228,8 +228,8 @@ def _looked(a: Cited, where: str) -> str:
 
 
 def _covers(a: Cited, sent: Record) -> bool:
-    """Whether the read covers the offset where the record must be. For a record without an offset only a read
-    of the whole log does."""
+    """Tells whether the read covers the offset where the record must be. For a record without an offset
+    only a read of the whole log does."""
     assert a.span is not None
     first, end = a.span
     if sent.partition != a.op.partition:

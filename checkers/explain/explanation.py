@@ -134,7 +134,7 @@ _ADDED: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known of the whole run and of its anomalies."""
+    """The context of the findings: what is known of the whole run and of its anomalies."""
 
     explained_by: Mapping[str, ExplainedBy]
     """By anomaly. One that is not there is explained by order."""
@@ -148,7 +148,7 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read of the history."""
+    """The parts of the history that were read."""
 
     rows: Mapping[int, Excerpt]
     """Cited events, and the other halves of their operations, by index."""
@@ -158,7 +158,7 @@ class _Read:
 
 
 def explanations(samples: Sequence[Sample], history: History | None, around: Around) -> Explanations:
-    """What explains the findings, in the order given; without a history only their sentences. Raises
+    """Explains the findings, in the order given; without a history only by their sentences. Raises
     pyarrow.ArrowException or OSError when the history is broken."""
     chosen = fair(samples, GROUPS)
     made = {id(f): Explanation(f) for sample in chosen for f in sample.findings}

@@ -1,4 +1,5 @@
-"""Where a finding is wrong in any order of its operations: a sentence on what each of them shows."""
+"""The facts that make a finding wrong in any order of its operations: a sentence on what each of them
+shows."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def _behind(record: Record, there: list[Record]) -> bool:
 
 
 def _in_order(cited: Cited, finding: Finding) -> str:
-    """What a poll gave around an offset, in the order in which it gave it."""
+    """Returns a sentence with the records that a poll gave around an offset, in the order in which it gave
+    them."""
     given = sorted(cited.read, key=lambda r: abs(r.offset - (finding.offset or 0)))[:_SPELT]
     kept = [record for record in cited.read if record in given]
     spelt = ", ".join(f"{number(record.offset)} ({held(record)})" for record in kept)

@@ -1,5 +1,5 @@
-"""What explains a finding, as data: the content of ``explanations.json``. The judge writes it, the report
-draws it and ``wrackline explain`` prints it. Nothing here reasons.
+"""The explanation of a finding, as data: the content of ``explanations.json``. The judge writes it, the
+report draws it and ``wrackline explain`` prints it. Nothing here reasons.
 
 Everything is bounded: ``PER_PARTITION`` findings of a group, ``GROUPS`` groups of them, ``EXPLAINED``
 findings with edges or facts and what the logs hold, ``DETAILED`` with windows of time. Where there are more,
@@ -47,7 +47,7 @@ class Finding:
 
     @property
     def anchor(self) -> str:
-        """What a link to it ends with: the same whenever it is judged again."""
+        """Returns the anchor that a link to the finding ends with: the same whenever it is judged again."""
         named_by = (self.topic, self.partition, self.offset, self.value, self.operations)
         return f"f-{self.anomaly}-{hashlib.sha256(repr(named_by).encode()).hexdigest()[:10]}"
 
@@ -86,12 +86,12 @@ class Operation:
 
     @property
     def of_a_client(self) -> bool:
-        """Whether it is part of the run itself, not of the final read after it."""
+        """Tells whether the operation is part of the run itself, not of the final read after it."""
         return self.process >= 0 and self.f != "drain"
 
 
 class EdgeKind(StrEnum):
-    """Why one operation came before another (docs/report-internals.md)."""
+    """The reason why one operation came before another (docs/report-internals.md)."""
 
     TIME = "time"
     LOG = "log"
@@ -119,7 +119,7 @@ _LABELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one end of an edge shows that proves the edge. What does not matter is None."""
+    """The evidence at one end of an edge that proves the edge. A field that does not matter is None."""
 
     time_ns: int | None = None
     """Of its completion, where it came before in time; of its invocation, where it came after."""
@@ -146,7 +146,7 @@ class Edge:
 
     @property
     def conclusion(self) -> str:
-        """What follows from the sentence, as ``2 before 1``."""
+        """Returns what follows from the sentence, as ``2 before 1``."""
         verb = "and" if self.kind in (EdgeKind.TRANSACTION, EdgeKind.VALUE) else "before"
         return f"{self.before} {verb} {self.after}" + (" belong together" if verb == "and" else "")
 
@@ -163,7 +163,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one log or reader has at one offset."""
+    """The content of one log or reader at one offset."""
 
     held: tuple[Held, ...] = ()
     more: int = 0
@@ -195,15 +195,16 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """What each log and reader has around the finding's offset, and what each poll that proves the finding
-    was given there."""
+    """The contents of each log and reader around the finding's offset, and what each poll that proves the
+    finding was given there."""
 
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
 
     @property
     def sentence(self) -> str:
-        """What each log and reader has at the offset itself, as ``Offset 41: p3·117 (acked, log of n1)``."""
+        """Returns what each log and reader has at the offset itself, as ``Offset 41: p3·117 (acked, log of
+        n1)``."""
         line = next((line for line in self.lines if line.culprit), None)
         if line is None:
             return ""
@@ -229,7 +230,7 @@ class FaultNear:
     proved: bool
 
     def in_force(self, begin_ns: int, end_ns: int) -> bool:
-        """At any time between the two."""
+        """Tells whether the fault was in force at any time between the two."""
         begun = self.begin_ns is not None and self.begin_ns <= end_ns
         return begun and (self.ended_ns is None or self.ended_ns >= begin_ns)
 
@@ -284,7 +285,7 @@ class Explanation:
 
     @property
     def has_nodes(self) -> bool:
-        """Whether any operation names the node that answered; Kafka's clients seldom know it."""
+        """Tells whether any operation names the node that answered; Kafka's clients seldom know it."""
         return any(op.node for op in self.operations)
 
 
@@ -315,7 +316,7 @@ class Group:
 
     @property
     def unbroken(self) -> bool:
-        """Whether the findings fill a range of offsets without a hole."""
+        """Tells whether the findings fill a range of offsets without a hole."""
         low, high = self.first_offset, self.last_offset
         return low is not None and high is not None and self.count == high - low + 1 > 1
 

@@ -1,4 +1,4 @@
-"""Why a register or a queue has no valid order, from the few operations that its finding cites
+"""The reason why a register or a queue has no valid order, from the few operations that its finding cites
 (docs/linearizability.md 3.1, 3.3).
 
 A register holds a value from its write to the last read of it, and no other value meanwhile. So the

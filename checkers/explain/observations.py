@@ -1,5 +1,5 @@
-"""What a history has around the offsets that findings are about: what each log and reader holds there, where
-logs end, and the records of the operations that are cited.
+"""The observations of a history around the offsets that findings are about: what each log and reader holds
+there, where logs end, and the records of the operations that are cited.
 
 Every question is one scan of the history (wrackline.history.excerpts), and what is kept is bounded by what is
 asked for. Long record lists (the final read) are cut in Arrow before they become Python objects.
@@ -40,7 +40,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """Where a log (the final read's, or one replica's own) starts and ends. Unknown bounds are None."""
+    """The start and the end of a log (the final read's, or one replica's own). Unknown bounds are None."""
 
     start: int | None
     end: int | None
@@ -51,7 +51,7 @@ class LogEnd:
 
 @dataclass(slots=True)
 class Observations:
-    """What was seen at the offsets asked for, and how often."""
+    """The observations at the offsets asked for, and how often each was made."""
 
     counts: dict[Sighting, int] = field(default_factory=dict)
     ends: dict[tuple[str, int, str | None], LogEnd] = field(default_factory=dict)
@@ -63,14 +63,15 @@ class Observations:
     _logs: dict[tuple[str, int], dict[str | None, LogEnd]] = field(default_factory=dict)
 
     def at(self, topic: str, partition: int, offset: int) -> Sequence[Sighting]:
-        """What was seen at one offset. To be asked when all is known."""
+        """Returns what was seen at one offset. To be asked when all is known."""
         if not self._places:
             for s in self.counts:
                 self._places.setdefault((s.topic, s.partition, s.offset), []).append(s)
         return self._places.get((topic, partition, offset), ())
 
     def ends_of(self, topic: str, partition: int) -> Mapping[str | None, LogEnd]:
-        """Where the final read of a partition and its replicas' logs end. To be asked when all is known."""
+        """Returns where the final read of a partition and its replicas' logs end. To be asked when all is
+        known."""
         if not self._logs:
             for (t, p, node), end in self.ends.items():
                 self._logs.setdefault((t, p), {})[node] = end
@@ -78,7 +79,7 @@ class Observations:
 
 
 def observations(history: History, wanted: Mapping[tuple[str, int], Collection[int]]) -> Observations:
-    """What was seen at offsets of partitions: by (topic, partition) -> offsets."""
+    """Returns what was seen at offsets of partitions; ``wanted``: (topic, partition) -> offsets."""
     found = Observations()
     if not wanted:
         return found

@@ -193,7 +193,7 @@ def _of_a_group(event: Event) -> str:
 
 
 def _offset(offset: object) -> str:
-    """What a history has under ``extra`` can be anything."""
+    """Returns an offset in words; a history can have anything under ``extra``."""
     return number(offset) if isinstance(offset, int) else str(offset)
 
 

@@ -1,5 +1,5 @@
-"""Which findings are shown: of each incident, anomaly and partition the first few by offset; and where those
-are too many, each anomaly has its turn.
+"""The selection of findings that are shown: of each incident, anomaly and partition the first few by
+offset; and where those are too many, each anomaly has its turn.
 
 Rows of ``findings.parquet`` are counted and sampled batch by batch; memory does not grow with their number.
 """
@@ -25,7 +25,7 @@ _COLUMNS: Final = ("anomaly", "topic", "partition", "offset", "value", "operatio
 
 
 class IncidentRows:
-    """Which incident each row of the findings is evidence of."""
+    """The incident that each row of the findings is evidence of."""
 
     def __init__(self, rows: Iterable[tuple[str, int, int]] = ()) -> None:
         """``rows``: (id of an incident, first row, last row); no row is in two of them."""
@@ -71,7 +71,8 @@ def sampled(path: Path, incidents: IncidentRows = NO_INCIDENTS) -> list[Sample]:
 
 
 def fair(samples: Sequence[Sample], limit: int) -> list[Sample]:
-    """At most ``limit`` groups, in their order; every anomaly has as many as any other that has them."""
+    """Returns at most ``limit`` groups, in their order; every anomaly has as many as any other that has
+    them."""
     turns: dict[str, int] = {}
     ranked = []
     for at, sample in enumerate(samples):
@@ -82,8 +83,9 @@ def fair(samples: Sequence[Sample], limit: int) -> list[Sample]:
 
 
 def detailed(samples: Sequence[Sample], limit: int) -> list[Finding]:
-    """At most ``limit`` findings, in their order: of each group the first few that rest on different
-    operations. The first of every group is taken before the second of any, and the anomalies take turns."""
+    """Returns at most ``limit`` findings, in their order: of each group the first few that rest on
+    different operations. The first of every group is taken before the second of any, and the anomalies
+    take turns."""
     turns: dict[str, int] = {}
     ranked: list[tuple[int, int, int, Finding]] = []
     for sample in samples:

@@ -113,8 +113,9 @@ def _rows(verdict: Content) -> Iterator[tuple[str, int, int]]:
 
 
 def _ordered(samples: Sequence[Sample], verdict: Content) -> list[Sample]:
-    """What is forbidden first: incidents in the order of the verdict, then what belongs to none of them. The
-    anomalies of one incident have the same order; those of one meaning are as docs/anomalies.md has them."""
+    """Sorts the samples, what is forbidden first: incidents in the order of the verdict, then what belongs
+    to none of them. The anomalies of one incident have the same order; those of one meaning are as
+    docs/anomalies.md has them."""
     judged = {str(row.get("anomaly")): row for row in rows(verdict, "anomalies")}
     incidents = {row.get("id"): (at, row) for at, row in enumerate(rows(verdict, "incidents"))}
     known = names()

@@ -22,9 +22,9 @@ class JudgeBroken(InfrastructureError):
 
 @contextmanager
 def part_of_the_judge(what: str, module: str = "") -> Iterator[None]:
-    """``what``: as a reader knows it, ``the incidents``. ``module``: where it is; empty: where it raised.
-    Raises JudgeBroken for whatever is raised inside, but for what files and Spark raise: disks that fail and
-    memory that is short are no part of it."""
+    """Raises JudgeBroken for whatever is raised inside, but for what files and Spark raise: disks that
+    fail and memory that is short are no part of it. ``what``: as a reader knows it, ``the incidents``.
+    ``module``: where it is; empty: where it raised."""
     try:
         yield
     except (JudgeBroken, AnalysisError, HistoryError, OSError):
@@ -36,7 +36,8 @@ def part_of_the_judge(what: str, module: str = "") -> Iterator[None]:
 
 
 def _is_of_spark(wrong: Exception) -> bool:
-    """From its running; a plan that makes no sense is a mistake of whoever made it."""
+    """Tells whether Spark raised the error while it ran; a plan that makes no sense is a mistake of
+    whoever made it."""
     kind = type(wrong)
     return kind.__module__.partition(".")[0] in ("pyspark", "py4j") and kind.__name__ != "AnalysisException"
 
@@ -47,7 +48,7 @@ def broken(what: str, module: str, wrong: BaseException | str) -> JudgeBroken:
 
 
 def told_by_a_worker(trace: str) -> str:
-    """What a worker of Spark said that is broken; empty: nothing."""
+    """Returns what a worker of Spark reported as broken; empty: nothing."""
     found = re.search(rf"{JudgeBroken.__name__}: (.+)", trace)
     return found[1].strip() if found else ""
 

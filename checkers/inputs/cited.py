@@ -1,6 +1,5 @@
-"""What the history says of the events that findings cite: when they were, and whose. Of a history of any size
-only narrow columns are read, and only the row groups that hold one of these events.
-"""
+"""The events that findings cite, as the history tells them: when they were, and whose. Of a history of any
+size only narrow columns are read, and only the row groups that hold one of these events."""
 
 from __future__ import annotations
 

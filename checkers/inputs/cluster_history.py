@@ -1,6 +1,5 @@
-"""Who led each partition, and who was in its ISR and ELR, over time: from what the system wrote down of every
-change, or else from what brokers answered when they were asked. The judge and the report read it here.
-"""
+"""The leader, ISR and ELR of each partition over time: from what the system wrote down of every change, or
+else from what brokers answered when they were asked. The judge and the report read it here."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What the report shows of the cluster's own history."""
+    """The cluster's own history, as the report shows it."""
 
     spans: Mapping[str, Sequence[LeaderSpan]]
     """By partition."""
@@ -69,7 +68,7 @@ class Cluster:
 
 
 def cluster_of(control: Sequence[Event], nodes: Mapping[str, str], end_ns: int) -> Cluster:
-    """What was written down, where anything was."""
+    """Returns the cluster's own history: what was written down, where anything was."""
     own = [event for event in control if event.process == CONTROL]
     [*_, whole_row] = [None, *(event for event in own if event.f == CHRONICLE)]
     extra = {} if whole_row is None else dict(whole_row.extra or {})

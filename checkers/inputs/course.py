@@ -1,4 +1,4 @@
-"""How a run went, by its own account: what its runner wrote down besides phases and operations
+"""The course of a run by its own account: what its runner wrote down besides phases and operations
 (wrackline.history.model)."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BEFORE_THE_END = ("drive", "read back")
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What broke down on the harness's side: hosts, SSH, deployment."""
+    """A failure on the harness's side: hosts, SSH, deployment."""
 
     error: str
     steps: tuple[str, ...] | None = None
@@ -78,7 +78,7 @@ class Course:
 
 
 def trouble_of(directory: Path) -> Trouble | None:
-    """Why hosts, SSH or deployment failed; None when they did not."""
+    """Returns why hosts, SSH or deployment failed; None when they did not."""
     try:
         found = orjson.loads((directory / INFRASTRUCTURE).read_bytes())
         troubles = found.get("troubles")

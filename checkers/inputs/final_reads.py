@@ -1,4 +1,4 @@
-"""How far the final reads came: of each partition by its clients, and of each replica's own log."""
+"""The final reads and how far they came: of each partition by its clients, and of each replica's own log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReportedEnd:
 
 @dataclass(slots=True)
 class FinalRead:
-    """How far the final read of one partition came."""
+    """The final read of one partition and how far it came."""
 
     log_start: int = 0
     end: int = -1
@@ -49,14 +49,14 @@ class FinalRead:
 
     @property
     def deleted_below(self) -> int:
-        """What lies below this offset was deleted, and nothing can be said of it: by the word of the leader,
-        whom the followers' log starts follow. Polls tell nothing of a log's beginning."""
+        """Returns the offset below which everything was deleted, so that nothing can be said of it: by the
+        word of the leader, whom the followers' log starts follow. Polls tell nothing of a log's beginning."""
         return 0 if self.derived else max(self.log_start, 0)
 
     @property
     def is_evidence(self) -> bool:
-        """Whether what is not in it is gone: it reached its end, and nobody was told of more behind its
-        beginning."""
+        """Tells whether records that the read lacks are gone: it reached its end, and nobody was told of
+        more behind its beginning."""
         return self.complete and self.late_ns is None
 
     @property
@@ -110,7 +110,7 @@ class FinalRead:
 
 @dataclass(frozen=True, slots=True)
 class SecondReading:
-    """What became of a witness that was asked again, since it lacked records that others had."""
+    """The result of asking a witness again, since it lacked records that others had."""
 
     host: str
     """Whose log it is of; empty: the final read."""
@@ -135,7 +135,7 @@ class SecondReading:
 
 @dataclass(slots=True)
 class ReplicaRead:
-    """How far the read of one replica's own log came."""
+    """The read of one replica's own log and how far it came."""
 
     log_start: int = 0
     leo: int = -1

@@ -36,7 +36,8 @@ def driven(run: Run) -> list[Phase]:
 
 
 def clients_at_work(run: Run) -> tuple[int, int]:
-    """From the first operation until they are stopped: they go on while the system is healed."""
+    """Returns the time in which clients work, as (begin, end) in ns: from the first operation until they
+    are stopped, for they go on while the system is healed."""
     phases = [phase for phase in run.phases if phase.name in ("warm", "main", "heal")]
     return (phases[0].begin_ns, phases[-1].end_ns) if phases else (0, run.end_ns)
 
@@ -67,8 +68,8 @@ def healthy(run: Run) -> list[HealthyPeriod]:
 
 
 def boundaries(run: Run) -> list[int]:
-    """Where segments begin: at each begin and end of a healthy period or a phase. Operations are counted by
-    the segment they were invoked in."""
+    """Returns the times, in ns, at which segments begin: at each begin and end of a healthy period or a
+    phase. Operations are counted by the segment they were invoked in."""
     times = {time for period in healthy(run) for time in (period.begin_ns, period.end_ns)}
     times |= {time for phase in run.phases for time in (phase.begin_ns, phase.end_ns)}
     times |= {time for fault in run.faults for time in in_force(run, fault)}
@@ -78,7 +79,8 @@ def boundaries(run: Run) -> list[int]:
 
 
 def in_force(run: Run, fault: Fault) -> tuple[int, int]:
-    """From its begin to its end, or to that of the run."""
+    """Returns the time in which the fault was in force, as (begin, end) in ns: from its begin to its end,
+    or to that of the run."""
     begin = fault.begin_ns if fault.begin_ns is not None else fault.struck_ns
     return begin, max(begin, fault.ended_ns if fault.ended_ns is not None else run.end_ns)
 
@@ -102,7 +104,8 @@ def healthy_segments(run: Run) -> set[int]:
 
 
 def trouble(run: Run) -> tuple[int | None, int | None]:
-    """From the first fault's begin to the last one's end."""
+    """Returns the time from the first fault's begin to the last one's end, in ns; None for each that is
+    not known."""
     ends = [fault.ended_ns or run.end_ns for fault in run.faults]
     return first_fault_ns(run), max(ends, default=None)
 

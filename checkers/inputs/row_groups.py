@@ -27,7 +27,7 @@ ends."""
 
 
 def of_clients(process: Ints, f: Ints, names: Names) -> Bools:
-    """Which events belong to operations of clients."""
+    """Returns a mask of the events that belong to operations of clients."""
     found: Bools = process >= 0
     for name in ROWS_OF_MEMBERS:
         found &= f != names.number(name)
@@ -99,7 +99,7 @@ def splits_of(run: int, path: str, events: int = SPLIT_EVENTS, records: int = SP
 
 
 def count_facts(path: str) -> int:
-    """How many records there are, and events without any. Raises OSError or ValueError."""
+    """Counts the records, and the events without any. Raises OSError or ValueError."""
     with parquet(path) as file:
         leaf = _leaf(file)
         groups = range(file.metadata.num_row_groups)
@@ -164,7 +164,7 @@ class Batch:
         return len(self.events)
 
     def records_of(self, events: Ints) -> tuple[Ints, Ints]:
-        """(which of ``events``, row) for each record of the events, in order."""
+        """Returns (which of ``events``, row) for each record of the events, in order."""
         sizes = self.events.size[events]
         which = np.repeat(np.arange(len(events)), sizes)
         starts = np.cumsum(sizes) - sizes

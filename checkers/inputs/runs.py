@@ -109,7 +109,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What metadata said of one partition at one moment."""
+    """The metadata of one partition at one moment."""
 
     time_ns: int
     leader: int
@@ -183,7 +183,7 @@ class Run:
 
 
 def load_run(directory: Path) -> Run:
-    """Everything of a run but its operations. Raises AnalysisError."""
+    """Loads everything of a run but its operations. Raises AnalysisError."""
     run = open_run(directory)
     return scanned(run, [scanned_split(split) for split in run.splits])
 
@@ -216,7 +216,8 @@ def _info_at(address: str) -> RunInfo:
 
 
 def _check_footer(path: str, test_id: str) -> Tally | None:
-    """How many rows of each kind the history says it has. Raises OSError or ValueError."""
+    """Checks the footer of a history; returns how many rows of each kind the history says it has. Raises
+    OSError or ValueError."""
     with parquet(path) as file:
         try:
             check_footer(file, test_id)
@@ -234,7 +235,7 @@ def scanned_split(split: Split) -> SplitSummary:
 
 
 def unreadable(path: str, wrong: Exception) -> str:
-    """What is wrong with a history, in one line."""
+    """Describes what is wrong with a history, in one line."""
     if isinstance(wrong, Incomplete):
         return f"{path}: is incomplete ({wrong}); restore it from a copy or run the test again"
     if isinstance(wrong, Senseless):

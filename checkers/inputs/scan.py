@@ -42,9 +42,9 @@ LateCompletion = tuple[str, int, int, int]
 
 
 class LateCompletions:
-    """Of one split, row group by row group, then ``close``. Final reads that began in an earlier split are
-    nothing it can know: ``unplaced`` is the (index, time_ns) of the last answer before the split's own first
-    final read."""
+    """The late completions of one split: ``take`` row group by row group, then ``close``. Final reads that
+    began in an earlier split are nothing it can know: ``unplaced`` is the (index, time_ns) of the last
+    answer before the split's own first final read."""
 
     def __init__(self) -> None:
         self.unplaced: tuple[int, int] | None = None
@@ -138,7 +138,7 @@ _WITH_RECORDS = "records.list.element.partition"
 
 @dataclass(slots=True)
 class SplitSummary:
-    """What one split holds. ``open_at_start``: [process, index, ns, kind, silent] of completions whose
+    """The content of one split. ``open_at_start``: [process, index, ns, kind, silent] of completions whose
     invocation is in an earlier split; ``open_at_end``: [process, index, ns] of invocations that are not
     completed in this one."""
 
@@ -270,7 +270,7 @@ end."""
 
 
 def partners(scans: list[SplitSummary]) -> dict[int, Partners]:
-    """What each split of one run must know of operations that begin or end in another."""
+    """Returns what each split of one run must know of operations that begin or end in another."""
     found: dict[int, Partners] = {one.number: {"invoked": [], "completed": []} for one in scans}
     open_now: dict[int, tuple[int, list[int]]] = {}
     for one in sorted(scans, key=lambda scan_split: scan_split.number):

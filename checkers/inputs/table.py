@@ -31,7 +31,7 @@ NEVER = int(np.iinfo(np.int64).max)
 
 
 def bools(comparison: Any) -> Bools:
-    """What numpy's comparisons give, which its type stubs do not say."""
+    """Returns the result of a numpy comparison as ``Bools``, which numpy's type stubs do not say."""
     found: Bools = comparison
     return found
 
@@ -45,7 +45,7 @@ def place_in(ascending: Ints, values: Ints) -> Ints:
 
 
 def values_at(column: Ints, rows: Ints) -> Ints:
-    """What a column has in these rows; NONE where the row is."""
+    """Returns the values of a column in these rows; NONE where the row is NONE."""
     found = np.full(len(rows), NONE)
     known = rows != NONE
     found[known] = column[rows[known]]
@@ -90,7 +90,7 @@ class Table(Generic[C]):
 
     @classmethod
     def unknown(cls: type[T], size: int) -> T:
-        """So many rows of which nothing is known."""
+        """Returns a table of so many rows of which nothing is known."""
         return cls.all(constant(NONE, size))
 
     def __len__(self: Table[Ints]) -> int:
@@ -111,7 +111,7 @@ class Table(Generic[C]):
 
 
 class _Layout:
-    """How a class of tables is read as one row of columns, and made from it."""
+    """The layout by which a class of tables is read as one row of columns, and made from it."""
 
     def __init__(self, cls: type[Table[Any]]) -> None:
         hints = get_type_hints(cls)

@@ -1,5 +1,5 @@
-"""Whether a file is a history at all: its columns, and what no event may say. Nothing here says what is wrong
-with a system.
+"""The check whether a file is a history at all: its columns, and what no event may say. Nothing here says
+what is wrong with a system.
 
 What the footer tells is looked at before anything else is read, what the events tell while they are read:
 either way it is one line about one run, and the others are judged.
@@ -83,8 +83,8 @@ def _check_indexes(table: pa.Table, expected: int) -> None:
 
 
 def check_tally(said: Tally | None, there: Tally) -> None:
-    """As many events of each kind as were written. ``said`` by the file; None: an earlier version wrote it.
-    Raises Incomplete."""
+    """Checks that there are as many events of each kind as were written. ``said`` by the file; None: an
+    earlier version wrote it. Raises Incomplete."""
     if said is not None and (wrong := difference(said, there)):
         raise Incomplete(f"it has {wrong} that were written")
 

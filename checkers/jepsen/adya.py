@@ -12,7 +12,7 @@ from wrackline.checkers.models.protocol import Operation, frozen, in_words
 
 
 class Adya(Checker):
-    """Of the inserts of one key, each of which looks for the others first, at most one succeeds (no G2)."""
+    """Every insert of a key looks for the others first, and at most one of them succeeds (no G2)."""
 
     operations: ClassVar[Mapping[str, str]] = {
         "insert": "insert [key [a b]]: there was no row of this key in either table, and now there is one"

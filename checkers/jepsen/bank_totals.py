@@ -73,7 +73,8 @@ class BankTotals(Checker):
             found.undecided = "nobody read the balances"
 
     def _wrong(self, place: int, one: Operation, found: Found) -> bool:
-        """Whether balances are missing, so that there is no sum, or accounts that there are not."""
+        """Reports balances and accounts that are wrong; tells whether balances are missing, so that there
+        is no sum, or whether there are accounts that should not be there."""
         balances = _balances(place, one)
         strange = [
             key

@@ -136,7 +136,7 @@ def _refuse_overlap(operations: Sequence[Operation]) -> None:
 
 
 def _check_links(operations: Sequence[Operation], found: Found) -> None:
-    """Where operations name what they follow, each follows the one before it."""
+    """Checks that each operation follows the one before it, where operations name what they follow."""
     last: tuple[int, Operation] | None = None
     for place, one in enumerate(operations):
         if not did(one):

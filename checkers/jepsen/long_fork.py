@@ -43,7 +43,7 @@ class LongFork(Checker):
 
 @dataclass(slots=True)
 class _Order:
-    """Which keys were written before which, by who read the one and not yet the other."""
+    """The order in which keys were written, by who read the one and not yet the other."""
 
     reads: dict[tuple[Hashable, Hashable], int] = field(default_factory=dict)
     """(written, not yet written): the place of a read that saw so."""

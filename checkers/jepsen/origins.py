@@ -1,4 +1,4 @@
-"""Who may have put a value there before it was seen."""
+"""The operations that may have put a value there before it was seen."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Put:
 
 @dataclass(slots=True)
 class Origins:
-    """What was put, by value."""
+    """The puts of each value."""
 
     of: dict[Hashable, Put] = field(default_factory=lambda: defaultdict(Put))
 
@@ -50,8 +50,8 @@ class Origins:
                 known.acknowledged = place, one
 
     def missing(self, value: Any, seen_until: int) -> tuple[str, tuple[int, ...]]:
-        """Why nobody can have put what was seen until then, in words, and the places of operations that tell
-        it. Empty where somebody can."""
+        """Returns why nobody can have put what was seen until then, in words, and the places of operations
+        that tell it. Empty where somebody can."""
         known = self.of.get(frozen(value))
         if known is None:
             return "nobody put it there", ()
@@ -73,7 +73,7 @@ def returned(one: Operation) -> int:
 
 
 def did(one: Operation) -> bool:
-    """Whether the operation happened for certain."""
+    """Tells whether the operation certainly happened."""
     return one.outcome is Outcome.OK and one.ret is not None
 
 

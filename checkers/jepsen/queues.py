@@ -79,7 +79,7 @@ class _Missing:
 
 
 class _Passages:
-    """What went in and what came out, each drain as the dequeues that it stands for."""
+    """The values that went in and the values that came out, each drain as the dequeues that it stands for."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         """Raises OperationError."""
@@ -129,7 +129,8 @@ def _unexpected(operations: Sequence[Operation], history: _Passages, found: Foun
 
 
 def _too_many(operations: Sequence[Operation], history: _Passages, found: Found) -> int:
-    """How many came out more often than they can have gone in by then, without those that nobody put in."""
+    """Returns the number of duplicates: values that came out more often than they can have gone in by
+    then, without those that nobody put in."""
     begins: dict[Hashable, list[int]] = defaultdict(list)
     for place in history.enqueues:
         one = operations[place]

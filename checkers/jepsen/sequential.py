@@ -1,4 +1,4 @@
-"""What one client writes in an order is seen in that order."""
+"""The writes of one client are seen in the order in which it made them."""
 
 from __future__ import annotations
 

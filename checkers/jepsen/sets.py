@@ -164,7 +164,8 @@ def _last_absent(
     known: Mapping[Hashable, int],
     found: Found,
 ) -> dict[Hashable, int]:
-    """Of each element the last read that misses it, of those that began after it was known to be there."""
+    """Returns for each element the last read that misses it, of those that began after it was known to be
+    there."""
     last: dict[Hashable, int] = {}
     left = set(known)
     for place in found.counted(sorted(contents, key=lambda place: -operations[place].inv), "read"):
@@ -178,7 +179,7 @@ def _last_absent(
 
 
 def _read(operations: Sequence[Operation]) -> tuple[Origins, list[int]]:
-    """Who added what, and the places of the reads."""
+    """Returns the origins of the elements (who added what) and the places of the reads."""
     origins, reads = Origins(), []
     for place, one in enumerate(operations):
         if one.f == "add":

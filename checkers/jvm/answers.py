@@ -1,4 +1,4 @@
-"""What Knossos and Elle say, as data.
+"""The answers of Knossos and Elle, as data.
 
 An operation or a transaction is named by its row in what was asked (``Calls``, ``Transactions``); keys and
 values are the numbers that were given.
@@ -14,7 +14,7 @@ from wrackline.checkers.exact.transactions.answers import Case
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where a search was when it got stuck: one way to order the operations as far as any way gets."""
+    """The state of a search when it got stuck: one way to order the operations as far as any way gets."""
 
     holds: tuple[int, ...]
     """What the object holds then, by its model: a register's value, keys and values of several registers, the

@@ -54,7 +54,8 @@ class _Undecided(Exception):
 
 
 class Bridge:
-    """Not for use from several threads at once. Use it as a context, or ``close`` it."""
+    """A bridge to a JVM with Knossos and Elle; not for use from several threads at once. Use it as a
+    context, or ``close`` it."""
 
     def __init__(
         self,
@@ -97,7 +98,8 @@ class Bridge:
 
     @property
     def pid(self) -> int | None:
-        """Of the child, for who wants to see or bound what it uses; None while there is none."""
+        """Returns the process id of the child, for callers that want to see or bound what it uses; None
+        while there is none."""
         return None if self._child is None else self._child.pid
 
     def versions(self) -> tuple[str, str]:
@@ -221,7 +223,7 @@ class Bridge:
         return self._child
 
     def _last_words(self, after_s: float) -> str:
-        """Why the child is gone."""
+        """Returns the reason why the child is gone."""
         assert self._child is not None
         code = self._child.wait()
         self._words.seek(0)
@@ -234,7 +236,8 @@ class Bridge:
 
 
 def _waited(child: subprocess.Popen[bytes], deadline_s: float | None) -> str:
-    """Until there is an answer to be read; else why there will be none, in words."""
+    """Waits until there is an answer to be read; returns an empty string then, else the reason, in words,
+    why there will be none."""
     assert child.stdout is not None
     if deadline_s is not None:
         ready, _, _ = select.select([child.stdout], [], [], deadline_s)

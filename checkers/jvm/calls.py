@@ -34,7 +34,7 @@ class Model(StrEnum):
 
 
 class Shape(IntEnum):
-    """What an operation's value is made of."""
+    """The shape of an operation's value."""
 
     NONE = 0
     ONE = 1

@@ -46,8 +46,8 @@ def main(folder: str, heap: str, classpath: str, *options: str) -> None:
 
 
 def _told(wrong: Exception) -> str:
-    """In one line, with what is at the bottom of it: Clojure wraps what went wrong in "Syntax error at
-    ..."."""
+    """Describes an error in one line, with its root cause: Clojure wraps what went wrong in "Syntax error
+    at ..."."""
     cause: Any = wrong
     for _ in range(16):
         below = cause.getCause() if isinstance(cause, jpype.JException) else None

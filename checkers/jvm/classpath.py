@@ -1,4 +1,4 @@
-"""Where Knossos and Elle are: a classpath given by the user, or what `wrackline get jvm` left behind."""
+"""The classpath of Knossos and Elle: given by the user, or left behind by `wrackline get jvm`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class JvmUnavailable(InputError):
 
 
 def jvm_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where `wrackline get jvm` keeps what it resolved."""
+    """Returns the folder where `wrackline get jvm` keeps what it resolved."""
     return cache_folder(environment) / "jvm"
 
 
@@ -80,7 +80,7 @@ def java_program() -> Path:
 
 
 def available() -> bool:
-    """Whether Knossos and Elle can be asked here, as far as can be told without starting a JVM."""
+    """Tells whether Knossos and Elle can be asked here, as far as can be told without starting a JVM."""
     try:
         required_classpath()
     except JvmUnavailable:

@@ -47,7 +47,7 @@ OFF_VARIABLE = "WRACKLINE_JVM_COMPILED"
 
 @dataclass(frozen=True, slots=True)
 class Loadable:
-    """What a JVM is started with."""
+    """The classpath and the options that a JVM is started with."""
 
     classpath: tuple[str, ...]
     options: tuple[str, ...] = ()
@@ -144,7 +144,8 @@ def _make(jar: Path, classpath: Sequence[str], lock: int) -> None:
 
 
 def _compile(name: str, classes: Path, finished: Sequence[Path], classpath: Sequence[str], lock: int) -> None:
-    """Into a folder that has this name only when all is in it; empty where there is nothing to compile."""
+    """Compiles into a folder that has this name only when all is in it; empty where there is nothing to
+    compile."""
     sources, unfinished = classes.with_suffix(".source"), classes.with_suffix(".unfinished")
     for folder in (sources, unfinished):
         shutil.rmtree(folder, ignore_errors=True)
@@ -166,7 +167,8 @@ def _compile(name: str, classes: Path, finished: Sequence[Path], classpath: Sequ
 
 
 def _forget_old(home: Path) -> None:
-    """Those that were not used for longest; none that somebody makes or waits for."""
+    """Removes the compiled classpaths that were not used for longest; none that somebody makes or waits
+    for."""
     for stamp in sorted(home.glob("compiled-*.made"), key=lambda one: one.stat().st_mtime)[:-MOST_KEPT]:
         with stamp.with_suffix(".lock").open("w") as lock:
             try:
@@ -178,9 +180,9 @@ def _forget_old(home: Path) -> None:
 
 
 def _java(classpath: Sequence[str], option: str, code: str, folder: Path, lock: int) -> bool:
-    """Whether it did what it should. ``folder``: where it works, and leaves what code that is loaded writes
-    beside itself. Raises SubprocessError where it was ended, by us or by somebody else: another time it may
-    succeed."""
+    """Runs Java; tells whether it did what it should. ``folder``: where it works, and leaves what code
+    that is loaded writes beside itself. Raises SubprocessError where it was ended, by us or by somebody
+    else: another time it may succeed."""
     command = [
         *(str(java_program()), *JVM_OPTIONS, "-Xmx1g", option, "-cp", os.pathsep.join(classpath)),
         *("clojure.main", "-e", f"{code} (shutdown-agents)"),

@@ -1,4 +1,4 @@
-"""Let Maven resolve Knossos and Elle from where they are published, Clojars and Maven Central, or from a
+"""Maven resolves Knossos and Elle from where they are published, Clojars and Maven Central, or from a
 mirror."""
 
 from __future__ import annotations

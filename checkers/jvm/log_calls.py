@@ -16,8 +16,8 @@ _NAMES = list(SHAPES[Model.LOG])
 
 @dataclass(slots=True)
 class LogCalls:
-    """What happened to a log, or may have happened. What certainly failed is not added, except for its
-    value."""
+    """The operations that happened to a log, or may have happened. An operation that certainly failed is
+    not added, except for its value."""
 
     _rows: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     _reads: list[tuple[tuple[int, int], Sequence[tuple[int, int]]]] = field(default_factory=list)

@@ -1,5 +1,5 @@
-"""How long to wait for a process that works: by the processor time that it used. On a busy machine others use
-it, and that is no reason to give the process up."""
+"""The time to wait for a process that works, measured by the processor time that it used. On a busy
+machine others use it, and that is no reason to give the process up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _libc = ctypes.CDLL(None)
 
 
 def end_with_parent() -> None:
-    """For a process that was just forked: it is killed when its parent ends, however that ends."""
+    """Makes the kernel kill a process that was just forked when its parent ends, however that ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -33,7 +33,7 @@ def processor_s(pid: int) -> float:
 
 @dataclass(slots=True)
 class Allowance:
-    """What a process may use from now on. Ask it now and then."""
+    """The processor time that a process may use from now on. Ask it now and then."""
 
     pid: int
     limit_s: float
@@ -45,7 +45,7 @@ class Allowance:
         self._began_s, self._moved_at = processor_s(self.pid), time.monotonic()
 
     def spent(self) -> str:
-        """Why the process should be ended, in words; empty as long as it may go on."""
+        """Returns the reason why the process should be ended, in words; empty as long as it may go on."""
         used = processor_s(self.pid) - self._began_s
         if used > self._used_s:
             self._used_s, self._moved_at = used, time.monotonic()

@@ -55,7 +55,8 @@ class Refereed:
 def referee(
     run_dir: Path, findings: Path, *, progress: Callable[[str], None] = lambda _line: None
 ) -> list[Refereed]:
-    """What Knossos says of a run's witnesses; empty where there are none or nobody to ask. Raises OSError."""
+    """Returns Knossos's answers on a run's witnesses; empty where there are none or Knossos cannot be
+    asked. Raises OSError."""
     wanted = _witnesses(findings)
     if not wanted or not available():
         return []
@@ -90,8 +91,9 @@ def histories(run_dir: Path, findings: Sequence[Row]) -> list[Calls]:
 
 
 def _pieces(run_dir: Path, finding: Row) -> tuple[Sequence[int], tuple[bool, bool]]:
-    """Of the final read of the finding's partition: the chunks that it names, those between, and one on
-    either side (indexes of completions); whether the first and the last of all are among them."""
+    """Returns the pieces of the final read of the finding's partition: the chunks that it names, those
+    between, and one on either side (indexes of completions); and whether the first and the last of all are
+    among them."""
     where = (pc.field("f") == "drain") & (pc.field("type") == "ok")
     where &= (pc.field("topic") == finding["topic"]) & (pc.field("partition") == finding["partition"])
     every = sorted(
@@ -125,7 +127,8 @@ def _events(run_dir: Path, indexes: set[int]) -> dict[int, Operation]:
 
 
 def _among(indexes: set[int]) -> pc.Expression:
-    """With the range they are in, by which whole row groups can be skipped."""
+    """Returns a filter for these indexes, with the range they are in, by which whole row groups can be
+    skipped."""
     index = pc.field("index")
     return index.isin(list(indexes)) & (index >= min(indexes, default=0)) & (index <= max(indexes, default=0))
 
@@ -189,13 +192,13 @@ def _columns(operations: Sequence[Operation]) -> Columns:
 
 
 def summary(said: Sequence[Refereed]) -> dict[str, Any]:
-    """For verdict.json."""
+    """Returns the answers for verdict.json."""
     counts = {word: sum(one.answer == word for one in said) for word in ("confirmed", "refuted", "undecided")}
     return {"by": "Knossos", **counts, "findings": [asdict(one) for one in said]}
 
 
 def lines(said: Sequence[Refereed]) -> list[str]:
-    """For people: what stands, and what does not."""
+    """Returns the answers as lines for people: which witnesses stand, and which do not."""
     if not said:
         return []
     counts = summary(said)

@@ -1,4 +1,4 @@
-"""What a checker is: a rule over all operations of an object that needs no search for their order.
+"""A checker is a rule over all operations of an object that needs no search for their order.
 
 A model says how an object behaves, and whether a history fits it is a search. Many questions are smaller: do
 all reads show the same sum, did every value that went in come out? Each is a pass over the operations, and a
@@ -47,7 +47,8 @@ class Problem:
 
 @dataclass(slots=True)
 class Found:
-    """What a checker found. It is valid without problems, unless ``undecided`` says why nobody can tell."""
+    """The result of a checker. It is valid without problems, unless ``undecided`` says why nobody can
+    tell."""
 
     problems: list[Problem] = field(default_factory=list)
     """The first of each rule."""

@@ -36,7 +36,8 @@ class Counter(Model[float]):
         return self._initial
 
     def narrowed(self, operations: Sequence[Operation]) -> Counter:
-        """Where nothing is taken away, one state stands for all numbers above those that anybody saw."""
+        """Returns the model of a part: where nothing is taken away, one state stands for all numbers above
+        those that anybody saw."""
         same = copy(self)
         for one in operations:
             if one.outcome is Outcome.OK and one.f != "add":

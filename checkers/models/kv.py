@@ -37,7 +37,7 @@ class Beginnings:
                     node = node.setdefault(each, {})
 
     def has(self, value: Hashable) -> bool:
-        """Whether this is one of the values, or the beginning of one."""
+        """Tells whether ``value`` is one of the values, or the beginning of one."""
         if isinstance(value, str):
             at = bisect_left(self._texts, value)
             return at < len(self._texts) and self._texts[at].startswith(value)

@@ -41,7 +41,7 @@ def load_decider(reference: str, **settings: Any) -> Model[Any] | Checker:
 
 
 def maker(reference: str) -> Callable[..., Any]:
-    """What makes the model or the checker when it is called, mostly its class. Raises ModelError."""
+    """Returns the callable that makes the model or the checker, mostly its class. Raises ModelError."""
     if ":" in reference:
         return cast(Callable[..., Any], _from_code(reference))
     if reference.endswith(".py"):

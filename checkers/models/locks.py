@@ -46,7 +46,7 @@ class Mutex(Model[str]):
 
 
 class Owners:
-    """Whose each operation is."""
+    """The owner of each operation."""
 
     def __init__(self, operations: Sequence[Operation] = ()) -> None:
         self._of_process: dict[int, dict[Hashable, None]] = {}

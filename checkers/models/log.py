@@ -137,7 +137,7 @@ def _appended(one: Operation) -> tuple[int | None, Hashable]:
 
 
 def _records(one: Operation) -> list[Record]:
-    """Of a read. Raises ModelError."""
+    """Returns the records of a read. Raises ModelError."""
     found: list[Record] = []
     for record in one.result if isinstance(one.result, list | tuple) else [one.result]:
         match record:

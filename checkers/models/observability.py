@@ -1,4 +1,4 @@
-"""What is known of operations of unknown outcome from values that others saw."""
+"""The evidence on operations of unknown outcome from values that others saw."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Unobservable(Enum):
 
 
 class ObservedValues:
-    """Which values the operations of a history put somewhere, and which of them were seen, by when."""
+    """The values that the operations of a history put somewhere, and which of them were seen, by when."""
 
     def __init__(self, there: Iterable[Hashable] = ()) -> None:
         """``there``: the values that were there at first."""

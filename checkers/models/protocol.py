@@ -1,4 +1,4 @@
-"""What a model is: the behaviour of an object that one client at a time uses.
+"""A model is the behaviour of an object that one client at a time uses.
 
 A history of many clients is linearizable if there is an order of its operations, in keeping with real time,
 that the model allows (Herlihy & Wing, *Linearizability*, 1990). The search for that order
@@ -33,7 +33,7 @@ def several(values: Iterable[Any], most: int = 5) -> str:
 
 
 class Outcome(StrEnum):
-    """What the client knows of its operation."""
+    """The outcome of an operation as its client knows it."""
 
     OK = "ok"
     """It happened, and its result is known."""
@@ -76,7 +76,8 @@ class Operation:
 
     @property
     def value(self) -> Any:
-        """What it was about, as far as its client knows: the result where it is ok, else the argument."""
+        """Returns the value that the operation was about, as far as its client knows: the result where it
+        is ok, else the argument."""
         return self.result if self.outcome is Outcome.OK else self.argument
 
 
@@ -86,7 +87,7 @@ class ModelError(InputError):
 
 @contextmanager
 def asked(model: object, what: str) -> Iterator[None]:
-    """Inside, a method of a model is called, which somebody else wrote. Raises ModelError, whatever goes
+    """Wraps the call of a method of a model, which somebody else wrote. Raises ModelError, whatever goes
     wrong there."""
     try:
         yield
@@ -157,9 +158,9 @@ class Model(Generic[S]):
         raise NotImplementedError
 
     def observes(self, operation: Operation) -> bool:  # noqa: ARG002
-        """Whether the operation only looks: its step answers with the state it was given, or ``REFUSED``, in
-        each state. The search then places it wherever it fits, without trying the rest, which saves much
-        time; a model that says so of an operation that changes a state is a ModelError."""
+        """Tells whether the operation only looks: its step answers with the state it was given, or
+        ``REFUSED``, in each state. The search then places it wherever it fits, without trying the rest,
+        which saves much time; a model that says so of an operation that changes a state is a ModelError."""
         return False
 
     def partition(self, operation: Operation) -> Hashable:  # noqa: ARG002
@@ -176,8 +177,8 @@ class Model(Generic[S]):
         return self
 
     def unknowns(self, operations: Sequence[Operation]) -> Mapping[int, int | None]:  # noqa: ARG002
-        """What the other operations of a part tell about those of unknown outcome, which cost the search
-        most.
+        """Returns what the other operations of a part tell about those of unknown outcome, which cost the
+        search most.
 
         Keys are places in ``operations``. The value None leaves the operation out: allowed if any order with
         it is also one without it. A number says that the operation did happen, by then at the latest: allowed

@@ -61,7 +61,8 @@ class FifoQueue(_Queue[tuple[Hashable, ...]]):
         return ()
 
     def narrowed(self, operations: Sequence[Operation]) -> FifoQueue:
-        """What stands behind a value that nobody dequeues does not come out, so it need not be remembered."""
+        """Returns the model of a part: a value behind one that nobody dequeues does not come out, so it
+        need not be remembered."""
         dequeues = [one for one in operations if one.f == "dequeue" and not found_nothing(one)]
         if any(one.outcome is not Outcome.OK for one in dequeues):
             return self  # nobody knows what it took
@@ -118,5 +119,5 @@ def _contents(inside: Counter[Any]) -> Contents:
 
 
 def found_nothing(operation: Operation) -> bool:
-    """Whether it is a dequeue that found the queue empty."""
+    """Tells whether the operation is a dequeue that found the queue empty."""
     return operation.f == "dequeue" and operation.outcome is Outcome.OK and operation.result in NOTHING

@@ -28,7 +28,8 @@ class Set(Model[frozenset[Hashable]]):
     """Of a narrowed model: the largest sets that were read."""
 
     def narrowed(self, operations: Sequence[Operation]) -> Set:
-        """Where nothing is removed, one state stands for all that are in no set that was read."""
+        """Returns the model of a part: where nothing is removed, one state stands for all that are in no
+        set that was read."""
         same = copy(self)
         if all(one.f != "remove" for one in operations):
             read = {_elements(one.result) for one in operations if one.f == "read"}

@@ -34,7 +34,7 @@ LOOKS, TIMES = 0, 1
 
 
 class Said(IntEnum):
-    """Why ``run`` returned."""
+    """The reason why ``run`` returned."""
 
     PAUSED = 0
     """``BUDGET`` configurations were looked at."""
@@ -319,7 +319,7 @@ def run(
 
 @native
 def covers(seen: Longs, row: int, mask: Longs, words: int, more: int) -> bool:
-    """Whether a row of ``seen`` has the places of ``mask`` and no unknown that ``mask`` has not."""
+    """Tells whether a row of ``seen`` has the places of ``mask`` and no unknown that ``mask`` has not."""
     for word in range(words):
         if seen[row, 1 + word] != mask[word]:
             return False
@@ -333,8 +333,8 @@ def covers(seen: Longs, row: int, mask: Longs, words: int, more: int) -> bool:
 def _ask(
     ops: Words, links: Words, keys: Longs, values: Words, needs: Longs, state: int, first: int, end: int
 ) -> int:
-    """Ask for the step of ``first``, and for those of the operations after it too unless it is the first of
-    all: who comes back for the second will want the others. Returns how many are asked."""
+    """Asks for the step of ``first``, and for those of the operations after it too unless it is the first
+    of all: a search that comes back for the second will want the others. Returns how many are asked."""
     n, asked = len(ops), 0
     at = first
     while at != n and ops[at, 0] < end and asked < len(needs):
@@ -350,7 +350,7 @@ def _ask(
 
 @native
 def _later(ops: Words, links: Words, one: int, end: int) -> bool:
-    """Whether an open operation of the same symbol returns earlier."""
+    """Tells whether an open operation of the same symbol returns earlier."""
     n = len(ops)
     at = links[n, 0]
     while at != n and ops[at, 0] < end:

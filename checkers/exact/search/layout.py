@@ -40,17 +40,17 @@ class Layout:
 
     @property
     def words(self) -> int:
-        """Of the mask, for slots."""
+        """Returns the number of words of the mask for slots."""
         return max(1, -(-self.slots // 64))
 
     @property
     def mask_words(self) -> int:
-        """... and for unknowns too."""
+        """Returns the number of words of the mask for slots and unknowns."""
         return self.words + -(-len(self.unknowns) // 64)
 
     def links(self) -> Words:
-        """Of each of ``ops`` the next and the previous, and that it has no place yet; the last row is both
-        ends."""
+        """Returns the linked list of operations: of each of ``ops`` the next and the previous, and that it
+        has no place yet; the last row is both ends."""
         n = len(self.ops)
         links = np.zeros((n + 1, 3), np.int32)
         links[:, 0] = np.roll(np.arange(n + 1), -1)

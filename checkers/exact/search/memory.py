@@ -1,4 +1,4 @@
-"""How much memory a search takes: what the process has more than before, not what an estimate says."""
+"""The memory that a search takes: what the process has more than before, not what an estimate says."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Meter:
         return resident + self._copied
 
     def exceeds(self, limit: int, now: float) -> bool:
-        """Whether more was taken than ``limit``, as far as that is looked at: not more often than is
-        cheap."""
+        """Tells whether more memory was taken than ``limit``, as far as that is measured: not more often
+        than is cheap."""
         if now < self._look_at:
             return False
         self._look_at = now + _LOOK_S
@@ -74,7 +74,7 @@ def _resident() -> int:
 
 
 def _private() -> int:
-    """What this process does not share with its parent."""
+    """Returns the memory, in bytes, that this process does not share with its parent."""
     found = 0
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
         if line.startswith("Private_"):

@@ -31,7 +31,7 @@ STEP_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """For one part."""
+    """The limits of the search of one part."""
 
     deadline_s: float
     memory_bytes: int
@@ -44,7 +44,7 @@ class Limits:
 
     @property
     def used_up(self) -> str:
-        """Why a search gave up for want of memory."""
+        """Tells why a search gave up for want of memory."""
         return f"{self.memory_bytes >> 20} MB of memory are used up"
 
 
@@ -128,7 +128,7 @@ class _Anything(Model[int]):
 
 
 class PartSearch:
-    """For an order of the operations of one part. It may be left for a while and gone on with."""
+    """A search for an order of the operations of one part. It may be left for a while and gone on with."""
 
     def __init__(self, rows: Rows, table: Transitions, limits: Limits) -> None:
         layout = lay_out(rows)
@@ -223,7 +223,7 @@ class PartSearch:
         )
 
     def _arrays(self) -> tuple[Any, ...]:
-        """What ``run`` is called with, until there is more room."""
+        """Returns the arguments with which ``run`` is called, until there is more room."""
         layout, table, seen = self._layout, self._table, self._seen
         return (
             *(self._regs, layout.ops, layout.returns, layout.unknowns, self._kinds, self._symbols),

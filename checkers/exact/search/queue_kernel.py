@@ -63,7 +63,7 @@ _CHOICE, _SEEN, _BUDGET, _TRIED, _BEST = (int(one) for one in list(Q)[6:11])
 
 @native
 def _before(table: Longs, event: int) -> int:
-    """How many in the first column are smaller; it is ascending."""
+    """Returns how many entries of the first column are smaller than ``event``; the column is ascending."""
     low, high = 0, len(table)
     while low < high:
         middle = (low + high) >> 1
@@ -78,8 +78,8 @@ def _before(table: Longs, event: int) -> int:
 def _beaten(
     ops: Words, links: Words, one: int, value: int, inv: int, back: int, limit: int, bar: int
 ) -> bool:
-    """Whether another one of this value that may be next goes first. ``back``: the place of ``one`` among the
-    returns."""
+    """Tells whether another operation of this value that may be next goes first. ``back``: the place of
+    ``one`` among the returns."""
     n = len(ops)
     at = links[n, 0]
     while at != n and ops[at, 0] <= limit:

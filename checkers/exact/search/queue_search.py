@@ -205,7 +205,8 @@ def _arrays(side: Layout, kinds: Words, kind_of: Words) -> tuple[Words, ...]:
 
 
 class QueueSearch:
-    """For an order of the operations of a FIFO queue. It may be left for a while and gone on with."""
+    """A search for an order of the operations of a FIFO queue. It may be left for a while and gone on
+    with."""
 
     def __init__(
         self, key: Hashable, members: Sequence[tuple[int, Operation]], model: FifoQueue, limits: Limits
@@ -246,8 +247,8 @@ class QueueSearch:
         return self._part(answer or (Answer.INVALID if self._wrong else Answer.UNKNOWN), why)
 
     def _answer(self, said: Said) -> Answer | None:
-        """None as long as there is more to ask. Of a history that has no order it is asked, by halves, which
-        operation is the first to return without a place."""
+        """Returns the answer, or None as long as there is more to ask. Of a history that has no order it
+        is asked, by halves, which operation is the first to return without a place."""
         if said is Said.PAUSED:
             return None
         if said is Said.FULL:
@@ -302,7 +303,7 @@ class QueueSearch:
         return held
 
     def _take_place(self, row: int, held: deque[Hashable]) -> bool:
-        """Whether the operation can be next; then it is."""
+        """Gives the operation its place if it can be next; tells whether it can."""
         kind, value = int(self._table.kind[row]), int(self._table.value[row])
         if kind == PUT:
             held.append(self._table.held[value])

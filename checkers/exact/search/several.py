@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 
 class Search(Protocol):
-    """Of one part. It may be left for a while and gone on with."""
+    """A search of one part. It may be left for a while and gone on with."""
 
     @property
     def bytes(self) -> int:
@@ -48,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What the parts are decided with."""
+    """The resources that the parts are decided with."""
 
     processes: int
     memory_bytes: int
@@ -60,7 +60,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What the processes that are forked go on with."""
+    """The work that the forked processes go on with."""
 
     left: Sequence[int]
     tasks: Sequence[Task]

@@ -1,5 +1,5 @@
-"""What a model answers, as a table of integers: a state and a distinct operation (a *symbol*) to the state
-after it. The model is asked about each pair once, when the search first needs it."""
+"""The answers of a model as a table of integers: a state and a distinct operation (a *symbol*) to the
+state after it. The model is asked about each pair once, when the search first needs it."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class Transitions:
         return known
 
     def answer(self, needs: Longs, room: Callable[[], int]) -> bool:
-        """Ask the model about the pairs in the first column of ``needs`` and put its answers into the second.
-        Whether there are new arrays now. Raises ModelError; MemoryError where these are more than
-        ``room``."""
+        """Asks the model about the pairs in the first column of ``needs`` and puts its answers into the
+        second. Tells whether there are new arrays now. Raises ModelError; MemoryError where these are more
+        than ``room``."""
         keys, many = self.keys, self.many
         for row, pair in enumerate(needs[:, 0].tolist()):
             needs[row, 1] = self._step(pair >> 32, pair & 0xFFFFFFFF, room)
@@ -139,7 +139,7 @@ class Transitions:
 
 
 def _array(shape: tuple[int, ...], kind: type, room: Callable[[], int]) -> Any:
-    """Of -1. Raises MemoryError."""
+    """Returns an array full of -1. Raises MemoryError."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     if size > _SMALL_BYTES and size > room():
         raise MemoryError

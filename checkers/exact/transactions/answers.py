@@ -1,4 +1,4 @@
-"""What was decided about transactions, as data.
+"""The decisions about transactions, as data.
 
 A transaction is named by its row in what was asked (``Transactions``), keys and values by the numbers that
 were given.
@@ -17,7 +17,7 @@ MOST_CASES = 3
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Why one transaction of a cycle comes before the next."""
+    """The reason why one transaction of a cycle comes before the next."""
 
     kind: str
     """ww, wr, rw, realtime or process, as in Adya's and Elle's papers."""
@@ -55,7 +55,7 @@ Anomalies = dict[str, tuple[int, tuple[Case, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Impasse:
-    """Where the longest order that was found ends."""
+    """The point where the longest order that was found ends."""
 
     row: int
     """Of the transactions that have no place, the first to complete."""

@@ -20,7 +20,7 @@ OUTCOMES = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 
 
 class Act(IntEnum):
-    """What a micro-operation does."""
+    """The kind of a micro-operation."""
 
     APPEND = 0
     WRITE = 1

@@ -56,7 +56,7 @@ def decide(
 
 
 def _overlap(txns: Sequence[Txn]) -> bool:
-    """Whether some process begins a transaction before it has ended the one before."""
+    """Tells whether some process begins a transaction before it has ended the one before."""
     last: dict[int, int] = {}
     for one in sorted(txns, key=lambda one: one.inv):
         if last.get(one.process, -1) > one.inv:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Order(StrEnum):
-    """What an order of the transactions must be in keeping with, beside what they read."""
+    """The constraint on an order of the transactions, beside what they read."""
 
     REALTIME = "realtime"
     """Who completed before another was invoked comes first."""
@@ -58,7 +58,7 @@ _DIRTY = ("G1a", "G1b", "incompatible-order", "future-read")
 
 
 def excludes(level: str, anomaly: str) -> bool:
-    """Whether a history that shows this at one look is none of this level."""
+    """Tells whether a history that shows the anomaly at one look does not satisfy the level."""
     if anomaly in _IMPOSSIBLE:
         return True
     if anomaly in _DIRTY:
@@ -98,8 +98,8 @@ _OF_CYCLES = {
 
 
 def assumed_of_keys(level: str) -> tuple[str, ...]:
-    """What Elle's rw-register may assume of each key where it is asked about this level: no history of it
-    breaks that.
+    """Returns the assumptions that Elle's rw-register may make of each key where it is asked about this
+    level: no history of the level breaks them.
 
     A transaction that writes what it read wrote the later version, unless dirty reads are allowed (else: a
     cycle of a wr and a ww edge, G1c). Where a snapshot has all that its session had committed before,

@@ -18,7 +18,7 @@ _Elements = tuple[int, ...]
 
 @dataclass(slots=True)
 class Lists:
-    """What was read and appended. Transactions are rows."""
+    """The evidence from lists: what was read and appended. Transactions are rows."""
 
     counts: list[bool]
     """Of each transaction, whether it happened: it is ok, or somebody read what it appended."""
@@ -103,7 +103,7 @@ def _read(one: Txn, keys: dict[int, _Key], found: Lists) -> None:
 
 
 def _origins(key: int, of_key: _Key, found: Lists) -> None:
-    """Where elements come from, and whether all reads are beginnings of one list."""
+    """Checks where elements come from, and whether all reads are beginnings of one list."""
     reader, longest = of_key.longest
     place = {element: at for at, element in enumerate(longest)}
     for row, seen in of_key.reads:
@@ -142,7 +142,7 @@ def _origins(key: int, of_key: _Key, found: Lists) -> None:
 
 
 def _edges(key: int, of_key: _Key, counts: Sequence[bool]) -> Iterator[Edge]:
-    """Why one comes before another, as far as it does not follow from the others."""
+    """Yields the edges between the transactions of a key, as far as they do not follow from the others."""
     _, longest = of_key.longest
     groups: list[tuple[int, int, int]] = []
     """(who appended, first element, last element), in the list's order."""

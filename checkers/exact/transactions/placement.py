@@ -71,7 +71,8 @@ class Placement:
                 self._is_ready(at)
 
     def _all_rivals(self) -> list[list[int]]:
-        """Of each: who may come before it and write what others read of it."""
+        """Returns the rivals of each transaction: those that may come before it and write what others read
+        of it."""
         graph = self._graph
         writers: dict[int, list[int]] = defaultdict(list)
         for at, keys in enumerate(self._writes):
@@ -97,8 +98,8 @@ class Placement:
         return found
 
     def _near(self, writers: dict[int, list[int]]) -> Callable[[int, int], list[int]]:
-        """Of a key those who wrote it and of whom real time does not say whether they are before or after a
-        transaction."""
+        """Returns a function from a key and a transaction to those that wrote the key and of which real
+        time does not say whether they are before or after the transaction."""
         txns = self._graph.txns
         ends = [one.ret for one in txns]
         for at, reads in enumerate(self._reads):
@@ -139,7 +140,7 @@ class Placement:
         return None
 
     def _is_safe(self, node: int) -> bool:
-        """Whether it can be moved to here in every order that has it later."""
+        """Tells whether the transaction can be moved to here in every order that has it later."""
         placed = self._placed
         return all(placed[rival] for rival in self._rivals[node])
 

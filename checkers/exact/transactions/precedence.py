@@ -1,5 +1,5 @@
-"""What comes before what, as a graph, and its cycles: where there is one, there is no order of all
-transactions."""
+"""The precedence of transactions, as a graph, and its cycles: where there is a cycle, there is no order of
+all transactions."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Precedence:
             self._add_processes()
 
     def __len__(self) -> int:
-        """How many transactions there are."""
+        """Returns the number of transactions."""
         return len(self.txns)
 
     def add(self, edge: Edge, *, assumed: bool = False) -> bool:
-        """Whether it is new."""
+        """Adds an edge; tells whether it is new."""
         at = self.node[edge.before], self.node[edge.after]
         if at in self.why:
             if not assumed and at in self.assumed:
@@ -63,7 +63,7 @@ class Precedence:
         return self.txns[self.node[row]].ret
 
     def in_time(self, before: int, after: int) -> bool:
-        """Whether real time alone has the one before the other."""
+        """Tells whether real time alone has the one transaction before the other."""
         one, other = self.txns[self.node[before]], self.txns[self.node[after]]
         return self.order is Order.REALTIME and one.ret < other.inv
 

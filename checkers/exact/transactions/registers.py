@@ -18,7 +18,7 @@ FIRST = -1
 
 @dataclass(slots=True)
 class Reading:
-    """Who read what. Transactions are rows."""
+    """The origins of reads: which transaction read what another wrote. Transactions are rows."""
 
     reads: list[dict[int, int]]
     """Of each transaction: a key that it read before it wrote it -> who wrote what it read, or FIRST."""

@@ -33,7 +33,7 @@ class Txn:
 
     @property
     def known(self) -> bool:
-        """Whether what it read is known."""
+        """Tells whether the result of the transaction's reads is known."""
         return self.outcome is Outcome.OK
 
 

@@ -1,4 +1,4 @@
-"""What follows from what registers were read to hold.
+"""The order that follows from what registers were read to hold.
 
 Who reads what another wrote comes after it. A third who wrote the same register was before the one that
 wrote, or is after the one that read; where it is known to be after the first or before the second, only one
@@ -55,8 +55,8 @@ def begin(graph: Precedence, reading: Reading) -> None:
 
 
 def _next(graph: Precedence, rows: list[int], end: int) -> list[int]:
-    """Of these, in order of invocation, those that were invoked after ``end``; without those that come after
-    one of these anyway."""
+    """Returns those of ``rows``, in order of invocation, that were invoked after ``end``; without those
+    that come after one of these anyway."""
     found, until = [], NEVER
     for row in rows[bisect_right(rows, end, key=graph.inv) :]:
         if graph.inv(row) > until:
@@ -69,7 +69,8 @@ def _next(graph: Precedence, rows: list[int], end: int) -> list[int]:
 def _add_earlier(
     graph: Precedence, reading: Reading, key: int, writer: int, readers: list[int], by_end: list[int]
 ) -> None:
-    """Who wrote before somebody read what another wrote, wrote before that one."""
+    """Adds a ww edge to ``writer`` from each transaction that wrote ``key`` before somebody read what
+    ``writer`` wrote: it wrote before that one."""
     last = max(readers, key=graph.inv)
     since = BEFORE
     for other in reversed(by_end[: bisect_left(by_end, graph.inv(last), key=graph.ret)]):
@@ -133,7 +134,8 @@ def _saturate(graph: Precedence, reading: Reading) -> bool:
 
 
 def closure(graph: Precedence, order: list[int]) -> tuple[list[int], list[int]]:
-    """Of each transaction the set of those that come after it, and of those that come before it, as bits."""
+    """Returns for each transaction the set of those that come after it, and of those that come before it,
+    as bits."""
     n, size = len(graph), len(graph.after)
     later, earlier = [0] * size, [0] * size
     for node in reversed(order):
