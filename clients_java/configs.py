@@ -1,4 +1,4 @@
-"""What the settings of a specification are in the words of kafka-clients. Knows no JVM.
+"""The translation of a specification's settings into the words of kafka-clients. Knows no JVM.
 
 A request of a Java client has one time-out, ``request.timeout.ms``: it is how long the client waits for the
 response, and in a produce request also how long the broker may wait for the other replicas. Here it is

@@ -1,4 +1,4 @@
-"""What an exception of kafka-clients says, in the words of the workloads. Knows no JVM."""
+"""The translation of exceptions of kafka-clients into the words of the workloads. Knows no JVM."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class Thrown:
 
     @property
     def retriable(self) -> bool:
-        """Only what was thrown itself says so: an error that put the producer into a state stays there."""
+        """Tells whether the error can be retried: only what was thrown itself says so: an error that put
+        the producer into a state stays there."""
         return "RetriableException" in self.kinds and not self.fatal
 
     @property

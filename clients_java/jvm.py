@@ -177,7 +177,7 @@ class Kafka:
         return self.jpype.JProxy(self.named(f"{_CLIENTS}.{interface}"), dict=methods)
 
     def thrown(self, wrong: Any) -> Thrown:
-        """What a Java exception says."""
+        """Returns what a Java exception says."""
         kinds, above = [], wrong.getClass()
         while above is not None:
             kinds.append(str(above.getSimpleName()))

@@ -94,9 +94,9 @@ class Java:
         return JavaMember(self._kafka(), bootstrap, settings, group)
 
     def end_txn_version(self, bootstrap: str, settings: Settings, topic: str, name: str) -> int | None:
-        """By the library's own reckoning, as it does it for each request: what its EndTxn may be while the
-        cluster's finalised ``transaction.version`` is what it is, and what the coordinator's answer to
-        ApiVersions allows."""
+        """Returns the version of EndTxn by the library's own reckoning, as it does it for each request:
+        what its EndTxn may be while the cluster's finalised ``transaction.version`` is what it is, and
+        what the coordinator's answer to ApiVersions allows."""
         del topic
         kafka = self._kafka()
         producer = JavaTransactionalProducer(kafka, bootstrap, settings, name, PROBE_TXN_MS)
@@ -114,7 +114,8 @@ class Java:
 
 
 def _agreed(kafka: Kafka, handle: Any) -> int | None:
-    """None where the client has no connection to its coordinator any more."""
+    """Returns the version of EndTxn that was agreed on; None where the client has no connection to its
+    coordinator any more."""
     manager = kafka.field(handle, "transactionManager")
     transaction = kafka.named(_COORDINATOR).TRANSACTION
     node = kafka.ask(manager, "coordinator", transaction)

@@ -97,7 +97,8 @@ class JavaProducer(ProducerOfOperations):
         self._expire()
 
     def close(self) -> None:
-        """Without time to wait the library drops what is queued, and aborts no transaction by itself."""
+        """Closes the producer without time to wait: the library drops what is queued, and aborts no
+        transaction by itself."""
         try:
             self._handle.close(self._kafka.ms(0))
         except self._kafka.jpype.JException as wrong:

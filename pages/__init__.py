@@ -1,1 +1,1 @@
-"""What every page is made with: base template, look, script, and the parts of drawings."""
+"""The parts of every page: base template, look, script, and the parts of drawings."""

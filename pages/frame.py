@@ -1,5 +1,5 @@
-"""What drawings over time share: their widths, one for a page and one for a phone, of which the style sheet
-shows the one that fits; the axis of time; and rows for labels."""
+"""The parts that drawings over time share: their widths, one for a page and one for a phone, of which the
+style sheet shows the one that fits; the axis of time; and rows for labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Its width, and where its axis begins and ends: in pixels of a screen that is just as wide."""
+    """The frame of a drawing: its width, and where its axis begins and ends: in pixels of a screen that is
+    just as wide."""
 
     cls: str
     width: int
@@ -28,11 +29,11 @@ class Frame:
     """Marks on its axis of time, about."""
 
     def place(self, at: float) -> float:
-        """Of a point among thousands: on a phone in whole pixels."""
+        """Returns the place of a point among thousands: on a phone in whole pixels."""
         return round(at) if self is PHONE else at
 
     def apart(self, places: Iterable[T]) -> list[T]:
-        """On a phone without those that lie on one another."""
+        """Returns the places, on a phone without those that lie on one another."""
         return list(dict.fromkeys(places) if self is PHONE else places)
 
 

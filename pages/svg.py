@@ -55,8 +55,8 @@ class Svg:
 
     @contextmanager
     def link(self, href: str, name: str) -> Iterator[None]:
-        """What is drawn within is a link of this name. A drawing with links is no single image to those who
-        do not see it."""
+        """Makes what is drawn within the context a link of this name. A drawing with links is no single
+        image to those who do not see it."""
         self._root.set("role", "group")
         self._parent = ElementTree.SubElement(
             self._root, "a", {"href": printable(href, 200), "aria-label": printable(name, 300)}
@@ -181,5 +181,5 @@ def text_width(content: str, em: float = 11.0) -> float:
 
 
 def letters_in(width: float, em: float = 11.0) -> int:
-    """So many letters have room in it, as ``text_width`` counts."""
+    """Returns how many letters have room in the width, as ``text_width`` counts."""
     return int(width / text_width(" ", em))

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 
 class Role(StrEnum):
-    """Who is meant. The value is its name in the history of a run on hosts."""
+    """The role of a node in a scene. The value is its name in the history of a run on hosts."""
 
     LEADER = "leader"
     FIRST = "first follower"
@@ -40,7 +40,7 @@ Cast = Mapping[Role, int]
 
 
 class Fault(Enum):
-    """What is done to the nodes of a step, until it is undone."""
+    """The fault that is done to the nodes of a step, until it is undone."""
 
     KILL = auto()
     PAUSE = auto()
@@ -79,7 +79,7 @@ class Fault(Enum):
 
 
 class Kept(Enum):
-    """Which messages a ``Hold`` keeps back."""
+    """The messages that a ``Hold`` keeps back."""
 
     FETCH_REQUEST = auto()
     FETCH_ANSWER = auto()
@@ -112,7 +112,8 @@ class Do:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """These faults end, all at once. No ids: those that are left, and the full ISR is waited for."""
+    """A step that ends these faults, all at once. No ids: those that are left, and the full ISR is waited
+    for."""
 
     ids: tuple[str, ...] = ()
 
@@ -124,7 +125,7 @@ class Wait:
 
 
 class Partition(Protocol):
-    """As the cluster's metadata have it."""
+    """The partition as the cluster's metadata have it."""
 
     @property
     def leader(self) -> int: ...
@@ -145,7 +146,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Until the partition is in this state."""
+    """A step that waits until the partition is in this state."""
 
     state: State
     roles: tuple[Role, ...] = ()
@@ -188,7 +189,8 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class UntilBroker:
-    """Until the cluster counts the broker among those that are alive (not fenced), or no more."""
+    """A step that waits until the cluster counts the broker among those that are alive (not fenced), or no
+    more."""
 
     role: Role
     alive: bool
@@ -215,7 +217,7 @@ class ElectUncleanly:
 
 @dataclass(frozen=True, slots=True)
 class WhereController:
-    """These steps are done only where the broker is a controller, too."""
+    """The steps that are done only where the broker is a controller, too."""
 
     role: Role
     steps: tuple[Step, ...]
@@ -264,8 +266,8 @@ def fenced(role: Role) -> UntilBroker:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a scene shows in virtual time: with ``defects`` (or the settings ``exposing``, where the
-    configuration is the fault) one of the oracles fires, without them none does."""
+    """The expected findings of a scene in virtual time: with ``defects`` (or the settings ``exposing``,
+    where the configuration is the fault) one of the oracles fires, without them none does."""
 
     name: str
     """Of the schedule in the kill table."""
@@ -303,13 +305,13 @@ class Scene:
     """The controllers are on hosts of their own."""
 
     def all_steps(self) -> tuple[Step, ...]:
-        """Those that are done in some clusters only, too."""
+        """Returns all steps, also those that are done in some clusters only."""
         inner = (step.steps if isinstance(step, WhereController) else (step,) for step in self.steps)
         return tuple(step for steps in inner for step in steps)
 
     @property
     def one_controller(self) -> bool:
-        """Whether a step hits the controller: there must be one, and no other."""
+        """Tells whether a step hits the controller: there must be one, and no other."""
         return any(isinstance(step, Do) and CONTROLLER in step.roles for step in self.all_steps())
 
 

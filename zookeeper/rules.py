@@ -31,8 +31,8 @@ class TruncateToOwnHighWatermark(TruncationRules):
 
 
 class NoEpochs(ReadRules):
-    """Whoever is assigned may fetch: nothing tells one life of a broker, or one leader, from another
-    (B05)."""
+    """The rules without epochs: whoever is assigned may fetch: nothing tells one life of a broker, or one
+    leader, from another (B05)."""
 
     def follower_check(
         self,
@@ -55,7 +55,7 @@ class CaughtUp(IsrRules):
 
 @dataclass(frozen=True, slots=True)
 class RaceFacts:
-    """What a replica reads in ZooKeeper before it runs for the leader's node."""
+    """The facts that a replica reads in ZooKeeper before it runs for the leader's node."""
 
     me: NodeId
     replicas: tuple[NodeId, ...]
@@ -68,7 +68,7 @@ class RaceFacts:
 
 
 class Sets(NamedTuple):
-    """What a leader writes: AR is their disjoint union (I21)."""
+    """The sets that a leader writes: AR is their disjoint union (I21)."""
 
     isr: tuple[NodeId, ...]
     cur: tuple[NodeId, ...]
@@ -87,7 +87,7 @@ class RaceRules:
         return facts.unclean and not facts.live.intersection(facts.isr)
 
     def head_start_ms(self, facts: RaceFacts, preferred_replica_ms: float) -> float:
-        """How long to wait before running: the preferred replica runs at once (Z42).
+        """Returns how long to wait before running: the preferred replica runs at once (Z42).
 
         The document asks this of candidates whose high watermark is below another's; nobody can know that of
         replicas that are not led, so all that are not preferred wait.

@@ -83,7 +83,7 @@ def _create(client: AdminClient, options: argparse.Namespace) -> None:
 
 
 def _delete(client: AdminClient, options: argparse.Namespace) -> None:
-    """In a version of DeleteTopics whose answer says why not."""
+    """Deletes topics in a version of DeleteTopics whose answer says why not."""
     states = tuple(DeleteTopicState(name=TopicName(name), topic_id=None) for name in options.topics)
     request = DeleteTopicsRequest(topics=states, timeout=duration(client.timeout_s))
     answer = client.ask("delete topics", lambda one: one.request(request, DeleteTopicsResponse))

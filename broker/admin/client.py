@@ -34,7 +34,8 @@ class AdminError(Exception):
 
 
 class AdminClient:
-    """``with AdminClient([("h", 9092)]) as client:``; every call may raise AdminError."""
+    """The client for administration: ``with AdminClient([("h", 9092)]) as client:``; every call may raise
+    AdminError."""
 
     def __init__(self, bootstrap: Sequence[Address], timeout_s: float = 10.0) -> None:
         self._bootstrap = list(bootstrap)

@@ -48,7 +48,8 @@ def execute(
 
 @contextmanager
 def throttled(client: AdminClient, rate_bytes: int | None) -> Iterator[None]:
-    """While inside, added replicas copy at most so many bytes a second on each broker."""
+    """Throttles replication inside of the context: added replicas copy at most so many bytes a second on
+    each broker."""
     if rate_bytes is not None:
         client.alter_configs(ResourceType.BROKER, "", {REPLICATION_RATE: str(rate_bytes)})
     try:

@@ -1,5 +1,5 @@
-"""What every core of a broker does with an event, whether a controller is in charge (``broker``) or ZooKeeper
-(``zk08``).
+"""The handling of an event that every core of a broker shares, whether a controller is in charge
+(``broker``) or ZooKeeper (``zk08``).
 
 A ``Dispatcher`` serves clients and followers from the replicas on this broker, and settles after each event
 what follows from it. A core extends it with its own events and requests.

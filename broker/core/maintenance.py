@@ -18,7 +18,7 @@ from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, TopicPa
 
 
 class CheckpointFiles:
-    """What is in the checkpoint files: each is written whole, when anything in it has changed."""
+    """The contents of the checkpoint files: each is written whole, when anything in it has changed."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx

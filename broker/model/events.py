@@ -70,8 +70,8 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class SendFailed:
-    """No answer came to ``Send(correlation, ...)``: it was refused, cut or timed out. It may have been
-    carried out."""
+    """The event that no answer came to ``Send(correlation, ...)``: it was refused, cut or timed out. It
+    may have been carried out."""
 
     correlation: int
     destination: NodeId

@@ -35,7 +35,7 @@ class ZooKeeper(Protocol):
     """By the effect."""
 
     async def closed(self) -> None:
-        """Until a session that was closed is closed at the server, too."""
+        """Waits until a session that was closed is closed at the server, too."""
 
 
 def connect_zookeeper(

@@ -38,7 +38,7 @@ CLIENT, REPLICATION, CONTROLLER = Listener
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Access:
-    """Who may ask an API, and in which versions."""
+    """The rules of who may ask an API, and in which versions."""
 
     clients: Range | None = None
     """The versions that ApiVersions advertises: those every client library was seen to work with."""
@@ -73,7 +73,7 @@ class Api(Access):
         return within(self.clients, version) or within(self.peers, version)
 
     def check(self) -> None:
-        """Whether the declaration fits kio's classes of the newest version. Raises DeclarationError."""
+        """Checks that the declaration fits kio's classes of the newest version. Raises DeclarationError."""
         newest = max(span[1] for span in (self.clients, self.peers) if span is not None)
         try:
             check_reader(self.request, entity_class(self.key, newest, response=False))
@@ -113,17 +113,19 @@ def api(
 
 
 def client_access(low: int, high: int) -> Access:
-    """What clients ask a broker, and nodes never."""
+    """Returns the access of an API that clients ask a broker, and nodes never."""
     return Access(clients=(low, high), open_on=(CLIENT,))
 
 
 def forwarded_access(low: int, high: int) -> Access:
-    """What clients ask a broker, which passes it on to the active controller, in the newest version."""
+    """Returns the access of an API that clients ask a broker, which passes the request on to the active
+    controller, in the newest version."""
     return Access(clients=(low, high), sent=high, open_on=(CLIENT, CONTROLLER))
 
 
 def node_access(version: int, speaks_for: str) -> Access:
-    """What nodes ask a controller, each in its own name, which is a field of the request."""
+    """Returns the access of an API that nodes ask a controller, each in its own name, which is a field of
+    the request."""
     return Access(
         peers=(version, version), sent=version, nodes_on=(CONTROLLER,), speaks_for=attrgetter(speaks_for)
     )

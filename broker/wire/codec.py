@@ -57,7 +57,8 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: where the connection came in, and the node that has proved to be at its other end."""
+    """The sender of a request: where the connection came in, and the node that has proved to be at its
+    other end."""
 
     listener: Listener
     node: NodeId | None = None
@@ -78,8 +79,8 @@ class AnswerNow:
 
 
 class Codec:
-    """Of one node: the listener decides what is served, the node's logs what topic ids mean. Without a secret
-    nobody is taken for a node."""
+    """The codec of one node: the listener decides what is served, the node's logs what topic ids mean.
+    Without a secret nobody is taken for a node."""
 
     def __init__(
         self,
@@ -195,7 +196,7 @@ class Codec:
     # --- as a client -----------------------------------------------------------------------------------
 
     def greeting(self) -> bytes:
-        """What this node says first on a connection to another one."""
+        """Returns the bytes that this node says first on a connection to another one."""
         return self._secret.greeting(self._me.node_id) if self._secret else b""
 
     def encode_request(self, correlation: int, client_id: str, request: Request) -> bytes:
@@ -210,7 +211,7 @@ class Codec:
         return b"".join((_SIZE.pack(len(head) + len(body)), head, body))
 
     def decode_response(self, frame: bytes, request: Request) -> Response:
-        """Of a frame without its size. Raises WireError."""
+        """Decodes the response in a frame without its size. Raises WireError."""
         api, _ = self._sent(request)
         assert api.sent is not None
         schema = response_schema(api.key, api.sent)
@@ -244,7 +245,7 @@ def _framed(correlation: int, rest: bytes) -> bytes:
 
 
 def _one_line(text: str) -> str:
-    """It may quote the sender, who must not write lines into the log."""
+    """Returns the text on one line: it may quote the sender, who must not write lines into the log."""
     return text.encode("unicode_escape").decode()[:_LINE]
 
 

@@ -44,7 +44,7 @@ _NO_LEADER = LeaderIdAndEpoch(-1, -1)
 
 
 def _length(count: int) -> bytes:
-    """Of a compact array, string or bytes: one more, as an unsigned varint."""
+    """Returns the length of a compact array, string or bytes: one more, as an unsigned varint."""
     value = count + 1
     if value < 0x80:
         return value.to_bytes(1, "big")

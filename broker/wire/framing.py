@@ -29,7 +29,7 @@ class FrameReader:
         return len(self._buffer)
 
     def keep(self, data: bytes) -> None:
-        """For the next ``feed``: the frames in it are not wanted yet."""
+        """Keeps the data for the next ``feed``: the frames in it are not wanted yet."""
         self._buffer += data
 
     def feed(self, data: bytes) -> Generator[bytes]:
@@ -82,8 +82,8 @@ _QUOTED_BYTES = 60
 
 
 def foreign(begin: bytes) -> str | None:
-    """What came instead of a frame, and how to mend it; None for bytes that nobody knows. ``begin``: four of
-    them, or more."""
+    """Returns what came instead of a frame, and how to mend it; None for bytes that nobody knows.
+    ``begin``: four of them, or more."""
     if len(begin) > 1 and begin[0] in _TLS and begin[1] == _TLS_VERSION:
         return f"{_TLS[begin[0]]}, and this port speaks no TLS: set security.protocol=PLAINTEXT at the client"
     head = begin[:4]

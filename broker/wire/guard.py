@@ -72,7 +72,7 @@ Step = Callable[[bytes, int, _Walk], int]
 
 
 class Guard:
-    """Of one kind of message."""
+    """The guard of one kind of message."""
 
     def __init__(self, root: type) -> None:
         self._name = f"{root.__name__} v{getattr(root, '__version__', '?')}"
@@ -103,8 +103,8 @@ class Guard:
 
 
 def skip_tags(message: bytes, at: int) -> int:
-    """Where the tagged fields that begin here end: those of a header, where nobody has any yet. Raises
-    WireError."""
+    """Returns where the tagged fields that begin here end: those of a header, where nobody has any yet.
+    Raises WireError."""
     try:
         return _walk_tags({}, message, at, _Walk())
     except IndexError as wrong:
@@ -149,7 +149,7 @@ def _entity(kind: Any, *, nullable: bool = False) -> Step:
 
 
 def _field(field: Any, *, flexible: bool) -> tuple[int, Step]:
-    """(its size where that is always the same, else 0; how to walk over it)"""
+    """Returns (its size where that is always the same, else 0; how to walk over it) for a field."""
     name, kind, nullable = field.name, field.type, False
     if get_origin(kind) is UnionType:
         (kind,) = (item for item in get_args(kind) if item is not NoneType)
@@ -249,7 +249,8 @@ Number = Callable[[bytes, int], tuple[int, int]]
 
 
 def _length_of(name: str, number: Number, *, nullable: bool) -> Number:
-    """Of an array, string or bytes; 0 for null where that is allowed. Every element takes a byte at least."""
+    """Returns the reader of the length of an array, string or bytes; 0 for null where that is allowed.
+    Every element takes a byte at least."""
     compact = number is _uvarint
 
     def read(message: bytes, at: int) -> tuple[int, int]:

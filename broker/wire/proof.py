@@ -1,4 +1,4 @@
-"""How a node proves to another one that it is of the cluster: SASL PLAIN, said before all else.
+"""The proof of a node to another one that it is of the cluster: SASL PLAIN, said before all else.
 
 Every node has the same secret. The password is made of it, of the cluster's id and of the node's own, so what
 one node says proves nothing about another node. Both requests are sent in front of the first one that
@@ -47,7 +47,7 @@ class ClusterSecret:
         return f"\0{node}\0{password}".encode()
 
     def node_of(self, token: bytes) -> NodeId | None:
-        """Whose it is; None: of no node of this cluster."""
+        """Returns the node whose token it is; None: of no node of this cluster."""
         name = token[1:].partition(b"\0")[0]
         if not (name.isdigit() and len(name) <= 10):
             return None
@@ -81,7 +81,7 @@ def refused(answer: bytes) -> bool:
 
 
 def token_in(body: bytes) -> bytes:
-    """Of a SaslAuthenticate. Raises WireError."""
+    """Returns the token in the body of a SaslAuthenticate. Raises WireError."""
     token: bytes = request_schema(AUTHENTICATE, VERSION).read(body, 0).auth_bytes
     return token
 

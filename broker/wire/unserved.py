@@ -75,7 +75,7 @@ def _commit(request: Entity, _: Endpoint) -> Values:
 
 
 def _fetch_offsets(request: Entity, _: Endpoint) -> Values:
-    """Nothing was ever committed: -1, without an error, for each partition that is asked for."""
+    """Answers that nothing was ever committed: -1, without an error, for each partition that is asked for."""
     none = {"committed_offset": NONE_COMMITTED, "metadata": "", "error_code": ErrorCode.none}
 
     def none_committed(topics: Iterable[Entity] | None) -> tuple[Values, ...]:

@@ -1,4 +1,4 @@
-"""What is wrong with transactions, with the operations of the file and in sentences."""
+"""The anomalies that Elle's cycles show in transactions, with the operations of the file and in sentences."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _name_of(txn: Any) -> str:
 
 
 def sentence(edge: Edge, model: str, before: str, after: str, name: _Name) -> str:
-    """Why ``before`` comes before ``after``, in words."""
+    """Returns in words why ``before`` comes before ``after``."""
     key, value, later = shown(name(edge.key)), shown(name(edge.value)), shown(name(edge.next_value))
     lists = model == "list-append"
     match edge.kind:

@@ -38,7 +38,7 @@ _BANK = "bank"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of every file."""
+    """The settings of a check, the same for every file."""
 
     model: str
     by: str = ""
@@ -78,7 +78,7 @@ class Judge:
 
     @property
     def jvms(self) -> int:
-        """How many JVMs were started: one, and one more for each that had to be ended."""
+        """Returns how many JVMs were started: one, and one more for each that had to be ended."""
         return 0 if self._jvm is None else self._jvm.started
 
     def _prepared(self) -> Asking:
@@ -152,8 +152,8 @@ class Judge:
     def _objects(
         self, path: Path, done: Sequence[Operation], wrong: list[str]
     ) -> Iterator[Callable[[], Iterable[Verdict]]]:
-        """What decides each object. ``wrong`` gets a line for each operation that is of none. Raises
-        TextError."""
+        """Yields for each object the function that decides it. ``wrong`` gets a line for each operation
+        that is of none. Raises TextError."""
         question = self._question
         if question.model in ELLE_MODELS:
             yield from self._of_transactions(path, done, wrong)
@@ -195,7 +195,8 @@ class Judge:
     def _of_transactions(
         self, path: Path, done: Sequence[Operation], wrong: list[str]
     ) -> Iterator[Callable[[], Iterable[Verdict]]]:
-        """What decides each consistency that is asked about. Raises TextError."""
+        """Yields for each consistency level that is asked about the function that decides it. Raises
+        TextError."""
         question = self._question
         found = transactions(done, question.model)
         txns = found.transactions

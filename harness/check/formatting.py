@@ -29,7 +29,7 @@ def answer(verdict: Verdict) -> str:
 
 
 def details(verdict: Verdict) -> Iterator[str]:
-    """What follows the headline, with its indentation."""
+    """Yields the indented lines that follow the headline of a verdict."""
     if verdict.why:
         yield f"  {verdict.why}"
     for problem in verdict.problems:
@@ -91,7 +91,7 @@ def _of_anomaly(anomaly: Anomaly) -> Iterator[str]:
 
 
 def summary(files: Sequence[Judged], jvms: int) -> Iterator[str]:
-    """What all of it came to, where that is more than one object, and what was left out of it."""
+    """Yields the summary of all files, if they hold more than one object, and what was left out of it."""
     verdicts = [one for file in files for one in file.verdicts]
     objects = sum(len({str(one.key) for one in file.verdicts}) for file in files)
     if objects > 1 or len(files) > 1:

@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What is wanted of each object."""
+    """The settings for deciding each object."""
 
     name: str
     """Of the model."""

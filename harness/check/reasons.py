@@ -1,4 +1,4 @@
-"""What is wrong with an object that was decided exactly, as a clause."""
+"""The reason why an object that was decided exactly is invalid, as a clause."""
 
 from __future__ import annotations
 

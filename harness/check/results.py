@@ -1,4 +1,4 @@
-"""What ``wrackline check`` answers, as data: its lines, its JSON and its page are made of this alone."""
+"""The result of ``wrackline check``, as data: its lines, its JSON and its page are made of this alone."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an exact check or a checker found: operations that are impossible together, whatever the others
-    did."""
+    """A problem that an exact check or a checker found: operations that are impossible together, whatever
+    the others did."""
 
     rule: str
     about: str
@@ -106,7 +106,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where one way to order the operations led before the search got stuck."""
+    """The state to which one order of the operations led before the search got stuck."""
 
     holds: str
     """What the object holds then."""
@@ -118,7 +118,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Why a search found no order."""
+    """The reason why a search found no order."""
 
     operation: Operation
     """The first to complete that has a place in no order."""
@@ -130,7 +130,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Why one transaction of a cycle comes before the next."""
+    """The reason why one transaction of a cycle comes before the next."""
 
     kind: str
     """ww, wr, rw, realtime or process."""
@@ -171,7 +171,7 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was decided about one object, or about the transactions of a file."""
+    """The verdict about one object, or about the transactions of a file."""
 
     key: Any
     """None where the file has one object."""
@@ -216,7 +216,8 @@ OK, VIOLATION, WRONG_INPUT, UNDECIDED = 0, 1, 2, 3
 
 
 def exit_code(files: Sequence[Judged]) -> int:
-    """What is worse comes first: a violation, a file that could not be judged, an unknown answer."""
+    """Returns the exit code of the worst result: a violation, then a file that could not be judged, then
+    an unknown answer."""
     answers = {one.answer for file in files for one in file.verdicts}
     if Answer.INVALID in answers:
         return VIOLATION

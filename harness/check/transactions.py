@@ -22,7 +22,7 @@ from wrackline.harness.jepsen.object_histories import Asked
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What is wanted of the transactions."""
+    """The settings for deciding the transactions."""
 
     model: str
     level: str
@@ -98,7 +98,8 @@ def _stuck(verdict: Verdict, impasse: Impasse, asked: Asked) -> Verdict:
 
 
 def _with_elle(ours: Verdict, asked: Asked, asking: Asking) -> Verdict:
-    """What Elle says where we do not. That it finds nothing is a proof only of what it infers completely."""
+    """Returns Elle's verdict where our own search does not decide. That it finds nothing is a proof only
+    of what it infers completely."""
     ordered = asking.level in ORDERS
     try:
         found = _by_elle(asked, asking)

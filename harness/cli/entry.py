@@ -1,4 +1,4 @@
-"""Where the command begins: Ctrl-C is one line from the first moment on."""
+"""The entry point of the command: Ctrl-C is reported in one line from the first moment on."""
 
 from __future__ import annotations
 

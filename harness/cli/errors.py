@@ -1,6 +1,6 @@
-"""What is said of an error, and its exit code: one line on standard error; 2 for a wrong call or wrong input,
-4 where infrastructure failed or we did, 130 where a user stopped it. The exit code of a verdict is never
-among them."""
+"""The message for an error, and its exit code: one line on standard error; 2 for a wrong call or wrong
+input, 4 where infrastructure failed or we did, 130 where a user stopped it. The exit code of a verdict is
+never among them."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def _kept(error: BaseException) -> str:
 
 
 def _usage_line(wrong: click.UsageError) -> str:
-    """What click says of a wrong call; of an option for a number: ``--seed: give a whole number of 0 or
-    more, not 'abc'``."""
+    """Returns click's message for a wrong call; for an option that takes a number: ``--seed: give a whole
+    number of 0 or more, not 'abc'``."""
     kind = wrong.param.type if isinstance(wrong, click.BadParameter) and wrong.param is not None else None
     given, is_of_the_type, _ = wrong.message.partition(" is not ")
     if not isinstance(kind, click.types.IntParamType | click.types.FloatParamType) or not is_of_the_type:
@@ -103,7 +103,7 @@ def _usage_line(wrong: click.UsageError) -> str:
 
 
 def _range(kind: click.ParamType[Any]) -> str:
-    """``from 1 to 5``, ``of 0 or more``, or nothing."""
+    """Returns the range of a number in words: ``from 1 to 5``, ``of 0 or more``, or nothing."""
     if not isinstance(kind, click.IntRange | click.FloatRange):
         return ""
     match kind.min, kind.max:

@@ -61,7 +61,8 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _current_names(self, args: list[str]) -> list[str]:
-        """With the words that a former name stands for. Of a former group by itself: the help of its heir."""
+        """Returns the arguments with a former command name replaced by the current words. Of a former
+        group by itself: the help of its heir."""
         for length in (2, 1):
             now = self.former.get(" ".join(args[:length]))
             if now is not None and len(args) >= length:

@@ -175,7 +175,7 @@ def need_root() -> None:
 
 
 def need_machine(*specs: Spec) -> None:
-    """Before anything is begun, whether this machine has what runs need of it: root, and programs. Raises
+    """Checks before a run begins that this machine has what runs need: root, and programs. Raises
     UsageError, Missing."""
     if any(spec.fleet.needs_root for spec in specs):
         need_root()

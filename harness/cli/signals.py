@@ -44,7 +44,7 @@ def interrupt_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Of the signals that nobody handles yet (main thread only)."""
+    """Sets a handler for the signals that nobody handles yet (main thread only)."""
     before = {}
     if threading.current_thread() is threading.main_thread():
         before = {one: there for one in _ENDING if (there := signal.getsignal(one)) in _DEFAULT_HANDLERS}

@@ -33,7 +33,7 @@ class Terminal(logging.StreamHandler[Any]):
 
 @contextmanager
 def restore_levels() -> Iterator[None]:
-    """As much is said afterwards as before."""
+    """Restores the log levels at the end of the context."""
     before = [(logger, logger.level) for logger in (_OURS, PROGRESS)]
     try:
         yield

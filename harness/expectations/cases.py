@@ -66,7 +66,7 @@ class Result:
         return self.expectation.differences(self.judged.verdict)
 
     def row(self) -> dict[str, Any]:
-        """Of a table: the run's folder, its verdict, the counts, the nodes' own words."""
+        """Returns the row of a table: the run's folder, its verdict, the counts, the nodes' own words."""
         verdict = self.judged.verdict
         return {
             "run": self.judged.run_dir.name,
@@ -133,12 +133,12 @@ class Case:
 
     @property
     def is_expected(self) -> bool:
-        """Whether there was a run, and all came out as they must."""
+        """Tells whether there was a run, and all came out as they must."""
         return self.main.runs > 0 and all(arm.right == arm.runs for arm in self.arms)
 
     @property
     def results(self) -> Iterator[tuple[Result, bool]]:
-        """In the order of the runs, and whether it is the control."""
+        """Yields the results in the order of the runs, each with whether it is the control."""
         for number, result in enumerate(self.main.results):
             yield result, False
             if self.control is not None and number < self.control.runs:
@@ -146,14 +146,14 @@ class Case:
 
     @property
     def version(self) -> str:
-        """Of Apache Kafka; of our own broker the profile."""
+        """Returns the version of Apache Kafka; for our own broker the profile."""
         configured = self.main.spec.system.configured()
         return configured.version or configured.profile
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """How the control differs: ``system.version: 3.9.2 -> 4.4.0``. Another library has versions of its
-        own; what is expected of the two is no cause."""
+        """Returns how the control differs: ``system.version: 3.9.2 -> 4.4.0``. Another library has
+        versions of its own; what is expected of the two is no cause."""
         if self.control is None:
             return ()
         pair = (arm.spec.model_dump(mode="json", exclude=_NO_CAUSE) for arm in self.arms)
@@ -219,7 +219,7 @@ def eras(
 
 
 def era_settings(name: str, profile: str) -> tuple[str, ...]:
-    """What ``wrackline run --set`` must be given for this arm of a story."""
+    """Returns the settings that ``wrackline run --set`` must be given for this arm of a story."""
     if profile == FIRST:
         return ()
     harmed = catalogue()["eras"][name]["verdict"] == Verdict.VIOLATION

@@ -120,11 +120,11 @@ class _Judging:
             self._ahead.begin()
 
     def session(self) -> AbstractContextManager[object]:
-        """Of Spark, around all that is judged. Raises SparkUnavailable."""
+        """Returns the Spark session that must enclose all judging. Raises SparkUnavailable."""
         return nullcontext() if self._ahead is None else self._ahead.session()
 
     def close(self) -> None:
-        """Whatever became of the runs."""
+        """Ends Spark, whatever became of the runs."""
         if self._ahead is not None:
             self._ahead.close()
 
@@ -134,7 +134,7 @@ class _Judging:
 
 
 def _no_spark() -> str:
-    """Why Spark cannot judge on this machine, and how to mend that; empty: it can."""
+    """Returns why Spark cannot judge on this machine, and how to mend that; empty: it can."""
     if find_spec("pyspark") is None:
         return "PySpark is not installed: pip install 'wrackline[spark]'"
     try:
@@ -184,7 +184,7 @@ def _promise_kept(
 
 
 def _holds_records(path: str) -> bool:
-    """Whether the file belongs to the topic: the cluster's own metadata is synced before it counts."""
+    """Tells whether the file belongs to the topic: the cluster's own metadata is synced before it counts."""
     *folders, name = path.split("/")
     return name.endswith(".log") and not any(folder.startswith("__") for folder in folders)
 

@@ -1,4 +1,4 @@
-"""What must come out of a run, and how a verdict differs from that."""
+"""The expected outcome of a run, and the differences of a verdict from it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Expectation:
 
     @property
     def of_control(self) -> Expectation:
-        """What must come out of the control: it passes and shows nothing of this."""
+        """Returns the expectation for the control: it passes and shows nothing of this."""
         return replace(self, verdict=Verdict.PASS, shows=(), absent=self.shows or self.absent)
 
     def found(self, verdict: Mapping[str, Any]) -> set[str]:
@@ -43,7 +43,7 @@ class Expectation:
         }
 
     def differences(self, verdict: Mapping[str, Any]) -> list[str]:
-        """How the verdict differs from what is expected; empty when it does not."""
+        """Returns how the verdict differs from the expectation; empty when it does not."""
         wrong = [] if verdict["verdict"] == self.verdict else [self._unexpected(verdict)]
         if self.shows and not self.found(verdict).intersection(self.shows):
             wrong.append(f"no {' or '.join(self.shows)} that is {self._meaning.value}")
@@ -51,7 +51,7 @@ class Expectation:
         return wrong + [f"{counts[name]} {name}" for name in self.absent if counts[name]]
 
     def counts(self, verdict: Mapping[str, Any]) -> dict[str, int]:
-        """How often the verdict names each anomaly that is expected, or expected to be absent."""
+        """Returns how often the verdict names each anomaly that is expected, or expected to be absent."""
         return {
             name: sum(each["count"] for each in verdict["anomalies"] if each["anomaly"] == name)
             for name in self.shows or self.absent
@@ -67,7 +67,8 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class DefectExpectation(Expectation):
-    """Of a run with a defect: all of ``shows`` must be found. Its twin may show nothing that is allowed."""
+    """The expectation for a run with a defect: all of ``shows`` must be found. Its twin may show nothing
+    that is allowed."""
 
     arm: str = "with the defect"
 

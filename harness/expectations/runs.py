@@ -20,7 +20,7 @@ TOO_SLOW = 2.0
 
 
 def slowness(took_s: float, usual_s: float) -> str:
-    """That the machine is too slow for a run's timing; empty where it is not."""
+    """Says that the machine is too slow for a run's timing; empty where it is not."""
     if took_s <= TOO_SLOW * usual_s:
         return ""
     load, processors = os.getloadavg()[0], os.cpu_count() or 1
@@ -59,5 +59,5 @@ def play(
 
 
 def seconds(cases: Sequence[Case], runs: int, *, controls: bool = True) -> int:
-    """How long the runs of these take, roughly, without the judging."""
+    """Returns roughly how long the runs of these cases take, without the judging."""
     return sum(case.run_s * (len(case.arms) if controls else 1) for case in cases) * runs

@@ -1,4 +1,4 @@
-"""What there is and what came out, as tables on the screen and as rows of JSON, for each kind of suite."""
+"""The tables of cases and of results, on the screen and as rows of JSON, for each kind of suite."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def defect_row(case: Case) -> dict[str, Any]:
 
 
 def case_row(case: Case) -> dict[str, Any]:
-    """Of a story or a finding."""
+    """Returns the row of a story or a finding."""
     return {
         "finding": case.name,
         "version": case.version,
@@ -121,7 +121,7 @@ def _control(case: Case) -> Arm:
 
 
 def _of_runs(case: Case) -> tuple[str, str]:
-    """How many runs came out as they must, and of the control."""
+    """Returns how many runs came out as they must, and how many runs of the control."""
     main, control = case.main, _control(case)
     return f"{main.right} of {main.runs}", f"{control.right} of {control.runs}"
 

@@ -1,4 +1,4 @@
-"""How much a figure moves by itself: the band of its past, and how sure a share is; and figures as a person
+"""The expected range of a figure: the band of its past, and how sure a share is; and figures as a person
 reads them."""
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ smallest change would be news."""
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Where a figure was expected, from what earlier runs had. ``low <= middle <= high``."""
+    """The band in which a figure was expected, from the figures of earlier runs. ``low <= middle <=
+    high``."""
 
     low: float
     middle: float
@@ -55,10 +56,10 @@ def band(past: Sequence[float]) -> Band | None:
 
 
 def expected(past: Sequence[float], new: Sequence[float], comparisons: int) -> Band | None:
-    """Where the median of the new runs is expected. A median of many moves less than one run does, and who
-    makes many comparisons finds something by chance: the band is as narrow as the first and as wide as the
-    second demand, so that all of them together are wrong in three of a thousand cases (of normal noise).
-    None of fewer than five earlier runs."""
+    """Returns the band in which the median of the new runs is expected. A median of many moves less than
+    one run does, and who makes many comparisons finds something by chance: the band is as narrow as the
+    first and as wide as the second demand, so that all of them together are wrong in three of a thousand
+    cases (of normal noise). None of fewer than five earlier runs."""
     from scipy.stats import t  # late: it takes a second, and the site does without
 
     if len(past) < FEWEST:
@@ -123,7 +124,7 @@ def figure(metric: str, value: float | None) -> str:
 
 
 def label(metric: str) -> str:
-    """What it is; its unit stands with the figure."""
+    """Returns the name of a metric; its unit stands with the figure."""
     return METRICS[metric].removesuffix(", ms").removesuffix(", s")
 
 

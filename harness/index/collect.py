@@ -1,4 +1,4 @@
-"""Everything that the pages are made of: the runs below a place, and what their histories say of latency.
+"""The data of all pages: the runs below a place, and the latencies in their histories.
 
 A history is read once: what was made of it is kept beside the site, by the size and the time of its file.
 """
@@ -62,7 +62,7 @@ class Entry:
 
 @dataclass
 class Kept:
-    """What was made of histories that have not changed since."""
+    """The results from histories that have not changed since."""
 
     path: Path | None = None
     """Where it is kept for the next time; None: nowhere."""
@@ -152,7 +152,7 @@ def _forget(kept: Kept, there: set[str]) -> None:
 
 
 def load(path: Path) -> Kept:
-    """What was kept there; nothing where there is nothing, or what is there is no work of ours."""
+    """Returns what was kept in the file; nothing where there is no file, or the file is no work of ours."""
     try:
         said = orjson.loads(path.read_bytes())
         if said["form"] != _FORM:
@@ -188,7 +188,8 @@ _OF_LEADERS: Final = ("cluster", PARTITION, CHRONICLE)
 
 
 def latency(folder: UPath) -> Latency | None:
-    """Of a run; None where it has no history, or one that cannot be read: its report says why."""
+    """Returns the latency of a run; None where it has no history, or one that cannot be read: its report
+    says why."""
     try:
         with (folder / PARQUET).open("rb") as file:
             return _read_latency(file)
@@ -216,7 +217,7 @@ def _read_latency(file: Any) -> Latency:
 
 
 def _events(history: pq.ParquetFile) -> list[Event]:
-    """What the history has of leaders, row group by row group."""
+    """Returns the events of leaders in the history, read row group by row group."""
     parts = []
     for number in range(history.num_row_groups):
         control = pc.equal(history.read_row_group(number, columns=["process"])["process"], CONTROL)

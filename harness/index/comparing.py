@@ -25,7 +25,7 @@ class Unlike(Exception):
 
 
 class Outcome(Enum):
-    """What came of it; the value is the command's exit code."""
+    """The outcome of a comparison; the value is the command's exit code."""
 
     NO_WORSE = 0
     WORSE = 1
@@ -67,7 +67,7 @@ class Side:
         return [run.record.metrics[metric] for run in self.runs if metric in run.record.metrics]
 
     def showing(self, anomaly: str) -> int:
-        """So many runs show it against their contract."""
+        """Returns how many runs show the anomaly against their contract."""
         return sum(anomaly in run.record.violations for run in self.runs)
 
 
@@ -230,7 +230,8 @@ def _moved(
 
 
 def _past(metric: str, before: Side, after: Side, runs: Sequence[Run]) -> list[float]:
-    """Of the series of a side that is too small itself, up to it."""
+    """Returns the metric's values in the series of the former side, up to that side's last run: that side
+    has too few values itself."""
     until = max(run.record.started_at for run in before.runs)
     others = {run.slug for run in after.runs}
     return [
@@ -244,7 +245,7 @@ def _past(metric: str, before: Side, after: Side, runs: Sequence[Run]) -> list[f
 
 
 def _together(before: Side, after: Side) -> Iterator[Moved]:
-    """Of all suites at once: to be read, and no measure of anything."""
+    """Yields the figures of all suites at once: to be read, and no measure of anything."""
     for metric in METRICS:
         was, is_ = before.values(metric), after.values(metric)
         if was or is_:
@@ -272,8 +273,8 @@ def _few(names: Sequence[str]) -> str:
 
 
 def side(name: str, runs: Sequence[Run]) -> Side:
-    """What a user means by a name: a night, a version or profile, a run's id, its beginning, or its folder; a
-    suite means its newest run. Raises Unlike."""
+    """Returns the runs that a user means by a name: a night, a version or profile, a run's id, its
+    beginning, or its folder; a suite means its newest run. Raises Unlike."""
     plain = name.rstrip("/")
     own = [run for run in runs if not run.record.follow_up]
     for means in (

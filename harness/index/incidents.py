@@ -39,7 +39,7 @@ class Incident:
 
     @property
     def slug(self) -> str:
-        """What a link to it ends with: the same on every machine."""
+        """Returns the end of a link to the incident: the same on every machine."""
         return incident_id(self.cause, self.schedule, self.system, self.version)
 
     @property
@@ -48,7 +48,7 @@ class Incident:
 
     @property
     def title(self) -> str:
-        """What happened, as a sentence; of a run without one the anomalies that it showed."""
+        """Returns the incident in a sentence; for a run without a sentence the anomalies that it showed."""
         return self.sentence or " and ".join(self.cause.rsplit("+", 1)).replace("+", ", ")
 
     @property

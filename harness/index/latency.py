@@ -34,7 +34,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Of the latest run of a series, or of any."""
+    """The latencies by node and partition of the latest run of a series, or of any run."""
 
     run: Run
     series: Series | None
@@ -47,7 +47,7 @@ class Places:
 
 
 def places(run: Run, series: Series | None) -> Places | None:
-    """None where nothing was measured."""
+    """Returns the latencies of a run by node and partition; None where nothing was measured."""
     if run.latency is None or not run.latency.partitions:
         return None
     before = _before(run, series)
@@ -59,7 +59,7 @@ def places(run: Run, series: Series | None) -> Places | None:
 
 
 def latest(series: Sequence[Series]) -> list[Places]:
-    """Of the latest run of each series that has a history."""
+    """Returns the places of the latest run of each series that has a history."""
     made = []
     for one in series:
         run = next((run for run in reversed(one.runs) if run.latency and run.latency.partitions), None)

@@ -44,7 +44,7 @@ def _by_metric(series: Series) -> dict[str, Trend]:
 
 @dataclass(frozen=True)
 class Site:
-    """What every page shows or links to."""
+    """The data that every page shows or links to."""
 
     name: str
     """Where the runs are."""
@@ -146,7 +146,8 @@ def trend_chart(trend: Trend, root: str) -> Markup:
 
 
 def _range(points: Sequence[Point]) -> tuple[float, float]:
-    """From zero where that does not press everything to the upper edge."""
+    """Returns the range of the vertical axis: it begins at zero where that does not press everything to
+    the upper edge."""
     values = [point.value for point in points]
     bounds = [
         edge for point in points if point.expected for edge in (point.expected.low, point.expected.high)
@@ -169,7 +170,8 @@ def _band(drawing: Svg, points: Sequence[Point], across: Scale, up: Scale) -> No
 
 
 def _nights(drawing: Svg, points: Sequence[Point], across: Scale) -> None:
-    """Where the version changes, a line with its name; the days of the first and the last run below."""
+    """Draws a line with the version's name where the version changes, and the days of the first and the
+    last run below."""
     newest = -1000.0
     for at, (before, after) in enumerate(pairwise(points), 1):
         if before.run.record.version != after.run.record.version:

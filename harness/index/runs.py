@@ -48,7 +48,7 @@ class Run:
 
     @property
     def word(self) -> str:
-        """Its verdict, or how far it has come."""
+        """Returns the verdict of the run, or how far the run has come."""
         return self.record.word or self.record.state.value
 
     @property
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def good(self) -> bool | None:
-        """None: it says nothing about the system."""
+        """Tells whether the run came out as it must; None: it says nothing about the system."""
         return self.record.good
 
     @property
@@ -102,7 +102,7 @@ class Run:
 
     @property
     def words(self) -> str:
-        """What a search looks in."""
+        """Returns the text that a search looks in."""
         one = self.record
         parts = [one.run, one.task, one.name, self.word, self.night, self.system, one.fleet, one.workload]
         parts += [f"seed={one.seed}", f"acks={one.acks}", one.guided, *one.defects, self.headline]

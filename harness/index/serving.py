@@ -71,7 +71,7 @@ class Renewal:
         self._known: dict[str, str] = {}
 
     def once(self) -> Built | None:
-        """None: nothing has changed. Raises NothingThere, OSError."""
+        """Builds the site once; None: nothing has changed. Raises NothingThere, OSError."""
         try:
             entries = gather(self._results, self._kept)
         except NoRuns:
@@ -95,7 +95,8 @@ class Renewal:
         )
 
     def follow(self, end: threading.Event, every_s: float) -> None:
-        """Until ``end``. What cannot be read now may be readable later: it is said, and tried again."""
+        """Rebuilds the site at every change until ``end``. What cannot be read now may be readable later: it
+        is said, and tried again."""
         trouble = ""
         while not end.wait(every_s):
             began = time.monotonic()
@@ -188,5 +189,5 @@ def _plain(path: str) -> str | None:
 
 
 def _inside(file: UPath | Path, folder: UPath | Path) -> bool:
-    """Also where a link on the disk leads elsewhere."""
+    """Tells whether the file is inside of the folder, also where a link on the disk leads elsewhere."""
     return Path(str(file)).resolve().is_relative_to(Path(str(folder)).resolve())

@@ -270,7 +270,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _data(runs: Sequence[Run], found: Sequence[News]) -> bytes:
-    """For the page that compares: what it needs of every run."""
+    """Returns the data of every run for the page that compares."""
     marked: dict[str, list[str]] = {}
     for one in found:
         marked.setdefault(one.point.run.slug, []).append(one.trend.metric)

@@ -43,7 +43,7 @@ class NightRow:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What a specification has come to, over all nights."""
+    """The results of a specification over all nights."""
 
     name: str
     runs: tuple[Run, ...]
@@ -126,7 +126,8 @@ def _by_case(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _ways(runs: Sequence[Run]) -> tuple[int, int]:
-    """How often the outcome changed from one run to the next, and how many runs are in the smaller part."""
+    """Returns how often the outcome changed from one run to the next, and how many runs are in the smaller
+    part."""
     outcomes = [run.good for run in runs]
     fewer = min(Counter(outcomes).values()) if len(set(outcomes)) > 1 else 0
     return sum(before != after for before, after in pairwise(outcomes)), fewer

@@ -30,7 +30,7 @@ class Point:
 
     @property
     def sigmas(self) -> float:
-        """How many half-widths of the band it is away from the middle; negative: below."""
+        """Returns how many half-widths of the band the value is away from the middle; negative: below."""
         if self.expected is None or self.expected.high == self.expected.middle:
             return 0.0
         return (self.value - self.expected.middle) / (self.expected.high - self.expected.middle)
@@ -60,7 +60,8 @@ class Series:
 
 
 def series(runs: Sequence[Run]) -> list[Series]:
-    """By suite and settings. Of runs that were judged; twins and smaller ones are other experiments."""
+    """Returns the series of runs, by suite and settings. Of runs that were judged; twins and smaller ones
+    are other experiments."""
     by_key: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         if run.record.verdict is not None and run.record.metrics and _alike(run):

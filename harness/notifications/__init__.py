@@ -1,1 +1,1 @@
-"""Where the outcome of runs goes beside reports: code hosts, metrics, webhooks, storage."""
+"""The receivers of runs' outcomes beside reports: code hosts, metrics, webhooks, storage."""

@@ -28,7 +28,7 @@ _LONGEST = 4000
 
 
 def tell(title: str, summaries: Sequence[RunSummary], say: Callable[[str], None]) -> None:
-    """Where a job of GitHub Actions runs: annotations by ``say``, and the summary. Elsewhere nothing."""
+    """Writes annotations by ``say`` and the summary where a job of GitHub Actions runs. Elsewhere nothing."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in workflow_commands(summaries):
             say(line)
@@ -61,8 +61,8 @@ def _property(text: str) -> str:
 
 
 def code_quality(summaries: Sequence[RunSummary]) -> bytes:
-    """What GitLab shows beside a merge request. An issue keeps its fingerprint as long as a run shows the
-    same anomalies, so GitLab knows which are new and which are gone."""
+    """Returns the JSON that GitLab shows beside a merge request. An issue keeps its fingerprint as long as
+    a run shows the same anomalies, so GitLab knows which are new and which are gone."""
     issues = []
     for each in worst_first(summaries):
         if each.verdict is None or each.good:
@@ -82,7 +82,7 @@ def code_quality(summaries: Sequence[RunSummary]) -> bytes:
 
 
 def markdown(title: str, summaries: Sequence[RunSummary]) -> str:
-    """As GitHub and GitLab show it in the summary of a job: bad runs first."""
+    """Returns the Markdown that GitHub and GitLab show in the summary of a job: bad runs first."""
     done = [each for each in summaries if each.verdict is not None]
     bad = sum(each.violates for each in done)
     lines = [

@@ -1,4 +1,4 @@
-"""What a night came to, as metrics: a file for the textfile collector of node_exporter.
+"""The outcome of a night, as metrics: a file for the textfile collector of node_exporter.
 
 The text is OpenMetrics. It is the older format of Prometheus as well, which that collector reads: there are
 gauges only, without times of their own.
@@ -52,7 +52,7 @@ def text(night: Ended, summaries: Sequence[RunSummary]) -> bytes:
 
 
 class _Once:
-    """What the registry asks for metrics."""
+    """The collector that the registry asks for metrics."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         self._families = families

@@ -1,4 +1,4 @@
-"""What a run came to, as all that goes out needs it."""
+"""The outcome of a run, in the form that every notification needs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class RunSummary:
 
     @property
     def as_expected(self) -> bool:
-        """It came out as it must, however bad that looks: nobody is told."""
+        """Tells whether the run came out as it must, however bad that looks: nobody is told."""
         return self.record is not None and self.record.as_expected
 
     @property
     def word(self) -> str:
-        """Its verdict, and whether that was expected where the verdict does not say it."""
+        """Returns the verdict, and whether that was expected where the verdict does not say it."""
         if self.record is not None and self.record.verdict is self.verdict:
             return self.record.word or NOT_MADE
         return self.verdict.value if self.verdict else NOT_MADE
@@ -60,7 +60,7 @@ class RunSummary:
 
     @property
     def bad(self) -> bool:
-        """It fails its build."""
+        """Tells whether the run fails its build."""
         if self.as_expected:
             return False
         return self.verdict in BAD or (self.record is not None and self.record.good is False)

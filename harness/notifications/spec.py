@@ -1,4 +1,4 @@
-"""``after`` in the file of a night: what is done when the night is over."""
+"""The settings of ``after`` in the file of a night: what is done when the night is over."""
 
 from __future__ import annotations
 

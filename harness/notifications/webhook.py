@@ -63,8 +63,8 @@ def _escaped(text: str) -> str:
 
 
 def post(address: str, content: dict[str, Any], *, timeout_s: float, tries: int) -> None:
-    """Until someone takes it. It takes at most ``tries`` times ``timeout_s``, and the waits between. Raises
-    NotTold."""
+    """Posts the message, with retries, until the webhook takes it. It takes at most ``tries`` times
+    ``timeout_s``, and the waits between. Raises NotTold."""
     body = orjson.dumps(content)
     why = ""
     for number in range(tries):
@@ -79,8 +79,8 @@ def post(address: str, content: dict[str, Any], *, timeout_s: float, tries: int)
 
 
 def _within(timeout_s: float, address: str, body: bytes) -> tuple[str, bool]:
-    """As ``_once``. The sockets' own timeouts hold for each read alone: a server that sends a byte now and
-    then would keep us for ever."""
+    """Calls ``_once`` in a thread and waits at most ``timeout_s``. The sockets' own timeouts hold for each
+    read alone: a server that sends a byte now and then would keep us for ever."""
     answers: list[tuple[str, bool]] = []
     thread = threading.Thread(
         target=lambda: answers.append(_once(address, body, timeout_s)), name="webhook", daemon=True
@@ -91,7 +91,8 @@ def _within(timeout_s: float, address: str, body: bytes) -> tuple[str, bool]:
 
 
 def _once(address: str, body: bytes, timeout_s: float) -> tuple[str, bool]:
-    """Why it was not taken, empty when it was; and whether it may be taken another time."""
+    """Posts the message once: returns why it was not taken, empty when it was; and whether it may be taken
+    another time."""
     headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "wrackline"}
     try:
         asked = urllib.request.Request(address, body, headers, method="POST")

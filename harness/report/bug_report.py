@@ -186,7 +186,8 @@ def _said(info: RunInfo | None, incident: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _operations(own: Sequence[Explanation]) -> Iterator[str]:
-    """Of the finding that needs fewest, those that contradict each other before those that do not."""
+    """Yields the table of operations of the finding that needs fewest; findings whose operations
+    contradict each other come before the others."""
     told = [one for one in own if one.operations]
     if not told:
         return
@@ -217,5 +218,5 @@ def _line(text: str) -> str:
 
 
 def _text(value: object) -> str:
-    """On one line, without what a terminal or a page would obey."""
+    """Returns the value on one line, without what a terminal or a page would obey."""
     return printable(" ".join(str(value).split())).replace("```", "'''")

@@ -1,5 +1,5 @@
-"""What each anomaly is and what Jepsen calls it, as the register of checks has it; and what is counted
-besides."""
+"""The meaning of each anomaly and Jepsen's name for it, as the register of checks has them; and what is
+counted besides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 @cache
 def glossary() -> dict[str, Entry]:
-    """In the order of docs/anomalies.md."""
+    """Returns the entries in the order of docs/anomalies.md."""
     known = [(one.name, one.meaning, one.jepsen) for one in checks()]
     known += [(name, meaning, jepsen) for name, _, jepsen, meaning in METRICS]
     return {name: Entry(_sentence(meaning), jepsen.strip("– ")) for name, meaning, jepsen in known}
@@ -35,7 +35,8 @@ def explain(anomaly: str) -> Entry:
 
 
 def rank(anomaly: str) -> int:
-    """Where it stands in docs/anomalies.md; the report lists anomalies of one meaning in this order."""
+    """Returns the anomaly's place in docs/anomalies.md; the report lists anomalies of one meaning in this
+    order."""
     names = list(glossary())
     return names.index(anomaly) if anomaly in names else len(names)
 

@@ -78,7 +78,7 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Incidents:
-    """Of some meanings."""
+    """The incidents of some meanings."""
 
     shown: tuple[Incident, ...]
     counts: tuple[tuple[str, int], ...]
@@ -92,8 +92,8 @@ class Incidents:
 def incidents_of(
     files: RunFiles, faults: Sequence[Fault], groups: Sequence[EvidenceGroup]
 ) -> tuple[Incidents, Incidents]:
-    """Those that break the contract, and those that it does not forbid. There are none of a run that was
-    judged when nobody looked for them yet."""
+    """Returns the incidents that break the contract, and those that it does not forbid. There are none of
+    a run that was judged when nobody looked for them yet."""
     by_id = {fault.id: fault for fault in faults}
     own: dict[str | None, list[EvidenceGroup]] = {}
     for group in groups:
@@ -194,7 +194,7 @@ class Further:
 
     @property
     def hidden(self) -> tuple[int, int]:
-        """How many partitions are not shown, and how many findings they have."""
+        """Returns how many partitions are not shown, and how many findings they have."""
         counts = [one.group.count for one in self.groups if not one.items]
         return len(counts), sum(counts)
 
@@ -205,7 +205,7 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where on the page findings are."""
+    """The place on the page where findings are."""
 
     label: str
     anchor: str
@@ -236,7 +236,7 @@ def further_of(
 def found_of(
     anomalies: Sequence[Anomaly], incidents: Sequence[Incident], further: Sequence[Further]
 ) -> tuple[Found, ...]:
-    """Of each anomaly with findings, where they are."""
+    """Returns for each anomaly with findings where these are on the page."""
     return tuple(Found(one, tuple(_places(one, incidents, further))) for one in anomalies if one.count)
 
 

@@ -1,4 +1,4 @@
-"""What the invariants said of the brokers' traces (the verdict's section ``invariants``)."""
+"""The results of the invariants on the brokers' traces (the verdict's section ``invariants``)."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _suite_without_run(name: str, why: str) -> ElementTree.Element:
 
 
 def _counted(suite: ElementTree.Element) -> ElementTree.Element:
-    """How many cases of each kind there are, and their time."""
+    """Sets in the suite how many cases of each kind there are, and their time."""
     suite.set("tests", str(len(suite.findall("testcase"))))
     for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(key, str(len(suite.findall(f"testcase/{tag}"))))
@@ -112,8 +112,8 @@ def _counted(suite: ElementTree.Element) -> ElementTree.Element:
 
 
 def _made_case(suite: ElementTree.Element, name: str, files: RunFiles, is_good: bool | None) -> None:
-    """Whether the run was made and judged, and how long both took. Checkers and conditions have no time of
-    their own: they look at the same run together."""
+    """Adds the case that says whether the run was made and judged, and how long both took. Checkers and
+    conditions have no time of their own: they look at the same run together."""
     verdict = files.verdict
     case = _case(suite, name, MADE)
     ends = [numeric(phase, "end_ns") or 0 for phase in rows(files.metrics, "phases")]
@@ -134,9 +134,9 @@ def _made_case(suite: ElementTree.Element, name: str, files: RunFiles, is_good: 
 def _incident_cases(
     suite: ElementTree.Element, name: str, files: RunFiles, *, is_expected: bool
 ) -> dict[str, str]:
-    """Of each incident that breaks the contract, its id and what its case is called: after the partition and
-    the anomalies, so that a build server knows it again in the next run. Incidents that would be called the
-    same have numbers."""
+    """Adds a case for each incident that breaks the contract; returns incident id -> name of the case:
+    after the partition and the anomalies, so that a build server knows it again in the next run. Incidents
+    that would be called the same have numbers."""
     failures: dict[str, str] = {}
     faults = {str(row.get("id")): row for row in rows(files.verdict, "faults")}
     used: Counter[str] = Counter()
@@ -170,7 +170,8 @@ def _incident_cases(
 
 
 def _broken(case: ElementTree.Element, message: str, body: str, *, is_expected: bool) -> None:
-    """Of a run that must break its contract it is what the case says, and no failure."""
+    """Reports a broken contract as a failure; for a run that must break its contract it is the output of
+    the case."""
     if is_expected:
         text = f"as expected: {message}\n{body}"
         ElementTree.SubElement(case, "system-out").text = printable(text, _TEXT_LIMIT)
@@ -179,7 +180,7 @@ def _broken(case: ElementTree.Element, message: str, body: str, *, is_expected: 
 
 
 def _sentences(incident: object, anomaly: object, files: RunFiles) -> list[str]:
-    """Of the first findings of an anomaly that are evidence of the incident."""
+    """Returns the sentences of the first findings of an anomaly that are evidence of the incident."""
     own = (group for group in files.groups if (group.incident, group.anomaly) == (incident, anomaly))
     return [one.finding.sentence for group in own for one in group.explanations][:_SENTENCES]
 

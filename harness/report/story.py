@@ -1,4 +1,4 @@
-"""What happened in a run, in a few sentences."""
+"""The events of a run, in a few sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wrackline.history.wording import duration, number, plural, size
 def story_of(
     files: RunFiles, faults: Sequence[Fault], moments: Sequence[Moment], anomalies: Sequence[Anomaly]
 ) -> tuple[str, ...]:
-    """What happened, in the order of time. Of incidents only how many there are: they stand below."""
+    """Returns what happened, in the order of time. Of incidents only how many there are: they stand below."""
     story = []
     info = files.info
     if info is not None:

@@ -55,7 +55,8 @@ class Anomaly:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether all of it belongs to incidents that break the contract, and is allowed by itself."""
+        """Tells whether all findings belong to incidents that break the contract, and are allowed by
+        themselves."""
         return self.meaning != Meaning.VIOLATION and 0 < self.count <= self.in_violations
 
 
@@ -69,7 +70,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """How long one partition had no acks during one fault; times count from the fault's injection."""
+    """The time without acks of one partition during one fault; times count from the fault's injection."""
 
     where: str
     gap_ms: float | None
@@ -81,7 +82,7 @@ class Gone:
 
     @property
     def full_isr(self) -> str:
-        """How long until the ISR was full again, or why that is not known."""
+        """Returns how long it took until the ISR was full again, or why that is not known."""
         if self.full_isr_ns is not None:
             return duration(self.full_isr_ns)
         return {True: "not by the end", False: "stayed full", None: "not measured"}[self.isr_shrank]
@@ -98,7 +99,8 @@ class FaultRow:
 
     @property
     def full_isr(self) -> str:
-        """Of the partition that took longest; one that was not full again by the end took longest of all."""
+        """Returns the time until the ISR was full again of the partition that took longest; one that was not
+        full again by the end took longest of all."""
         worst = max(
             self.gone,
             key=lambda gone: (

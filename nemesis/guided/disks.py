@@ -1,4 +1,4 @@
-"""What guided schedules ask of the disks of single hosts."""
+"""The actions of guided schedules on the disks of single hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wrackline.systems.segments import HIGH_WATERMARKS
 
 
 def sync(fleet: Fleet, system: System, name: str) -> None:
-    """What the host has written is on its data disk. Raises FleetError."""
+    """Syncs what the host has written to its data disk. Raises FleetError."""
     [host] = [node.host for node in system.nodes if node.host.name == name]
     fleet.remote(host).run(f"sync -f {data_dir(host)}")
 

@@ -1,4 +1,4 @@
-"""What guided schedules ask of the cluster as a person would."""
+"""The requests of guided schedules to the cluster, as a person would make them."""
 
 from __future__ import annotations
 

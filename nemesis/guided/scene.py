@@ -132,7 +132,7 @@ class _Hosts:
         return steps.Inject(step.id, FAULTS[step.fault], hosts, self._role(step))
 
     def _role(self, step: language.Do) -> str:
-        """As the history has it."""
+        """Returns the role of a step's nodes as the history has it."""
         if "{" in step.words:
             return step.words.format(name=self._name)
         replicas = step.words or " and ".join(role for role in step.roles if role is not CONTROLLER)

@@ -1,5 +1,4 @@
-"""What guided schedules are made of: steps that follow the cluster's state, and the state they are aimed
-from."""
+"""The parts of guided schedules: steps that follow the cluster's state, and the state they are aimed from."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """Until ``met`` holds for all of ``partitions`` of ``topic``."""
+    """A step that waits until ``met`` holds for all of ``partitions`` of ``topic``."""
 
     what: str
     topic: str
@@ -70,7 +69,8 @@ class Await:
 
 @dataclass(frozen=True, slots=True)
 class AwaitBroker:
-    """Until the cluster counts the broker among those that are alive (not fenced), or no more."""
+    """A step that waits until the cluster counts the broker among those that are alive (not fenced), or no
+    more."""
 
     what: str
     node_id: int
@@ -85,7 +85,7 @@ class AwaitBroker:
 
 @dataclass(frozen=True, slots=True)
 class AwaitGrowth:
-    """Until the log of a replica has become longer than it was when the step began."""
+    """A step that waits until the log of a replica has become longer than it was when the step began."""
 
     what: str
     host: str
@@ -97,7 +97,8 @@ class AwaitGrowth:
 
 @dataclass(frozen=True, slots=True)
 class AwaitCheckpoint:
-    """Until the high watermark of a replica that is on its host's disk has risen since the step began."""
+    """A step that waits until the high watermark of a replica that is on its host's disk has risen since
+    the step began."""
 
     what: str
     host: str
@@ -157,7 +158,8 @@ GuidedStep = (
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What a schedule is made from: the cluster before the first step, and which partition it is about."""
+    """The state from which a schedule is made: the cluster before the first step, and which partition it
+    is about."""
 
     state: ClusterState
     nodes: Mapping[int, Node]

@@ -39,7 +39,7 @@ def _shares(ends: dict[str, int]) -> str:
 
 
 def table(found: Sequence[tuple[Story, list[str], bool]]) -> str:
-    """In Markdown."""
+    """Returns the table in Markdown."""
     lines = [
         f"| story | told by | {' | '.join(f'`{era}`' for era in ERAS)} |",
         "|---" * (len(ERAS) + 2) + "|",

@@ -1,4 +1,4 @@
-"""Where the rules of an era part from those of another in each story, and why that decides how it ends.
+"""The differences between the rules of two eras in each story, and why they decide how it ends.
 
 ``where`` is a regular expression of a line of the transcript (``transcript.Line``: who, a space, what);
 the first line that it matches is the place.

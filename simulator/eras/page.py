@@ -42,7 +42,7 @@ ABOUT = (
 
 @dataclass(frozen=True, slots=True)
 class OnHosts:
-    """What a run of the story on real hosts came to."""
+    """The outcome of a run of the story on real hosts."""
 
     verdict: str
     report: str
@@ -67,7 +67,7 @@ class Cell:
 
     @property
     def parting(self) -> Line:
-        """Where the rules part; a test sees to it that every transcript has such a line."""
+        """Returns the line where the rules part; a test sees to it that every transcript has such a line."""
         return next(line for line in self.transcript.lines if line.parts)
 
     @property
@@ -84,17 +84,17 @@ class Row:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """Who tells it, one by one."""
+        """Returns who tells the story, one by one."""
         return tuple(self.story.told.split(", "))
 
     @property
     def tale(self) -> str:
-        """What happens, in some sentences."""
+        """Returns what happens in the story, in some sentences."""
         return " ".join((inspect.getdoc(self.story.play) or "").split())
 
 
 def outcome(oracles: Sequence[str]) -> str:
-    """How a transcript ended, by the oracles that fired."""
+    """Returns how a transcript ended, by the oracles that fired."""
     for oracle, words in HARM.items():
         if oracle in oracles:
             return words

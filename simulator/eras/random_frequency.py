@@ -24,7 +24,7 @@ SURROUNDINGS = {
 
 @dataclass(slots=True)
 class SearchResult:
-    """What one search came to."""
+    """The outcome of one search."""
 
     seeds: int = 0
     first: dict[str, tuple[int, Recognition]] = field(default_factory=dict)
@@ -34,7 +34,8 @@ class SearchResult:
 
 
 def setup_of(surroundings: Setup, seed: int) -> Setup:
-    """As in docs/known-bugs.md: ``--brokers 4 --fault-every-ms 700 --seconds 12 --overlap``."""
+    """Returns the setup of docs/known-bugs.md: ``--brokers 4 --fault-every-ms 700 --seconds 12
+    --overlap``."""
     return replace(
         surroundings,
         seed=seed,
@@ -49,7 +50,7 @@ def setup_of(surroundings: Setup, seed: int) -> Setup:
 
 
 def recognitions_of(setup: Setup) -> list[Recognition]:
-    """Of one run to its end, whatever happens in it."""
+    """Returns the recognitions of one run to its end, whatever happens in it."""
     session = Run(setup)
     session.client_view.loss_allowed = True
     recognizer = Recognizer(session.world)
@@ -81,7 +82,7 @@ def seek(surroundings: Setup, seeds: int, progress: Callable[[int], None] = lamb
 
 
 def table(stories: Sequence[str], sought: dict[str, SearchResult]) -> str:
-    """In Markdown: how many seeds told each story, and the first of them."""
+    """Returns a table in Markdown: how many seeds told each story, and the first of them."""
     lines = [f"| story | {' | '.join(sought)} |", "|---" * (len(sought) + 1) + "|"]
     for story in (*stories, LAGGED, OWN_END, OTHER):
         lines.append(f"| {story} | {' | '.join(_cell(one, story) for one in sought.values())} |")

@@ -1,4 +1,5 @@
-"""Which of the stories a random run of profile zk08 tells, by what it leaves behind (docs/known-bugs.md).
+"""The recognition of the stories that a random run of profile zk08 tells, by what it leaves behind
+(docs/known-bugs.md).
 
 An invariant says that a committed record is gone; it does not say how it went. ``Recognizer`` follows every
 copy of every acknowledged record: what took it (a cut to the high watermark after a restart, such a cut
@@ -50,7 +51,7 @@ class Recognition:
 
 
 class Took(Enum):
-    """What took a replica's copy."""
+    """The event that took a replica's copy."""
 
     RESTART = "cut it as it followed again after a restart"
     FAILOVER = "cut it as it followed a new leader"
@@ -131,7 +132,7 @@ class Recognizer:
 
     @property
     def stories(self) -> tuple[str, ...]:
-        """In the order in which they were first seen."""
+        """Returns the stories in the order in which they were first seen."""
         return tuple(dict.fromkeys(sign.story for sign in self.found))
 
     # --- what took a copy ----------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ class Recognizer:
                     self._outsiders.add((image.leader, image.tp))
 
     def _created(self, tp: TopicPartition) -> int:
-        """Of the leader's node in ZooKeeper; -1: there is none."""
+        """Returns the transaction that created the leader's node in ZooKeeper; -1: there is none."""
         zookeeper = ensemble_of(self._world)
         node = None if zookeeper is None else zookeeper.tree.nodes.get(znodes.leader(tp))
         return -1 if node is None else node.created
@@ -206,7 +207,8 @@ class Recognizer:
         return self._world.brokers[node].disk.logs.get(tp)
 
     def _opened(self, leader: NodeId, tp: TopicPartition, at_ms: float) -> None:
-        """It serves clients from now on: what was acknowledged and is not in its log is lost."""
+        """Records that the leader serves clients from now on: what was acknowledged and is not in its log
+        is lost."""
         outside = (leader, tp) in self._outsiders
         log = self._log(leader, tp)
         kept = []
@@ -222,8 +224,9 @@ class Recognizer:
     def _lost(
         self, tp: TopicPartition, acked: _Acked, leader: NodeId, outside: bool, at_ms: float
     ) -> Recognition | None:
-        """None where an earlier loss goes on: this leader kept what that one lost, and has it in the record's
-        place. ``outside``: it was elected from outside of the ISR."""
+        """Returns the story of a lost record; None where an earlier loss goes on: this leader kept what
+        that one lost, and has it in the record's place. ``outside``: it was elected from outside of the
+        ISR."""
         took = self._what_took(leader, tp, acked.mark)
         if outside:
             story = "isolated-then-unclean" if len(acked.isr) == 1 else LAGGED
@@ -283,9 +286,9 @@ class Recognizer:
     # --- the end -------------------------------------------------------------------------------------------
 
     def at_rest(self) -> None:
-        """Once everybody is in the ISR again: replicas whose logs differ. Where one of them never lost power
-        this is how an earlier loss goes on: the high watermark of those who kept a record tells them nothing
-        of the leader who put another in its place."""
+        """Looks for replicas whose logs differ, once everybody is in the ISR again. Where one of them
+        never lost power this is how an earlier loss goes on: the high watermark of those who kept a record
+        tells them nothing of the leader who put another in its place."""
         lost = bool(self.found)
         for image in self._world.image.partitions():
             for node, other, offset in self._differences(image.tp, image.replicas):

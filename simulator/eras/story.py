@@ -1,4 +1,4 @@
-"""What a story is, and how it is told under one profile."""
+"""The definition of a story, and the function that tells it under one profile."""
 
 from __future__ import annotations
 

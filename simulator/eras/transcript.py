@@ -41,7 +41,7 @@ Kind = Literal["told", "process", "log", "watermark", "ack", "keeper", "refused"
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """What one replica had at some time."""
+    """The state of one replica at some time."""
 
     node: NodeId
     values: tuple[str, ...]

@@ -13,5 +13,5 @@ from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
 
 def actions() -> Mapping[Kind, Begin]:
-    """Of every kind in ``kinds.KINDS``."""
+    """Returns the action of every kind in ``kinds.KINDS``."""
     return {**PROCESSES, **NETWORK, **ADMINISTRATION, **of_zookeeper("actions")}

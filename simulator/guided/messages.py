@@ -1,4 +1,4 @@
-"""Which message a guided schedule waits for, or holds."""
+"""The messages that a guided schedule waits for, or holds."""
 
 from __future__ import annotations
 

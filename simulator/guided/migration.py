@@ -1,4 +1,4 @@
-"""From ZooKeeper to a controller (KIP-866; docs/rolling-upgrades.md): why there is a fence."""
+"""The migration from ZooKeeper to a controller (KIP-866; docs/rolling-upgrades.md): why there is a fence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ZOOKEEPER_ERA = Setting(profile="zk08-kip101", upgrade_to="kip101", idempotent=F
 
 
 def bridge(s: Stage, *nodes: NodeId) -> None:
-    """These brokers are restarted, one after another, with the program that can go on under a controller."""
+    """Restarts these brokers, one after another, with the program that can go on under a controller."""
     for node in nodes or sorted(s.world.brokers):
         s.stop(node)
         s.world.upgrade(node)

@@ -28,7 +28,7 @@ def nobody_is_asked(s: Stage) -> None:
 
 
 def _everybody_loses_power(s: Stage) -> None:
-    """Of each log nothing survives but what was flushed."""
+    """Cuts everybody's power: of each log nothing survives but what was flushed."""
     for node in s.world.brokers:
         s.power(node, keep=0)
     s.run(5_000)

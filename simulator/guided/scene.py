@@ -122,7 +122,8 @@ class Player:
                 self._stage.find(violation.oracle, violation.text)
 
     def _step(self, step: language.Step, *, last: bool = False) -> None:
-        """What the ``last`` step waits for must come: on hosts a threshold says so."""
+        """Plays a step; the state that the ``last`` step waits for must come: on hosts a threshold says
+        so."""
         stage, cast = self._stage, self._cast
         match step:
             case language.Do():
@@ -217,7 +218,7 @@ class Player:
         return partial(self._start, node)
 
     def _cut(self, *pairs: Pair) -> Undo:
-        """What the first of a pair sends the second does not arrive."""
+        """Drops what the first of a pair sends the second."""
         for a, b in pairs:
             self._world.cut(a, b, one_way=True)
 
@@ -243,7 +244,8 @@ class Player:
         return self._cut((other, one))
 
     def _no_clients(self, node: NodeId) -> Undo:
-        """What is sent meanwhile is lost: it would come too late, at a broker that has lost its office."""
+        """Holds the clients' messages to and from the node, and drops them in the end: they would come too
+        late, at a broker that has lost its office."""
         clients = set(self._load.nodes)
 
         def matches(message: Message) -> bool:

@@ -1,4 +1,4 @@
-"""What a guided schedule is, and how one is played."""
+"""The definition of a guided schedule, and the function that plays one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Played:
 
     @property
     def oracles(self) -> tuple[str, ...]:
-        """In the order in which they fired."""
+        """Returns the oracles in the order in which they fired."""
         return tuple(dict.fromkeys(finding.oracle for finding in self.findings))
 
 

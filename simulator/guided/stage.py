@@ -167,7 +167,7 @@ class Stage:
 
     @property
     def stuck(self) -> bool:
-        """Whether a state that had to come did not come: then no end of the run can be judged."""
+        """Tells whether a state that had to come did not come: then no end of the run can be judged."""
         return any(finding.oracle == "liveness" for finding in self._found)
 
     def findings(self) -> tuple[Finding, ...]:
@@ -384,13 +384,13 @@ class Stage:
         self._nothing_twice(values)
 
     def _is_whole(self) -> bool:
-        """Whether there is a leader that knows it, the ISR is full, of brokers that are there, and no
-        reassignment is under way."""
+        """Tells whether there is a leader that knows it, the ISR is full, of brokers that are there, and
+        no reassignment is under way."""
         there = not any(map(self.fenced, self.replicas))
         return self.leader is not None and self.at_rest() and self.isr == self.replicas and there
 
     def at_rest(self) -> bool:
-        """Whether no reassignment is under way."""
+        """Tells whether no reassignment is under way."""
         image = self.world.image.partition(T)
         return image is not None and not image.adding and not image.removing
 

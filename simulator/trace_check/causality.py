@@ -1,4 +1,5 @@
-"""What a node can only have heard from another one, and by which line of the other one it is known to be so:
+"""The facts that a node can only have heard from another one, and the line of the other one by which each
+is known to be so:
 
 - A follower fetches from its log's end, in a life (the broker epoch) and under a leader (the leader epoch).
   So a leader that knows of an end rests on the follower's log having had it then. An end that the follower
@@ -21,7 +22,8 @@ Stay = tuple[NodeId, str, int, int]
 
 
 class Causality:
-    """What of this the steps that were taken have shown. A line does not wait for what no trace shows."""
+    """The record of which lines' causes the steps that were taken have shown. A line does not wait for
+    what no trace shows."""
 
     def __init__(self, streams: Mapping[NodeId, Sequence[Step]]) -> None:
         self._ever, self._now = Shown(forgets=False), Shown()
@@ -30,7 +32,7 @@ class Causality:
                 self._ever.take(step)
 
     def caused(self, step: Step, line: Line) -> bool:
-        """Whether all that the line rests on has been taken."""
+        """Tells whether all that the line rests on has been taken."""
         fields = line.fields
         match line.kind:
             case "follower":
@@ -51,7 +53,7 @@ class Causality:
 
 
 class Shown:
-    """What the steps that were taken have shown."""
+    """The facts that the steps that were taken have shown."""
 
     def __init__(self, *, forgets: bool = True) -> None:
         """``forgets``: the ends that a log has had and was cut below since."""
@@ -68,7 +70,7 @@ class Shown:
         self._leaders: set[tuple[NodeId, str]] = set()
 
     def leads(self, tp: str, step: Step) -> bool:
-        """Also in the step in which it becomes the leader."""
+        """Tells whether the node leads the partition, also in the step in which it becomes the leader."""
         return (step.node, tp) in self._leaders or any(
             line.kind == "role" and line.fields["tp"] == tp and line.fields["role"] == "leader"
             for line in step.lines

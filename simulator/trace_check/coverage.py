@@ -1,4 +1,4 @@
-"""Which invariants a trace of real brokers decides, and why not the others."""
+"""The invariants that a trace of real brokers decides, and why not the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which traces lack lines at their end, or are not there at all, by what other nodes tell.
+"""The traces that lack lines at their end, or are not there at all, by what other nodes tell.
 
 A node whose trace is over is silent, and says nothing of what it had: what rests on its state cannot be
 decided from there on. A node that is down, or idle, is silent too; so one counts only where another node's
@@ -23,7 +23,7 @@ _ANY = 1 << 62
 
 
 class Lacking:
-    """What of the run no trace tells. ``why``: node -> what its trace lacks."""
+    """The part of the run that no trace tells. ``why``: node -> what its trace lacks."""
 
     def __init__(self, streams: Mapping[NodeId, Sequence[Step]], known: Mapping[NodeId, str]) -> None:
         """``known``: what the collector knows to be missing."""
@@ -62,7 +62,7 @@ class Lacking:
         self._left[step.node] -= 1
 
     def untold(self, step: Step) -> str:
-        """Why nothing can be said of the metadata from this step on; empty: no reason."""
+        """Returns why nothing can be said of the metadata from this step on; empty: no reason."""
         for line in step.lines:
             fields = line.fields
             match line.kind:
@@ -152,6 +152,6 @@ def _proposal(line: Line) -> tuple[str, int, tuple[NodeId, ...]]:
 
 
 def batches_of(line: Line) -> set[Batch]:
-    """Without epochs the CRC alone tells leaders' batches apart."""
+    """Returns the batches of a line; without epochs the CRC alone tells leaders' batches apart."""
     tp = line.fields["tp"]
     return {(tp, epoch, base, crc) for base, _, epoch, crc in line.fields["batches"]}

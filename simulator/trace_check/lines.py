@@ -41,7 +41,7 @@ def partition_of(name: str) -> TopicPartition:
 
 @dataclass(frozen=True)
 class Step:
-    """What a node did when one event came, as far as its trace tells."""
+    """The actions of a node at one event, as far as its trace tells."""
 
     at_ns: int
     """When the node took the event up, on the clock that all nodes are told by."""
@@ -80,7 +80,7 @@ class Trace:
     found."""
 
     def steps(self) -> dict[NodeId, list[Step]]:
-        """By node (a combined process is two), each in its own order."""
+        """Returns the steps by node (a combined process is two), each in its own order."""
         lines: dict[NodeId, list[tuple[tuple[str, int], int, Line]]] = {}
         for number, text in enumerate(self.text, 1):
             try:

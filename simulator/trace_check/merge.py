@@ -86,7 +86,7 @@ class Order:
         )
 
     def _caused(self, node: NodeId, line: Line) -> bool:
-        """Whether all that the line rests on has been taken."""
+        """Tells whether all that the line rests on has been taken."""
         fields = line.fields
         match line.kind:
             case "append" if not fields["leader"]:
@@ -135,7 +135,7 @@ def _proposal(line: Line) -> Proposal:
 
 
 class _Change(NamedTuple):
-    """Of a partition, in the metadata log."""
+    """A change of a partition, in the metadata log."""
 
     offset: int
     tp: str

@@ -19,7 +19,7 @@ from wrackline.simulator.world.nodes import WorldOptions
 
 
 class TracedLog(SimLog):
-    """What a trace shows to be on a disk: headers, no records."""
+    """The log that a trace shows to be on a disk: headers, no records."""
 
     def wrote(self, base: int, last: int, epoch: int, crc: int) -> None:
         """A batch, at the log's end."""
@@ -43,7 +43,7 @@ class TracedContext:
 
 @dataclass
 class Offsets:
-    """Of ``PartitionLog``."""
+    """The offsets of ``PartitionLog``, from a trace."""
 
     log_start: int = 0
     leo: int = 0
@@ -52,7 +52,7 @@ class Offsets:
 
 @dataclass(eq=False)
 class TracedReplica:
-    """Of ``Replica``."""
+    """The part of ``Replica`` that a trace shows."""
 
     ctx: TracedContext
     tp: TopicPartition
@@ -75,7 +75,7 @@ class TracedReplica:
         return self.leader
 
     def leads(self) -> None:
-        """It has the role from here on, or has it in another epoch."""
+        """Makes the replica the leader from here on, or in another epoch."""
         committed = frozenset(self.isr)
         former = self.leader
         self.leader = LeaderState(committed, maximal=committed, leso=self.log.leo)
@@ -90,7 +90,7 @@ class TracedReplica:
 
 @dataclass
 class TracedBroker:
-    """Of ``Broker``: one life of a process."""
+    """The part of ``Broker`` that a trace shows: one life of a process."""
 
     node: NodeId
     ctx: TracedContext
@@ -110,7 +110,8 @@ class TracedDisk:
 
 @dataclass
 class TracedServer:
-    """Of ``SimServer``. ``core`` is None before the first line of a life and after its last."""
+    """The part of ``SimServer`` that a trace shows. ``core`` is None before the first line of a life and
+    after its last."""
 
     core: TracedBroker | None = None
     disk: TracedDisk = field(default_factory=TracedDisk)
@@ -126,7 +127,8 @@ class TracedServer:
 
 @dataclass
 class TracedController:
-    """Of ``Controller`` and its server: what all controllers have committed, as far as any has told."""
+    """The part of ``Controller`` and its server that traces show: what all controllers have committed, as
+    far as any has told."""
 
     committed: ClusterImage
     disk: TracedDisk = field(default_factory=TracedDisk)
@@ -138,7 +140,7 @@ class TracedController:
 
 @dataclass
 class TracedWorld:
-    """Of ``World``."""
+    """The part of ``World`` that traces show."""
 
     options: WorldOptions
     brokers: dict[NodeId, TracedServer] = field(default_factory=dict)

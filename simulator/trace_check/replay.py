@@ -103,7 +103,7 @@ class Replay:
     # --- controllers ----------------------------------------------------------------------------------------
 
     def _commit(self, step: Step) -> list[Effect]:
-        """Everything up to what this controller says is committed, whoever has told of it."""
+        """Applies everything up to what this controller says is committed, whoever has told of it."""
         upto = max((line.fields["offset"] for line in step.lines if line.kind == COMMIT), default=-1)
         effects: list[Effect] = []
         while not self.gap and self._pending and self._pending[-1] <= upto:
@@ -159,8 +159,9 @@ class Replay:
         return Boot(context.incarnation, logs, previous_broker_epoch=line.fields["previous_epoch"])
 
     def _found(self, step: Step, server: TracedServer, tp: TopicPartition, found: RecoveredLog) -> None:
-        """What the disk has that no line tells of was written when the process was killed, between the write
-        and its line: it is as other replicas have it, or nothing can be said."""
+        """Adds the batches that the disk has and no line tells of: they were written when the process was
+        killed, between the write and its line: they are as other replicas have them, or nothing can be
+        said."""
         log = server.disk.logs.get(tp)
         if log is None:
             log = server.disk.logs[tp] = TracedLog(found.topic_id, found.log_start, found.log_start)
@@ -181,8 +182,8 @@ class Replay:
         self.blind.setdefault(tp, why)
 
     def _end(self, step: Step, server: TracedServer) -> bool:
-        """What the next life finds is what this one's end has left. True: it has left less than there was, as
-        a power cut does."""
+        """Cuts the disk to what the next life finds: this is what this life's end has left. True: it has
+        left less than there was, as a power cut does."""
         found = self._starts.get((step.node, step.incarnation))
         if found is None:
             return False
@@ -197,7 +198,7 @@ class Replay:
         return lost
 
     def _line(self, server: TracedServer, core: TracedBroker, line: Line) -> list[Effect]:
-        """What the line says becomes the state; the effects that the invariants look for in a step."""
+        """Makes the state what the line says; returns the effects that the invariants look for in a step."""
         fields = line.fields
         match line.kind:
             case "register":
@@ -286,7 +287,7 @@ class Replay:
 
 
 def _commits(streams: Mapping[NodeId, Sequence[Step]]) -> dict[int, Mapping[str, Any]]:
-    """By offset, what any controller tells to be committed there."""
+    """Returns by offset the record that any controller tells to be committed there."""
     return {
         line.fields["offset"]: line.fields["record"]
         for steps in streams.values()

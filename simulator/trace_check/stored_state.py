@@ -1,5 +1,5 @@
-"""What brokers that write no trace have left, judged by the invariants that it decides: each state of a
-partition that the cluster's own log has, and each replica's files at the end of the run.
+"""The stored state of brokers that write no trace, judged by the invariants that it decides: each state of
+a partition that the cluster's own log has, and each replica's files at the end of the run.
 
 The states are shown to the same classes that look at a simulated controller. Of the replicas there is one
 moment only, when nothing is under way any more: what logs and checkpoints say then is asked here.
@@ -90,7 +90,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What the rules rest on."""
+    """The facts of the cluster that the rules rest on."""
 
     nodes: tuple[NodeId, ...]
     elr: bool
@@ -148,7 +148,7 @@ def _of_states(states: Sequence[State], cluster: Cluster, *, whole: bool) -> Ite
 
 
 def _image(cluster: Cluster, topics: frozenset[str]) -> ClusterImage:
-    """With every broker in it: who is fenced is in no state of a partition."""
+    """Returns an image with every broker in it: who is fenced is in no state of a partition."""
     image = ClusterImage()
     for node in cluster.nodes:
         image.brokers[node] = BrokerImage(node, 0, UUID(int=node), "", 0, None, False, False, 0)
@@ -196,7 +196,8 @@ def _of_logs(logs: Sequence[Log]) -> Iterator[Broken]:
 
 
 def _epochs(log: Log, epochs: tuple[tuple[int, int], ...]) -> str:
-    """What is wrong; empty: nothing is. The last entry may be of a leader that has written nothing."""
+    """Returns what is wrong with a log's epochs; empty: nothing is. The last entry may be of a leader that
+    has written nothing."""
     if any(a[0] >= b[0] or a[1] >= b[1] for a, b in pairwise(epochs)):
         return f"epochs do not increase: {list(epochs)}"
     at = -1

@@ -1,4 +1,4 @@
-"""Which of a broker's steps rest on a transaction of ZooKeeper, and the other way round.
+"""The steps of a broker that rest on a transaction of ZooKeeper, and the other way round.
 
 A broker's trace says what it asks ZooKeeper to write (``zk_ask``, by session and path) and the newest
 transaction that an answer has told it of (``zk``). ZooKeeper's own log has the transactions (``zk_write``).
@@ -19,7 +19,7 @@ Key = tuple[int, str]
 
 
 class Transactions:
-    """What has been taken of them, and of what was asked."""
+    """The transactions that have been taken, and the writes that were asked for."""
 
     def __init__(self, streams: Mapping[NodeId, Sequence[Step]]) -> None:
         self._zxids: list[int] = []
@@ -41,8 +41,8 @@ class Transactions:
         self._zxids.sort()
 
     def caused(self, line: Line) -> bool:
-        """Whether all that the line rests on has been taken. The n-th write of a session at a path rests on
-        the n-th time that it asked, if the trace has that."""
+        """Tells whether all that the line rests on has been taken. The n-th write of a session at a path
+        rests on the n-th time that it asked, if the trace has that."""
         fields = line.fields
         match line.kind:
             case "zk":

@@ -1,4 +1,4 @@
-"""From the traces of a run to what the invariants say of it."""
+"""The verdict of the invariants on the traces of a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the invariants say of a run's traces."""
+    """The results of the invariants on a run's traces."""
 
     checked: tuple[str, ...]
     undecided: Mapping[str, str]
@@ -68,7 +68,8 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who asks, of which world, and who makes the world of the traces."""
+    """The checker that asks, the world of which it asks, and the replay that makes the world of the
+    traces."""
 
     world: TracedWorld
     checker: AnyChecker
@@ -91,7 +92,7 @@ def judge(
     recovery_strategy: str,
     missing: Mapping[NodeId, str] = MappingProxyType({}),
 ) -> Judged:
-    """Ask every invariant that a trace decides, after each step of the run. ``flush_mode`` and
+    """Asks every invariant that a trace decides, after each step of the run. ``flush_mode`` and
     ``recovery_strategy`` are those of the brokers' configuration. In profile zk08 the transactions of
     ZooKeeper are one of the traces. ``missing``: nodes whose trace is known not to be there, or not to be
     whole, and why."""
@@ -169,7 +170,8 @@ def _controls(steps: Sequence[Step]) -> bool:
 
 
 class _Broken:
-    """What the checker has found since the last look, with the place of the step after which it did."""
+    """The violations that the checker has found since the last look, with the place of the step after
+    which it did."""
 
     def __init__(self, asked: Asked, lacking: Lacking) -> None:
         self._asked, self._lacking = asked, lacking

@@ -45,7 +45,7 @@ class ZooKeeper(Protocol):
         """There is a reassignment of the partition that is not done."""
 
     def adds_up(self, partition: PartitionImage) -> bool:
-        """Nothing is half-written of what it has of the partition."""
+        """Tells whether nothing is half-written of what ZooKeeper has of the partition."""
 
 
 def of_zookeeper(part: str) -> Any:

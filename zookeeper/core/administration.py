@@ -1,5 +1,5 @@
-"""What an administrator writes into ZooKeeper: clusters, topics, reassignments (docs/protocol.md Z02, Z03,
-Z38).
+"""The writes of an administrator into ZooKeeper: clusters, topics, reassignments (docs/protocol.md Z02,
+Z03, Z38).
 
 Each function is a list of operations, to be carried out in this order by whoever has a session.
 """
@@ -56,8 +56,8 @@ def reassign(tp: TopicPartition, target: Sequence[NodeId]) -> list[Operation]:
 
 
 def lacks_level(members: Iterable[NodeId], supported: Mapping[NodeId, Levels], level: int) -> str:
-    """Why the cluster may not have this level; empty: it may. ``members``: all that were ever added, since
-    who is down comes back; ``supported``: what those say that are there."""
+    """Returns why the cluster may not have this level; empty: it may. ``members``: all that were ever
+    added, since who is down comes back; ``supported``: what those say that are there."""
     for node in sorted(members):
         if node not in supported:
             return f"Broker {node} has not said which versions it supports."
@@ -73,9 +73,9 @@ def cannot_hand_over(
     moving: Collection[TopicPartition],
     without_epoch: Collection[TopicPartition],
 ) -> str:
-    """Why a controller may not take over the cluster, which has this level, all brokers supporting it; empty:
-    it may. ``controller``: one has said that it is there; ``without_epoch``: partitions none of whose leaders
-    has taken an epoch."""
+    """Returns why a controller may not take over the cluster, which has this level, all brokers supporting
+    it; empty: it may. ``controller``: one has said that it is there; ``without_epoch``: partitions none of
+    whose leaders has taken an epoch."""
     if level < WITH_EPOCHS:
         return f"The level is {level}: raise it to {WITH_EPOCHS} first, so that leaders have epochs."
     if not controller:

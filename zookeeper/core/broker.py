@@ -110,7 +110,7 @@ class ZookeeperBroker(Dispatcher):
 
     @property
     def previous_epoch(self) -> int:
-        """What the core that comes after this one registers with."""
+        """Returns the epoch with which the core that comes after this one registers."""
         return NO_EPOCH if self._succession is None else self._succession.previous_epoch
 
     def local(self, tp: TopicPartition) -> Local | None:
@@ -138,7 +138,7 @@ class ZookeeperBroker(Dispatcher):
             self._checkpoints.flushed(replica)
 
     def _for_leader_epoch(self, request_id: int, request: OffsetForLeaderEpochRequest) -> None:
-        """From the level on that has epochs."""
+        """Answers OffsetForLeaderEpoch from the level on that has epochs, and refuses it below."""
         asks = self._ctx.rules.switches.asks_epoch_first
         (self._offsets.for_leader_epoch if asks else self._refuse)(request_id, request)
 
@@ -238,7 +238,8 @@ class ZookeeperBroker(Dispatcher):
         self._elections.look(tp)
 
     def _brokers(self) -> None:
-        """Who lives has changed: a leader that waits for its ISR may have nobody to wait for."""
+        """Looks at all leaders after the set of live brokers has changed: a leader that waits for its ISR
+        may have nobody to wait for."""
         for local in list(self._assigned.locals.values()):
             if local.leads:
                 local.replica.touch()

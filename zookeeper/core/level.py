@@ -74,8 +74,9 @@ class ClusterLevel:
         self._coordination.ask(Get(znodes.FEATURE), answered)
 
     def confirm(self, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-        """After a write that claims something: go on if there was no fence when it was made. One that comes
-        later is followed by a controller that sees the write. ``otherwise`` where there is no answer."""
+        """Goes on after a write that claims something, if there was no fence when it was made. One that
+        comes later is followed by a controller that sees the write. ``otherwise`` where there is no
+        answer."""
         if self._fenced_at is None or not self._obeys:
             then()
             return

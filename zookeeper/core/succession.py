@@ -36,8 +36,9 @@ class Succession:
 
     @property
     def previous_epoch(self) -> int:
-        """What tells the controller that this life was there when it took over: the broker's node in
-        ZooKeeper, as this life last had it, else what the former life has signed its clean shutdown with."""
+        """Returns the epoch that tells the controller that this life was there when it took over: the
+        broker's node in ZooKeeper, as this life last had it, else what the former life has signed its
+        clean shutdown with."""
         return self._clean_epoch if self._lived_as == NO_EPOCH else self._lived_as
 
     def start(self, boot: Boot) -> None:
@@ -45,7 +46,7 @@ class Succession:
         self._again()
 
     def registered(self, epoch: int) -> None:
-        """In ZooKeeper."""
+        """Records the epoch of the broker's registration in ZooKeeper."""
         self._lived_as = epoch
 
     def _again(self) -> None:

@@ -73,7 +73,7 @@ class Topics:
             self._coordination.ask(operation, answered)
 
     def _placed(self, topic: NewTopic) -> dict[int, tuple[NodeId, ...]] | CreatedTopic:
-        """On the brokers that are live now."""
+        """Places the topic's replicas on the brokers that are live now."""
         rules, live = self._ctx.rules, sorted(self._view.live)
         if reason := rules.topics.name_error(topic.name, self._ctx.image.topics_by_name):
             return CreatedTopic(topic.name, ErrorCode.invalid_topic_exception, reason)

@@ -1,4 +1,4 @@
-"""What this broker knows of the cluster from ZooKeeper: its ``ClusterImage``, kept fresh by watches.
+"""The broker's view of the cluster from ZooKeeper: its ``ClusterImage``, kept fresh by watches.
 
 Z41 lets only a leader watch assignments and reassignments. Here every broker watches the assignments too,
 since it answers clients' metadata requests; the document's clients read ZooKeeper themselves.
@@ -223,7 +223,7 @@ class View:
             self._put(registered)
 
     def _read(self, registered: Registered) -> None:
-        """Into the image, as soon as everything is known."""
+        """Puts the partition into the image, as soon as everything is known."""
         if self._put(registered):
             self._on_partition(registered)
 

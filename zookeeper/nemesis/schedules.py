@@ -38,7 +38,7 @@ CHECKPOINTED_S = 12.0
 
 
 class _WithSecond(Story):
-    """Who leads while the preferred leader does not is the first of those left."""
+    """A story in which the first of the replicas that are left leads while the preferred leader does not."""
 
     @property
     def second(self) -> int:

@@ -79,7 +79,7 @@ class ZookeeperChecker:
         return bool(self.violations)
 
     def leave_out(self, *ids: str) -> None:
-        """From now on these invariants are not reported."""
+        """Leaves these invariants out of the report from now on."""
         self._told |= {(name, tp) for name in ids for tp in self.partitions}
 
     def __call__(self, world: World, step: StepRecord) -> None:
@@ -144,14 +144,14 @@ class ZookeeperChecker:
             self.violations.append(Violation(name, NAMES[name], step.number, step.at_ms, step.node, tp, text))
 
     def _local(self, node: NodeId, tp: TopicPartition) -> Local | None:
-        """None also where the disk has refused: the core has yet to hear that its last appends are not there,
-        and will end."""
+        """Returns the node's replica; None also where the disk has refused: the core has yet to hear that
+        its last appends are not there, and will end."""
         server = self._world.brokers[node]
         well = isinstance(server.acting, ZookeeperBroker) and not server.disk.offline
         return server.acting.local(tp) if well else None  # type: ignore[union-attr]
 
     def _fetched(self, node: NodeId, tp: TopicPartition) -> tuple[NodeId, ...]:
-        """From whom the node fetches the partition."""
+        """Returns the nodes from which the node fetches the partition."""
         core = self._world.brokers[node].core
         return () if core is None else core.fetching(tp)
 
@@ -172,7 +172,7 @@ class ZookeeperChecker:
                     yield result.tp, result.base_offset
 
     def _open(self, tp: TopicPartition) -> Iterator[tuple[NodeId, Local]]:
-        """Who serves clients, rightly or not."""
+        """Yields the nodes that serve clients, rightly or not."""
         for node in self._world.brokers:
             local = self._local(node, tp)
             if local is not None and local.phase is Phase.LEADING:
@@ -282,7 +282,7 @@ class ZookeeperChecker:
 
 
 def _kept(effect: _LOG) -> int:
-    """How much of a log is as before."""
+    """Returns the offset up to which a log is as before."""
     match effect:
         case Append():
             return effect.base_offset

@@ -50,7 +50,7 @@ Event = SessionChanged | Coordinated | WatchFired
 
 
 class Host(Protocol):
-    """What the ensemble needs of the world around it."""
+    """The part of the world around it that the ensemble needs."""
 
     now_ms: float
     cuts: dict[tuple[NodeId, NodeId], int]
@@ -58,13 +58,13 @@ class Host(Protocol):
     def at(self, when_ms: float, action: Callable[[], object]) -> None: ...
 
     def life(self, node: NodeId) -> int:
-        """Which life of its process the node is in; 0 while it is down."""
+        """Returns the number of the life of its process that the node is in; 0 while it is down."""
         ...
 
     def is_paused(self, node: NodeId) -> bool: ...
 
     def tell(self, node: NodeId, event: Event) -> None:
-        """Into the node's inbox."""
+        """Puts the event into the node's inbox."""
         ...
 
 
@@ -113,7 +113,7 @@ class OnZooKeeper(Protocol):
 
 
 def ensemble_of(world: OnZooKeeper) -> Ensemble | None:
-    """None: the world has no ZooKeeper."""
+    """Returns the ensemble of the world; None: the world has no ZooKeeper."""
     return cast("Ensemble | None", world.zookeeper)
 
 
@@ -344,7 +344,7 @@ class Ensemble:
                 session.waiting.append(event)
 
     def _down(self, client: Client, event: Event) -> None:
-        """From the server, behind what is under way."""
+        """Sends the event from the server, behind what is under way."""
         client.down.append(event)
         client.down_ms = max(client.down_ms, self._host.now_ms + self._latency())
         connection = client.connection

@@ -47,7 +47,7 @@ _ROLES = {"leader": Phase.OPENING, "follower": Phase.FOLLOWING, "none": Phase.ID
 
 @dataclass
 class TracedLocal:
-    """Of ``Local``."""
+    """The part of ``Local`` that a trace shows."""
 
     replica: TracedReplica
     phase: Phase = Phase.IDLE
@@ -62,7 +62,7 @@ class TracedLocal:
 
 @dataclass
 class TracedEnsemble:
-    """Of ``Ensemble``: the tree as its transactions make it."""
+    """The part of ``Ensemble`` that a trace shows: the tree as its transactions make it."""
 
     tree: Tree = field(default_factory=Tree)
 
@@ -88,7 +88,8 @@ class TracedEnsemble:
 
 
 class ZookeeperWorld(TracedWorld):
-    """Of ``World``, in profile zk08. ``locals`` are those of each broker's present life."""
+    """The part of ``World`` that traces show, in profile zk08. ``locals`` are those of each broker's
+    present life."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -197,7 +198,8 @@ class ZookeeperReplay(Replay):
 
 
 def without_controller(streams: Streams, profile: str, flush: FlushMode) -> Asked:
-    """Who asks of a run of profile zk08, and what."""
+    """Returns the checker, the world and the replay for a run of profile zk08, and the invariants that are
+    asked."""
     world = ZookeeperWorld(options=WorldOptions(profile=profile, boot=False))
     names = tuple(name for name in NAMES if name not in UNDECIDED)
     checker = TracedChecker(world)

@@ -53,7 +53,8 @@ class ZookeeperUpgrade(RollingUpgrade):
         return found
 
     def _raised(self) -> None:
-        """On ZooKeeper the later profile promises no more than the former one."""
+        """Plans the hand-over if there is one: on ZooKeeper the later profile promises no more than the
+        former one."""
         if self._world.bridges:
             self._later(self._draw.uniform(0.0, 3_000.0), self._hand_over)
 

@@ -1,4 +1,5 @@
-"""Which APIs are spoken, in which versions, and how each is translated (docs/protocol.md 5.1, 5.3, 5.4)."""
+"""The APIs that are spoken, in which versions, and how each is translated (docs/protocol.md 5.1, 5.3,
+5.4)."""
 
 from __future__ import annotations
 

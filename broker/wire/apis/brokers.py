@@ -1,4 +1,4 @@
-"""What nodes say to the active controller: BrokerRegistration, ControllerRegistration (KIP-919),
+"""The requests of nodes to the active controller: BrokerRegistration, ControllerRegistration (KIP-919),
 BrokerHeartbeat, AlterPartition; and UnregisterBroker, which a person asks for."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Feature(NamedTuple):
 
 
 def _levels_in(features: Iterable[_Feature]) -> Levels:
-    """Of a registration; ``NOT_SAID`` where it says nothing of the metadata's."""
+    """Returns the levels of the metadata in a registration; ``NOT_SAID`` where it says nothing of them."""
     found = (Levels(*levels) for name, *levels in features if name == METADATA_VERSION)
     return next(found, NOT_SAID)
 

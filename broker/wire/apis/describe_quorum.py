@@ -61,7 +61,8 @@ def _form_of_response(
 
 
 def _check_error(entity: Entity) -> a.DescribeQuorumResponse | None:
-    """Also an answer that says nothing of the metadata log."""
+    """Returns the response for an error, also for an answer that says nothing of the metadata log; None:
+    there is no error."""
     tps = ((topic.topic_name, part.partition_index) for topic in entity.topics for part in topic.partitions)
     if entity.error_code is ErrorCode.none and METADATA in tps:
         return None

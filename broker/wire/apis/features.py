@@ -17,7 +17,7 @@ _LAST_WITH_RESULTS = 1
 
 
 class Features(NamedTuple):
-    """What ApiVersions says of features."""
+    """The features in an answer to ApiVersions."""
 
     supported: Levels
     """Of ``metadata.version``, by this node."""
@@ -73,7 +73,8 @@ class _Response:
 def _form_of_response(
     response: a.UpdateFeaturesResponse, request: a.UpdateFeaturesRequest, version: int
 ) -> _Response:
-    """Up to version 1 each feature has an outcome of its own; here all have the same."""
+    """Returns the wire form of the response: up to version 1 each feature has an outcome of its own; here
+    all have the same."""
     error, why = response.error, response.message
     if version <= _LAST_WITH_RESULTS:
         results = tuple(_Result(update.name, error, why) for update in request.updates)

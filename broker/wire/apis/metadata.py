@@ -48,7 +48,7 @@ def _request_of_form(form: _MetadataRequest) -> m.MetadataRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Of an answer to DescribeTopicPartitions."""
+    """A page of an answer to DescribeTopicPartitions."""
 
     topics: tuple[m.TopicMetadata, ...]
     next_cursor: tuple[str, int] | None

@@ -1,5 +1,5 @@
-"""How far logs reach: ListOffsets, OffsetForLeaderEpoch and, from controller to broker, GetReplicaLogInfo
-(KIP-966)."""
+"""The requests for the ends of logs: ListOffsets, OffsetForLeaderEpoch and, from controller to broker,
+GetReplicaLogInfo (KIP-966)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wrackline.broker.wire.translation.declarations import (
 
 
 def _leader_access(clients: Range) -> Access:
-    """What clients and followers ask a leader, these in the newest version."""
+    """Returns the access of an API that clients and followers ask a leader, these in the newest version."""
     return Access(
         clients=clients,
         sent=clients[1],

@@ -23,7 +23,8 @@ _RESPONSE = {"error_code": ErrorCode.none, **_PARTITION}
 
 
 def _of_metadata(entity: Entity, name: str = "topic_name", index: str = "partition_index") -> Entity:
-    """What is said of the metadata log. Raises WireError when that is not exactly one thing."""
+    """Returns the part of the entity about the metadata log. Raises WireError when that is not exactly one
+    thing."""
     parts = [part for topic in entity.topics for part in topic.partitions]
     names = {getattr(topic, name) for topic in entity.topics}
     if len(parts) != 1 or names != {METADATA.topic} or getattr(parts[0], index) != METADATA.partition:

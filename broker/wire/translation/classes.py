@@ -1,4 +1,5 @@
-"""What classes of ours and of kio's say of their fields: types, defaults, whether they may be null."""
+"""The declarations of our and of kio's classes about their fields: types, defaults, whether they may be
+null."""
 
 from __future__ import annotations
 
@@ -116,7 +117,8 @@ def find_field(kind: type, path: str, variable: str = "") -> KioField | None:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where names are looked up: an entity, then the one around it. ``kind`` None: it is a plain value."""
+    """The scope in which names are looked up: an entity, then the one around it. ``kind`` None: it is a
+    plain value."""
 
     kind: type | None
     variable: str

@@ -50,7 +50,7 @@ class FieldPath:
 
 
 class RowKey(Enum):
-    """What a row of ``Rows`` is about."""
+    """The key of a row of ``Rows``: what the row is about."""
 
     TP = auto()
     """(topic, partition)"""
@@ -59,7 +59,7 @@ class RowKey(Enum):
 
 
 class Grouping(Enum):
-    """Which rows are put into one topic."""
+    """The grouping of rows into one topic."""
 
     ADJACENT = auto()
     """Those of one topic (by its id, where it has no name) beside each other: order can matter (KIP-74)."""

@@ -1,4 +1,4 @@
-"""From kio's entities to messages of the core."""
+"""The translation from kio's entities to messages of the core."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Reading(Source):
         return self.name(value)
 
     def _at(self, place: Place, hint: object, scope: Scope) -> str | None:
-        """None: this version has no such field."""
+        """Returns the expression for the value at a place; None: this version has no such field."""
         match place:
             case RowKey():
                 index = self._index(scope)

@@ -1,4 +1,4 @@
-"""From messages of the core to kio's entities."""
+"""The translation from messages of the core to kio's entities."""
 
 from __future__ import annotations
 

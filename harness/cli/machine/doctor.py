@@ -160,8 +160,8 @@ def _extras() -> list[Check]:
 
 
 def _first_line(command: list[str]) -> str:
-    """What a program says of its version, on whichever stream, with whichever exit code (sshd has no -V
-    before 9.2)."""
+    """Returns the first line that a program prints of its version, on whichever stream, with whichever
+    exit code (sshd has no -V before 9.2)."""
     shell = [
         "sh",
         "-c",
@@ -197,7 +197,7 @@ def _host_python() -> Check:
 
 
 def _kafka() -> Check:
-    """None need be there: a run installs what it needs."""
+    """Checks which versions of Kafka are installed; none need be there: a run installs what it needs."""
     store = Store()
     there = ", ".join(release.version for release in store.releases())
     mend = "a run that needs a version installs it; `wrackline get kafka` does it beforehand"
@@ -205,7 +205,7 @@ def _kafka() -> Check:
 
 
 def _java_clients() -> Check:
-    """For runs with ``workload.client.library: java``; other runs need none."""
+    """Checks the Java clients, which only runs with ``workload.client.library: java`` need."""
     name = "clients in Java"
     try:
         jvm = make_library(ClientSettings(library="java")).locate()
@@ -216,7 +216,8 @@ def _java_clients() -> Check:
 
 
 def _images() -> Check:
-    """For the fleet qemu. None need be there: a run builds the one that it needs."""
+    """Checks which images of the fleet qemu are there. None need be there: a run builds the one that it
+    needs."""
     store = ImageStore()
     there = ", ".join(f"{image.digest} (Debian {image.release})" for image in store.all())
     mend = "a run on the fleet qemu builds the one that it needs; `wrackline get image` does it beforehand"

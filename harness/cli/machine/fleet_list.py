@@ -62,7 +62,8 @@ class FleetEntry:
 
 
 def list_fleets(state_dir: Path) -> list[FleetEntry]:
-    """Those whose state is in this folder; of namespaces only root sees any. Raises FleetError."""
+    """Returns the fleets whose state is in this folder; only root sees fleets of namespaces. Raises
+    FleetError."""
     root = state_dir.resolve()
     found = [_of_namespaces(root, one) for one in namespaces.survey(root)] if os.geteuid() == 0 else []
     below = root / processes.BELOW
@@ -154,8 +155,8 @@ def inventory_command(as_list: bool, host: str | None, state_dir: Path) -> None:
 
 
 def inventory(fleets: Sequence[FleetEntry]) -> dict[str, Any]:
-    """As `ansible-inventory` reads it. A host of several fleets that are up has its fleet's name before its
-    own."""
+    """Returns the inventory of the fleets in the JSON form that `ansible-inventory` reads. A host of
+    several fleets that are up has its fleet's name before its own."""
     groups: dict[str, dict[str, list[str]]] = {}
     variables: dict[str, dict[str, str | int]] = {}
     for entry in fleets:

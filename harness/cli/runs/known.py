@@ -27,7 +27,7 @@ def _runs_option(of: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
 
 
 def _with_tables(command: Callable[..., int]) -> Callable[..., int]:
-    """With the options of every kind: where the table, the runs and Spark are."""
+    """Adds the options that every kind has: where the table, the runs and Spark are."""
     json_option = click.option(
         "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
     )

@@ -136,7 +136,7 @@ def specs_command(name: str | None, out: Path | None, schema_only: bool) -> int:
 
 
 def _examples() -> Mapping[str, Path]:
-    """By name: ``register``, ``defects/trunc-hw``."""
+    """Returns the examples by name: ``register``, ``defects/trunc-hw``."""
     folder = suites_dir()
     found = sorted(folder.rglob("*.yaml"), key=lambda path: (len(path.parts), path))
     return {path.relative_to(folder).with_suffix("").as_posix(): path for path in found}

@@ -123,7 +123,8 @@ def _system(run_dir: Path) -> str:
 def _select(
     explanations: Explanations, wanted: str | None, run: str
 ) -> list[tuple[str | None, list[Explanation]]]:
-    """By incident. Raises WrongInput where nothing of that name was found."""
+    """Returns the wanted explanations, grouped by incident. Raises WrongInput where nothing of that name
+    was found."""
     selected: dict[str | None, list[Explanation]] = {}
     seen: set[str] = set()
     for group in explanations.groups:

@@ -87,7 +87,7 @@ def index_command(results: str, out: Path | None, links: str | None) -> int:
 
 
 def _reader() -> Reader:
-    """Without it the site is whole but for one page, which says why."""
+    """Returns the reader for the site; without the reader the site lacks one page, which says why."""
     try:
         return Reader(reader())
     except NoReader as wrong:

@@ -1,4 +1,4 @@
-"""Who led each partition, drawn over time."""
+"""The leaders of each partition, drawn over time."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def _draw_span(
 
 
 def _draw_names(svg: Svg, spans: Sequence[LeaderSpan], x: Scale, y: float) -> None:
-    """Of each time that one leader led in one epoch, on the longest span in it, where the name has room."""
+    """Writes the leader's name once for each time that one leader led in one epoch, on the longest span in
+    it, where the name has room."""
     for (leader, epoch), group in groupby(spans, key=lambda span: (span.leader, span.leader_epoch)):
         longest = max(group, key=lambda span: span.end_ns - span.begin_ns)
         left, right = x(longest.begin_ns / 1e9), x(longest.end_ns / 1e9)

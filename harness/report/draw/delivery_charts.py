@@ -90,7 +90,8 @@ def _legend(names: Sequence[str]) -> Legend:
 
 
 def lag_charts(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[Chart, Markup] | None:
-    """(in records, in seconds): a panel for each partition, a line for each consumer."""
+    """Returns the charts of lag (in records, in seconds): a panel for each partition, a line for each
+    consumer."""
     if not len(of.lags):
         return None
     place, process = of.lags["operation"]["place"], of.lags["operation"]["process"]

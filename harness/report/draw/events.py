@@ -21,7 +21,7 @@ _BETWEEN: Final = 8
 
 
 def fault_span(fault: Fault, x: Scale) -> tuple[float, float]:
-    """Where a fault's band starts and ends on a scale of seconds, at least three units wide."""
+    """Returns where a fault's band starts and ends on a scale of seconds, at least three units wide."""
     begin = fault.begin_ns if fault.begin_ns is not None else fault.active_ns or 0
     ended = fault.ended_ns if fault.ended_ns is not None else fault.undo_ns
     left = x(begin / 1e9)
@@ -40,8 +40,8 @@ def force_span(fault: Fault, x: Scale) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Where a fault's name goes: in its bar, to its right, to its left, or else over its end; and all the
-    room that bar and name take."""
+    """The place of a fault's name: in its bar, to its right, to its left, or else over its end; and all
+    the room that bar and name take."""
 
     x: float
     anchor: str

@@ -126,7 +126,7 @@ def _draw_edge(
 
 
 def _room(point: _Point, bars: Sequence[float], taken: Sequence[_Point]) -> float:
-    """How far a label is from the bars, and from the labels that are there already."""
+    """Returns how far a label is from the bars, and from the labels that are there already."""
     from_bars = min(abs(point[1] - y) for y in bars)
     from_labels = min((abs(point[1] - y) + abs(point[0] - x) / 6 for x, y in taken), default=99.0)
     return min(from_bars, from_labels)

@@ -1,4 +1,4 @@
-"""How long operations took: each as a point, quantiles over time, and by node and partition."""
+"""The latencies of operations: each as a point, quantiles over time, and by node and partition."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def _quantiles(
 
 
 def _coarse(held: Histogram) -> Histogram:
-    """With as few columns of time as it takes that an average one has ``_ENOUGH`` operations; at least
-    15."""
+    """Returns the histogram with as few columns of time as it takes that an average one has ``_ENOUGH``
+    operations; at least 15."""
     factor = 1
     while factor < 16 and held.counts.sum() * factor < _ENOUGH * np.count_nonzero(held.most):
         factor *= 2

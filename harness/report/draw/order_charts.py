@@ -160,7 +160,7 @@ def order_around(
 
 
 def _of_kind(of: Gathered, rows: Table, name: str) -> Bools:
-    """Which of the operations are of a kind."""
+    """Returns a mask of the operations that are of a kind."""
     return np.asarray(rows["f"] == (of.fs.index(name) if name in of.fs else -1))
 
 

@@ -1,5 +1,5 @@
-"""What every process was doing around a finding: each process is a lane, each operation a bar, each fault a
-band.
+"""The operations of every process around a finding: each process is a lane, each operation a bar, each
+fault a band.
 
 A drawing has about ``BARS`` bars; bars of one lane and outcome that touch are
 drawn as one.
@@ -282,7 +282,7 @@ def _of_shade(of: Gathered, shade: str) -> np.ndarray:
 
 
 def _ends(of: Gathered) -> Ints:
-    """Where each bar ends; one that was never completed where the next of its lane begins."""
+    """Returns where each bar ends; one that was never completed ends where the next of its lane begins."""
     bars = of.bars["operation"]
     order = np.lexsort((bars["begin"], of.lane))
     follows = np.r_[np.diff(of.lane[order]) == 0, False]

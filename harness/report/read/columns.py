@@ -117,7 +117,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What operations did in one partition each: a transaction has a row for each of its partitions."""
+    """The parts of operations in one partition each: a transaction has a row for each of its partitions."""
 
     operation: Ints
     """Row of ``Batch.operations``."""

@@ -1,5 +1,5 @@
-"""How far consumers were behind: records that nobody was given yet, and each consumer's position against the
-log's end.
+"""The lag of consumers: records that nobody was given yet, and each consumer's position against the log's
+end.
 
 Both are what Jepsen's Kafka test plots as *unseen* and *realtime lag*. A record is known by its partition and
 offset. The end of a log is the largest end that clients have seen until then: by an ack, a poll or a request
@@ -90,7 +90,7 @@ class Unseen:
         self.followed += int(fresh.sum())
 
     def _slots(self, keys: Ints, chosen: Bools) -> Ints:
-        """Where each of the chosen offsets is remembered; -1: nowhere."""
+        """Returns where each of the chosen offsets is remembered; -1: nowhere."""
         blocks = keys >> _BLOCK_BITS
         wanted = np.unique(blocks[chosen])
         new = wanted[~np.isin(wanted, self._blocks)][: _BLOCKS - len(self._blocks)]
@@ -124,7 +124,8 @@ class Unseen:
         return {place: np.cumsum(change) for place, change in sorted(self._change.items())}
 
     def latest(self, place: int) -> Table:
-        """For each column of time an operation in it that changed the number; ``index`` 0 where none did."""
+        """Returns for each column of time an operation in it that changed the number; ``index`` 0 where
+        none did."""
         return self._latest[place]
 
 
@@ -135,7 +136,7 @@ def _marks(values: Ints) -> NDArray[np.uint16]:
 
 
 def _firsts(records: Ints, chosen: Ints) -> Ints:
-    """Where each different one of the chosen records is first, in the order of their numbers."""
+    """Returns where each different one of the chosen records is first, in the order of their numbers."""
     return np.asarray(chosen[np.unique(records[chosen], return_index=True)[1]])
 
 
@@ -224,8 +225,8 @@ class Lags:
         return np.zeros(0, LAG) if found is None else found
 
     def behind_ns(self, rows: NDArray[np.void]) -> Ints:
-        """For how long each consumer had been behind: since the log first went past its position, as exactly
-        as the ``_ENDS`` points in time tell; 0 for one that was not behind."""
+        """Returns for how long each consumer had been behind: since the log first went past its position,
+        as exactly as the ``_ENDS`` points in time tell; 0 for one that was not behind."""
         found = np.zeros(len(rows), np.int64)
         for place, course in self._course.items():
             own = np.flatnonzero((rows["operation"]["place"] == place) & (rows["behind"] > 0))

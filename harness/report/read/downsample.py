@@ -16,8 +16,9 @@ from wrackline.harness.report.read.columns import Ints
 
 
 class Downsampler:
-    """At most ``limit`` rows of structured arrays. ``cell(rows, level)``: which cell of the grid each row is
-    in; with every level the grid has about half as many cells. ``worth(rows)``: what counts in a cell."""
+    """The sampler keeps at most ``limit`` rows of structured arrays. ``cell(rows, level)``: which cell of
+    the grid each row is in; with every level the grid has about half as many cells. ``worth(rows)``: what
+    counts in a cell."""
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class Downsampler:
             self._thin()
 
     def rows(self) -> NDArray[np.void] | None:
-        """What was kept; None when there was nothing."""
+        """Returns the rows that were kept; None when there were none."""
         if self._count > self._limit or self._level >= 0:
             self._thin()
         return np.concatenate(self._kept) if self._kept else None

@@ -32,7 +32,7 @@ _FILES_SHOWN: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class HostLoss:
-    """What a power cut took from one host: (file, bytes), largest first; at most ``_FILES_SHOWN``."""
+    """The loss of one host in a power cut: (file, bytes), largest first; at most ``_FILES_SHOWN``."""
 
     host: str
     total: int
@@ -167,7 +167,8 @@ CONTROLLER: Final = "controller"
 
 
 def controller_spans(control: Iterable[Event], nodes: Mapping[str, str], end_ns: int) -> list[LeaderSpan]:
-    """Who was the active controller, drawn as a partition of one replica; empty where it never changed."""
+    """Returns the spans of the active controllers, drawn as a partition of one replica; empty where it
+    never changed."""
 
     def as_partition(event: Event) -> Event:
         named = whole(event.extra or {}, "controller")

@@ -37,7 +37,7 @@ TEXT_LIMIT: Final = 64 * 1024
 
 
 class ReportError(InputError):
-    """No report can be made of this folder. One line: what, where, how to mend."""
+    """The error for a folder of which no report can be made. One line: what, where, how to mend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def check_run(directory: Path) -> None:
 
 
 def read_run(directory: Path) -> RunFiles:
-    """Everything of a run but its history. Raises ReportError when the folder is no run at all."""
+    """Reads everything of a run but its history. Raises ReportError when the folder is no run at all."""
     check_run(directory)
     gaps: list[Gap] = []
     info = _read_info(directory / "run.json", gaps)
@@ -133,7 +133,7 @@ def _read_json(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | No
 
 
 def _read_verdict(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | None:
-    """None too where something was changed after the run had been judged."""
+    """Returns the verdict; None too where something was changed after the run had been judged."""
     found = _read_json(path, loss, gaps)
     try:
         why = why_broken(path.parent, found or {})
@@ -148,7 +148,7 @@ def _read_verdict(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] |
 
 
 def _read_explanations(path: Path, gaps: list[Gap]) -> Explanations:
-    """What the judge wrote of its findings."""
+    """Returns the explanations that the judge wrote of its findings."""
     content = _read_bytes(path, "so the evidence behind the verdict cannot be shown", gaps)
     if content is None:
         return Explanations(VERSION)

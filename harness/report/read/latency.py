@@ -1,4 +1,5 @@
-"""How long operations took, in bounded memory: histograms of equal ratio, from which quantiles are read.
+"""The latencies of operations, in bounded memory: histograms of equal ratio, from which quantiles are
+read.
 
 Clients do not say which node answered them. Who led a partition is in the history: what the system wrote down
 of every change, or else what brokers answered when they were asked (harness/report/read/faults.py). A send
@@ -44,7 +45,7 @@ def quantiles_ms(counts: Ints, most_ns: int, shares: Sequence[float]) -> list[fl
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of acknowledged sends, in milliseconds."""
+    """The distribution of the latencies of acknowledged sends, in milliseconds."""
 
     count: int
     p50_ms: float
@@ -68,7 +69,7 @@ class Spreads:
     most: dict[str, int] = field(default_factory=dict)
 
     def add(self, names: Sequence[str], which: Ints, took_ns: Ints) -> None:
-        """``which``: the number in ``names`` that each latency belongs to; -1: to none."""
+        """Counts latencies; ``which``: the number in ``names`` that each latency belongs to; -1: to none."""
         for number in np.unique(which[which >= 0]).tolist():
             own, name = took_ns[which == number], names[number]
             counted = np.bincount(bins(own), minlength=BINS)
@@ -85,7 +86,7 @@ class Spreads:
 
 
 class Leaders:
-    """Who led a partition when. ``spans``: by label of the partition, in order of time."""
+    """The leaders of each partition over time. ``spans``: by label of the partition, in order of time."""
 
     def __init__(self, spans: Mapping[str, Sequence[LeaderSpan]]) -> None:
         self.hosts: list[str] = []

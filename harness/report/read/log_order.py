@@ -1,5 +1,5 @@
-"""Where in a partition's log each operation sent and read, over time: sampled for the whole run, and each
-record of a few stretches of offsets."""
+"""The offsets in a partition's log at which each operation sent and read, over time: sampled for the whole
+run, and each record of a few stretches of offsets."""
 
 from __future__ import annotations
 

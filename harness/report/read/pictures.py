@@ -1,4 +1,4 @@
-"""What the pictures of a run are drawn from, gathered in one pass over its history."""
+"""The data from which the pictures of a run are drawn, gathered in one pass over its history."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ class ReplicaLogs:
 
 
 def replica_logs(incident: Mapping[str, Any]) -> ReplicaLogs | None:
-    """None where no node is known to have cut records that are lost."""
+    """Returns the replicas' logs in an incident; None where no node is known to have cut records that are
+    lost."""
     first, last = whole(incident, "first_offset"), whole(incident, "last_offset")
     if first is None or last is None:
         return None

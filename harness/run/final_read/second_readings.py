@@ -1,8 +1,7 @@
-"""Where witnesses of a log contradict each other, whoever lacks records is asked again by another way, while
-the hosts are still there: the final read by plain fetches from the leader, a replica's log by a second look
-into its files. What that finds is a row of the history, and the judge decides what it means
-(wrackline.checkers.verdict.readers).
-"""
+"""The second readings where witnesses of a log contradict each other: whoever lacks records is asked again
+by another way, while the hosts are still there: the final read by plain fetches from the leader, a
+replica's log by a second look into its files. What that finds is a row of the history, and the judge
+decides what it means (wrackline.checkers.verdict.readers)."""
 
 from __future__ import annotations
 

@@ -43,8 +43,9 @@ def _run(target: Target, *arguments: object) -> str:
 
 
 def _be_nice(nice: int) -> str:
-    """Also towards other sessions, such as the node's: where the kernel groups tasks by session (sched(7),
-    autogroup), a task's own niceness counts inside its group alone."""
+    """Returns the command that sets the shell's niceness, also towards other sessions, such as the node's:
+    where the kernel groups tasks by session (sched(7), autogroup), a task's own niceness counts inside its
+    group alone."""
     return f"renice -n {nice} -p $$ >/dev/null; echo {nice} 2>/dev/null >/proc/$$/autogroup || true"
 
 

@@ -13,7 +13,7 @@ from wrackline.zookeeper.core.replicas.local import Local
 
 
 class Assigned(Partitions):
-    """Nothing here follows from metadata by itself: that is what profile zk08 does not have."""
+    """The assigned partitions of profile zk08, in which nothing follows from metadata by itself."""
 
     def __init__(self, ctx: Context, fetchers: Fetchers) -> None:
         super().__init__(ctx, fetchers)

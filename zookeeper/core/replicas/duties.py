@@ -1,5 +1,5 @@
-"""What only a leader looks after: the preferred replica, reassigned partitions, replicas that come and go
-(docs/protocol.md Z38, Z41, Z53, Z54)."""
+"""The duties that only a leader has: the preferred replica, reassigned partitions, replicas that come and
+go (docs/protocol.md Z38, Z41, Z53, Z54)."""
 
 from __future__ import annotations
 

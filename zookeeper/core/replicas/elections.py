@@ -1,4 +1,4 @@
-"""Who leads, from one replica's view: leaderElection, becomeFollower and the way to becomeLeader
+"""The elections, from one replica's view: leaderElection, becomeFollower and the way to becomeLeader
 (docs/protocol.md Z29 to Z32, Z45, Z47 to Z49, Z57)."""
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ class Elections:
         self._delete_node(local, created, then)
 
     def _delete_node(self, local: Local, created: int, then: Delete | None) -> None:
-        """Only this one: after an answer that was lost the node may be another leader's already, so it is
-        looked at first. A node of our own session goes by our own doing or with the session."""
+        """Deletes the leader's node only if it is the created one: after an answer that was lost the node
+        may be another leader's already, so it is looked at first. A node of our own session goes by our
+        own doing or with the session."""
         path = znodes.leader(local.replica.tp)
 
         def seen(answer: Answer) -> None:
@@ -128,7 +129,7 @@ class Elections:
         self._coordination.ask(Get(path), seen)
 
     def _retire(self, local: Local, why: str) -> None:
-        """No role: nothing is served and nothing fetched."""
+        """Takes every role from the replica: nothing is served and nothing fetched."""
         replica = local.replica
         if local.leads:
             self._leading.stop(local)
@@ -215,7 +216,8 @@ class Elections:
         self._terms.ask(local, create, lambda answer: self._raced(local, answer))
 
     def _raced(self, local: Local, answer: Answer) -> None:
-        """Whatever the answer, the watch on the node tells who leads; only when nobody does run again."""
+        """Handles the answer of a race: whatever it is, the watch on the node tells who leads; the replica
+        runs again only when nobody does."""
         if answer.ok and answer.stat is not None and answer.stat.owner == self._coordination.session:
             self._won(local, answer.stat.created)
         else:

@@ -1,4 +1,4 @@
-"""What a leader of profile zk08 does: becomeLeader, the committer, and the writes of ISR and CUR
+"""The tasks of a leader of profile zk08: becomeLeader, the committer, and the writes of ISR and CUR
 (docs/protocol.md Z31, Z39, Z40, Z48, Z52).
 
 The document's committer writes the ISR and waits. Here the write is asynchronous, and until it is answered
@@ -135,9 +135,9 @@ class Leading:
                 self.request(local, node, StateRequest.BECOME_FOLLOWER)
 
     def request(self, local: Local, node: NodeId, request: StateRequest) -> None:
-        """On the replica's state path (Z37), which is made where there is none: so a broker learns that it
-        has a replica. What a lost connection may have swallowed is asked again; a request that comes twice
-        does no harm."""
+        """Writes the request on the replica's state path (Z37), which is made where there is none: so a
+        broker learns that it has a replica. What a lost connection may have swallowed is asked again; a
+        request that comes twice does no harm."""
         path, term, what = znodes.state(local.replica.tp, node), local.term, f"request-{node}-{request.value}"
         once_more = self._terms.within(local, lambda: self.request(local, node, request))
 
@@ -160,7 +160,7 @@ class Leading:
         self._terms.ask(local, Create(f"{path}/request-", request.encode(), sequential=True), answered)
 
     def stop(self, local: Local) -> None:
-        """It leads no more: its timers and writes are nobody's."""
+        """Ends the leadership: its timers and writes are nobody's."""
         self.on_stop(local)
         for what in ("open", "commit", "isr"):
             self._terms.cancel(local, what)
@@ -170,7 +170,7 @@ class Leading:
     # --- the committer -------------------------------------------------------------------------------------
 
     def look(self, local: Local) -> None:
-        """After each event that has touched the replica: open, queue, dequeue."""
+        """Looks at the replica after each event that has touched it: open, queue, dequeue."""
         if local.phase is Phase.OPENING:
             if local.isr_version == NOT_READ:
                 return
@@ -217,7 +217,7 @@ class Leading:
     # --- writing the sets ----------------------------------------------------------------------------------
 
     def write_proposal(self, local: Local) -> None:
-        """What promotion or demotion ask for, one write at a time."""
+        """Writes the ISR that promotion or demotion ask for, one write at a time."""
         replica, state = local.replica, local.replica.leading
         item = state.proposal
         replica.changes.proposed.pop(replica.tp, None)
@@ -241,8 +241,8 @@ class Leading:
         self._write_isr(local, isr, written)
 
     def _write_isr(self, local: Local, isr: tuple[NodeId, ...], on_written: Callable[[Answer], None]) -> None:
-        """By version. Where nobody knows whether it was written, the node is read again first; a version that
-        is not ours says that somebody else leads (docs/protocol.md 2.15)."""
+        """Writes the ISR by version. Where nobody knows whether it was written, the node is read again
+        first; a version that is not ours says that somebody else leads (docs/protocol.md 2.15)."""
         path, data = znodes.isr(local.replica.tp), znodes.of_ids(isr)
         version = local.isr_version
         local.writing = True
@@ -279,7 +279,7 @@ class Leading:
         self._terms.ask(local, write, wrote)
 
     def _write_cur(self, local: Local) -> None:
-        """For those who look: nobody reads it back, since AR = ISR + CUR."""
+        """Writes CUR for those who look: nobody reads it back, since AR = ISR + CUR."""
         isr, tp = local.replica.leading.isr, local.replica.tp
         data = znodes.of_ids(node for node in local.assigned if node not in isr)
 

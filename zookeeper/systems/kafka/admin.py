@@ -1,5 +1,5 @@
-"""What an administrator writes into ZooKeeper, and what the tools of the time wrote there: topics, leaders,
-settings, moves. The controller watches these nodes and carries out what they say."""
+"""The writes of an administrator, and of the tools of the time, into ZooKeeper: topics, leaders, settings,
+moves. The controller watches these nodes and carries out what they say."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class ZooKeeperAdmin:
         self._session.ask(elect, timeout_s)
 
     def elect_uncleanly(self, places: Sequence[Place], *, timeout_s: float) -> None:
-        """Of this era only unclean.leader.election.enable can ask for that."""
+        """Refuses: of this era only unclean.leader.election.enable can ask for an unclean election."""
         del timeout_s
         names = ", ".join(f"{topic}-{number}" for topic, number in places)
         raise DeployError(f"no unclean election of {names}: this era has no such request")
@@ -139,25 +139,25 @@ class ZooKeeperAdmin:
         return self._session.ask(look, timeout_s)
 
     def unregister(self, node_id: int, *, timeout_s: float) -> None:
-        """Nothing: a broker that is stopped has left ZooKeeper with its session."""
+        """Does nothing: a broker that is stopped has left ZooKeeper with its session."""
 
     # --- settings -----------------------------------------------------------------------------------------
 
     def topic_settings(self, topic: str, *, timeout_s: float) -> dict[str, str]:
-        """Those that it has been given; a setting that is not here has its default."""
+        """Returns the settings that the topic has been given; a setting that is not here has its default."""
         return self._settings("topics", topic, timeout_s)
 
     def change_topic(self, topic: str, values: Mapping[str, str | None], *, timeout_s: float) -> None:
-        """None: the default shall hold again."""
+        """Changes settings of the topic; None: the default shall hold again."""
         self._change("topics", topic, values, timeout_s)
 
     def cluster_settings(self, *, timeout_s: float) -> dict[str, str]:
-        """Those that all brokers have been given while they ran."""
+        """Returns the settings that all brokers have been given while they ran."""
         self._must_have_dynamic_brokers()
         return self._settings("brokers", _ALL_BROKERS, timeout_s)
 
     def change_cluster(self, values: Mapping[str, str | None], *, timeout_s: float) -> None:
-        """None: the default shall hold again."""
+        """Changes settings of all brokers; None: the default shall hold again."""
         self._must_have_dynamic_brokers()
         self._change("brokers", _ALL_BROKERS, values, timeout_s)
 

@@ -1,5 +1,5 @@
-"""What Kafka keeps in ZooKeeper, read: brokers, controller, replicas, leaders, ISR. The paths and their JSON
-are the same from 0.8.2 to 2.8."""
+"""The state that Kafka keeps in ZooKeeper, read: brokers, controller, replicas, leaders, ISR. The paths
+and their JSON are the same from 0.8.2 to 2.8."""
 
 from __future__ import annotations
 

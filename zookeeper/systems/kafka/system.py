@@ -64,9 +64,10 @@ class KafkaOnZooKeeper(KafkaNodes):
         faketime: bool = False,
         store: Store | None = None,
     ) -> None:
-        """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. ``controllers``: hosts of
-        brokers that are given no replicas and are started first, so that one of them is the controller as
-        long as nothing happens to it. Raises DeployError for a host that the fleet does not have."""
+        """Places the nodes; `wrackline.systems.common.nodes.nodes_on` says which host gets which id.
+        ``controllers``: hosts of brokers that are given no replicas and are started first, so that one of
+        them is the controller as long as nothing happens to it. Raises DeployError for a host that the
+        fleet does not have."""
         placed = nodes_on(
             fleet,
             brokers=brokers,
@@ -157,7 +158,8 @@ class KafkaOnZooKeeper(KafkaNodes):
         return 2 * self._script.start_s
 
     def _await_unregistered(self, node: Node) -> None:
-        """While ZooKeeper does not answer nobody knows; the broker will wait for it itself."""
+        """Waits until the broker is unregistered, or ZooKeeper does not answer: then nobody knows; the
+        broker will wait for it itself."""
         deadline = time.monotonic() + NOTICED_S
         while time.monotonic() < deadline:
             try:
@@ -168,8 +170,8 @@ class KafkaOnZooKeeper(KafkaNodes):
             time.sleep(0.1)
 
     def wait_ready(self, *, timeout_s: float = 90.0) -> None:
-        """Until every broker is registered, there is a controller, and every node's process lives. Raises
-        DeployError."""
+        """Waits until every broker is registered, there is a controller, and every node's process lives.
+        Raises DeployError."""
 
         def described(each_s: float) -> ClusterState:
             state = self.describe(timeout_s=each_s)
@@ -226,5 +228,6 @@ class KafkaOnZooKeeper(KafkaNodes):
         return self._command(node, f"cat {self._config_path(node)}").stdout
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:  # noqa: ARG002
-        """From the transaction logs of the ZooKeeper servers, on their disks. Raises DeployError."""
+        """Returns the chronicle from the transaction logs of the ZooKeeper servers, on their disks. Raises
+        DeployError."""
         return chronicle(transactions.fetch(self.fleet, self.zookeepers), self.zookeepers[0].host.name, topic)

@@ -1,4 +1,4 @@
-"""What the servers of an ensemble say of themselves, by their commands of four letters."""
+"""The statements of an ensemble's servers about themselves, by their commands of four letters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def modes(fleet: Fleet, servers: Sequence[Node], timeout_s: float) -> dict[int, 
 
 
 def _asked(fleet: Fleet, server: Node, word: str, timeout_s: float) -> str:
-    """Its answer; empty when there is none."""
+    """Returns the server's answer; empty when there is none."""
     try:
         with fleet.entered():
             made = socket.create_connection((server.host.address, server.port), timeout=timeout_s)

@@ -30,7 +30,7 @@ def _owner(session: Session, path: str) -> int:
 
 
 def _until(look: Callable[[], int], met: Callable[[int], bool], timeout_s: float) -> int:
-    """What was seen last, at the deadline."""
+    """Looks until the condition is met or the deadline has come; returns what was seen last."""
     deadline = time.monotonic() + timeout_s
     while not met(seen := look()) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Which ZooKeeper runs, and the Maven artifacts that make it run."""
+"""The release of ZooKeeper that runs, and the Maven artifacts that make it run."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ CONFIG: Mapping[str, str] = {
 
 
 def server_id(node: Node) -> int:
-    """What ``myid`` says: 1, 2, ..."""
+    """Returns the id that ``myid`` holds: 1, 2, ..."""
     return node.node_id - FIRST_ZOOKEEPER + 1
 
 

@@ -31,7 +31,7 @@ def main(config_path: str) -> Sequence[str]:
 
 
 def put_id(fleet: Fleet, node: Node) -> None:
-    """What an empty disk is given. Raises FleetError."""
+    """Writes ``myid``, which an empty disk is given. Raises FleetError."""
     content = f"{server.server_id(node)}\n".encode()
     fleet.remote(node.host).put(content, f"{data_dir(node.host)}/myid")
 

@@ -51,7 +51,7 @@ class Asking:
         return max(0.01, self._deadline - time.monotonic())
 
     def children(self, path: str) -> list[str]:
-        """None where there is no such node."""
+        """Returns the names of the children; empty where there is no such node."""
         try:
             found: list[str] = self._client.get_children_async(path).get(timeout=self.left_s)
         except NoNodeError:
@@ -59,7 +59,7 @@ class Asking:
         return found
 
     def get(self, path: str) -> bytes | None:
-        """Its data; None when there is no such node."""
+        """Returns the node's data; None when there is no such node."""
         return self.all_of([path])[0]
 
     def all_of(self, paths: Sequence[str]) -> list[bytes | None]:
@@ -105,7 +105,7 @@ class Asking:
 
 
 def persistently() -> KazooRetry:
-    """How a lost server is tried again: soon, and then about twice a second.
+    """Returns the retry for a lost server: soon, and then about twice a second.
 
     With a backoff of 1 the pauses would dwindle to nothing, for kazoo multiplies each by a chance of its own.
     A hundred attempts a second would then keep a slow server from its start."""

@@ -78,7 +78,8 @@ def of_log(data: bytes) -> list[Written]:
 
 
 def _txns(data: bytes) -> Iterator[_Txn]:
-    """Up to where the file ends, is cut short, or is laid out for what has not been written."""
+    """Yields the transactions up to where the file ends, is cut short, or is laid out for what has not
+    been written."""
     at = _FILE_HEADER if data[:4] == _MAGIC else len(data)
     while at + _ENTRY_HEADER.size <= len(data):
         _, size = _ENTRY_HEADER.unpack_from(data, at)
@@ -91,7 +92,8 @@ def _txns(data: bytes) -> Iterator[_Txn]:
 
 
 def written(txns: Iterable[_Txn]) -> Iterator[Written]:
-    """What they did to nodes, that with the ends of sessions among it: their ephemeral nodes go."""
+    """Yields what the transactions did to nodes, that with the ends of sessions among it: their ephemeral
+    nodes go."""
     owned: dict[int, dict[str, None]] = {}
     versions: dict[str, int] = {}
     for txn in txns:
@@ -151,7 +153,8 @@ def _text(body: bytes, at: int) -> tuple[str, int]:
 
 
 def save(all_written: Iterable[Written], server: Node, file: Path) -> None:
-    """As a trace is written, a line for each: what ``load`` and those who judge traces read."""
+    """Writes the transactions as a trace is written, a line for each: what ``load`` and those who judge
+    traces read."""
     with file.open("wb") as opened:
         for number, one in enumerate(all_written, 1):
             line = {
@@ -190,7 +193,7 @@ def load(file: Path) -> list[Written]:
 
 
 def gaps(all_written: Iterable[Written], above: str) -> Iterator[str]:
-    """What the logs do not have of the node ``above`` and those below it, a line each."""
+    """Yields what the logs do not have of the node ``above`` and those below it, a line each."""
     nodes: dict[str, Written] = {}
     for one in _below(all_written, above):
         before = nodes.get(one.path)
@@ -217,7 +220,8 @@ def states(all_written: Iterable[Written], above: str) -> Iterator[tuple[Written
 
 
 def change(written: Written, host: str, state: PartitionState, partition_epoch: int) -> Change:
-    """What a partition was when this was written. ``host``: of the server whose clock it is."""
+    """Returns the state that a partition had when this was written. ``host``: of the server whose clock it
+    is."""
     return Change(
         at_ns=written.at_ms * 1_000_000,
         host=host,

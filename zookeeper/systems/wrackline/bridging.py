@@ -65,7 +65,8 @@ class WracklineBridging(WracklineOnZooKeeper):
         return super().reassignments(timeout_s=timeout_s)
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:
-        """What ZooKeeper has written down, and then the controller. Raises DeployError."""
+        """Returns the chronicle that ZooKeeper has written down, and then the controller. Raises
+        DeployError."""
         before = super().chronicle(topic, collected)
         if not self._taken_over:
             return before

@@ -39,7 +39,8 @@ MOST_CROWDED = 4.0
 
 
 def crowding() -> float:
-    """So many times as long as on a quiet machine a server of ZooKeeper may take to answer now."""
+    """Returns the factor by which a server of ZooKeeper may take longer to answer now than on a quiet
+    machine."""
     return min(MOST_CROWDED, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
@@ -64,8 +65,8 @@ class WracklineOnZooKeeper(WracklineSystem):
         bundle_cache: Path,
         start_s: float = START_S,
     ) -> None:
-        """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. Raises DeployError for a host
-        that the fleet does not have."""
+        """Places the nodes; `wrackline.systems.common.nodes.nodes_on` says which host gets which id.
+        Raises DeployError for a host that the fleet does not have."""
         super().__init__(
             fleet,
             brokers=brokers,
@@ -157,8 +158,8 @@ class WracklineOnZooKeeper(WracklineSystem):
         return self._servers.effective_config(node) if node.is_zookeeper else super().effective_config(node)
 
     def collect(self, into: Path) -> None:
-        """Also the transaction logs of the ZooKeeper servers, as one: without them nobody can tell from the
-        traces whose session there was."""
+        """Collects also the transaction logs of the ZooKeeper servers, as one: without them nobody can
+        tell from the traces whose session there was."""
         super().collect(into)
         first = self.zookeepers[0]
         folder = into / first.host.name
@@ -171,7 +172,8 @@ class WracklineOnZooKeeper(WracklineSystem):
             transactions.save(written, first, folder / transactions.TRANSACTIONS)
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:
-        """From the transaction logs of the ZooKeeper servers that were collected. Raises DeployError."""
+        """Returns the chronicle from the transaction logs of the ZooKeeper servers that were collected.
+        Raises DeployError."""
         name = self.zookeepers[0].host.name
         file = collected / name / transactions.TRANSACTIONS
         try:

@@ -1,5 +1,5 @@
-"""What brokers of profile zk08 keep in ZooKeeper (docs/protocol.md Z33 to Z38): a cluster made there, and its
-state read there, as an administrator of the time would."""
+"""The nodes that brokers of profile zk08 keep in ZooKeeper (docs/protocol.md Z33 to Z38): a cluster made
+there, and its state read there, as an administrator of the time would."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def cluster_state(asking: Asking) -> ClusterState:
 
 
 def level(asking: Asking) -> int:
-    """That the cluster has."""
+    """Returns the level that the cluster has."""
     return int(asking.get(FEATURE) or FIRST_LEVEL)
 
 
 def raise_level(asking: Asking, wanted: int) -> str:
-    """As an administrator does, who looks first at what each broker of the cluster says that it supports.
-    Why it may not be; empty: it is done."""
+    """Raises the level as an administrator does, who looks first at what each broker of the cluster says
+    that it supports. Returns why it may not be; empty: it is done."""
     for node in sorted(_ids(asking.get(BROKERS))):
         supported = asking.get(f"{LEVELS}/{node}")
         if supported is None:
@@ -111,7 +111,7 @@ def raise_level(asking: Asking, wanted: int) -> str:
 
 
 def _no_hand_over(asking: Asking) -> str:
-    """Why a controller may not take over; empty: it may."""
+    """Returns why a controller may not take over; empty: it may."""
     if (now := level(asking)) < WITH_EPOCHS:
         return f"The level is {now}: raise it to {WITH_EPOCHS} first, so that leaders have epochs."
     if asking.get(CONTROLLER) is None:
