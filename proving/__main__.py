@@ -136,7 +136,7 @@ def _mutated(wanted: str, directory: Path, seed: int) -> str:
 
 
 def _spliced(text: str, directory: Path, seed: int) -> str:
-    """Of an anomaly that no mutation is of: its case, in a correct history."""
+    """Writes the case of an anomaly without a mutation, spliced into a correct history."""
     info, events = spliced(parse(text), make(directory.name, seed, TO_MUTATE), seed)
     write_events(directory, info, events)
     return f"{directory}: seed {seed}, the case {text!r} among others, and nothing else"

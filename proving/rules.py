@@ -32,8 +32,8 @@ class _Partition:
 def violations(
     events: Iterable[Event], partitions: int, *, idempotence: bool, contiguous: bool = True
 ) -> list[list[Violation]]:
-    """What each partition of the (one) topic breaks, of ``RULES``. The events are in order of ``index``.
-    Where offsets are not ``contiguous``, one without a record proves nothing."""
+    """Returns for each partition of the (one) topic the violations of ``RULES``. The events are in order
+    of ``index``. Where offsets are not ``contiguous``, one without a record proves nothing."""
     seen = [_Partition() for _ in range(partitions)]
     open_: dict[int, Event] = {}
     for event in events:

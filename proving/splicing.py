@@ -19,7 +19,8 @@ TRANSACTIONS = 1_000_000
 
 
 def spliced(case: Case, made: Made, seed: int) -> tuple[RunInfo, list[Event]]:
-    """What is found in the case must be found in this history, and nothing else."""
+    """Splices a case into a history: what is found in the case must be found in this history, and nothing
+    else."""
     first = next(at for at, event in enumerate(made.events) if event.process >= 0)
     chance = random.Random(seed)
     places = sorted(chance.randint(first, len(made.events)) for _ in case.events)

@@ -99,7 +99,7 @@ def _seen_by(c: Row) -> str:
     explained_by=IN_ANY_ORDER,
 )
 def inconsistent_offset(at: Places) -> Iterator[Finding]:
-    """Once for each value that is there."""
+    """Yields a finding for each value at an offset that holds more than one."""
     for c in at.each(TWO_VALUES):
         yield at.finding(
             c,
@@ -179,9 +179,10 @@ def duplicate(at: Places) -> Iterator[Finding]:
     explained_by=IN_ANY_ORDER,
 )
 def aborted_read(at: Places) -> Iterator[Finding]:
-    """``where``: ``transaction`` (its abort succeeded), ``abort failed`` (nobody knows its end, but its
-    commit was never asked for: the walk of transactions finds that); nothing for a plain send. At
-    read_uncommitted consumers are given what is aborted later."""
+    """Yields a finding for each record that was read though its send or its transaction failed. ``where``:
+    ``transaction`` (its abort succeeded), ``abort failed`` (nobody knows its end, but its commit was never
+    asked for: the walk of transactions finds that); nothing for a plain send. At read_uncommitted
+    consumers are given what is aborted later."""
     for c in at.each(ABORTED):
         words = at.words(c.complete_index)
         txn = orjson.loads(words.extra or b"{}").get("txn")
@@ -264,7 +265,8 @@ def _witness(rows: Candidate[Ints]) -> Ints:
     explained_by=IN_ANY_ORDER,
 )
 def corrupt(at: Places) -> Iterator[Finding]:
-    """What is wrong with each is in ``extra.corrupt`` of the event that read it."""
+    """Yields a finding for each corrupt record; the details are in ``extra.corrupt`` of the event that
+    read it."""
     for c in at.each(SPOILED):
         words = at.words(known(c.final_index, c.poll_index, c.replica_index))
         details = orjson.loads(words.extra or b"{}").get("corrupt") or ()
@@ -294,8 +296,8 @@ def corrupt(at: Places) -> Iterator[Finding]:
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.SMALLER_EPOCHS),
 )
 def epoch_order(at: Places) -> Iterator[Finding]:
-    """In the final read, and in each replica's own log: an epoch that begins (at ``offset``) before a smaller
-    one ends (at ``other_offset``) is out of order."""
+    """Yields a finding for each leader epoch that is out of order, in the final read and in each replica's
+    own log: it begins (at ``offset``) before a smaller one ends (at ``other_offset``)."""
     for c in at.each(DISORDERED_EPOCHS):
         hosts = at.log.hosts
         whose = f"log of {hosts[c.process]}" if 0 <= c.process < len(hosts) else "final read"

@@ -29,7 +29,7 @@ from wrackline.checkers.verdict.anomaly import Family, Promise
 
 
 def _final_there(at: Places, c: Row) -> str:
-    """What the final read has at an offset where it should have something else."""
+    """Says what the final read has at an offset where it should have something else."""
     if c.offset >= c.log_end:
         return f"; the final read of {at.log} ends at offset {c.log_end:,}"
     if c.offset < at.log.start:
@@ -96,8 +96,9 @@ HOLE = mark("hole")
     explained_by=ExplainedBy(further_rows=FurtherRows.FINAL_READ, until_fault=True),
 )
 def lost_write(at: Places) -> Iterator[Finding]:
-    """``where``: ``tail`` (its offset is at or past the final end), ``middle`` (another value or nothing is
-    at its offset), ``unknown offset`` (the acknowledgement had none)."""
+    """Yields a finding for each acknowledged record that is gone. ``where``: ``tail`` (its offset is at or
+    past the final end), ``middle`` (another value or nothing is at its offset), ``unknown offset`` (the
+    acknowledgement had none)."""
     for c in filter(at.is_lasting, at.each(LOST)):
         value, node = at.run.value(c.value), at.words(c.complete_index).node
         by_whom = f" by {node}" if node else at.log.led_by(c.complete_ns)

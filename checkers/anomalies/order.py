@@ -30,7 +30,8 @@ def _process_out_of_order(rows: Candidate[Ints]) -> Bools:
 
 
 def _before_what_was_acked(rows: Candidate[Ints], _: Unfilled) -> Bools:
-    """At the very offset that had been acked it is an inconsistent-offset."""
+    """Tells which records are out of order at another offset than the one that had been acked: at that
+    very offset it is an inconsistent-offset."""
     return bools(out_of_order(rows) & (rows.by_settled_ack.offset != rows.offset))
 
 
@@ -59,7 +60,7 @@ def _acked_at(c: Row) -> str:
     marks=[OUT_OF_ORDER],
 )
 def append_order(at: Places) -> Iterator[Finding]:
-    """Once for each place, against the earliest acknowledgement that names a larger offset."""
+    """Yields a finding for each place, against the earliest acknowledgement that names a larger offset."""
     marked = at.having(OUT_OF_ORDER)
     proof = marked.by_settled_ack
     marked = marked.take(
@@ -165,7 +166,8 @@ def batch_order(at: Places) -> Iterator[Finding]:
     explained_by=ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN),
 )
 def poll_skip(at: Places) -> Iterator[Finding]:
-    """Not of a compacted topic: what the consumer passed over may have been gone by then."""
+    """Yields a finding for each poll that skipped records, but none for a compacted topic: what the
+    consumer passed over may have been gone by then."""
     if at.log.compacted:
         return
     for c in at.each(SKIPPED):

@@ -90,8 +90,8 @@ def _earliest(*proofs: Proof[int]) -> Proof[int]:
     marks=[STALE],
 )
 def stale_read(at: Places) -> Iterator[Finding]:
-    """Once for each answer. An ack with an offset is found where that offset is; one without where the final
-    read has its record."""
+    """Yields a finding for each stale answer. An ack with an offset is found where that offset is; one
+    without where the final read has its record."""
     answers = sorted(at.each(STALE), key=lambda c: (c.offset, c.complete_index, c.by_ack.index))
     for _, (c, *_) in groupby(answers, key=lambda c: c.complete_index):
         ack = c.by_ack
@@ -119,7 +119,7 @@ def stale_read(at: Places) -> Iterator[Finding]:
     explained_by=ExplainedBy(ends=True),
 )
 def stale_end(at: Places) -> Iterator[Finding]:
-    """Once per partition, with the smallest end."""
+    """Yields one finding per partition, with the smallest end."""
     c = min(at.each(STALE_END), key=lambda c: (c.other_offset, c.complete_index), default=None)
     if c is None:
         return

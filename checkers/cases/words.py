@@ -32,7 +32,7 @@ class CaseError(ValueError):
 
 @dataclass
 class Words:
-    """What words of a case stand for: the events so far, and names that were given."""
+    """The meaning of words in a case: the events so far, and names that were given."""
 
     events: list[Event] = field(default_factory=list, kw_only=True)
     _values: dict[str, int] = field(default_factory=dict, kw_only=True)

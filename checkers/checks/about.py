@@ -1,5 +1,6 @@
-"""What a check knows of a run besides the rows that it looks at: how things are called, how far final reads
-came, who led, and which faults were in force. Small, and the same on the driver and in every task."""
+"""Facts of a run that a check is given besides the rows that it looks at: how things are called, how far
+final reads came, who led, and which faults were in force. Small, and the same on the driver and in every
+task."""
 
 from __future__ import annotations
 

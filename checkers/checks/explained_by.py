@@ -1,5 +1,5 @@
-"""What the explanation of an anomaly's findings needs. A check says it where it is registered, and
-``wrackline.checkers.explain`` goes by it: no anomaly is named there."""
+"""The settings of an anomaly that the explanation of its findings needs. A check says it where it is
+registered, and ``wrackline.checkers.explain`` goes by it: no anomaly is named there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Cycle(StrEnum):
 
 
 class By(StrEnum):
-    """How the operations of a finding contradict each other."""
+    """The kind of contradiction between the operations of a finding."""
 
     ORDER = "order"
     """By a cycle of edges: no order of them is possible. Where no cycle is found, by what each of them
@@ -43,7 +43,7 @@ class FurtherRows(StrEnum):
 
 
 class Spelt(StrEnum):
-    """Which records of an operation are spelt out where there is no cycle."""
+    """The records of an operation that are spelt out where there is no cycle."""
 
     RECORD = "record"
     """Those of the finding's value, and those at its offset."""
@@ -57,7 +57,8 @@ class Spelt(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBy:
-    """Without arguments: by the order of the operations that the finding cites."""
+    """The settings for explaining an anomaly's findings; without arguments: by the order of the operations
+    that the finding cites."""
 
     by: By = By.ORDER
     in_any_order: frozenset[str] = frozenset()

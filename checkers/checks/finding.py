@@ -18,8 +18,8 @@ MAX_OPERATIONS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a check says of one finding. Indexes are those of events; times are nanoseconds from the start of
-    the run."""
+    """The fields that a check gives for one finding. Indexes are those of events; times are nanoseconds
+    from the start of the run."""
 
     anomaly: str
     log: AboutLog | None

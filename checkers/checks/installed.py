@@ -1,4 +1,4 @@
-"""Which anomalies are installed, by the source files of their checks. The register of checks is not asked:
+"""Lists the installed anomalies, by the source files of their checks. The register of checks is not asked:
 what was taken out of it, or never got into it, shows as the difference."""
 
 from __future__ import annotations

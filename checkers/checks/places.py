@@ -1,4 +1,4 @@
-"""What a check is given: the rows of one partition of a run, and what else is known there."""
+"""The input of a check: the rows of one partition of a run, and what else is known there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = Candidate[Any]
 
 
 class Words(NamedTuple):
-    """What an event says in words. ``extra`` is JSON."""
+    """The words of an event. ``extra`` is JSON."""
 
     node: str | None = None
     error: str | None = None

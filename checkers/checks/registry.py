@@ -100,8 +100,8 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class WalkAnomaly:
-    """What is said of an anomaly that a walk finds, as ``check`` says it: what a walk has gone through
-    contradicts itself in any order."""
+    """The properties of an anomaly that a walk finds, as ``check`` takes them: what a walk has gone
+    through contradicts itself in any order."""
 
     meaning: str
     breaks: Promise | None = None

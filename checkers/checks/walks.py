@@ -20,7 +20,7 @@ from wrackline.checkers.inputs.table import Ints
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Something that a walk counted."""
+    """A count that a walk makes."""
 
     kind: str
     """``group`` or ``transaction``."""

@@ -1,1 +1,1 @@
-"""How facts of a history meet: an executor sorts them, numpy compares them range by range."""
+"""The engine joins the facts of a history: an executor sorts them, numpy compares them range by range."""

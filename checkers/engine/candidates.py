@@ -15,7 +15,7 @@ from wrackline.checkers.inputs.table import NEVER, NONE, Bools, C, Ints, Table, 
 
 
 class Step(IntEnum):
-    """What a row is. Places at one offset are in the order of these numbers."""
+    """The kind of a row. Places at one offset are in the order of these numbers."""
 
     IN_FINAL = 10
     """A place that the final read has."""
@@ -55,7 +55,7 @@ class Step(IntEnum):
 
 
 class SendOutcome(IntEnum):
-    """What became of a record sent."""
+    """The outcome of a record's send."""
 
     ACKED = 0
     """It was acknowledged."""
@@ -66,7 +66,7 @@ class SendOutcome(IntEnum):
 
     @property
     def word(self) -> str:
-        """As verdicts write it where the client gave no error."""
+        """The outcome in the words of a verdict, where the client gave no error."""
         return ("acked", "failed", "unknown")[self]
 
 
@@ -97,7 +97,7 @@ class Entry(Table[C]):
 
 @dataclass(frozen=True, slots=True)
 class SentBelow(Table[C]):
-    """Of the acknowledged records that lie below one in the final read that which was sent last; all NONE
+    """The record that was sent last among the acknowledged ones below a record of the final read; all NONE
     where there is none."""
 
     invoke_index: C
@@ -244,7 +244,7 @@ def least(*columns: Ints) -> Ints:
 
 
 def is_kept(rows: Candidate[Ints]) -> Bools:
-    """As far as is known, this place is in the log at the end, or was until it was deleted."""
+    """Tells whether a place is in the log at the end, as far as is known, or was until it was deleted."""
     return bools((rows.step == Step.IN_FINAL) | is_beyond_reading(rows))
 
 

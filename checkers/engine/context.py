@@ -1,7 +1,6 @@
-"""What every task of an analysis knows beforehand: numbers for partitions and kinds of operations, how far
-each final read came, which replicas count, and when faults struck. It is built on the driver from runs alone
-and broadcast; its size depends on the number of partitions and faults, not on that of operations.
-"""
+"""The context that every task of an analysis is given: numbers for partitions and kinds of operations, how
+far each final read came, which replicas count, and when faults struck. It is built on the driver from runs
+alone and broadcast; its size depends on the number of partitions and faults, not on that of operations."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ OBJECTS = ("register", "queue")
 
 @dataclass(frozen=True, slots=True)
 class LogInfo:
-    """How far the final read of a partition came. ``every``: a bit for each replica that must hold what was
+    """The extent of a partition's final read. ``every``: a bit for each replica that must hold what was
     committed (in the ISR, and read to its end), from offset ``held_from``; the first of them was read at
     index ``looked_at``."""
 
@@ -70,7 +69,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class OutsideInterval:
-    """What an interval of one object's time must know of the others
+    """The knowledge that an interval of one object's time needs of the others
     (wrackline.checkers.engine.objects.times). Rows are in order of ``part``, the number of the interval."""
 
     zones: ZoneSummary

@@ -1,4 +1,4 @@
-"""What carries out the plan: rows that tasks are mapped over, in this process or by Spark.
+"""Executors carry out the plan: they map tasks over rows, in this process or by Spark.
 
 The plan (wrackline.checkers.plan) and the tasks (wrackline.checkers.engine.tasks) are the same for both. A
 task is a function from Arrow batches to Arrow batches; between tasks rows are brought together by place and
@@ -61,7 +61,7 @@ class Executor(Protocol):
 
     @property
     def name(self) -> str:
-        """As verdicts and reports say it."""
+        """The executor's name in verdicts and reports."""
 
     @property
     def parallel(self) -> int:
@@ -74,7 +74,8 @@ class Executor(Protocol):
         """Gives the value wherever a task runs."""
 
     def followed(self, status: Callable[[str], None]) -> AbstractContextManager[Callable[[str], None]]:
-        """Inside, ``status`` hears how far a long step is; what is yielded names the step."""
+        """Opens a context in which ``status`` hears how far a long step is; the callable that is yielded
+        names the step."""
 
 
 class LocalRows:

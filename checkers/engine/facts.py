@@ -150,7 +150,7 @@ class Placed(Timed):
 
 @dataclass(frozen=True, slots=True)
 class Epoch(Table[Ints]):
-    """Where leader epochs begin and end in the final read or in the log of a replica."""
+    """The offsets at which leader epochs begin and end in the final read or in the log of a replica."""
 
     node: Ints
     """The number of the replica; -1 for the final read."""
@@ -184,7 +184,7 @@ class Position(Table[Ints]):
 
 @dataclass(frozen=True, slots=True)
 class Edge(Table[Ints]):
-    """Where a process stood in a log at the edges of a part of the history that was read at once."""
+    """The position of a process in a log at the edges of a part of the history that was read at once."""
 
     what: Ints
     """A ``wrackline.checkers.engine.ingest.per_process.Walk``."""
@@ -264,8 +264,8 @@ class InFinal(Timed):
 
 @dataclass(frozen=True, slots=True)
 class Summary(Table[C]):
-    """What one range of offsets says to the driver. ``Summary[Ints]`` travels, ``Summary[int]`` is one
-    row."""
+    """The summary of one range of offsets for the driver. ``Summary[Ints]`` travels, ``Summary[int]`` is
+    one row."""
 
     log: C
     part: C
@@ -301,7 +301,8 @@ class Summary(Table[C]):
 
 
 class Kind(IntEnum):
-    """What travels together; ``ROWS`` names the table of each, where its meaning is said."""
+    """The kinds of rows and notes that travel together; ``ROWS`` names the table of each, where its
+    meaning is said."""
 
     NOTE = 0
     """Not a table: counts and problems as JSON."""
@@ -392,7 +393,7 @@ class Facts:
         return found
 
     def replace(self, rows: Table[Ints]) -> None:
-        """These instead of all of their kind."""
+        """Replaces all facts of the kind of these rows."""
         self._parts[type(rows)] = [rows]
 
 

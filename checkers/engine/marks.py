@@ -63,7 +63,7 @@ class Marks:
         return self._bits[name]
 
     def bits(self, names: Iterable[str]) -> int:
-        """Those of several marks together."""
+        """Returns the bits of several marks together."""
         return sum(map(self.bit, names))
 
     def at_places(self, rows: Candidate[Ints]) -> Ints:

@@ -1,4 +1,4 @@
-"""What is said of registers and queues, kind by kind (wrackline.checkers.engine.objects.values,
+"""The facts of registers and queues, kind by kind (wrackline.checkers.engine.objects.values,
 wrackline.checkers.engine.objects.times)."""
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Life(Table[Ints]):
 
 @dataclass(frozen=True, slots=True)
 class ZoneSummary(Table[Ints]):
-    """Of the zones that start in an interval of time the one that lasts longest."""
+    """The zone that lasts longest among those that start in an interval of time."""
 
     part: Ints
     zone: Zone
@@ -91,7 +91,7 @@ class ZoneSummary(Table[Ints]):
 
 @dataclass(frozen=True, slots=True)
 class LifeSummary(Table[Ints]):
-    """Of the lives that went in in an interval of time the one that was in longest."""
+    """The life that was in longest among those that went in in an interval of time."""
 
     part: Ints
     life: Life
@@ -99,7 +99,7 @@ class LifeSummary(Table[Ints]):
 
 @dataclass(frozen=True, slots=True)
 class EarliestDequeue(Table[Ints]):
-    """Of the lives that start in an interval of time the one that came out first."""
+    """The life that came out first among those that start in an interval of time."""
 
     part: Ints
     life: Life
@@ -107,7 +107,7 @@ class EarliestDequeue(Table[Ints]):
 
 @dataclass(frozen=True, slots=True)
 class Unconsumed(Table[Ints]):
-    """Of the values that went in in an interval of time, and that nobody got, the last."""
+    """The last of the values that went in in an interval of time, and that nobody got."""
 
     part: Ints
     count: Ints

@@ -18,7 +18,7 @@ Z = TypeVar("Z")
 
 @dataclass(frozen=True, slots=True)
 class OfEach(Generic[X]):
-    """Something of each kind of proof. The fields have the names of a candidate's columns."""
+    """A value for each kind of proof. The fields have the names of a candidate's columns."""
 
     by_ack: X
     by_settled_ack: X
@@ -57,7 +57,7 @@ NO_ENTRY: Entry[int] = Entry.all(NONE)
 
 @dataclass(frozen=True, slots=True)
 class KnownAbove:
-    """What the ranges above one know; NONE stands for nothing."""
+    """The knowledge of the ranges above one; NONE stands for nothing."""
 
     proofs: OfEach[Proof[int]] = OfEach(NO_PROOF, NO_PROOF, NO_PROOF, NO_PROOF, NO_PROOF)
     """The earliest ones."""

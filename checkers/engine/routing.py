@@ -1,4 +1,4 @@
-"""Where rows go: which bucket of values, and what candidates are put there."""
+"""Routing decides where rows go: which bucket of values, and what candidates are put there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def bucket_of(run: Ints, value: Ints, buckets: int) -> Ints:
-    """Which part of what is looked at by value a value belongs to."""
+    """Returns the bucket of a value: the part of what is looked at by value that it belongs to."""
     mixed = (value.astype(np.uint64) + run.astype(np.uint64)) * _MIX
     found: Ints = ((mixed >> np.uint64(33)) % np.uint64(buckets)).astype(np.int64)
     return found

@@ -101,7 +101,7 @@ def _problem(split: Split, wrong: Exception) -> Batches:
 
 
 class _Run:
-    """What is counted in a run."""
+    """The counts of one run."""
 
     def __init__(self, run: int, context: Context) -> None:
         self.run, self.context = run, context
@@ -165,7 +165,8 @@ def judged(context_of: GivesContext) -> Task:
 
 
 def intervals(context_of: GivesContext) -> Task:
-    """What intervals of objects' time hold, sorted by (owner, part), to contradictions."""
+    """Returns the task that turns intervals of objects' time, sorted by (owner, part), into
+    contradictions."""
 
     def run(batches: Batches) -> Batches:
         context, writer = context_of(), Writer()

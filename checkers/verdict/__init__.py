@@ -1,1 +1,1 @@
-"""What the findings mean: contracts, the conditions of a pass, and the verdict."""
+"""The meaning of findings: contracts, the conditions of a pass, and the verdict."""

@@ -1,5 +1,5 @@
-"""What an anomaly is to whoever judges its findings. A check says it where it is registered; contracts and
-incidents go by it, and hold no list of anomalies."""
+"""The properties of an anomaly that decide how its findings are judged. A check says it where it is
+registered; contracts and incidents go by it, and hold no list of anomalies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Family(StrEnum):
 
 @unique
 class Promise(Enum):
-    """What an anomaly breaks. Which contract makes the promise is decided in
+    """The promise that an anomaly breaks. Which contract makes the promise is decided in
     wrackline.checkers.verdict.contracts; the value says it in one line."""
 
     ALWAYS = "forbidden in every configuration"
@@ -81,7 +81,8 @@ class Anomaly:
 
     @property
     def is_loss(self) -> bool:
-        """What its findings cite was right at the last of the events: records were there, and are gone."""
+        """Tells whether the anomaly's findings cite something that was right at the last of the events:
+        records were there, and are gone."""
         return self.breaks is Promise.NO_LOSS
 
     @property

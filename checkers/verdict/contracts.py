@@ -144,8 +144,8 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a contract says of one anomaly in one partition: where something in the history excuses a finding
-    it is allowed."""
+    """The ruling of a contract on one anomaly in one partition: a finding is allowed where something in
+    the history excuses it."""
 
     ruling: Ruling
     """Where nothing does."""
@@ -154,8 +154,8 @@ class Rule:
     """Why a finding is allowed that cites a send which was answered late or never; empty: it is no excuse."""
 
     def rulings(self, since_ns: Ints, until_ns: Ints, unsure: Bools) -> Ints:
-        """Of findings of these times the numbers of their rulings. ``unsure``: whether they cite a send
-        that was answered late or never."""
+        """Returns the number of the ruling of each finding, for findings of these times. ``unsure``:
+        whether they cite a send that was answered late or never."""
         found = self.excuses.around(since_ns, until_ns)
         return np.where((found == NONE) & unsure & bool(self.unsure), len(self.excuses.found), found)
 
@@ -171,7 +171,7 @@ class Rule:
 
     @property
     def at_any_time(self) -> Ruling:
-        """Of a finding of which nobody knows when it was."""
+        """The ruling on a finding whose time is not known."""
         always = np.zeros(1, dtype=np.int64)
         [number] = self.rulings(always, always + NEVER, np.zeros(1, dtype=bool)).tolist()
         return self.numbered(number)
@@ -222,11 +222,11 @@ class Contract:
         ] or ["no host lost unsynced bytes"]
 
     def ruling(self, anomaly: str, place: Place | None) -> Ruling:
-        """What a finding in one partition means of which nobody knows when it was."""
+        """Returns the ruling on a finding in one partition whose time is not known."""
         return self.rule(anomaly, place).at_any_time
 
     def rule(self, anomaly: str, place: Place | None) -> Rule:
-        """What findings in one partition mean, and what excuses them."""
+        """Returns the ruling on findings in one partition, and their excuses."""
         key = (anomaly, place)
         if key not in self._rules:
             self._rules[key] = self._rule(self.anomalies[anomaly], place)
@@ -330,7 +330,8 @@ class Contract:
         return Rule(_forbidden(why), Excuses.of({with_it: happened, **self._damages(place)}))
 
     def _unclean(self, place: Place | None) -> Rule:
-        """Who loses records where elections may be unclean: one that was, and whoever lost bytes."""
+        """Returns the rule where elections may be unclean: a leader elected uncleanly and a replica that
+        lost bytes may lose records."""
         grounds, of = self._grounds, row(self.terms.row, self.run.info)
         unclean = f"records may be lost with {of}"
         happened = [
@@ -356,7 +357,7 @@ class Contract:
         return {self._allows(place, "if"): self._grounds.losses(place, tolerated, synced=synced)}
 
     def _within(self, place: Place | None) -> str:
-        """How many lossy shutdowns there were, where that is too few to lose records."""
+        """Returns the number of lossy shutdowns, as a clause, where it is too small to lose records."""
         synced, tolerated = self.terms.tolerates_power_loss, self._tolerated(place)
         lost = len([one for one in worst_losses(self.run, place) if one.synced or not synced])
         did = "none did" if not lost else f"only {lost} did"
@@ -383,7 +384,7 @@ class Contract:
         return min(of, default=1) - 1
 
     def _deleted(self, place: Place | None) -> str:
-        """What was deleted; empty: nothing."""
+        """Names the first deletion; empty: nothing was deleted."""
         return next((str(one) for one in deletions(self.run) if place in (None, one.place)), "")
 
     def _object(self, place: Place | None) -> Rule:
@@ -475,7 +476,7 @@ def contract_for(run: Run, anomalies: Mapping[str, Anomaly], forced: str | None 
 
 
 def terms_of(info: RunInfo) -> Terms:
-    """What a configuration promises."""
+    """Returns the promises of a configuration."""
     unclean = info.unclean_election or info.recovery_strategy == "proactive"
     if info.acks in ("0", "1"):
         terms = TERMS[f"acks-{info.acks}"]

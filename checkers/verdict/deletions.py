@@ -1,5 +1,5 @@
-"""Whose records were deleted, and by what: where a log does not begin at offset 0 any more. The topic is
-made by the run, so each of its logs begins there.
+"""The deletions of a run: records that are gone since a log does not begin at offset 0 any more, and the
+setting that explains this. The topic is made by the run, so each of its logs begins there.
 
 What lies below the log start was deleted and not lost (Kafka: the leader's log start is the log's, and its
 followers take it over). A deletion that the configuration explains is allowed; of another nobody knows what
@@ -26,7 +26,7 @@ BY_SIZE = ("retention.bytes", "log.retention.bytes")
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What is gone from the beginning of one partition."""
+    """The records deleted from the beginning of one partition."""
 
     place: Place
     below: int
@@ -42,7 +42,7 @@ class Deletion:
 
 
 def deletions(run: Run) -> list[Deletion]:
-    """In the order of partitions."""
+    """Returns the deletions, in the order of partitions."""
     found = []
     for place in sorted({*run.final, *run.replicas}):
         final = run.final.get(place)
@@ -67,7 +67,8 @@ def _setting(run: Run, place: Place) -> str:
 
 
 def _deletes(name: str, value: str, lasted_ns: int) -> bool:
-    """Whether it can have deleted anything in a run that lasted so long. Of -1 nothing is ever deleted."""
+    """Tells whether the setting can have deleted records in a run that lasted so long. Of -1 nothing is
+    ever deleted."""
     try:
         limit = int(value)
     except ValueError:

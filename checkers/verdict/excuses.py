@@ -1,5 +1,6 @@
-"""What excuses a finding: something that happened in this history, and around then. A contract that allows an
-anomaly names it; what nothing in the history excuses is a violation (docs/anomalies.md, section 8).
+"""An excuse of a finding is something that happened in this history, and around the time of the finding. A
+contract that allows an anomaly names it; what nothing in the history excuses is a violation
+(docs/anomalies.md, section 8).
 
 An excuse is in force for a time. It excuses findings whose own time (from the first to the last of the
 operations that it rests on) overlaps that.
@@ -65,7 +66,7 @@ class Excuses:
 
     @cached_property
     def _lasting(self) -> Ints:
-        """Which of the excuses up to each of them is in force longest."""
+        """The number of the excuse in force longest, among each excuse and those before it."""
         best, found = 0, []
         for number, one in enumerate(self.found):
             best = number if one.end_ns > self.found[best].end_ns else best
@@ -73,7 +74,7 @@ class Excuses:
         return np.array(found, dtype=np.int64)
 
     def around(self, since_ns: Ints, until_ns: Ints) -> Ints:
-        """Which excuse each of the times has, by its number; NONE where it has none."""
+        """Returns the number of the excuse of each of the times; NONE where it has none."""
         if not self.found:
             return np.full(len(since_ns), NONE, dtype=np.int64)
         ends = np.array([one.end_ns for one in self.found], dtype=np.int64)
@@ -88,7 +89,7 @@ NOTHING: Final = Excuses()
 
 @dataclass
 class Grounds:
-    """What happened in a run that can excuse findings, by partition; None: in any of them."""
+    """The events of a run that can excuse findings, by partition; None: in any of them."""
 
     run: Run
     _leadership: Leadership = field(init=False)
@@ -111,7 +112,7 @@ class Grounds:
         return self._each(place, self._changes_of_isr)
 
     def faults(self) -> list[Excuse]:
-        """From when a fault struck until what it did must be over."""
+        """Returns the faults as excuses, each from the time it struck until its effects must be over."""
         found = []
         for fault in self.run.faults:
             begin, end = phases.in_force(self.run, fault)
@@ -125,14 +126,16 @@ class Grounds:
         return found
 
     def faults_without_known_leader(self, place: Place | None) -> list[Excuse]:
-        """Where nobody wrote down who led, a fault may have changed it."""
+        """Returns the faults as excuses where nobody wrote down who led: a fault may have changed the
+        leader."""
         places = self.run.places if place is None else [place]
         if all(self.leaders(one).first is not None for one in places):
             return []
         return [replace(one, text=f"{one.text}, and nobody wrote down who led") for one in self.faults()]
 
     def records_of_several_leaders(self, place: Place | None) -> list[Excuse]:
-        """Where nobody wrote down who led, the records of the final read may show that several did."""
+        """Returns the records of the final read that may show several leaders, where nobody wrote down who
+        led."""
         return self._each(place, self._records_of_several_leaders)
 
     def losses(self, place: Place | None, tolerated: int, *, synced: bool = False) -> list[Excuse]:

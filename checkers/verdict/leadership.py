@@ -1,4 +1,4 @@
-"""Who led the partitions of a run, and when that changed, as far as anybody wrote it down."""
+"""The leaders of the partitions of a run, and the changes of leader, as far as anybody wrote them down."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Change:
 
     @property
     def may_be_unclean(self) -> bool:
-        """Whether the new leader was elected uncleanly, or whether nobody knows that it was not: it was in
-        neither ISR nor ELR."""
+        """Tells whether the new leader was elected uncleanly, or whether nobody knows that it was not: it
+        was in neither ISR nor ELR."""
         last = self.vacant[-1] if self.vacant else self.before
         clean = self.after.leader in (*last.isr, *last.elr)
         return self.after.recovering or not self.is_exact or not clean
@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Leaders:
-    """Who led one partition, as far as anybody wrote it down."""
+    """The leaders of one partition, as far as anybody wrote them down."""
 
     changes: tuple[Change, ...] = ()
     first: LeaderSpan | None = None
@@ -62,7 +62,7 @@ class Leaders:
     spans: tuple[LeaderSpan, ...] = ()
 
     def surely_before(self, times: Ints) -> Ints:
-        """How many of the changes had certainly happened."""
+        """Returns the number of changes that had certainly happened at each time."""
         ends = np.array([one.until_ns for one in self.changes], dtype=np.int64)
         return np.searchsorted(ends, times, side="right").astype(np.int64)
 
@@ -78,17 +78,17 @@ class Leaders:
         return of[0] if len(of) == 1 and of[0] else None
 
     def at(self, time_ns: int) -> str | None:
-        """Who led then; None: nobody, or nobody knows."""
+        """Returns the leader at that time; None: nobody led, or nobody knows."""
         led = [one for one in self.spans if one.begin_ns <= time_ns < one.end_ns]
         return led[-1].leader if led else None
 
     def after(self, number: int) -> LeaderSpan | None:
-        """Who led after so many changes."""
+        """Returns the leader's span after so many changes."""
         return self.changes[number - 1].after if number else self.first
 
 
 class Leadership:
-    """Who led the partitions of a run."""
+    """The leaders of the partitions of a run."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -119,8 +119,8 @@ class Leadership:
         return end
 
     def may_act(self, change: Change, at_ns: int) -> bool:
-        """Whether who led before the change may have gone on until then: it may not know of it yet, and no
-        fault kept it from running."""
+        """Tells whether the leader before the change may have gone on until then: it may not know of the
+        change yet, and no fault kept it from running."""
         before = change.before.leader
         if before == change.after.leader or not change.until_ns <= at_ns <= self.known_by(change):
             return False

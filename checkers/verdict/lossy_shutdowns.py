@@ -1,5 +1,5 @@
-"""Which hosts lost unsynced bytes of a partition, when, and how many such losses were open at once. What a
-contract tolerates is counted in these (wrackline.checkers.verdict.contracts)."""
+"""Lossy shutdowns: the hosts that lost unsynced bytes of a partition, the times, and the number of such
+losses open at once. What a contract tolerates is counted in these (wrackline.checkers.verdict.contracts)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def opened_losses(run: Run, place: Place) -> list[tuple[int, int, list[LossyShut
 
 
 def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
-    """Of the hosts that held a replica of the partition then, in order of time."""
+    """Returns the lossy shutdowns of hosts that held a replica of the partition then, in order of time."""
     found = []
     for fault in run.faults:
         replicas = _replicas_at(run, place, fault.struck_ns)
@@ -119,7 +119,7 @@ def _lossy_hosts(fault: Fault) -> list[tuple[str, bool]]:
 
 
 def _touches(fault: Fault, host: str, place: Place) -> bool:
-    """Whether bytes of the partition may be among those lost: files of other partitions alone do not
+    """Tells whether bytes of the partition may be among those lost: files of other partitions alone do not
     count."""
     damaged = fault.damaged.get(host)
     if damaged is not None and not damaged:

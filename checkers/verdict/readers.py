@@ -23,8 +23,8 @@ def slips(run: Run) -> list[str]:
 
 
 def has_slipped(run: Run, anomaly: Anomaly, place: Place | None) -> bool:
-    """Whether findings of this anomaly in a partition (None: in any) rest on a reader that slipped. Without
-    the final read nobody knows which offsets are empty, so no order of the log can be judged."""
+    """Tells whether findings of this anomaly in a partition (None: in any) rest on a reader that slipped.
+    Without the final read nobody knows which offsets are empty, so no order of the log can be judged."""
     by_final = anomaly.rests_on_final_read or anomaly.breaks is Promise.LINEARIZABLE_READS
     return any(
         one.found and place in (None, at) and (anomaly.rests_on_replicas if one.host else by_final)

@@ -34,8 +34,8 @@ def sealed(folder: Path, verdict: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def why_broken(folder: Path | UPath, verdict: Mapping[str, Any]) -> str:
-    """What was changed since the run was judged, and how to mend it, in one line; empty: nothing, or the
-    verdict has no seal. A file that is gone was not edited. Raises OSError."""
+    """Says which file was changed since the run was judged, and how to mend it, in one line; empty:
+    nothing, or the verdict has no seal. A file that is gone was not edited. Raises OSError."""
     seal = verdict.get(SEAL)
     if seal is None:
         return ""
@@ -74,8 +74,8 @@ def _digests(folder: Path | UPath) -> Iterator[tuple[str, str]]:
 
 
 def _of_history(file: Path | UPath) -> str:
-    """Of its footer, which has place, size and statistics of every page; each page has a checksum of its
-    own."""
+    """Returns the digest of the history's footer, which has place, size and statistics of every page; each
+    page has a checksum of its own."""
     try:
         with file.open("rb") as history:
             size = history.seek(0, 2)

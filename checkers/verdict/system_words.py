@@ -1,5 +1,5 @@
-"""What decides over losing data, in the words of the system that was tested: whoever reads a verdict knows
-that system's settings, and not ours."""
+"""The settings that decide over losing data, in the words of the system that was tested: readers of a
+verdict know that system's settings, and not ours."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _ROWS = {
 
 
 def is_kafka(info: RunInfo) -> bool:
-    """Whether Apache Kafka was tested: as the specification says, or as the cluster reports."""
+    """Tells whether Apache Kafka was tested: as the specification says, or as the cluster reports."""
     return info.system_kind == KAFKA or _OF_KRAFT in info.features
 
 
 def recovery(info: RunInfo) -> str:
-    """How a leader is found when no clean one is left. Kafka with eligible leader replicas (KIP-966) then
-    elects the last known leader, without them nobody."""
+    """Names the way in which a leader is found when no clean one is left. Kafka with eligible leader
+    replicas (KIP-966) then elects the last known leader, without them nobody."""
     if not is_kafka(info):
         return info.recovery_strategy
     return "last-known-leader" if info.features.get(ELR, 0) else "none"
 
 
 def elections(info: RunInfo) -> str:
-    """Who may be elected, and how it was decided."""
+    """Says which replicas may be elected, and which settings decide it."""
     if not is_kafka(info):
         return f"unclean election {'on' if info.unclean_election else 'off'}, recovery {recovery(info)}"
     elr = f"{ELR}={info.features.get(ELR, 0)}" if info.features else f"{ELR} is not on record"
@@ -75,9 +75,9 @@ def client(info: RunInfo) -> str:
 
 
 def pair(info: RunInfo) -> str:
-    """``with librdkafka 2.16.0, which speaks EndTxn v1, on Apache Kafka 4.4.0 (transaction.version 2)``: a
-    broker that handles transactions rightly with one client may not with an older one. Empty where neither
-    client nor kind of system is on record."""
+    """Names client and system: ``with librdkafka 2.16.0, which speaks EndTxn v1, on Apache Kafka 4.4.0
+    (transaction.version 2)``. A broker that handles transactions rightly with one client may not with an
+    older one. Empty where neither client nor kind of system is on record."""
     who, where = client(info), system(info) if info.system_kind else ""
     level = info.features.get(_TRANSACTIONS)
     if where and level is not None:

@@ -38,7 +38,7 @@ NO_EVIDENCE = "the final read proves nothing here, since hosts failed before it 
 
 @dataclass
 class Found:
-    """What the checks found in one run, counted."""
+    """The findings of the checks in one run, counted."""
 
     counts: dict[str, dict[Place | None, int]] = field(default_factory=dict)
     """Every anomaly that was looked for -> partition -> findings."""
@@ -87,8 +87,8 @@ def _why(each: Mapping[Ruling, int]) -> str:
 
 
 def rule_of(contract: Contract, anomaly: str, place: Place | None) -> Rule:
-    """What the contract says of findings, unless the run expects them, or its own troubles can have made
-    them."""
+    """Returns the contract's rule for findings, unless the run expects them, or its own troubles can have
+    made them."""
     run, of = contract.run, contract.anomalies[anomaly]
     if anomaly in run.info.expected and not contract.forced:
         return Rule(Ruling(Meaning.EXPECTED, "the specification expects this run to show it"))
@@ -154,12 +154,12 @@ def _counted(one: Judged) -> str:
 
 
 def times(count: int) -> str:
-    """``once``, ``3 times``."""
+    """Returns a count in words: ``once``, ``3 times``."""
     return "once" if count == 1 else f"{count:,} times"
 
 
 def _unread(run: Run) -> list[str]:
-    """In one line, what a pass does not rest on."""
+    """Says in one line which evidence was not read, so that a pass does not rest on it."""
     by_why: dict[str, list[str]] = {}
     for what, why in run.info.unread.items():
         by_why.setdefault(why, []).append(what)
@@ -197,7 +197,8 @@ def _decide_expected(contract: Contract, found: Found, missing: list[str]) -> tu
 
 
 def rules_of(contract: Contract) -> Callable[[str, Place | None], Rule]:
-    """What findings of an anomaly in a partition mean in the contract's run."""
+    """Returns the function that gives the rule for findings of an anomaly in a partition in the contract's
+    run."""
     return lambda anomaly, place: rule_of(contract, anomaly, place)
 
 
@@ -267,8 +268,8 @@ def _row(contract: Contract) -> str:
 
 
 def _of_the_pair(contract: Contract, anomalies: list[Judged], figures: Figures) -> str:
-    """Which client it was on which system, where something is wrong with transactions: neither of them is
-    right or wrong alone."""
+    """Names the client and the system where something is wrong with transactions: neither of them is right
+    or wrong alone."""
     bad = (Meaning.VIOLATION, Meaning.EXPECTED)
     found = {one.anomaly for one in anomalies if one.count and one.meaning in bad}
     breaks = {contract.anomalies[anomaly].breaks for anomaly in found}
@@ -276,7 +277,7 @@ def _of_the_pair(contract: Contract, anomalies: list[Judged], figures: Figures) 
 
 
 def _what_happened(incidents: Incidents) -> list[str]:
-    """Of each incident that breaks the contract, what and how, with its evidence."""
+    """Describes each incident that breaks the contract, with its mechanism and evidence."""
     shown = incidents.of(Meaning.VIOLATION)
     found = [in_full(one.to_json()) for one in shown]
     more = incidents.counts.get(Meaning.VIOLATION, 0) - len(shown)

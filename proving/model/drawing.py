@@ -1,5 +1,5 @@
-"""What the parts of the model server share: random numbers in its units, clients that act in a loop, logs as
-they end."""
+"""The parts that the model servers share: random numbers in units of the model, clients that act in a
+loop, logs as they end."""
 
 from __future__ import annotations
 

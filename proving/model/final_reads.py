@@ -20,7 +20,7 @@ CHUNK = 2_000
 
 
 def _compacted(log: PartitionLog, share: float, random: np.random.Generator) -> Bools:
-    """Which records are there still."""
+    """Tells which records are still there after compaction."""
     there: Bools = ~log.superseded() | (random.random(len(log.key)) >= share)
     return there
 
@@ -119,7 +119,8 @@ def replicas(outcome: Outcome, seed: int) -> Iterator[Block]:
 
 
 def _nowhere(outcome: Outcome) -> list[int | None]:
-    """For each partition a value sent to it, in doubt, that is in no log."""
+    """Returns for each partition a value sent to it, in doubt, that is in no log; None where there is
+    none."""
     sends = outcome.sends
     doubtful = np.flatnonzero(sends.told_rec == UNKNOWN)
     landed = np.concatenate([log.value for log in outcome.logs])

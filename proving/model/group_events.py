@@ -1,4 +1,4 @@
-"""What members of a group do, as events."""
+"""Writes the operations of a group's members as events."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _subscriptions(outcome: Outcome, group: Group) -> Iterator[Block]:
 
 
 def _reported(outcome: Outcome, group: Group, row: int) -> dict[str, object]:
-    """Who it is, where the client tells that."""
+    """Returns the group, and member and generation where the client tells them."""
     said: dict[str, object] = {"group": group.name}
     if outcome.knobs.generations_told:
         said["member"] = f"{group.name}-{group.member_op[row]}"
@@ -60,7 +60,7 @@ def _reported(outcome: Outcome, group: Group, row: int) -> dict[str, object]:
 
 
 def _rebalances(outcome: Outcome, group: Group) -> Iterator[Block]:
-    """In the middle of the poll; every third without positions."""
+    """Yields the rebalances, each in the middle of a poll; every third without positions."""
     rows, answers = np.flatnonzero(group.joins_op), list[str | None]()
     before: tuple[int, list[int]] = (NONE, [])
     for number, row in enumerate(rows.tolist()):

@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(slots=True)
 class _Plan:
-    """What is known before anything is read."""
+    """The operations of members and their times, planned before anything is read."""
 
     thread: Ints
     times: Times
@@ -191,8 +191,8 @@ def _rising(thread: Ints, wanted: Ints) -> Ints:
 def _read_on(
     draw: Draw, knobs: Knobs, plan: _Plan, rows: Ints, start: Ints, logs: tuple[PartitionLog, ...]
 ) -> tuple[Ints, Ints]:
-    """Where members stand before and after these operations of one generation: a poll goes on to what was
-    visible when it was fetched, by a bounded number of records."""
+    """Returns the positions of members before and after these operations of one generation: a poll goes on
+    to what was visible when it was fetched, by a bounded number of records."""
     thread = plan.thread[rows]
     reads = (plan.kind[rows] == POLL) & ~plan.failed[rows]
     fetched = np.maximum(0, plan.times[2][rows] - draw.delay(draw.latency, len(rows)))
@@ -213,7 +213,8 @@ def _read_on(
 
 
 def _ask(plan: _Plan, asked: Ints, landed: list[tuple[Ints, Ints]], offset: Ints) -> None:
-    """What is committed when it is asked for: by the last commit that took effect until then."""
+    """Sets the committed offset in answers to requests for it: that of the last commit that took effect
+    until then."""
     rows = np.flatnonzero(plan.kind == COMMITTED)
     if not len(rows) or not landed:
         return

@@ -1,5 +1,5 @@
-"""What correct histories vary in. ``Knobs()`` is a busy quarter of an hour of everything; ``drawn`` spreads
-over all."""
+"""The knobs in which correct histories vary. ``Knobs()`` is a busy quarter of an hour of everything;
+``drawn`` spreads over all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Final(Enum):
-    """How far the final read comes."""
+    """The extent of the final read."""
 
     COMPLETE = "complete"
     SHORT = "short"
@@ -108,9 +108,10 @@ class Knobs:
 
     @property
     def may_show(self) -> frozenset[str]:
-        """What may be found in a correct history and is no false alarm: without idempotence a retry appends a
-        second time, which may be behind what was sent after it; nothing keeps the records of a transaction
-        together that is not isolated. Writes that were not proven are counted, whatever the run."""
+        """The anomalies that may be found in a correct history and are no false alarm: without idempotence
+        a retry appends a second time, which may be behind what was sent after it; nothing keeps the
+        records of a transaction together that is not isolated. Writes that were not proven are counted,
+        whatever the run."""
         found = {"unproven-write"}
         if not self.idempotence:
             found |= {"duplicate", "batch-order"}
@@ -147,7 +148,7 @@ TO_MUTATE = Knobs(
 
 
 def _one(random: np.random.Generator) -> int:
-    """What is drawn after it stays what it is."""
+    """Draws a number and returns 1, so that what is drawn after it stays what it is."""
     random.integers(1, 6)
     return 1
 

@@ -50,8 +50,8 @@ _PATIENCE = 10
 
 @dataclass(frozen=True, slots=True)
 class Failovers:
-    """Of one partition, in order: sends stall from ``stall``, the leader changes at ``change``, sends are
-    taken again from ``reopen``; ``cut`` tells whether what was not committed goes."""
+    """The failovers of one partition, in order: sends stall from ``stall``, the leader changes at
+    ``change``, sends are taken again from ``reopen``; ``cut`` tells whether what was not committed goes."""
 
     stall: Ints
     change: Ints
@@ -177,7 +177,7 @@ def _planned_sends(draw: Draw, knobs: Knobs) -> _Plan:
 
 
 def _failovers(draw: Draw, knobs: Knobs, end_ns: int) -> Failovers:
-    """At random times; each is over before the next begins."""
+    """Draws failovers at random times; each is over before the next begins."""
     number = int(draw.random.integers(0, knobs.failovers + 1))
     stall = np.sort(draw.random.integers(BEGIN_NS, end_ns + 1, number))
     room = np.maximum(0, np.diff(stall, append=end_ns + 1) - 2)
@@ -189,7 +189,8 @@ def _failovers(draw: Draw, knobs: Knobs, end_ns: int) -> Failovers:
 def _through(
     failovers: tuple[Failovers, ...], partition: Ints, arrive: Ints
 ) -> tuple[Ints, Ints, Bools, Bools]:
-    """What arrives at these times: its leader epoch, when it becomes visible, is it cut, is it refused."""
+    """Returns for records that arrive at these times (leader epoch, when it becomes visible, is it cut, is
+    it refused)."""
     epoch, visible = np.zeros_like(arrive), arrive.copy()
     cut, refused = np.zeros(len(arrive), dtype=bool), np.zeros(len(arrive), dtype=bool)
     for number, one in enumerate(failovers):

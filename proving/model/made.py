@@ -60,7 +60,7 @@ class MadeTable:
 
 @dataclass
 class Made(MadeTable):
-    """Of the model log server."""
+    """A history made by the model log server."""
 
     knobs: Knobs = field(default_factory=Knobs)
 
@@ -113,7 +113,7 @@ def make(test_id: str, seed: int, knobs: Knobs | None = None) -> Made:
 
 
 def numbered(table: pa.Table, test_id: str, first: int = 0) -> pa.Table:
-    """With the test's id, and the events numbered from ``first`` on."""
+    """Returns the table with the test's id, and with the events numbered from ``first`` on."""
     names = table.column_names
     constant = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(table), np.int32)), pa.array([test_id]))
     return table.set_column(names.index("test_id"), "test_id", constant.cast(pa.string())).set_column(

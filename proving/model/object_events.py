@@ -34,7 +34,7 @@ _FINAL_ROWS = 500
 
 @dataclass
 class MadeObjects(MadeTable):
-    """Of the model registers and queues."""
+    """A history made by the model registers and queues."""
 
     knobs: ObjectKnobs = field(default_factory=ObjectKnobs)
 

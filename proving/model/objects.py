@@ -63,8 +63,8 @@ class ObjectKnobs:
 
     @property
     def may_show(self) -> frozenset[str]:
-        """What may be found in a correct history: writes that were not proven are counted, whatever the
-        run."""
+        """The anomalies that may be found in a correct history: writes that were not proven are counted,
+        whatever the run."""
         return frozenset({"unproven-write"})
 
     def __post_init__(self) -> None:
@@ -139,8 +139,8 @@ class Gets:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What happened. ``log``: rows of ``puts`` in the order of (partition, offset); ``starts``: where each
-    partition's begin."""
+    """The history of the objects. ``log``: rows of ``puts`` in the order of (partition, offset);
+    ``starts``: where each partition's begin."""
 
     knobs: ObjectKnobs
     puts: Puts
@@ -289,7 +289,8 @@ def _taken(knobs: ObjectKnobs, puts: Puts, gets: Gets) -> tuple[Ints, Bools]:
 
 
 def _ends(puts: Puts, log: Ints, starts: Ints, gets: Gets) -> Ints:
-    """How many records lie in the partition of each get before the moment at which it takes effect."""
+    """Returns the number of records in the partition of each get before the moment at which it takes
+    effect."""
     end = np.zeros(len(gets.inv), dtype=np.int64)
     for partition in range(len(starts) - 1):
         mine = np.flatnonzero(gets.partition == partition)

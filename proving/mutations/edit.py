@@ -111,7 +111,7 @@ class Edit:
                 yield partition, first, second
 
     def end(self, partition: int) -> int:
-        """How long the log is in the end."""
+        """Returns the length of the log in the end."""
         return max(
             (e.high_watermark or 0 for _, e in self.of("drain", partition)), default=len(self.log(partition))
         )
@@ -125,11 +125,12 @@ class Edit:
         ]
 
     def counted(self, partition: int, offset: int) -> bool:
-        """Whether an end offset was told that lies past this one."""
+        """Tells whether an end offset was told that lies past this one."""
         return any((e.high_watermark or 0) > offset for _, e in self.of("end", partition))
 
     def proofs(self, partition: int, before: int) -> int:
-        """How long the log was shown to be (by ends and polls that had completed) before this event."""
+        """Returns the length that the log was shown to have (by ends and polls that had completed) before
+        this event."""
         ends = [e.high_watermark or 0 for at, e in self.of("end", partition) if at < before]
         polls = [
             r.offset + 1
@@ -141,8 +142,8 @@ class Edit:
         return max([0, *ends, *polls])
 
     def acked(self, partition: int, before: int) -> int:
-        """How long the log was shown to be by acks that had completed before this event. Where one without
-        an offset lies, the final read says."""
+        """Returns the length that the log was shown to have by acks that had completed before this event.
+        Where one without an offset lies, the final read says."""
         places = {record.value: record.offset for record in self.log(partition)}
         ends = [
             (places.get(one.value, -1) if one.reported == ACKED_WITHOUT_OFFSET else one.reported) + 1
@@ -189,8 +190,8 @@ class Edit:
         replicas: bool = True,
         node: str | None = None,
     ) -> None:
-        """What the final read and every replica (or one of them alone, ``node``) hold at an offset; None:
-        nothing."""
+        """Sets what the final read and every replica (or one of them alone, ``node``) hold at an offset;
+        None: nothing."""
 
         def put(record: Record) -> Record | None:
             if record.offset != offset:
@@ -251,7 +252,7 @@ class Edit:
                 self.tell(self.sent[value], offset)
 
     def tell(self, one: Sent, reported: int) -> None:
-        """What a send's completion says of one record."""
+        """Sets the result that a send's completion reports for one record."""
         assert one.completed is not None
         self.records(one.completed, lambda r: r._replace(offset=reported) if r.value == one.value else r)
 
@@ -263,7 +264,7 @@ class Edit:
         return self._fresh
 
     def numbered(self) -> list[Event]:
-        """In order, with times that never decrease."""
+        """Returns the events in order, with times that never decrease."""
         done, now = [], 0
         for index, event in enumerate(self.events):
             now = max(now, event.time_ns)

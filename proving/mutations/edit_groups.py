@@ -1,4 +1,4 @@
-"""What a history to be changed says of groups and of transactions."""
+"""Facts and edits of the groups and the transactions in a history that is to be changed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class Fresh:
             yield self.event(Type.OK, "poll", given)
 
     def ends(self, kind: Type, asked: str, after_ns: int = 0) -> Event:
-        """Its completion; ``asked``: for what, so long after the clients' other operations."""
+        """Returns the transaction's completion; ``asked``: for what, so long after the clients' other
+        operations."""
         codes = {Type.FAIL: FAILED, Type.INFO: UNKNOWN}
         records = tuple(r._replace(offset=codes.get(kind, r.offset)) for r in self.records)
         done = self.event(kind, "send", records)
@@ -57,14 +58,14 @@ class Fresh:
 
 
 def append(edit: Edit, *events: Event) -> None:
-    """These come last, and all that they sent and that was acknowledged is in the logs."""
+    """Appends the events as the last ones, with all that they sent and that was acknowledged in the logs."""
     landed = [r for event in events if event.f == "send" and event.type is Type.OK for r in event.records]
     land(edit, *landed)
     edit.insert(end_of_clients(edit), *events)
 
 
 def land(edit: Edit, *records: Record) -> None:
-    """These are in the logs."""
+    """Adds the records to the ends of the logs."""
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
         edit.add_tail(record.partition, record.value)
 
@@ -240,7 +241,7 @@ def transactions(edit: Edit) -> dict[int, Transaction]:
 
 
 def end_of_clients(edit: Edit) -> int:
-    """Where something that clients did last is inserted."""
+    """Returns the position at which something that clients did last is inserted."""
     return next(
         at
         for at, event in enumerate(edit.events)
@@ -249,6 +250,6 @@ def end_of_clients(edit: Edit) -> int:
 
 
 def operation(process: int, f: str, extra: Mapping[str, Any], now: int) -> tuple[Event, Event]:
-    """With nothing between its two events."""
+    """Returns an operation with nothing between its two events."""
     asked = Event(process, Type.INVOKE, f, topic=TOPIC, extra=extra, time_ns=now)
     return asked, Event(process, Type.OK, f, topic=TOPIC, extra=extra, time_ns=now)

@@ -127,7 +127,8 @@ def _begin(edit: Edit, at: int, group: str, partition: int, start: int) -> None:
 
 
 def _began_below(edit: Edit, group: str, partition: int, offset: int) -> bool:
-    """Whether a member was given something lower, so that this offset is one the group had to be given."""
+    """Tells whether a member was given a lower offset, so that this one is an offset the group had to be
+    given."""
     return min(given(edit, group, partition), default=offset) < offset
 
 
@@ -190,7 +191,7 @@ def accept_a_fenced_commit(edit: Edit) -> bool:
 
 
 def _no_regression(one: Told, partition: int, offset: int, commits: list[Told], answers: list[Told]) -> bool:
-    """Nothing larger was committed before, and nothing less is, or is told to be, after."""
+    """Tells whether no larger offset was committed before, and no smaller one is, or is told to be, after."""
     before = highest(commits, one.group, partition, one.invoked)
     after = [
         reported.offsets[partition]
@@ -263,7 +264,7 @@ def pass_a_record(edit: Edit) -> bool:
 
 @mutation("zombie-commit", "a newcomer is shown that a commit under way is not committed, and it succeeds")
 def show_a_newcomer_less(edit: Edit) -> bool:
-    """Of a group's last commit, that goes further than any before: to the newcomer the one before is told."""
+    """Takes a group's last commit, that goes further than any before, and tells a newcomer the one before."""
     commits = operations(edit, "commit")
     for one in reversed(acked(edit)):
         of_group = [c for c in commits if c.group == one.group]

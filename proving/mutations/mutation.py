@@ -40,7 +40,7 @@ class Mutation:
     """Wants a history of a compacted topic."""
 
     def suited(self, knobs: Knobs) -> Knobs:
-        """For histories that may have a place for it."""
+        """Returns the knobs for histories that may have a place for the mutation."""
         knobs = replace(knobs, final=Final.COMPLETE if self.final else Final.NONE)
         if self.keys:
             return replace(knobs, keys=12, records_at_once=1)
@@ -55,7 +55,7 @@ class Mutation:
 
 
 def closure(anomalies: set[str]) -> frozenset[str]:
-    """With all that is implied."""
+    """Returns the anomalies with all that they imply."""
     found, fresh = set(anomalies), set(anomalies)
     while fresh:
         fresh = {one for anomaly in fresh for one in IMPLIED.get(anomaly, ())} - found

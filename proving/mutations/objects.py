@@ -58,7 +58,7 @@ class ObjectEdit:
         self.ops = list(self._operations())
 
     def _operations(self) -> Iterator[Op]:
-        """Of clients, without markers, in the order of their invocations."""
+        """Yields the operations of clients, without markers, in the order of their invocations."""
         done: dict[int, int] = {}
         for at in reversed(range(len(self.events))):
             event = self.events[at]
@@ -221,7 +221,8 @@ def _stale(edit: ObjectEdit, *, read_by_others: bool) -> bool:
 
 @mutation(RegisterRule.INSIDE, "the first read after the first write finds nothing written")
 def read_nothing(edit: ObjectEdit) -> bool:
-    """Nothing else happens before this read's end, and nobody reads what was written first later."""
+    """Makes a read find nothing, where nothing else happens before its end, and nobody reads what was
+    written first later."""
     for partition in range(edit.partitions):
         ops = [op for op in edit.of(partition) if op.kind is not Type.FAIL]
         landed = edit.landed(partition)

@@ -36,8 +36,8 @@ def _swap_neighbours(edit: Edit, *, same_process: bool, reported: bool = True) -
 
 
 def _only_later(edit: Edit, partition: int, offset: int, second: Sent) -> bool:
-    """No consumer was given either of the two before the second was sent, and none was given one of them
-    alone."""
+    """Tells whether no consumer was given either of the two before the second was sent, and none was given
+    one of them alone."""
     polls = {
         edit.polled(partition, at)[0] if edit.polled(partition, at) else None for at in (offset, offset + 1)
     }
@@ -52,7 +52,8 @@ def _ends_fit_both(edit: Edit, partition: int, offset: int, first: Sent) -> bool
 
 
 def _own_neighbours(edit: Edit, a: Sent, b: Sent) -> bool:
-    """No other record of the two operations lies in the same partition: their order would change as well."""
+    """Tells whether no other record of the two operations lies in the same partition: their order would
+    change as well."""
     mates = [
         one
         for one in edit.sent.values()

@@ -125,7 +125,8 @@ def _follows(edit: Edit, reader: Transaction, sender: Transaction) -> bool:
 
 
 def _may_be_shown(edit: Edit, record: Record, poll: int, completed: int) -> bool:
-    """It had been sent by then, all before it too, and every end offset asked for later reaches past it."""
+    """Tells whether the record had been sent by then, all before it too, and every end offset asked for
+    later reaches past it."""
     least = edit.least_end(record.partition, poll)
     before = (r for r in edit.log(record.partition) if r.offset <= record.offset)
     return (least is None or least > record.offset) and all(

@@ -76,8 +76,8 @@ class Committed:
     """What gave it to its last owner."""
 
     def accounted(self, offset: int, since: int = _ALWAYS, before: int = NEVER) -> bool:
-        """Whether a commit of this offset, invoked ``before``, may have taken effect after another one that
-        was invoked at ``since``."""
+        """Tells whether a commit of this offset, invoked ``before``, may have taken effect after another
+        one that was invoked at ``since``."""
         some = reversed(self.accounts.get(offset, ()))
         return any(one.until > since and one.since < before and not one.is_dead for one in some)
 
@@ -147,7 +147,7 @@ class Coordinator:
             yield from take(what)
 
     def _fence(self) -> None:
-        """Until when each commit of unknown outcome may take effect."""
+        """Sets for each commit of unknown outcome until when it may take effect."""
         rising: list[GroupEvent] = []
         for rebalance in self._rebalances if self._is_classic else ():
             if rebalance.generation > (rising[-1].generation if rising else -1):
@@ -159,12 +159,12 @@ class Coordinator:
                     one.fence, one.until = rising[at], rising[at].index
 
     def _is_sent_at_once(self, one: Operation) -> bool:
-        """Whether it goes under the generation that it names, and no other."""
+        """Tells whether a commit goes under the generation that it names, and no other."""
         return one.keeps_generation and (one.done is not None or not self._may_be_sent_later(one))
 
     def _may_be_sent_later(self, one: Operation) -> bool:
-        """Whether a commit that its client may hold back could go under a later generation: of whom nobody
-        knows, or whose member was told of one."""
+        """Tells whether a commit that its client may hold back could go under a later generation: its
+        member is not known, or was told of one."""
         return one.event.member is None or self._reported.get(one.event.member, 0) > one.event.generation
 
     # --- commits
@@ -183,8 +183,8 @@ class Coordinator:
                 one.is_dead, one.fence = True, newer
 
     def _goes_back(self, one: Operation, at: Committed, before: Operation) -> bool:
-        """Whether it commits less than had been committed, and neither its consumer nor the group had put it
-        back there in between."""
+        """Tells whether a commit names less than had been committed, and neither its consumer nor the
+        group had put it back there in between."""
         if before.offset <= one.offset:
             return False
         for index, start in self._moves.before(one, before.until):
@@ -198,7 +198,8 @@ class Coordinator:
         return True
 
     def _newer(self, one: Operation, at: Committed) -> GroupEvent | None:
-        """What had fenced its member by then, if anything: a later generation; in KIP-848 another owner."""
+        """Returns the event that had fenced the commit's member by then, if any: a later generation; in
+        KIP-848 another owner."""
         if one.event.is_async and self._may_be_sent_later(one):
             return None
         newer = self._newest
@@ -244,8 +245,8 @@ class Coordinator:
             heappush(self._shown, (asked.until, len(self._shown), some[0].shown_by(asked)))
 
     def _settle_shown(self, one: Operation) -> None:
-        """Whoever committed it may have been put back before the answer came: what clients commit after it is
-        not compared with it."""
+        """Settles a commit that an answer showed: its consumer may have been put back before the answer
+        came, so what clients commit after it is not compared with it."""
         at = self._logs[one.log.number]
         at.pending = [other for other in at.pending if other.since != one.since]
         at.settle(one)
@@ -283,9 +284,9 @@ class Coordinator:
             yield from self._settle_fenced(rebalance, log, start, at)
 
     def _must_be_known(self, one: Operation, rebalance: GroupEvent) -> bool:
-        """Whether a new owner must know of a commit: made under an older generation, which the group has
-        fenced by then, or answered before the new owner subscribed. An asynchronous one may have been sent
-        later than it was asked for, under another generation; so may one that never completed."""
+        """Tells whether a new owner must know of a commit: made under an older generation, which the group
+        has fenced by then, or answered before the new owner subscribed. An asynchronous one may have been
+        sent later than it was asked for, under another generation; so may one that never completed."""
         is_older = not one.event.is_async and 0 <= one.event.generation < rebalance.generation
         if one.is_shown and self._may_be_sent_later(one):
             is_older = False

@@ -1,4 +1,4 @@
-"""What consumers were given, and where they stood after their polls."""
+"""Deliveries: the records that consumers were given, and their positions after their polls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says of each group: what was committed and asked for, and who was given what."""
+"""Events of each group in a run: what was committed and asked for, and who was given what."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ class Operation:
 
     @property
     def may_count(self) -> bool:
-        """It took effect, or may have. Of a transaction of which nothing but its abort was asked for it may
-        not."""
+        """Tells whether the operation took effect, or may have. Of a transaction of which nothing but its
+        abort was asked for it may not."""
         return (self.done is None or self.done.type != "fail") and self.event.asked != "abort"
 
     @property
     def keeps_generation(self) -> bool:
-        """It took effect under the generation that it names, or not at all: an asynchronous one may be sent
-        later than it is asked for, and the offsets of a transaction become visible when it has ended."""
+        """Tells whether the operation took effect under the generation that it names, or not at all: an
+        asynchronous one may be sent later than it is asked for, and the offsets of a transaction become
+        visible when it has ended."""
         return self.event.generation >= 0 and not self.event.is_async and self.event.txn < 0
 
 

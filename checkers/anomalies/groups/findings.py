@@ -155,7 +155,7 @@ class Findings:
         where: str | None = None,
         open_ended: bool = False,
     ) -> Finding:
-        """Of a commit or an answer, with the indexes of others that prove it."""
+        """Returns a finding of a commit or an answer, with the indexes of others that prove it."""
         return Finding(
             anomaly=anomaly,
             log=one.log,

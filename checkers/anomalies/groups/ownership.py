@@ -1,4 +1,4 @@
-"""Who owned which partitions: what rebalances left members with, and until when."""
+"""Ownership of partitions: what rebalances left members with, and until when."""
 
 from __future__ import annotations
 

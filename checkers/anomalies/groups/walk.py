@@ -57,7 +57,7 @@ def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Walked:
 
 
 class _Run:
-    """What is gathered of one run."""
+    """The facts gathered of one run."""
 
     def __init__(self, about: AboutRun) -> None:
         self._about = about
@@ -73,7 +73,7 @@ class _Run:
         self._final.append(drains.take((drains.value >= 0) & self._lacking(drains)))
 
     def _lacking(self, final: Records) -> Bools:
-        """Which records of the final read somebody may lack: most are not kept."""
+        """Marks the records of the final read that somebody may lack: most are not kept."""
         found = np.zeros(len(final), np.bool_)
         for (log,), rows in apart(final.log):
             for group in self.events.committing[log]:
@@ -83,8 +83,8 @@ class _Run:
         return found
 
     def _kept(self) -> dict[int, Records]:
-        """Of these by log the ones that must be there for every reader: a later one of the key follows
-        none."""
+        """Returns by log the kept records that must be there for every reader: no later record of the key
+        follows them."""
         final = concatenated(Records, self._final)
         of_logs = {log: final.take(rows) for (log,), rows in apart(final.log)}
         return {log: of.take(of.offset >= self._keys.of_values(log, of.value)) for log, of in of_logs.items()}

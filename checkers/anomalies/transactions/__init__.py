@@ -1,4 +1,4 @@
-"""What a transaction promises to those who read (docs/anomalies.md sections 3 and 5).
+"""Checks of what a transaction promises to those who read (docs/anomalies.md sections 3 and 5).
 
 A run has transactions where operations have ``extra.txn`` (wrackline.history.model); elsewhere nothing of
 this is looked at. docs/checkers.md says how its events are gone through.

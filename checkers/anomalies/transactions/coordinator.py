@@ -1,5 +1,6 @@
-"""What the coordinator of transactions and the coordinators of groups were asked, as a state machine for each
-transactional id: which of its transactions are open, which ended, and which may still take effect.
+"""The requests to the coordinator of transactions and to the coordinators of groups, as a state machine
+for each transactional id: which of its transactions are open, which ended, and which may still take
+effect.
 
 A transaction begins when its producer is ready (wrackline.history.model). To be ready the producer has asked
 the coordinator to end whatever its transactional id had open, and has waited for that (KIP-98,
@@ -43,8 +44,8 @@ class Transaction:
 
     @property
     def never_asked(self) -> bool:
-        """It ended without success, and nobody ever asked for its commit. Where the transactional id is on
-        record, so is whatever was asked for."""
+        """Tells whether the transaction ended without success, and nobody ever asked for its commit. Where
+        the transactional id is on record, so is whatever was asked for."""
         silent = self.asked is None and self.transactional_id is not None
         return self.type == "info" and (self.asked == "abort" or silent)
 
@@ -86,7 +87,7 @@ class SentOffset:
         return (one for one in some if one.event.offsets[self.log] == self.offset)
 
     def is_accounted(self, told: int) -> bool:
-        """Whether another commit, of what was told, may have taken effect after this one."""
+        """Tells whether another commit, of the offset that was told, may have taken effect after this one."""
         return any(
             other is not self.commit
             and other.event.offsets[self.log] == told

@@ -62,10 +62,11 @@ class Step:
 
 
 def circles(graph: Graph) -> Iterator[list[Step]]:
-    """Of each component of writes and real time the shortest circle through its first node (that an edge
-    leaves); the same of each component of reads alone, whatever real time says of them; then, of each
-    component of all with a read that does not lie within one of those, the shortest circle through that read.
-    So none hides another. Each step leads to where the next begins, the last one to where the first does."""
+    """Yields for each component of writes and real time the shortest circle through its first node (that
+    an edge leaves); the same for each component of reads alone, whatever real time says of them; then, for
+    each component of all with a read that does not lie within one of those, the shortest circle through
+    that read. So none hides another. Each step leads to where the next begins, the last one to where the
+    first does."""
     nodes, edges, reads = graph.nodes, graph.edges, graph.edges.reads == 1
     rows = np.flatnonzero(
         nodes.complete[edges.source] >= nodes.invoke[edges.target]

@@ -37,9 +37,9 @@ from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints, bools, con
 
 
 def cycles(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
-    """Of each component of writes and real time the shortest cycle through its first node, edge by edge, and
-    so of each component of reads alone; of each component of all with a read that does not lie within one of
-    those, the shortest cycle through that read."""
+    """Yields for each component of writes and real time the shortest cycle through its first node, edge by
+    edge, and the same for each component of reads alone; for each component of all with a read that does
+    not lie within one of those, the shortest cycle through that read."""
     graph = graph_of(events, matches, about)
     nodes, edges = graph.nodes, graph.edges
     for circle in circles(graph):
@@ -63,8 +63,9 @@ def cycles(events: Events, matches: Matches, about: AboutRun) -> Iterator[Findin
 
 
 def graph_of(events: Events, matches: Matches, about: AboutRun) -> Graph:
-    """Of what committed transactions sent and were given, as far as the final read does not say that it is
-    gone: the offset of a lost record is used again, which is loss, and no order."""
+    """Builds the graph of the records that committed transactions sent and were given, as far as the final
+    read does not say that they are gone: the offset of a lost record is used again, which is loss, and no
+    order."""
     sends, polls, records = _operations(events, matches)
     records = records.take(_counts(records, events.final, about))
     operations, is_sent = concatenated(Nodes, [sends, polls]), records.of < len(sends)
@@ -156,7 +157,7 @@ def _nodes(operations: Nodes, some: Ints) -> tuple[Nodes, Ints]:
 
 
 def _reason(step: Step, graph: Graph, about: AboutRun) -> str:
-    """Why one transaction follows another."""
+    """Says why one transaction follows another."""
     nodes, edges = graph.nodes, graph.edges
     source, target = (
         f"transaction {int(nodes.txn[n])} (process {about.process(int(nodes.process[n]))})"

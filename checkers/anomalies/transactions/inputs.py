@@ -1,4 +1,4 @@
-"""Whether everything that a group was given was processed: consume, transform, produce."""
+"""Checks that everything a group was given was processed: consume, transform, produce."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from wrackline.checkers.inputs.table import place_in, values_at
 
 
 def unprocessed_inputs(events: Events, _: Matches, about: AboutRun) -> Iterator[Finding]:
-    """Of records that are in the final read. A transaction of unknown end may have processed what it was
-    given. Of a compacted topic nothing is said: a record that was to be given again may be gone by then."""
+    """Yields a finding for each record of the final read that a group was given and did not process. A
+    transaction of unknown end may have processed what it was given. Of a compacted topic nothing is said:
+    a record that was to be given again may be gone by then."""
     reached: dict[tuple[str, int], Request] = {}
     for one in events.coordinator.commits:
         for number in one.event.offsets if one.type == "ok" else ():

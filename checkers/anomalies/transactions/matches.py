@@ -1,5 +1,5 @@
-"""Which records of transactions were given to whom, and which are in the final read: by partition and
-value."""
+"""Matches of records of transactions, by partition and value: with the consumers that were given them, and
+with the final read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _rows_of(sent: Records, *others: Records) -> Iterator[Ints]:
 
 
 def in_final_read(records: Records, final: Records) -> Bools:
-    """Which of these records the final read has at their offsets."""
+    """Tells which of these records the final read has at their offsets."""
     logs = np.unique(final.log)
     size = 1 + max((int(one.offset.max()) for one in (records, final) if len(one)), default=0)
     at = place_in(logs, final.log) * size + final.offset

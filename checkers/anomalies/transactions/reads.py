@@ -1,4 +1,5 @@
-"""What consumers were given of transactions that were open, or that nobody wanted to be visible."""
+"""Checks the records that consumers were given of transactions that were open, or that nobody wanted to be
+visible."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ READ_UNCOMMITTED = "read_uncommitted"
 
 
 def precommitted_reads(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
-    """Whatever became of the transaction, and once per record. ``where``: ``its own`` (a transaction's polls
-    come before its end), ``before its end`` (by the clock, of any consumer)."""
+    """Yields one finding for each record that was read before the end of its transaction, whatever became
+    of the transaction. ``where``: ``its own`` (a transaction's polls come before its end), ``before its
+    end`` (by the clock, of any consumer)."""
     whose, poll = matches.sent.of[matches.given_to], events.given.of[matches.given]
     number = np.array([one.number for one in matches.transactions], np.int64)
     other = events.polls.txn[poll] != number[whose]
@@ -156,7 +158,8 @@ def unstable_reads(events: Events, matches: Matches, about: AboutRun) -> Iterato
 
 
 def _unstable(events: Events, about: AboutRun, one: Transaction, before: int, given: int) -> Finding:
-    """``before``: the row of the transaction's record in the final read; ``given``: of what a poll gave."""
+    """Returns the finding of an unstable read. ``before``: the row of the transaction's record in the
+    final read; ``given``: of what a poll gave."""
     read, (number, value, offset, final_index) = events.read(given), events.final.at(before)
     log = about.of_number[number]
     return Finding(
@@ -188,7 +191,7 @@ def first_polls(events: Events, matches: Matches, wanted: Bools) -> Ints:
 
 
 def _first(group: Ints, by: Sequence[Ints | Bools]) -> list[int]:
-    """Of each group the row that is the first by these columns."""
+    """Returns for each group the row that is the first by these columns."""
     order = np.lexsort((*reversed(by), group))
     found: list[int] = order[np.unique(group[order], return_index=True)[1]].tolist()
     return found

@@ -1,4 +1,4 @@
-"""Whether transactions took effect as a whole or not at all, and none whose producer had been fenced."""
+"""Checks that transactions took effect as a whole or not at all, and none whose producer had been fenced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ would change it."""
 
 @dataclass(frozen=True, slots=True)
 class _OffsetAnswer:
-    """What a group was told of an offset that a transaction commits."""
+    """The answer to a group about an offset that a transaction commits."""
 
     log: int
     offset: int
@@ -62,8 +62,8 @@ def torn_transactions(events: Events, matches: Matches, about: AboutRun) -> Iter
 
 
 def _missing(matches: Matches, about: AboutRun) -> Bools:
-    """Which records the final read lacks though it would have them. Of a compacted topic, where polls stand
-    for the final read, and below the beginning of a log, none is."""
+    """Tells which records the final read lacks though it would have them. Of a compacted topic, where
+    polls stand for the final read, and below the beginning of a log, none is."""
     logs = about.of_number.values()
     whole = [one.number for one in logs if one.complete and one.unread_from is None and not one.compacted]
     missing = (matches.final == NONE) & np.isin(matches.sent.log, np.array(whole, np.int64))
@@ -134,10 +134,10 @@ def _answered(told: _OffsetAnswer, about: AboutRun, answer: Request) -> str:
 def _offsets_told(
     coordinator: Coordinator, about: AboutRun
 ) -> tuple[dict[int, _OffsetAnswer], dict[int, _OffsetAnswer]]:
-    """By the number of a transaction the first answer, after its commit if there is one, that its group has
-    its offsets: no less than theirs, where the commit had succeeded; where its end is unknown theirs
-    exactly, which nobody else committed. And the first that it has not: another one, that no later commit
-    accounts for."""
+    """Returns by the number of a transaction the first answer, after its commit if there is one, that its
+    group has its offsets: no less than theirs, where the commit had succeeded; where its end is unknown
+    theirs exactly, which nobody else committed. And the first that it has not: another one, that no later
+    commit accounts for."""
     has: dict[int, _OffsetAnswer] = {}
     lacks: dict[int, _OffsetAnswer] = {}
     at_once: dict[int, _OffsetAnswer] = {}
@@ -232,8 +232,9 @@ def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> It
 
 
 def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _OffsetAnswer]:
-    """By the number of a transaction of unknown end: the answer that shows that its group has its offsets; of
-    one that was not fenced, but settled, with an answer of something else after the next one had begun."""
+    """Returns by the number of a transaction of unknown end the answer that shows that its group has its
+    offsets; of one that was not fenced, but settled, with an answer of something else after the next one
+    had begun."""
     found: dict[int, _OffsetAnswer] = {}
     for sent in coordinator.sent():
         one, newer = sent.transaction, sent.transaction.settled_by

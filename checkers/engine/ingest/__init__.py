@@ -1,1 +1,1 @@
-"""From events to facts."""
+"""Ingest turns events into facts."""

@@ -39,7 +39,7 @@ the history that was read at once."""
 
 @dataclass(frozen=True, slots=True)
 class Key(Table[C]):
-    """What is the same of operations that are counted together."""
+    """The properties that are the same for operations that are counted together."""
 
     bucket: C
     """Of the latency; 0 where there is none."""
@@ -229,8 +229,9 @@ def _maximal(log: Ints, before: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def longest_gaps(log: int, gaps: Gap, context: Context) -> list[dict[str, Any]]:
-    """Everything that was said of one log: [{log, fault (-1: any), last_ns, first_ns, gap_ns}]; an end that
-    is no ack is None: the time in which clients were driven ends there."""
+    """Returns the longest gaps in the acks of one log, out of all its parts: [{log, fault (-1: any),
+    last_ns, first_ns, gap_ns}]; an end that is no ack is None: the time in which clients were driven ends
+    there."""
     run = log >> 32
     begin, end = context.bounds[run]
     edges = gaps.take((gaps.fault == FIRST_ACK) | (gaps.fault == LAST_ACK))
@@ -344,7 +345,7 @@ def _grouped(
 
 
 def _quantiles(bucket: Ints, n: Ints, percents: Sequence[int] = (50, 99)) -> dict[str, float | None]:
-    """Of latencies, in milliseconds; between two buckets in proportion."""
+    """Returns quantiles of latencies, in milliseconds; between two buckets in proportion."""
     some = bucket > 0
     if not some.any():
         return dict.fromkeys(f"p{percent}_ms" for percent in percents)

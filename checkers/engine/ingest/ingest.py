@@ -1,6 +1,6 @@
-"""From events to facts: invocations meet their completions, records become rows of integers, and each row
-goes to the range of the log (or the value, or the run) that it speaks of. One part of a history at a time (a
-``Split``), in bounded memory.
+"""Ingest turns events into facts: invocations meet their completions, records become rows of integers, and
+each row goes to the range of the log (or the value, or the run) that it speaks of. One part of a history
+at a time (a ``Split``), in bounded memory.
 
 What a part cannot know of its neighbours is little: the operations that are open at its edges come with it
 (wrackline.checkers.inputs.scan), and where consumers and producers stood is sent on to whoever sees all
@@ -174,7 +174,8 @@ class Ingest:
         return replace(found, invoke_index=columns[:, 1], invoke_ns=columns[:, 2])
 
     def _leave(self) -> None:
-        """At the end of the split: what is open never completed, or its completion is elsewhere."""
+        """Passes on the operations that are open at the end of the split: they never completed, or their
+        completion is elsewhere."""
         if self._open is not None and len(self._open):
             batch, rows = self._open, np.arange(len(self._open))
             left = self._assemble(batch, rows, rows, np.zeros(len(rows), dtype=bool), rows)
@@ -236,15 +237,15 @@ class Ingest:
         self.writer.spread(log, np.maximum(ends.shown_end, 0) // width, of(EndAsked, ends.shown_end))
 
     def _shown(self, operations: Operations) -> None:
-        """How far any operation was told that a log goes: by an end offset, or by the high watermark of what
-        it read."""
+        """Passes on how far any operation was told that a log goes: by an end offset, or by the high
+        watermark of what it read."""
         known = (operations.base != NONE) & (operations.partition != NONE)
         seen = operations.take((operations.kind == OK) & (operations.shown_end != NONE) & known)
         shown = replace(seen.carry(ShownEnd), log=seen.base + seen.partition, end=seen.shown_end)
         self._final_ends.put(self.writer, self.context, shown)
 
     def _gets(self, batch: Batch, operations: Operations) -> None:
-        """Of a register or a queue."""
+        """Passes on the reads or dequeues of a register or a queue."""
         f = self._number(GETS[self.context.objects[self.split.run]])
         gets = operations.take((operations.f == f) & (operations.kind != FAIL))
         gets = gets.take((gets.base != NONE) & (gets.partition != NONE))

@@ -24,7 +24,7 @@ class Neighbours:
         """Keys (process and log) whose last record has no offset: the next one that has is wanted."""
 
     def needed(self, unplaced: Bools) -> bool:
-        """Whether there is anything to look at, where these records of a batch have no offset."""
+        """Tells whether there is anything to look at, where these records of a batch have no offset."""
         return len(self._waiting) > 0 or bool(unplaced.any())
 
     def put(self, writer: Writer, context: Context, sends: Send, placed: Sequence) -> None:
@@ -48,7 +48,8 @@ class Neighbours:
         self._waiting = np.union1d(np.setdiff1d(self._waiting, seen), open_now)
 
     def leave(self, writer: Writer, context: Context, placed: Sequence) -> None:
-        """At the edges of what is read at once: what comes before and after is elsewhere."""
+        """Writes the positions at the edges of what is read at once: what comes before and after is
+        elsewhere."""
         _put(writer, context, placed.stood(LAST))
         if self._number:
             _put(writer, context, placed.begun(FIRST))

@@ -1,5 +1,5 @@
-"""What follows on what: the records that a consumer is given, and those that a producer sends, in each
-partition.
+"""Steps of a process through each partition: the records that a consumer is given, and those that a
+producer sends, compared one with the next.
 
 Within a part of the history that is read at once every step is held against the one before it in its process
 and log. Where a process stood at the edges of the part is sent on, to be put together by whoever sees all
@@ -23,7 +23,7 @@ from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints, Table, boo
 
 
 class Walk(IntEnum):
-    """What the steps of a process through a log are."""
+    """The kind of a process's steps through a log."""
 
     POLLED = 0
     """Records that a consumer was given."""
@@ -50,7 +50,7 @@ def is_backwards(earlier: Ints, offset: Ints) -> Bools:
 
 
 class Sequence:
-    """Where each process stood in each log, from batch to batch."""
+    """The position of each process in each log, kept from batch to batch."""
 
     def __init__(self, what: Walk) -> None:
         self.what = what
@@ -58,8 +58,8 @@ class Sequence:
         self._first: list[Position] = []
 
     def steps(self, rows: Position, wanted: Callable[[Ints, Ints], Bools]) -> Pair:
-        """Of the rows that have one before them, here or in an earlier batch, those that are ``wanted``: a
-        test of ``next`` of the one before and of ``offset`` of the row itself."""
+        """Returns the pairs that are ``wanted`` among the rows that have one before them, here or in an
+        earlier batch: a test of ``next`` of the one before and of ``offset`` of the row itself."""
         both = concatenated(Position, [self._stood, rows])
         order, starts, ends = grouped(both.process, both.log)
         whole = both.take(order)
@@ -153,7 +153,7 @@ def put_batch_order(writer: Writer, steps: Pair, context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ShownEnd(Timed):
-    """How far operations were told that a log goes."""
+    """The ends that operations were told a log has."""
 
     log: Ints
     end: Ints
@@ -171,7 +171,8 @@ class Ends:
         self._asked = np.array([*(one.asked for one in about), NONE], dtype=np.int64)
 
     def put(self, writer: Writer, context: Context, shown: ShownEnd) -> None:
-        """What was shown once the final read had asked for the end says nothing of it."""
+        """Passes on the ends that were shown beyond the final read's end before the final read asked for
+        that: a later answer says nothing of it."""
         at = np.searchsorted(self._log[:-1], shown.log)
         at = np.where(self._log[at] == shown.log, at, len(self._log) - 1)
         outside = (shown.end > self._end[at]) & (shown.complete_index < self._asked[at])

@@ -1,4 +1,4 @@
-"""What was read, from events to facts: polls, final reads and replicas' own logs.
+"""Reads become facts: polls, final reads and replicas' own logs.
 
 Each record goes to the range of the log that it was in. Where a consumer went on elsewhere than it stood is
 found here within a part of the history that is read at once; where it stood at the edges of the part is sent
@@ -22,7 +22,7 @@ from wrackline.history.model import REPLICA
 
 
 class Reads:
-    """Of one split, batch by batch."""
+    """The reads of one split, batch by batch."""
 
     def __init__(self, context: Context, names: Mapping[str, Names], writer: Writer) -> None:
         self._context, self._names, self._writer = context, names, writer
@@ -34,7 +34,7 @@ class Reads:
         self._followed_on(batch, base)
 
     def edges(self) -> None:
-        """At the end of the split: where each process began and stopped."""
+        """Handles the end of the split: writes where each process began and stopped."""
         self._polled.edges(self._writer)
 
     def _number(self, f: str) -> int:
@@ -86,7 +86,7 @@ class Reads:
         return found[:, 0], found[:, 1], found[:, 2]
 
     def _epochs(self, log: Ints, node: Ints, epoch: Ints, offset: Ints, index: Ints) -> None:
-        """Where each leader epoch begins and ends: few rows, however many records."""
+        """Writes where each leader epoch begins and ends: few rows, however many records."""
         known = epoch >= 0
         if not known.any():
             return

@@ -1,4 +1,4 @@
-"""Everything that is known of one value: its places, and the send that it came from.
+"""The task for one value: it joins all places of the value, and the send that it came from.
 
 An ack that names a place settles most values where the place is judged. What comes here is the rest: places
 that no ack named (*strays*), sends that were told no place, and candidates, whose other copies decide what
@@ -50,7 +50,7 @@ class Bucket:
             raise TypeError(f"no {type(rows).__name__} is looked at by value")
 
     def _of_the_first_round(self, rows: Rows) -> Rows:
-        """Without what was judged again."""
+        """Drops the rows that were judged again."""
         if not self.context.again:
             return rows
         number = np.maximum(rows.offset, 0) // self.context.width
@@ -89,8 +89,8 @@ class Bucket:
         put_unplaced(writer, self.context, without_offset)
 
     def _with_bounds(self, rows: Rows) -> Rows:
-        """Of rows of ranges with others above them: the earliest proofs up there; and what was sent last of
-        those below."""
+        """Completes rows by the earliest proofs of the ranges above theirs, and by the record that was
+        sent last of those below."""
         if not (self.context.above or self.context.below) or not len(rows):
             return rows
         number = np.maximum(rows.offset, 0) // self.context.width
@@ -148,7 +148,7 @@ def _writable(proof: Proof[Ints]) -> Proof[Ints]:
 
 
 def _write(table: Table[Ints], rows: Ints, values: Table[int]) -> None:
-    """Into columns that are written to on purpose: ranges are many, and these columns were just made."""
+    """Writes into columns in place, on purpose: ranges are many, and these columns were just made."""
     for column, value in zip(table.columns(), values.columns(), strict=True):
         column[rows] = value
 
@@ -174,7 +174,7 @@ def _with_sends(rows: Rows, strays: Ints, send: Ints, sends: Send) -> tuple[Rows
 
 
 def _with_copies(rows: Rows, group: Ints, groups: int) -> Rows:
-    """What the other places of each row's value say. ``group``: a number for its value."""
+    """Completes each row by the other places of its value. ``group``: a number for its value."""
     final, polled = rows.final_index != NONE, rows.poll_index != NONE
     home = rows.log == rows.sent_log
     # What an ack or a poll named and the whole final read does not have there is no copy: it vanished, or
@@ -228,7 +228,7 @@ def _any(what: Bools, group: Ints, groups: int) -> Ints:
 
 
 def _first_of_each(rows: Rows, group: Ints) -> Bools:
-    """Which row speaks for its value."""
+    """Marks the row that speaks for its value."""
     order = np.lexsort((rows.offset, rows.log, rows.acked, group))
     new = np.append(True, np.diff(group[order]) != 0)[: len(order)]
     first = np.zeros(len(group), dtype=bool)

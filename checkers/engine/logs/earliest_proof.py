@@ -36,7 +36,7 @@ def right_before(offset: Ints, where: Bools) -> Ints:
 
 
 def smallest(size: int, at: Ints, values: Ints) -> Ints:
-    """Of each row the smallest of the values that are at it; NONE where none is."""
+    """Returns for each row the smallest of the values that are at it; NONE where none is."""
     found = np.full(size, NEVER)
     np.minimum.at(found, at, values)
     return np.where(found == NEVER, NONE, found)
@@ -49,7 +49,7 @@ def largest(size: int, at: Ints, values: Ints) -> Ints:
 
 
 def first_at(size: int, at: Ints, values: Ints) -> Ints:
-    """Of each row the first of the values that are at it; NONE where none is."""
+    """Returns for each row the first of the values that are at it; NONE where none is."""
     found = np.full(size, NONE)
     found[at[::-1]] = values[::-1]
     return found
@@ -116,8 +116,8 @@ class Series:
     _who: Ints | None = field(default=None, init=False)
 
     def who(self) -> Ints:
-        """For each row the one at or above it with the earliest index: the highest, where they are
-        several."""
+        """Returns for each row the number of the one at or above it with the earliest index: the highest,
+        where they are several."""
         if self._who is None:
             size = len(self.index)
             down = self.index[::-1]
@@ -128,7 +128,7 @@ class Series:
         return self._who
 
     def rows(self, offset: Ints) -> Ints:
-        """Who showed each offset or a larger one first; -1 where nobody did."""
+        """Returns the row of the event that showed each offset or a larger one first; -1 where nobody did."""
         if not len(self.index):
             return np.full(len(offset), -1)
         at = np.searchsorted(self.offset, offset, "left")
@@ -153,7 +153,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of one kind of proof: here, and above."""
+    """The proofs of one kind: here, and above."""
 
     series: Series
     rows: Ints
@@ -173,7 +173,7 @@ class _Known:
 
 
 class Known:
-    """What is known at or above each offset, in this range and in those above it."""
+    """The proofs at or above each offset, in this range and in those above it."""
 
     def __init__(self, offset: Ints, series: OfEach[Series], above: KnownAbove) -> None:
         self._of = series.with_other(above.proofs, lambda one, up: _Known(one, one.rows(offset), up))
@@ -204,11 +204,11 @@ class LastSent:
         return SentBelow.of_columns([at_rows(column, rows) for column in self._rows.columns()])
 
     def below(self, offset: Ints, where: Bools) -> SentBelow[Ints]:
-        """NONE where ``where`` is false."""
+        """Returns for each offset the record below it that was sent last; NONE where ``where`` is false."""
         at = np.searchsorted(self._rows.offset, offset, "left")
         found = np.append(-1, self._who)[at]
         return self._at(np.where(where, found, -1))
 
     def of_all(self) -> SentBelow[int]:
-        """Of the whole range."""
+        """Returns the record of the whole range that was sent last."""
         return SentBelow.of_columns([first_of(column) for column in self._at(self._who[-1:]).columns()])

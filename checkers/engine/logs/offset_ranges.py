@@ -191,7 +191,7 @@ class Range:
         return np.where((step == Step.GIVEN) & (offset < self.about.start), Step.DELETED, step)
 
     def _with_sends(self, places: Rows) -> Rows:
-        """What an ack says of the place that it names."""
+        """Adds to each place what the ack that names it says."""
         acked = places.acked == 1
         acked_index = np.where(acked, places.complete_index, NONE)
         return replace(
@@ -204,8 +204,9 @@ class Range:
         )
 
     def _is_owed(self, places: Rows) -> Bools:
-        """What the replicas in the ISR must have: it was acknowledged or given to somebody before anyone
-        looked into their logs, and lies below the end of the log when the final read was made."""
+        """Tells which records the replicas in the ISR must have: a record that was acknowledged or given
+        to somebody before anyone looked into their logs, and lies below the end of the log when the final
+        read was made."""
         about, acked = self.about, places.acked == 1
         proof = least(places.complete_index, places.poll_index, places.final_index)
         in_time = (proof != NONE) & (proof < about.looked_at)
@@ -222,7 +223,7 @@ class Range:
         return Entry.of_columns([assigned(none, at[at >= 0], column[at >= 0]) for none, column in pairs])
 
     def _with_neighbours(self, places: Rows, *, crowded: bool) -> Rows:
-        """What else is at an offset, and what the final read has there or next."""
+        """Adds the other record at each offset, and what the final read has there or next."""
         size, offset, value = len(places), places.offset, places.value
         in_final = places.step == Step.IN_FINAL
         if crowded:
@@ -303,9 +304,9 @@ class Range:
         return rows, need
 
     def _holes(self, places: Rows, series: OfEach[Series]) -> Rows:
-        """Where the complete final read has nothing right above a record of it (or above the log's start),
-        though the log goes on (rules 4 and 5), and what had shown that there was something. The highest is
-        decided in the second round only."""
+        """Returns the holes: places where the complete final read has nothing right above a record of it
+        (or above the log's start), though the log goes on (rules 4 and 5), and what had shown that there
+        was something. The highest is decided in the second round only."""
         if not (self.about.complete and self.about.contiguous):
             return Rows.unknown(0)
         final = np.flatnonzero(places.step == Step.IN_FINAL)

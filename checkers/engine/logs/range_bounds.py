@@ -1,4 +1,5 @@
-"""What ranges of offsets must know of each other, from one short row per range.
+"""Bounds of ranges of offsets: the facts that ranges must know of each other, from one short row per
+range.
 
 Seen from a range, all that matters of the higher offsets of its log is: the earliest proofs up there, and the
 lowest record, place and point. That is a running minimum over the ranges' summaries, from the top down. Where
@@ -23,8 +24,8 @@ NumberedRange = tuple[int, int]
 def bounds(
     summaries: Iterable[Summary[int]], context: Context
 ) -> tuple[dict[NumberedRange, KnownAbove], set[NumberedRange], set[int]]:
-    """(what lies above each range that has others above it, the ranges to be judged again, the logs with
-    gaps)."""
+    """Returns (what lies above each range that has others above it, the ranges to be judged again, the
+    logs with gaps)."""
     known: dict[NumberedRange, KnownAbove] = {}
     again: set[NumberedRange] = set()
     gaps: set[int] = set()
@@ -80,12 +81,13 @@ def _earlier(above: Proof[int], here: Proof[int]) -> Proof[int]:
 
 
 def _known(above: int, here: int) -> int:
-    """What is lower is nearer to the ranges below."""
+    """Returns the lower of two offsets, which is nearer to the ranges below: this range's own where it is
+    known."""
     return above if here == NONE else here
 
 
 def _with(above: KnownAbove, one: Summary[int]) -> KnownAbove:
-    """What the range below this one knows of what is above it."""
+    """Returns the knowledge of everything above for the range below this one."""
     return KnownAbove(
         proofs=above.proofs.with_other(proofs_of(one), _earlier),
         low_final=above.low_final if one.low_final.offset == NONE else one.low_final,
@@ -96,7 +98,8 @@ def _with(above: KnownAbove, one: Summary[int]) -> KnownAbove:
 
 
 def below_of(summaries: Iterable[Summary[int]]) -> dict[NumberedRange, SentBelow[int]]:
-    """Of each range that has others below it: which acknowledged record down there was sent last."""
+    """Returns for each range that has others below it the acknowledged record down there that was sent
+    last."""
     found: dict[NumberedRange, SentBelow[int]] = {}
     nothing: SentBelow[int] = SentBelow.all(NONE)
     last, log = nothing, NONE

@@ -41,7 +41,7 @@ from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools, concatenat
 
 
 def settled(placed: Placed, final_index: Ints) -> InFinal:
-    """Those that the final read has where their acks say."""
+    """Returns the records that the final read has where their acks say."""
     there = final_index != NONE
     found = placed.take(there)
     size = len(found)
@@ -54,8 +54,8 @@ def settled(placed: Placed, final_index: Ints) -> InFinal:
 
 
 def unplaced(rows: Candidate[Ints]) -> InFinal:
-    """Of rows with all that is known of their values: those in the final read whose sender was told no
-    offset, at their lowest place."""
+    """Returns the records in the final read whose sender was told no offset, at their lowest place, out of
+    rows with all that is known of their values."""
     there = (rows.step == Step.IN_FINAL) & is_stray(rows) & (rows.sent_offset == NONE) & (rows.home == 1)
     known = np.isin(rows.outcome, (SendOutcome.ACKED, SendOutcome.UNSURE)) & (rows.value >= 0)
     found = rows.take(there & known & (rows.offset == rows.kept_offset))
@@ -80,7 +80,7 @@ def put_unplaced(writer: Writer, context: Context, rows: InFinal) -> None:
 
 
 def of_senders(rows: InFinal, marks: Marks) -> Candidate[Ints]:
-    """What a process sent later, and is below what it sent earlier."""
+    """Returns the records that a process sent later and that are below what it sent earlier."""
     rows = _once(rows)
     rows = rows.take(np.lexsort((rows.rank, rows.invoke_index, rows.process, rows.log)))
     group = np.append(False, (np.diff(rows.log) == 0) & (np.diff(rows.process) == 0))[: len(rows)]
@@ -96,7 +96,7 @@ def of_senders(rows: InFinal, marks: Marks) -> Candidate[Ints]:
 
 
 def _once(rows: InFinal) -> InFinal:
-    """Of a record that came several times the one that knows its rank."""
+    """Keeps one row of a record that came several times: the one that knows its rank."""
     unsure = (rows.rank == FIRST) | (rows.rank == LAST)
     order = np.lexsort((unsure, rows.value, run_of(rows.log)))
     new = np.append(True, (np.diff(rows.value[order]) != 0) | (np.diff(run_of(rows.log)[order]) != 0))

@@ -24,7 +24,7 @@ from wrackline.checkers.inputs.table import Ints, Table, constant
 
 
 class WholeLog:
-    """What is said of a log as a whole: where processes stood at the edges of splits, leader epochs, gaps in
+    """The facts of a log as a whole: where processes stood at the edges of splits, leader epochs, gaps in
     acks."""
 
     def __init__(self, log: int, context: Context) -> None:
@@ -43,7 +43,7 @@ class WholeLog:
         return found
 
     def _edges(self, writer: Writer) -> int:
-        """How many findings there may be."""
+        """Compares positions at the edges of splits, and returns how many findings there may be."""
         edges = self._facts.of(Edge)
         edges = edges.take(np.lexsort((edges.last, edges.at.order, edges.at.process, edges.what)))
         earlier, later = edges.take(np.arange(len(edges) - 1)), edges.take(np.arange(1, len(edges)))

@@ -50,7 +50,7 @@ _ALONE = OutsideInterval(
 
 
 def outside_of(summaries: Iterable[Packed]) -> dict[int, OutsideInterval]:
-    """For each log what its intervals of time must know of each other, out of SUMMARIES."""
+    """Returns for each log what its intervals of time must know of each other, out of SUMMARIES."""
     found: dict[int, Facts] = {}
     for packed in summaries:
         found.setdefault(packed.owner, Facts()).take(packed.rows())
@@ -198,7 +198,7 @@ class Interval:
         ]
 
     def _not_empty(self, lives: _Inside, inside: Ints, answers: Empty) -> list[BrokenRule]:
-        """Of an answer that touches several intervals of time the piece in this one."""
+        """Checks the piece in this interval of an answer that touches several intervals of time."""
         inv = np.maximum(answers.call.inv, self.begin)
         ret = np.minimum(answers.call.ret, self.end)
         size, found = len(lives), []

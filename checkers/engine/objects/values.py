@@ -46,7 +46,7 @@ GETS = {REGISTER: "read", QUEUE: "dequeue"}
 
 
 class Role(IntFlag):
-    """What a life does in an interval of time."""
+    """The role of a life in an interval of time."""
 
     ENTRY = 1
     """Its enqueue began here: it may have overtaken others."""
@@ -155,7 +155,7 @@ def put_contradictions(
 
 
 def calls_at(calls: Call[Ints], at: Ints) -> Call[Ints]:
-    """These operations; NONE where there is none (-1)."""
+    """Returns these operations; NONE where there is none (-1)."""
     return Call.of_columns([np.append(column, NONE)[at] for column in calls.columns()])
 
 
@@ -211,7 +211,8 @@ class Values:
             yield int(rows.put.log[order[lo]]), mine
 
     def put(self, writer: Writer) -> int:
-        """Nothing of it is to be looked at by value once more."""
+        """Writes the zones or lives of each object, and returns 0: no value of them is to be looked at
+        once more."""
         for log, rows in self._logs():
             put = put_zones if self.workload == REGISTER else put_lives
             put(writer, self.context.span, log, rows)
@@ -219,7 +220,7 @@ class Values:
 
 
 def table_of(rows: Operation) -> Columns:
-    """As the exact checks read it."""
+    """Returns the operations as the exact checks read them."""
     call = rows.put.call
     ret = np.where(call.ret == NONE, NEVER, call.ret)
     return Columns(rows.is_put == 1, rows.put.value, call.inv, ret, rows.put.failed == 1)
@@ -305,7 +306,7 @@ def put_lives(writer: Writer, span: int, log: int, rows: Operation) -> None:
 def _put_last(
     writer: Writer, log: int, rows: ZoneSummary | LifeSummary | EarliestDequeue | Unconsumed
 ) -> None:
-    """Of each interval of time the last of these rows, for the driver."""
+    """Writes the last of these rows of each interval of time, for the driver."""
     last_first = rows.part[::-1]
     _, at = np.unique(last_first, return_index=True)
     writer.rows(log, AS_A_WHOLE, rows.take(len(rows) - 1 - at))

@@ -32,8 +32,8 @@ ROOM_BYTES = 1 << 30
 
 
 def archive_for(java: Path, java_says: str) -> Path:
-    """Where the archive of this Java and the installed Spark is, or would be. ``java_says``: what
-    ``java -version`` prints."""
+    """Returns the path at which the archive of this Java and the installed Spark is, or would be.
+    ``java_says``: what ``java -version`` prints."""
     of = "\n".join((str(java.resolve()), java_says, version("pyspark")))
     return cache_folder() / f"spark-{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa"
 
@@ -55,8 +55,8 @@ class Archive:
         return self._lock is not None
 
     def option(self) -> str:
-        """For the JVM's command line; empty where there is no archive and somebody else makes it, or there is
-        no room."""
+        """Returns the option for the JVM's command line; empty where there is no archive and somebody else
+        makes it, or there is no room."""
         if self.file.is_file():
             return f"-XX:SharedArchiveFile={self.file} "
         if self._may_be_made():
@@ -103,7 +103,7 @@ class Archive:
             self.leave()
 
     def leave(self) -> None:
-        """Let others make it."""
+        """Releases the lock, so that others can make the archive."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None

@@ -1,4 +1,4 @@
-"""What an analysis on a cluster needs besides a master: our code where tasks run, classes for the storage,
+"""An analysis on a cluster needs more than a master: our code where tasks run, classes for the storage,
 and executors that stay."""
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def storage_settings(addresses: Iterable[str], environment: Mapping[str, str] = 
 
 
 def bundle(scratch: Path) -> Path:
-    """What the tasks of a cluster import of ours, and of the packages that checks come from. The libraries
-    must be there (docs/spark.md). Raises SparkUnavailable for a check whose package is nowhere."""
+    """Packs the modules that the tasks of a cluster import: ours, and the packages that checks come from.
+    The libraries must be there (docs/spark.md). Raises SparkUnavailable for a check whose package is
+    nowhere."""
     made = scratch / "wrackline.zip"
     with zipfile.ZipFile(made, "w") as archive:
         for package in ("wrackline", "wrackline.checkers", "wrackline.history", "wrackline.plugins"):
@@ -90,7 +91,8 @@ def _sources_of(package: str) -> Iterator[tuple[Path, str]]:
 
 
 def wait_s(environment: Mapping[str, str] = os.environ) -> float:
-    """How long an analysis waits for executors. Raises SparkUnavailable for what is no number of seconds."""
+    """Returns how long an analysis waits for executors, in seconds. Raises SparkUnavailable for what is no
+    number of seconds."""
     given = environment.get(WAIT_VARIABLE, "")
     try:
         found = float(given or WAIT_S)
@@ -145,5 +147,5 @@ class ExecutorWatch:
                 return  # Spark has ended, and whoever asked it for something says why
 
     def _executors(self) -> int:
-        """Without the driver, which keeps blocks too."""
+        """Returns the number of executors, without the driver, which keeps blocks too."""
         return int(self._context._jsc.sc().getExecutorMemoryStatus().size()) - 1

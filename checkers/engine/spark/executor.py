@@ -39,8 +39,8 @@ class SparkRows:
         return SparkRows(self.rows.repartition(parts, *by).sortWithinPartitions(*order))
 
     def kept(self) -> SparkRows:
-        """On this machine rows are kept in memory, or on disk where that is short. On a cluster they go to
-        the storage (wrackline.checkers.analysis): rows that an executor keeps are gone with it, and the
+        """Keeps the rows: on this machine in memory, or on disk where that is short. On a cluster they go
+        to the storage (wrackline.checkers.analysis): rows that an executor keeps are gone with it, and the
         analysis with them."""
         on_storage = self.rows.sparkSession.sparkContext.getCheckpointDir() is not None
         keep = self.rows.checkpoint if on_storage else self.rows.localCheckpoint

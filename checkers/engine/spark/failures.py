@@ -1,4 +1,4 @@
-"""What Spark says when it fails: whose fault it was, and the reason in one line."""
+"""Failures of Spark: whose fault each was, and the reason in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LACKING = re.compile("ModuleNotFoundError: No module named '([^']+)'")
 
 
 def failures() -> tuple[type[BaseException], ...]:
-    """What Spark raises; nothing where nobody has imported it."""
+    """Returns the exceptions that Spark raises; none where nobody has imported it."""
     if "pyspark" not in sys.modules:
         return ()
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -22,13 +22,13 @@ def failures() -> tuple[type[BaseException], ...]:
 
 
 def is_of_task(wrong: BaseException) -> bool:
-    """Whether a task of ours raised it: data that is none, and neither memory nor disks."""
+    """Tells whether a task of ours raised the error: data that is none, and neither memory nor disks."""
     return "Traceback (most recent call last)" in str(wrong) and not _OUT_OF_ROOM.search(str(wrong))
 
 
 def is_of_interrupt(wrong: BaseException | None) -> bool:
-    """Whether Spark broke while Ctrl-C was already being answered: a question that it cuts short leaves a
-    connection on which the next one, of whoever cleans up, fails."""
+    """Tells whether Spark broke while Ctrl-C was already being answered: a query that Ctrl-C cuts short
+    leaves a connection on which the next one, of whoever cleans up, fails."""
     while wrong is not None and not isinstance(wrong, KeyboardInterrupt):
         wrong = wrong.__cause__ or wrong.__context__
     return wrong is not None

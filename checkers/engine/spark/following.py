@@ -1,4 +1,4 @@
-"""What Spark is at, and how far, while an analysis goes on: for a person who waits for it."""
+"""Progress of Spark while an analysis goes on, for a person who waits for it: the step, and how far it is."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LOOK_S = 1.0
 
 @contextmanager
 def followed(spark: SparkSession, status: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
-    """Inside, ``status`` is called once a second with what was last named, for how long it has gone on, and
-    how many parts of it Spark has done. What is yielded names what comes next."""
+    """Opens a context in which ``status`` is called once a second with what was last named, for how long
+    it has gone on, and how many parts of it Spark has done. What is yielded names what comes next."""
     over = threading.Event()
     now = ("", time.monotonic())
 
@@ -41,7 +41,8 @@ def followed(spark: SparkSession, status: Callable[[str], None]) -> Iterator[Cal
 
 
 def _parts(spark: SparkSession) -> str:
-    """Of the stages under way. Empty between two, and where Spark does not say."""
+    """Says how many tasks of the stages under way are done. Empty between two, and where Spark does not
+    say."""
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
     wanted, done = (

@@ -24,7 +24,8 @@ _SPARK_HAS = tuple(
 
 
 def hadoop_version() -> str:
-    """Of the Hadoop that PySpark brings. Raises LookupError where there is no PySpark, or no jar of it."""
+    """Returns the version of the Hadoop that PySpark brings. Raises LookupError where there is no PySpark,
+    or no jar of it."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise LookupError("PySpark is not installed")
@@ -74,7 +75,7 @@ def install(
 
 
 def installed_jars(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...] | None:
-    """None where nothing was installed, or some of it is gone."""
+    """Returns the installed jars; None where nothing was installed, or some of it is gone."""
     try:
         jars = tuple(Path(line) for line in _list_of_jars(environment).read_text().splitlines())
     except FileNotFoundError:

@@ -56,7 +56,8 @@ def check_master(master: str) -> None:
 
 
 def _trouble_of_kubernetes(url: str) -> str:
-    """Why nobody answers at the API server's address; empty when something listens there."""
+    """Returns the reason why nobody answers at the API server's address; empty when something listens
+    there."""
     parts = urlsplit(url if "://" in url else f"https://{url}")
     try:
         port = parts.port or (80 if parts.scheme == "http" else 443)
@@ -67,9 +68,10 @@ def _trouble_of_kubernetes(url: str) -> str:
 
 
 def _trouble_of(address: str) -> str:
-    """Why no standalone master answers at ``HOST:PORT``; empty when one does. It is asked for a file that it
-    does not have, in a frame of Spark's network-common (MessageEncoder, StreamRequest): whoever serves
-    Spark's RPC says that there is none, before any authentication and whatever its version."""
+    """Returns the reason why no standalone master answers at ``HOST:PORT``; empty when one does. It is
+    asked for a file that it does not have, in a frame of Spark's network-common (MessageEncoder,
+    StreamRequest): whoever serves Spark's RPC says that there is none, before any authentication and
+    whatever its version."""
     host, _, port = address.rpartition(":")
     deadline = time.monotonic() + MASTER_KNOCK_S
     message = struct.pack(">BI", _STREAM_REQUEST, len(_NO_FILE)) + _NO_FILE

@@ -51,7 +51,8 @@ class JavaMissing(SparkUnavailable):
 
 
 def java_version() -> str:
-    """What the Java that Spark would run on says of itself. Raises JavaMissing for one that is too old."""
+    """Returns the output of ``java -version`` of the Java that Spark would run on. Raises JavaMissing for
+    one that is too old."""
     java = _java()
     try:
         said = subprocess.run(
@@ -232,7 +233,8 @@ def _start(
 
 @contextlib.contextmanager
 def jvm_killed_by_interrupt(master: str, gateway: Any = None) -> Iterator[None]:
-    """Whoever stops an analysis waits for no job and for no archive of classes. A cluster is told first."""
+    """Kills the JVM on Ctrl-C: whoever stops an analysis waits for no job and for no archive of classes. A
+    cluster is told first."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
@@ -253,7 +255,8 @@ def jvm_killed_by_interrupt(master: str, gateway: Any = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _children_killed_by_interrupt() -> Iterator[None]:
-    """Those that this thread has begun inside: PySpark tells of its JVM only when that has answered."""
+    """Kills on Ctrl-C the child processes that this thread has begun inside: PySpark tells of its JVM only
+    when that has answered."""
     own = Path(f"/proc/self/task/{threading.get_native_id()}/children")
     before = own.read_text().split()
     try:

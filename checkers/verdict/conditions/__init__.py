@@ -1,1 +1,1 @@
-"""What a run must have done so that a pass means something."""
+"""The conditions that a run must meet so that a pass means something."""

@@ -75,7 +75,8 @@ def _went_to_its_end(run: Run) -> Condition:
 
 
 def _clock_kept(run: Run) -> Condition:
-    """It stamps what is sent: a broker may refuse records of another time, or drop them as old."""
+    """Checks that the harness's clock kept time: it stamps what is sent, and a broker may refuse records
+    of another time, or drop them as old."""
     leaps = [
         f"the harness's clock leapt {abs(ahead) / 1e9:,.0f} s {'ahead' if ahead > 0 else 'back'} "
         f"at {seconds(at)}"
@@ -216,8 +217,8 @@ def _replicas_read(run: Run) -> Condition:
 
 
 def _nobody_deleted(run: Run) -> Condition:
-    """Of what was deleted nobody can say whether it had been lost before. What a setting explains was meant
-    to happen."""
+    """Checks that nobody deleted records: of a deleted record nobody can say whether it had been lost
+    before. What a setting explains was meant to happen."""
     found = deletions(run)
     unexplained = [str(one) for one in found if not one.setting]
     explained = f"deleted as configured: {listed([str(one) for one in found])}" if found else ""

@@ -40,7 +40,8 @@ def _why_unproved(fault: Fault) -> str:
 
 
 def faults_restored(run: Run) -> Condition:
-    """By what was seen after each undo, and by what healing still had to repair."""
+    """Checks that each fault was undone, by the state observed after its undo and by the repairs that were
+    left to healing."""
     name = "every fault was undone by its own undo"
     begun = [fault for fault in run.faults if fault.asked_for and fault.undo_ns is not None]
     short = [f"{fault.id} ({fault.title}): {why}" for fault in begun if (why := _not_restored(fault))]
@@ -67,8 +68,9 @@ def _not_restored(fault: Fault) -> str:
 
 
 def targets_had_their_role(run: Run) -> Condition:
-    """By what the cluster said of itself before and after the fault was aimed. Where it had changed more than
-    once between the two, or nobody answered, the target's word stands."""
+    """Checks that each fault hit the node of its role, by the cluster state reported before and after the
+    fault was aimed. Where it had changed more than once between the two, or nobody answered, the target's
+    word stands."""
     name = "every fault hit the node of its role"
     timed = run.info.plan.faults if run.info.plan is not None else {}
     aimed = [fault for fault in run.faults if fault.id in timed and fault.begin_ns is not None]
@@ -79,7 +81,7 @@ def targets_had_their_role(run: Run) -> Condition:
 
 
 def _mistaken(run: Run, fault: Fault) -> str:
-    """Why its targets cannot have had its role; empty when they may."""
+    """Returns the reason why the fault's targets cannot have had its role; empty when they may."""
     role = _plain(fault.role)
     if not fault.targets or fault.begin_ns is None:
         return ""
@@ -110,12 +112,12 @@ def _plain(role: str) -> str:
 
 
 def _around(said: Sequence[tuple[int, int]], at_ns: int) -> list[int]:
-    """What was said last before a moment and first after it."""
+    """Returns the last value reported before a moment and the first one after it."""
     return next(([one[1], other[1]] for one, other in pairwise(said) if one[0] <= at_ns < other[0]), [])
 
 
 def _no_member(run: Run, kind: str, place: Place, nodes: set[int], at_ns: int) -> str:
-    """Why these nodes cannot have had the role in this partition; empty when they may."""
+    """Returns the reason why these nodes cannot have had the role in this partition; empty when they may."""
     pairs = pairwise(run.cluster[place])
     pair = next(((one, other) for one, other in pairs if one.time_ns <= at_ns < other.time_ns), None)
     if pair is None:
@@ -136,7 +138,7 @@ def _one_change(before: Sample, after: Sample, at_ns: int) -> bool:
 
 
 def _no_change(before: Sample, after: Sample, at_ns: int) -> bool:
-    """Nothing changed, and somebody looked shortly before and after."""
+    """Tells whether nothing changed, and somebody looked shortly before and after."""
     near = max(at_ns - before.time_ns, after.time_ns - at_ns) <= LOOK_NS
     same = (before.leader_epoch, before.isr, before.elr) == (after.leader_epoch, after.isr, after.elr)
     return near and same

@@ -47,7 +47,8 @@ def _latency(period: str, percentile: str) -> Callable[[Run, Figures], float | N
 
 
 def _longest_gap_s(_: Run, figures: Figures) -> float | None:
-    """Also gaps that began before the first ack or were open at the end, where a fault touches them."""
+    """Returns the longest gap in seconds; gaps that began before the first ack or were open at the end
+    count, too, where a fault touches them."""
     gaps = [gap for *_, gap in figures.gaps.values()]
     if figures.longest_gap_ns is not None:
         gaps.append(figures.longest_gap_ns)
@@ -64,7 +65,8 @@ def _records_per_s(run: Run, figures: Figures) -> float | None:
 
 
 def _operations(run: Run, figures: Figures, main: Phase) -> list[metrics.Outcomes]:
-    """By kind; nobody asks for ``assign`` at a rate."""
+    """Returns the outcomes of the main phase by kind of operation, without ``assign``, which nobody asks
+    for at a rate."""
     counts = metrics.counted(run, figures, main.begin_ns, main.end_ns)
     return [one for f, one in counts.items() if f != "assign"]
 
@@ -101,7 +103,7 @@ def _recovered_ns(run: Run, figures: Figures, fault: Fault, place: Place) -> flo
 
 
 def _isr_changes(run: Run, _: Figures) -> float | None:
-    """Of the partition with most."""
+    """Returns the number of ISR changes of the partition with most."""
     told = run.isrs or {place: [one.isr for one in seen] for place, seen in run.cluster.items()}
     changes = [sum(set(one) != set(other) for one, other in pairwise(isrs)) for isrs in told.values()]
     return max(changes) if changes else None

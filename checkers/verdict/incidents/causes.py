@@ -31,8 +31,8 @@ def limit(leadership: Leadership, part: Part) -> None:
 
 
 def _widen(leadership: Leadership, leaders: Leaders, part: Part, at_ns: int) -> None:
-    """Who was replaced and does not know it yet acknowledges what nobody else has, and answers what is over:
-    then the change before is the cause."""
+    """Adds the change before as a possible cause: a replaced leader that does not know it yet acknowledges
+    what nobody else has, and answers what is over."""
     if part.after and leadership.may_act(leaders.changes[part.after - 1], at_ns):
         part.may_be_deposed = True
         part.after -= 1

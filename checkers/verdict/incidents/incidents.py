@@ -45,7 +45,8 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """What came of one cause. Times in nanoseconds from the start of the run; None: not known."""
+    """The findings that have one cause, with what is known of how they came about. Times in nanoseconds
+    from the start of the run; None: not known."""
 
     id: str
     """The same whenever the run is judged again."""
@@ -270,7 +271,7 @@ def _seen(one: Joined) -> Iterator[Seen]:
 
 
 def _rows(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
-    """What lies side by side is one interval."""
+    """Yields the findings as intervals of their numbers; adjacent ones are one interval."""
     begin = end = 0
     for part in sorted(parts, key=lambda part: part.found_at):
         if part.found_at != end:
@@ -294,8 +295,9 @@ def _id(one: Joined) -> str:
 
 
 def _faults(run: Run, one: Joined, change: Change | None) -> list[Fault]:
-    """Those in force from the last time that all was right (that what was lost was seen) until the last cited
-    event; where nothing is cited after the cause, until the change of leader, or the end."""
+    """Returns the faults in force from the last time that all was right (that what was lost was seen)
+    until the last cited event; where nothing is cited after the cause, until the change of leader, or the
+    end."""
     lost = [part.last_ns for part in one.parts if part.anomaly.is_loss and part.last_ns is not None]
     seen = [part.first_ns for part in one.parts if part.first_ns is not None]
     since = min(lost or seen, default=0)

@@ -1,4 +1,4 @@
-"""Which parts are of one incident.
+"""Joins the parts of findings that may have one cause into incidents.
 
 Parts are joined whose cause can be one (``Part.after``, ``Part.until``) and which
 
@@ -62,24 +62,25 @@ class Joined:
 
     @property
     def may_be_deposed(self) -> bool:
-        """Whether nothing of it was before the change of leader, after which who had been replaced may have
-        gone on."""
+        """Tells whether no part of the incident was before the change of leader, after which the replaced
+        leader may have gone on."""
         return all(part.may_be_deposed for part in self.parts)
 
     @property
     def is_of_a_cut(self) -> bool:
-        """Whether it is what a log shows that was cut: records are gone, or others have their offsets."""
+        """Tells whether the incident shows that a log was cut: records are gone, or others have their
+        offsets."""
         return any(part.anomaly.is_loss or part.anomaly.name == INCONSISTENT_OFFSET for part in self.parts)
 
     def lost(self, meaning: Meaning | None = None) -> list[Part]:
-        """What shows that records are gone, and means this: of ``place`` where anything does. What a group
-        had committed is no record."""
+        """Returns the parts that show that records are gone, and have this meaning: those of ``place``
+        where there are any. What a group had committed is no record."""
         found = [part for part in self.parts if part.anomaly.is_loss and part.anomaly.name != LOST_COMMITTED]
         found = [part for part in found if meaning in (None, part.meaning)]
         return [part for part in found if part.place == self.place] or found
 
     def fits(self, other: Joined) -> bool:
-        """Whether both can have one cause."""
+        """Tells whether both incidents can have one cause."""
         after, until = max(self.after, other.after), min(self.until, other.until)
         if self.place != other.place or after < until:
             return True
@@ -95,8 +96,9 @@ class Joined:
         return first <= end and begin <= last
 
     def take(self, other: Joined) -> None:
-        """Where the causes differ, that of a cut counts, since a read may have been wrong before it; else the
-        earlier one: what was wrong then was wrong again later."""
+        """Merges another incident into this one: where the causes differ, that of a cut counts, since a
+        read may have been wrong before it; else the earlier one, since what was wrong then was wrong again
+        later."""
         if self.place != other.place:
             is_cut_there = other.is_of_a_cut and not self.is_of_a_cut
             if other.place is not None and (self.place is None or is_cut_there):
@@ -156,9 +158,9 @@ def _in_places(found: list[Joined], hole: int) -> list[Joined]:
 
 
 def _offsets_of(one: Joined) -> str:
-    """Of groups and of cycles they are joined among themselves. A group's offsets are those that it committed
-    or owns: they say nothing of the records there. Each cycle is an incident of its own, unless another has
-    the same operations."""
+    """Returns the family of incidents of groups and of cycles, which are joined among themselves; empty
+    for all others. A group's offsets are those that it committed or owns: they say nothing of the records
+    there. Each cycle is an incident of its own, unless another has the same operations."""
     family = one.parts[0].anomaly.family
     return family if family in (Family.GROUPS, Family.CYCLES) else ""
 
@@ -172,7 +174,7 @@ def _values(one: Joined) -> Iterator[object]:
 
 
 def _consumers(one: Joined) -> Iterator[object]:
-    """Whose polls show it, where nothing else explains them."""
+    """Yields the consumers whose polls show the incident, where nothing else explains it."""
     if one.pinned is None and all(part.anomaly.breaks is Promise.CONSUMERS_GET_ALL for part in one.parts):
         yield from ((one.place, process) for part in one.parts for process in part.consumers)
 
@@ -220,7 +222,7 @@ def _no_order(one: Joined) -> bool:
 
 
 def _with_one_change(found: list[Joined]) -> list[Joined]:
-    """What a partition lost, what was wrong with its offsets, and which reads were wrong, by one change of
+    """Joins lost records, wrong offsets and wrong reads of a partition that came with one change of
     leader."""
     kept: list[Joined] = []
     by_change: dict[object, Joined] = {}

@@ -12,7 +12,7 @@ from wrackline.checkers.verdict.leadership import Change, left_sets
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """The kind of event at a moment."""
 
     SEEN = "seen"
     """What is lost was acknowledged, or read, for the last time."""
@@ -51,8 +51,8 @@ class Moment:
 def moments_of_history(
     name: str, bounds: str, lost_ns: int | None, change: Change | None
 ) -> tuple[Moment, ...]:
-    """What clients and the cluster's own history show, in the order of time. ``name``: of the partition.
-    ``bounds``: ``offsets 3,309 to 3,316``. ``lost_ns``: when what is lost was seen last."""
+    """Returns the moments that clients and the cluster's own history show, in the order of time. ``name``:
+    of the partition. ``bounds``: ``offsets 3,309 to 3,316``. ``lost_ns``: when what is lost was seen last."""
     return tuple(sorted({*_seen(name, bounds, lost_ns), *_of_change(name, change)}))
 
 

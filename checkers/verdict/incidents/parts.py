@@ -80,8 +80,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Of each finding of a batch: when the earliest and the latest event was that it cites (NONE: not known),
-    without those of final reads, and whether it cites one of these."""
+    """The times of each finding of a batch: the earliest and the latest event that it cites (NONE: not
+    known), without those of final reads, and whether it cites one of these."""
 
     first: Ints
     last: Ints
@@ -135,7 +135,7 @@ def _batches(findings: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True, slots=True)
 class _Ruled:
-    """What each finding of a batch means."""
+    """The rulings on the findings of a batch."""
 
     rulings: Sequence[Ruling]
     of: Ints
@@ -143,7 +143,7 @@ class _Ruled:
 
     @property
     def meanings(self) -> Ints:
-        """Of each finding the number of its meaning."""
+        """The number of each finding's meaning."""
         order = list(Meaning)
         codes = np.array([order.index(one.meaning) for one in self.rulings], dtype=np.int64)
         return codes[self.of]
@@ -191,7 +191,7 @@ def _place(batch: pa.RecordBatch, at: int) -> Place | None:
 
 
 def _kinds(batch: pa.RecordBatch) -> Bools:
-    """Of each row whether another anomaly or partition begins."""
+    """Tells for each row whether another anomaly or partition begins."""
     apart = np.zeros(len(batch), dtype=bool)
     apart[0] = True
     for name in ("anomaly", "topic", "partition"):
@@ -285,7 +285,7 @@ def _cited(one: dict[str, Any], other: dict[str, Any], cited: Cited) -> dict[str
 
 
 def _continues(before: Part, part: Part, is_loose: bool) -> bool:
-    """Whether it goes on where a batch ended."""
+    """Tells whether the part continues the one that ended with a batch."""
     if (before.anomaly, before.place, before.meaning) != (part.anomaly, part.place, part.meaning):
         return False
     if is_loose:

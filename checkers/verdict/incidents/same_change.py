@@ -1,5 +1,5 @@
-"""Which incidents of several partitions came with one change of leaders: a node that is gone led many, and
-one that is elected for many lacks the records of each."""
+"""Groups the incidents of several partitions by the change of leaders that they came with: a node that is
+gone led many, and one that is elected for many lacks the records of each."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def headline_of(group: Sequence[Loss], meaning: Meaning) -> str:
 
 
 def is_loss(one: Joined, meaning: Meaning) -> bool:
-    """Whether records are gone, and that means this."""
+    """Tells whether the incident lost records, and this loss has the given meaning."""
     return gone_of(one, meaning) is not None
 
 

@@ -1,4 +1,4 @@
-"""What an incident is, in sentences: what happened, and how it came about as far as the cluster's history
+"""Describes incidents in sentences: what happened, and how it came about as far as the cluster's history
 says so. Unknown parts are left out."""
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Gone:
     also: str = ""
 
     def sentence(self, how: str = "") -> str:
-        """Without a full stop. ``how``: with what joins it, such as ``: n3 cut them at 11.1 s``."""
+        """Returns the sentence without a full stop. ``how``: with what joins it, such as ``: n3 cut them
+        at 11.1 s``."""
         return f"{self.what}{how}{'; ' if self.also else ''}{self.also}"
 
 
@@ -101,7 +102,8 @@ def _as_found(parts: Sequence[Part]) -> str:
 def mechanism(
     incident: Joined, change: Change | None, leaders: Leaders, between: tuple[int, int]
 ) -> list[str]:
-    """How it came about, one sentence each. ``between``: the changes of leader that it lies between."""
+    """Returns the sentences that say how the incident came about. ``between``: the changes of leader that
+    it lies between."""
     place = incident.place
     if place is None:
         return []
@@ -121,8 +123,8 @@ def mechanism(
 
 
 def _unknown(name: str, change: Change) -> str:
-    """What is known where who had been replaced may have acknowledged or answered it, and the new leader
-    may have."""
+    """Returns a sentence for the case that either the replaced or the new leader may have acknowledged or
+    answered it."""
     before, after = change.before, change.after
     return (
         f"{before.leader} led {name} until {seconds(change.at_ns)}, and {after.leader} from then on"
@@ -151,7 +153,8 @@ def in_full(incident: Mapping[str, Any]) -> str:
 
 
 def _evidence(incident: Mapping[str, Any]) -> Iterator[str]:
-    """Nothing where one finding is all there is: the incident has its sentence."""
+    """Yields the findings as evidence; nothing where there is one finding alone, which the incident's
+    sentence already tells."""
     if sum(one["count"] for one in incident["anomalies"]) > 1:
         own = incident["meaning"]
         told = []
@@ -202,7 +205,7 @@ def bounds(parts: Sequence[Part]) -> str:
 
 
 def _holes(parts: Sequence[Part]) -> bool:
-    """Whether an offset between the first and the last is in none of them."""
+    """Tells whether an offset between the first and the last is in none of the parts."""
     end: int | None = None
     spans = [(one.first, one.last) for one in parts if one.first is not None and one.last is not None]
     for first, last in sorted(spans):
@@ -231,5 +234,5 @@ _NAMED: Final = re.compile(r"[\w.]+-\d+\b")
 
 
 def capital(sentence: str) -> str:
-    """With a capital letter at its beginning, unless it begins with the name of a partition."""
+    """Capitalizes the sentence, unless it begins with the name of a partition."""
     return sentence if _NAMED.match(sentence) else sentence[:1].upper() + sentence[1:]

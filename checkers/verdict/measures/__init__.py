@@ -1,1 +1,1 @@
-"""What is counted in a run."""
+"""Counts and measures of a run."""

@@ -1,4 +1,5 @@
-"""Whether a run's acknowledgements can bear a verdict: there were some before, during and after its faults.
+"""Checks that a run's acknowledgements can bear a verdict: there were some before, during and after its
+faults.
 
 A promise about acknowledged records is kept by whoever acknowledges nothing. So
 
@@ -35,7 +36,7 @@ class Period:
 
 
 def periods(run: Run) -> list[Period]:
-    """Before, during and after the faults; the whole run where there were none."""
+    """Returns the periods before, during and after the faults; the whole run where there were none."""
     begin, end = phases.clients_at_work(run)
     first, last = phases.trouble(run)
     if first is None or last is None:
@@ -48,7 +49,7 @@ def periods(run: Run) -> list[Period]:
 
 
 def acknowledged(run: Run, figures: Figures) -> tuple[list[str], str]:
-    """(what is missing, what there was)."""
+    """Returns (what is missing, what there was)."""
     missing, counts = [], []
     for period in periods(run):
         total = _total(figures, period, None).acked
@@ -86,8 +87,8 @@ def _lacks(run: Run, figures: Figures, period: Period, place: Place) -> bool:
 
 
 def is_writable(run: Run, place: Place) -> bool:
-    """Whether metadata showed the partition able to acknowledge, for long enough, while faults were in
-    force."""
+    """Tells whether metadata showed the partition able to acknowledge, for long enough, while faults were
+    in force."""
     since: int | None = None
     for sample in run.cluster.get(place, ()):
         hit = _hit(run, sample.time_ns)

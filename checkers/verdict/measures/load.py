@@ -44,14 +44,14 @@ class Load:
 
 
 def load_of_main(run: Run, figures: Figures) -> Load | None:
-    """Of the main phase; None when no rate was asked for or there was no main phase."""
+    """Returns the load of the main phase; None when no rate was asked for or there was no main phase."""
     stretches = [(phase.begin_ns, phase.end_ns) for phase in run.phases if phase.name == "main"]
     return _load(run, figures, stretches[0]) if stretches else None
 
 
 def load_during_faults(run: Run, figures: Figures) -> Load | None:
-    """From the first fault's begin to the last one's end, within the main phase; None without faults, or as
-    above."""
+    """Returns the load from the first fault's begin to the last one's end, within the main phase; None
+    without faults, or as above."""
     begin, end = trouble(run)
     main = next((phase for phase in run.phases if phase.name == "main"), None)
     if begin is None or end is None or main is None:
@@ -71,6 +71,7 @@ def _load(run: Run, figures: Figures, stretch: tuple[int, int]) -> Load | None:
 
 
 def loads(run: Run, figures: Figures) -> dict[str, Any]:
-    """For metrics.json: ``main`` and ``faults``, each null where there is nothing to compare."""
+    """Returns the loads for metrics.json: ``main`` and ``faults``, each null where there is nothing to
+    compare."""
     found = {"main": load_of_main(run, figures), "faults": load_during_faults(run, figures)}
     return {name: load.to_dict() if load else None for name, load in found.items()}

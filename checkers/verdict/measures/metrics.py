@@ -47,9 +47,9 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class TransactionEnds:
-    """Of one transactional id. ``ends_asked``: how many transactions the application asked to end; what the
-    coordinator's log has more than that, nobody asked for (unless a producer was made anew, or a transaction
-    timed out)."""
+    """The ends of the transactions of one transactional id. ``ends_asked``: how many transactions the
+    application asked to end; what the coordinator's log has more than that, nobody asked for (unless a
+    producer was made anew, or a transaction timed out)."""
 
     transactions: int
     ends_asked: int
@@ -60,7 +60,7 @@ class TransactionEnds:
 
 @dataclass
 class Figures:
-    """What was counted in one run."""
+    """The counts of one run."""
 
     seconds: list[dict[str, Any]] = field(default_factory=list)
     segments: dict[tuple[int, str], Outcomes] = field(default_factory=dict)
@@ -184,9 +184,9 @@ def _availability(run: Run, figures: Figures) -> list[dict[str, Any]]:
 
 
 def isr_under(run: Run, fault: Fault, place: Place) -> tuple[bool | None, int | None]:
-    """(whether metadata showed the ISR shrunk under a fault before the next one struck, when it first showed
-    the full ISR after that). None instead of the first where metadata said nothing in that time; None instead
-    of the second where it did not shrink, or was not seen to be full again."""
+    """Returns (whether metadata showed the ISR shrunk under a fault before the next one struck, when it
+    first showed the full ISR after that). None instead of the first where metadata said nothing in that
+    time; None instead of the second where it did not shrink, or was not seen to be full again."""
     later = (other.struck_ns for other in run.faults if other.struck_ns > fault.struck_ns)
     until = min(later, default=None)
     shrank: bool | None = None

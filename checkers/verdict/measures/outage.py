@@ -1,5 +1,5 @@
-"""How long partitions could not be written while faults were in force: clients sent records, and none was
-acknowledged."""
+"""Outages: the times for which partitions could not be written while faults were in force. Clients sent
+records then, and none was acknowledged."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Span = tuple[int, int]
 
 
 def outage(run: Run, figures: Figures) -> str:
-    """``no partition could be written for 7.3 s``, ``log-1 could not be written for 7.3 s``, or both; empty
-    where none lasted a second."""
+    """Describes the longest outage: ``no partition could be written for 7.3 s``, ``log-1 could not be
+    written for 7.3 s``, or both; empty where none lasted a second."""
     spans = _spans(run, figures)
     if not spans:
         return ""
@@ -37,8 +37,8 @@ def outage(run: Run, figures: Figures) -> str:
 
 
 def _spans(run: Run, figures: Figures) -> Mapping[Place, list[Span]]:
-    """Of each partition to which records were sent in vain while faults were in force: the longest times
-    without an acknowledgement, one for each fault."""
+    """Returns the longest times without an acknowledgement, one for each fault, of each partition to which
+    records were sent in vain while faults were in force."""
     begin, end = phases.clients_at_work(run)
     faulty = phases.faulty_segments(run)
     in_vain = {
