@@ -13,7 +13,7 @@ from wrackline.nemesis.faults.cluster.admin import ChangeConfig, TransferLeaders
 from wrackline.nemesis.faults.cluster.growth import Reassign
 from wrackline.nemesis.faults.disks.disk_errors import Intercepted
 from wrackline.nemesis.faults.disks.power import PowerCut
-from wrackline.nemesis.faults.network.kafka_apis import Api
+from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.network.messages import Act, Messages, What
 from wrackline.nemesis.faults.network.mtu_black_hole import BlackHole
 from wrackline.nemesis.faults.network.packets import Packets

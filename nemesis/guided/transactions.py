@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.network.connections import StallConnections
-from wrackline.nemesis.faults.network.kafka_apis import Api
 from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, Inject, Sleep
 
 ROUNDS = 3

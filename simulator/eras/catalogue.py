@@ -15,8 +15,7 @@ from wrackline.broker.model.messages.requests import (
     ListOffsetsResponse,
 )
 from wrackline.simulator.eras.story import Story
-from wrackline.simulator.guided.messages import has_high_watermark
-from wrackline.simulator.guided.setting import Setting, T
+from wrackline.simulator.guided.setting import Setting, T, has_high_watermark
 from wrackline.simulator.guided.stage import Stage
 
 _TWO = Setting(replicas=(1, 2), brokers=2, min_isr=1, idempotent=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wrackline.broker.model.messages.admin import ElectionType
-from wrackline.simulator.guided.messages import carries_records
 from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.setting import carries_records
 from wrackline.simulator.guided.stage import Stage
 
 

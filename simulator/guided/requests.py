@@ -6,9 +6,8 @@ from __future__ import annotations
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages.requests import FetchPartition, FetchRequest
-from wrackline.simulator.guided.messages import diverges, has_high_watermark
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.setting import Setting, T
+from wrackline.simulator.guided.setting import Setting, T, diverges, has_high_watermark
 from wrackline.simulator.guided.stage import Stage
 
 

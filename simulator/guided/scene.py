@@ -18,10 +18,9 @@ from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
-from wrackline.simulator.guided.messages import carries_records
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import CONTROLLER as SOLE_CONTROLLER
-from wrackline.simulator.guided.setting import Setting, T
+from wrackline.simulator.guided.setting import Setting, T, carries_records
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.invariants.client_view import ClientView
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls

@@ -1,4 +1,4 @@
-"""The cluster that a guided schedule asks for, and what it can find."""
+"""The cluster that a guided schedule asks for, and the messages that the schedule waits for or holds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wrackline.broker.model.messages.requests import FetchResponse
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.simulator.world.network import NetworkOptions
+from wrackline.simulator.world.network import Matches, Message, NetworkOptions
 from wrackline.simulator.world.world import FIRST_CONTROLLER
 
 T = TopicPartition("t", 0)
@@ -57,3 +58,23 @@ class Finding:
     oracle: str
     text: str
     at_ms: float
+
+
+def has_high_watermark(at_least: int) -> Matches:
+    """Matches responses to fetches whose high watermark is at least this."""
+    return lambda m: (
+        isinstance(m.response, FetchResponse)
+        and any(part.tp == T and part.high_watermark >= at_least for part in m.response.partitions)
+    )
+
+
+def carries_records(message: Message) -> bool:
+    return isinstance(message.response, FetchResponse) and any(
+        part.tp == T and part.records for part in message.response.partitions
+    )
+
+
+def diverges(message: Message) -> bool:
+    return isinstance(message.response, FetchResponse) and any(
+        part.tp == T and part.diverging is not None for part in message.response.partitions
+    )

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from wrackline.fleets.abilities import Ability
+from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.network import iptables
-from wrackline.nemesis.faults.network.kafka_apis import Api
 from wrackline.nemesis.faults.network.partition_proof import CLIENTS
 from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.spec import FaultSpec

@@ -18,9 +18,9 @@ from pydantic import Field, field_validator, model_validator
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.network.iptables import ARRIVING, FILTER, Rule
-from wrackline.nemesis.faults.network.kafka_apis import Api
 from wrackline.nemesis.faults.network.partition_proof import good, rebooted, still_silent, unseen
 from wrackline.nemesis.faults.shapes import is_controller, ports_of
 from wrackline.nemesis.faults.spec import FaultSpec

@@ -7,7 +7,7 @@ import pytest
 from tests.nemesis.doubles import COMBINED, NODES, cast, cluster, node, partition, target
 from wrackline.fleets.base import Disk
 from wrackline.nemesis.faults.disks.power import PowerCut
-from wrackline.nemesis.faults.network.kafka_apis import Api
+from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.network.messages import Act, Messages, What
 from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.steps import FaultContext, Target

@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulator.queries import end_offset
-from wrackline.simulator.guided.messages import carries_records
-from wrackline.simulator.guided.setting import Setting, T
+from wrackline.simulator.guided.setting import Setting, T, carries_records
 from wrackline.simulator.guided.stage import Stage
 
 

@@ -24,8 +24,7 @@ from wrackline.broker.model.coordination import Create, Delete, Set
 from wrackline.broker.model.effects import Checkpoint, Truncate
 from wrackline.broker.model.events import Boot
 from wrackline.broker.model.types import NodeId
-from wrackline.simulator.guided.messages import carries_records
-from wrackline.simulator.guided.setting import T
+from wrackline.simulator.guided.setting import T, carries_records
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 from wrackline.zookeeper.core import znodes

@@ -9,7 +9,7 @@ from kio.schema.index import api_key_map
 
 from tests.nemesis.doubles import combined_scene, context
 from wrackline.fleets.netns.spec import NetnsSpec
-from wrackline.nemesis.faults.network.kafka_apis import Api
+from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.network.messages import Act, Messages, What, share_peers
 from wrackline.nemesis.faults.steps import FaultContext, FaultError, ProbeLog, Proof, Shell, StepResult
 from wrackline.nemesis.spec import FAULT
