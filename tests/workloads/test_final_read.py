@@ -37,8 +37,8 @@ def test_the_end_is_asked_for_again_when_nothing_comes_any_more(mock_cluster: st
     for partition in range(PARTITIONS):
         final = run.final["log", partition]
         assert (final.complete, final.stale_end) == (True, None)
-        assert [one.end for one in final.told] == [final.end] * 2 == [drained[partition].records] * 2
-        assert final.asked == final.told[0].invoke_index  # so late an end was shown to anybody
+        assert [one.end for one in final.reported_ends] == [final.end] * 2 == [drained[partition].records] * 2
+        assert final.asked == final.reported_ends[0].invoke_index  # so late an end was shown to anybody
     assert told(run)
 
 
@@ -60,7 +60,7 @@ def test_the_read_goes_on_past_an_end_that_is_told_too_small(
         final = run.final["log", partition]
         assert final.end == drained[partition].records > SHORT
         assert final.complete
-        assert final.told[0].end == final.end - SHORT
+        assert final.reported_ends[0].end == final.end - SHORT
         assert final.stale_end == (None if lies == 1 else final.end - SHORT)
     assert told(run) == (lies == 1)
 

@@ -67,7 +67,7 @@ def bundle(scratch: Path) -> Path:
     with zipfile.ZipFile(made, "w") as archive:
         for package in ("wrackline", "wrackline.checkers", "wrackline.history", "wrackline.plugins"):
             folder = Path(str(files(package)))
-            deep = package == "wrackline.checkers"
+            deep = package != "wrackline"  # whose folders are links
             for source in sorted(folder.rglob("*.py") if deep else folder.glob("*.py")):
                 archive.write(source, f"{package.replace('.', '/')}/{source.relative_to(folder)}")
         for package in dict.fromkeys(one.package for one in entries(Group.CHECKS) if not one.is_ours):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,9 @@ from tests.broker.rules.golden_tables import FOLDER, Row, read, rows, shown
 from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
 from wrackline.broker.rules.profile import Rules, profile
 
-RULES = Path(__file__).parents[3] / "broker" / "rules"
+ROOT = Path(__file__).parents[3]
+OF_ZOOKEEPER = ROOT / "zookeeper" / "rules.py"
+FILES = sorted([*(ROOT / "broker" / "rules").rglob("[a-z]*.py"), OF_ZOOKEEPER])
 ROWS = rows()
 ELSEWHERE = {
     "isr.has_committed": "isr.may_join",
@@ -45,8 +48,8 @@ ELSEWHERE = {
     "profile.kip966": SWITCHES,
     "profile.kraft35": SWITCHES,
     "profile.kip101": SWITCHES,
-    "profile.zk08": SWITCHES,
-    "profile.zk08_kip101": SWITCHES,
+    "zookeeper.zk08": SWITCHES,
+    "zookeeper.zk08_kip101": SWITCHES,
     "profile.profile": SWITCHES,
 }
 """Part of a decision -> the table of the whole decision."""
@@ -60,27 +63,32 @@ def test_the_rule_decides_as_the_table_says(row: Row) -> None:
 # --- every rule has a table ------------------------------------------------------------------------------
 
 
+def name_tables(file: Path) -> str:
+    """Returns the name of the golden file of a file of rules."""
+    return "zookeeper" if file == OF_ZOOKEEPER else file.stem
+
+
 def decisions(file: Path) -> Iterator[str]:
     """Public functions, and public methods of the classes of rules. Values that rules are asked with decide
     nothing: their properties are not here."""
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         match node:
             case ast.FunctionDef(name=name) if not name.startswith("_"):
-                yield f"{file.stem}.{name}"
+                yield f"{name_tables(file)}.{name}"
             case ast.ClassDef(name=kind, body=body) if kind.endswith("Rules") or file.stem in OTHER_CLASSES:
                 for part in body:
                     if isinstance(part, ast.FunctionDef) and not part.name.startswith("_"):
-                        yield f"{file.stem}.{part.name}"
+                        yield f"{name_tables(file)}.{part.name}"
 
 
 OTHER_CLASSES = ("earlier_profiles",)
 """Files whose classes of rules are not called so."""
-DECIDED = sorted({name for file in RULES.rglob("*.py") for name in decisions(file)})
+DECIDED = sorted({name for file in FILES for name in decisions(file)})
 
 
-@pytest.mark.parametrize("file", sorted(RULES.rglob("[a-z]*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", FILES, ids=name_tables)
 def test_every_file_of_rules_has_its_tables(file: Path) -> None:
-    assert (FOLDER / f"{file.stem}.txt").exists()
+    assert (FOLDER / f"{name_tables(file)}.txt").exists()
 
 
 def test_every_decision_has_a_table() -> None:
@@ -117,8 +125,11 @@ def replaced(defect: type) -> set[str]:
     """The files of the rules that a defect overrides; that of the switches when it overrides none."""
     ours = [base for base in defect.__mro__ if base.__module__.startswith("wrackline.broker.defects")]
     overridden = {name for base in ours for name, member in vars(base).items() if callable(member)}
-    real = [base for base in defect.__mro__ if base.__module__.startswith("wrackline.broker.rules")]
-    files = {base.__module__.rpartition(".")[2] for base in real if overridden & vars(base).keys()}
+    files = {
+        name_tables(file)
+        for base in defect.__mro__
+        if overridden & vars(base).keys() and (file := Path(inspect.getfile(base)).resolve()) in FILES
+    }
     return files or {SWITCHES.partition(".")[0]}
 
 
