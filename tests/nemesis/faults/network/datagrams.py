@@ -7,10 +7,12 @@ import shlex
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count as count_from
 
 from wrackline.fleets.base import Fleet, Host
 
-PORT = 9999
+PORTS = count_from(9999)
+"""A port of its own for each watch: packets that a fault holds back arrive when the next has begun."""
 _ECHO = """
 import json, socket, time
 it = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -81,14 +83,15 @@ def watch(
 ) -> Watched:
     sender = _SEND.replace("ADDRESS", target.address).replace("COUNT", str(count)).replace("SIZE", str(size))
     sender = sender.replace("PAUSE", str(pause_s))
+    port = str(next(PORTS))
 
     def run(host: Host, program: str) -> str:
-        text = shlex.quote(program.replace("PORT", str(PORT)))
+        text = shlex.quote(program.replace("PORT", port))
         return fleet.remote(host).run(f"python3 -c {text}", timeout_s=40).stdout
 
     with ThreadPoolExecutor(1) as pool:
         echo = pool.submit(run, target, _ECHO)
-        fleet.remote(target).run(f"until ss -Huln 'sport = :{PORT}' | grep -q .; do sleep 0.05; done")
+        fleet.remote(target).run(f"until ss -Huln 'sport = :{port}' | grep -q .; do sleep 0.05; done")
         back = json.loads(run(source, sender))
         came = json.loads(echo.result().splitlines()[-1])
     times = [at for _, at in came]
