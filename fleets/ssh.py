@@ -160,7 +160,7 @@ class SshRemote:
         self._with_files(f"put {path}", write)
 
     def _put_as_root(self, content: Path | bytes, path: str, mode: int) -> None:
-        """Writes a root's file by way of a file of the user's own: SFTP has the user's rights."""
+        """Writes a file as root, by way of a file of the user's own: SFTP has the user's rights."""
         target = PurePosixPath(path)
         own, half_written = f"/var/tmp/.wrackline.{uuid.uuid4().hex}", target.with_name(f".{target.name}.new")
 

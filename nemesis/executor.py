@@ -19,7 +19,7 @@ from wrackline.fleets.base import (
 )
 from wrackline.nemesis.faults import by_command, programs
 from wrackline.nemesis.faults.clocks import clocks
-from wrackline.nemesis.faults.cluster.admin_executor import Administering
+from wrackline.nemesis.faults.cluster.admin_executor import AdminExecutor
 from wrackline.nemesis.faults.cluster.reassignments import ReassignmentExecutor
 from wrackline.nemesis.faults.host_steps import (
     CopyDisk,
@@ -92,8 +92,8 @@ class StepExecutor:
     def __init__(self, fleet: Fleet, system: System, topics: Sequence[str]) -> None:
         self._fleet = fleet
         self._system = system
-        self._mover = ReassignmentExecutor(system, topics)
-        self._administering = Administering(fleet, system, topics)
+        self._reassignments = ReassignmentExecutor(system, topics)
+        self._admin = AdminExecutor(fleet, system, topics)
         self._roller = Roller(system, topics)
         self._hosts = hosts_of(fleet, system)
         self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
@@ -116,7 +116,7 @@ class StepExecutor:
                 self._system.start(self._nodes[node_id])
                 return StepResult(step, str(self._system.pid(self._nodes[node_id])))
             case DescribeNode(node_id=node_id):
-                return StepResult(step, self._look_at_node(self._nodes[node_id]))
+                return StepResult(step, self._describe_node(self._nodes[node_id]))
             case KillNode(node_id=node_id):
                 node = self._nodes[node_id]
                 before = self._system.pid(node)
@@ -128,13 +128,13 @@ class StepExecutor:
                 self._system.stop(self._nodes[node_id], timeout_s=timeout_s)
                 return StepResult(step)
             case Join(node_id=node_id):
-                return StepResult(step, self._mover.join(step, self._nodes[node_id]))
+                return StepResult(step, self._reassignments.join(step, self._nodes[node_id]))
             case AssignReplicas(by_node=by_node):
-                return StepResult(step, self._mover.take_over(step, self._nodes[by_node]))
+                return StepResult(step, self._reassignments.assign_replicas(step, self._nodes[by_node]))
             case Evacuate():
-                return StepResult(step, self._mover.move_off(step))
+                return StepResult(step, self._reassignments.evacuate(step))
             case AwaitReassignment():
-                return StepResult(step, self._mover.settle(step))
+                return StepResult(step, self._reassignments.await_reassignment(step))
             case Carry() | Ask():
                 return by_command.carried(self._system, self._nodes[step.node_id], step)
             case DropPageCache():
@@ -177,9 +177,9 @@ class StepExecutor:
             case PowerOff() | PowerOn():
                 raise AssertionError(f"{step}: power is switched by the stage")
             case _:
-                return StepResult(step, self._administering.carry_out(step, host))
+                return StepResult(step, self._admin.carry_out(step, host))
 
-    def _look_at_node(self, node: Node) -> str:
+    def _describe_node(self, node: Node) -> str:
         pid = self._system.pid(node)
         if pid is None:
             return "None"

@@ -117,7 +117,7 @@ class Stage:
         self._recorder = recorder
         self._hosts = hosts_of(fleet, system)
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
-        self._hands = StepExecutor(fleet, system, topics)
+        self._executor = StepExecutor(fleet, system, topics)
         self._meetings = Meetings()
         self._lasting: dict[str, tuple[Shell, ...]] = {}
         """By fault in force: the steps that are done again on a host that comes back."""
@@ -250,7 +250,7 @@ class Stage:
                     return StepResult(step, cut=self.fleet.power.cut(host))
             case DropPageCache():
                 self._wait_witness(host)
-                dropped = self._hands.carry_out(step)
+                dropped = self._executor.carry_out(step)
                 return replace(dropped, canary=self._canary_after(host, dropped.cut))
             case PowerOn():
                 with self._switching(step.host):
@@ -261,17 +261,17 @@ class Stage:
                 problems += [problem for one in owed if (problem := self._attempt(one).error)]
                 return StepResult(step, cut=cut, canary=canary, error="; ".join(problems) or None)
             case Join():
-                done = self._hands.carry_out(step)
+                done = self._executor.carry_out(step)
                 self.idle.discard(step.host)
                 return done
             case AssignReplicas(by_host=spare):
                 if spare not in self.spares:
                     raise FaultError(f"{spare} is no spare any more: another fault has started its broker")
                 self.spares.remove(spare)
-                done = self._hands.carry_out(step)
+                done = self._executor.carry_out(step)
                 self.idle.discard(spare)
                 return done
-        return self._hands.carry_out(step)
+        return self._executor.carry_out(step)
 
     def in_force(self, fault_id: str, lasting: tuple[Shell, ...] | None) -> None:
         """``lasting``: what is to be done again at power-on from now on; None, before the undo: nothing any
@@ -286,7 +286,7 @@ class Stage:
         problems = []
         for fault_id, steps in list(self._lasting.items()):
             for step in steps:
-                with self._hands.shells[
+                with self._executor.shells[
                     host.name
                 ]:  # whoever undoes the fault meanwhile waits, and undoes this too
                     if step.host != host.name or fault_id not in self._lasting:

@@ -32,7 +32,7 @@ UNCLEAN = {"unclean.leader.election.enable": "true"}
 
 ELR_OUTSIDER = scene(
     "elr-outsider",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L, F1),
     Wait(1.5, "L and F1 acknowledge without F2"),
     do("g2", Fault.KILL, L, F1, words="ISR"),
@@ -67,7 +67,7 @@ def candidate_with(
         do("g1", Fault.KILL, F1),
         isr_is(L, F2),
         Wait(1.0, f"L and F2 acknowledge what {lacks}"),
-        do("g2", Fault.APART, F2),
+        do("g2", Fault.CUT_FROM_BROKERS, F2),
         do("g3", disk, F2),
         isr_is(L),
         fenced(F2),
@@ -119,7 +119,7 @@ back in its disk's place, with the clean-shutdown file of that time. With the de
 
 REGISTERED_AT_ONCE = scene(
     "registered-at-once",
-    do("g1", Fault.APART, F1),
+    do("g1", Fault.CUT_FROM_BROKERS, F1),
     do("g2", Fault.POWER_CUT, F1),
     undo("g2"),
     do("g3", Fault.KILL, L),
@@ -146,7 +146,7 @@ drops F1 itself."""
 
 LAST_STANDING = scene(
     "last-standing",
-    do("g1", Fault.APART, L),
+    do("g1", Fault.CUT_FROM_BROKERS, L),
     isr_is(L),
     do("g2", Fault.POWER_CUT, L),
     leads_no_more(L),
@@ -178,7 +178,7 @@ log that its disk has kept; F1 and F2 cut theirs. With an ELR one of them is in 
 
 LAST_LEADER = scene(
     "last-leader",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L, F1),
     Wait(1.0, "L and F1 acknowledge without F2"),
     do("g2", Fault.KILL, F1),
@@ -199,7 +199,7 @@ compares."""
 
 DEAD_LEADER = scene(
     "dead-leader",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L, F1),
     Wait(1.0, "L and F1 acknowledge without F2"),
     do("g2", Fault.KILL, F1),
@@ -304,10 +304,10 @@ OUTAGE_MANUAL = scene(
 
 CLEAN_EXAMPLE = scene(
     "clean-example",
-    do("g1", Fault.APART, F1),
+    do("g1", Fault.CUT_FROM_BROKERS, F1),
     isr_is(L, F2),
     Wait(1.0, "L and F2 acknowledge without F1"),
-    do("g2", Fault.APART, F2),
+    do("g2", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L),
     do("g3", Fault.POWER_CUT, L),
     led_by(F2, NOBODY),

@@ -30,7 +30,7 @@ HELD_PROPOSALS = Hold(Kept.PROPOSAL, of=L)
 
 BEFORE_LESO = scene(
     "before-leso",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     Wait(1.5, "L and F1 have what clients send, which waits for F2"),
     do("g2", Fault.DEAF_TO_IT, F1, L, words="first follower and leader"),
     isr_is(L, F1),
@@ -68,7 +68,7 @@ Needs a replica.lag.time.max of some seconds, and clients that wait longer than 
 
 BEHIND_IN_ISR = scene(
     "behind-in-isr",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L, F1),
     Wait(1.5, "L and F1 acknowledge without F2"),
     do("g2", Hold(Kept.FETCH_ANSWER, of=F2), L),
@@ -86,13 +86,13 @@ stopped. With the defect that is enough to be in the ISR. L and F1 are killed, a
 
 JOINED_UNHEARD = scene(
     "joined-unheard",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L, F1),
     Wait(0.5, "clients go on with L and F1"),
     do("g2", Fault.DEAF_TO_IT, L, CONTROLLER),
     undo("g1"),
     isr_is(L, F1, F2),
-    do("g3", Fault.APART, F2),
+    do("g3", Fault.CUT_FROM_BROKERS, F2),
     Wait(1.0, "L acknowledges with F1 alone"),
     do("g4", Fault.KILL, L, F1),
     led_by(F2),
@@ -120,7 +120,7 @@ controller's answers to L's heartbeats are lost as well."""
 SHRINK_UNHEARD = scene(
     "shrink-unheard",
     do("g1", Fault.EACH_OTHER, L, CONTROLLER),
-    do("g2", Fault.APART, F2),
+    do("g2", Fault.CUT_FROM_BROKERS, F2),
     Wait(3.0, "L gives F2 up, and the controller does not learn it"),
     do("g3", Fault.KILL, L, F1),
     led_by(F2),
@@ -146,7 +146,7 @@ FORMER_LIFE = scene(
     undo("g1"),
     alive(F2),
     Wait(2.5, "F2 has caught up and is proposed"),
-    do("g3", Fault.APART, F2),
+    do("g3", Fault.CUT_FROM_BROKERS, F2),
     do("g4", Fault.POWER_CUT, F2),
     fenced(F2),
     undo("g4"),
@@ -192,7 +192,7 @@ OUTDATED_PROPOSAL = scene(
     do("g1", HELD_PROPOSALS, CONTROLLER),
     do("g2", Fault.EACH_OTHER, L, F1),
     Wait(3.5, "L gives F1 up, and the controller does not learn it"),
-    do("g3", Fault.APART, F2),
+    do("g3", Fault.CUT_FROM_BROKERS, F2),
     do("g4", Fault.POWER_CUT, F2),
     isr_is(L, F1),
     undo("g4"),
@@ -214,7 +214,7 @@ arrives. With the defect the ISR is [L, F2]. L is killed, and F2 leads."""
 OVERTAKEN_ANSWER = scene(
     "overtaken-answer",
     do("g1", Hold(Kept.PROPOSAL_ANSWER, of=L), CONTROLLER),
-    do("g2", Fault.APART, F2),
+    do("g2", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L, F1),
     Wait(0.3, "L learns of it from metadata"),
     undo("g1"),
@@ -256,10 +256,10 @@ and F2 leads."""
 
 FAR_BEHIND = scene(
     "far-behind",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L, F1),
     Wait(0.5, "clients go on with L and F1"),
-    do("g2", Fault.APART, F1),
+    do("g2", Fault.CUT_FROM_BROKERS, F1),
     isr_is(L),
     do("g3", Fault.SLOW_IN, F2),
     undo("g1"),

@@ -52,9 +52,9 @@ class Fault(Enum):
     """What it had synced, too: an empty disk comes back."""
     POWER_CUT_STALE = auto()
     """The disk that ``KeepDisk`` has copied comes back."""
-    APART = auto()
+    CUT_FROM_BROKERS = auto()
     """Cut off from the other brokers; controllers and clients are still reached."""
-    ALONE = auto()
+    ISOLATED = auto()
     """Cut off from every other server; only clients get through."""
     EACH_OTHER = auto()
     """The two nodes do not reach each other."""

@@ -29,7 +29,7 @@ B01_TRUNCATE_TO_HW = scene(
     do("g2", Fault.KILL, L, words="leader({name})"),
     led_by(F1),
     Wait(0.5, "the deaf follower learns of its new leader and truncates"),
-    WhereController(L, (do("g4", Fault.APART, L, words="former leader({name})"), undo("g2"))),
+    WhereController(L, (do("g4", Fault.CUT_FROM_BROKERS, L, words="former leader({name})"), undo("g2"))),
     do("g3", Fault.KILL, F1, words="leader({name})"),
     led_by(F2),
     RESTORE,
@@ -56,7 +56,7 @@ second or more (step 2)."""
 
 ACKS1_LEADER_POWER_CUT = scene(
     "acks1-leader-power-cut",
-    do("g1", Fault.ALONE, L, words="leader({name})"),
+    do("g1", Fault.ISOLATED, L, words="leader({name})"),
     Wait(0.7, "the leader acknowledges what no follower can fetch"),
     do("g2", Fault.POWER_CUT, L, words="leader({name})"),
     Until(State.ANOTHER_LEADS, (L,)),
@@ -82,7 +82,7 @@ clients go on writing to it."""
 
 UNCHECKED_TAIL = scene(
     "unchecked-tail",
-    do("g1", Fault.APART, F1),
+    do("g1", Fault.CUT_FROM_BROKERS, F1),
     Wait(0.5, "L and F2 hold what F1 does not"),
     do("g2", Fault.KILL, L),
     led_by(F1),
@@ -100,7 +100,7 @@ records. Needs a replica.lag.time.max well beyond the session timeout."""
 
 EMPTY_ANSWER = scene(
     "empty-answer",
-    do("g1", Fault.APART, F1),
+    do("g1", Fault.CUT_FROM_BROKERS, F1),
     Wait(0.5, "L and F2 hold what F1 does not"),
     do("g2", Fault.NO_CLIENTS, L),
     Wait(2.0, "F2 is answered that there is nothing new"),
@@ -132,7 +132,7 @@ LONGER_THAN_LEADER = scene(
     "longer-than-leader",
     do("g1", Fault.SHORT_ANSWERS, F2, F1, words="followers"),
     do("g2", Fault.NO_CLIENTS, F1),
-    do("g3", Fault.APART, F1),
+    do("g3", Fault.CUT_FROM_BROKERS, F1),
     Wait(0.5, "L and F2 hold what F1 does not"),
     do("g4", Fault.KILL, L),
     led_by(F1),
@@ -166,7 +166,7 @@ LED_IN_SILENCE = scene(
     do("g2", Fault.KILL, L),
     led_by(F1),
     Wait(0.5, "F1 leads, and nobody writes to it"),
-    do("g3", Fault.ALONE, F1, words="leader"),
+    do("g3", Fault.ISOLATED, F1, words="leader"),
     led_by(F2),
     Wait(1.5, "clients write to F2"),
     undo("g1", "g3"),
@@ -182,7 +182,7 @@ With the defect it asks for that epoch for ever and never gets back into the ISR
 
 BEGUN_BATCH = scene(
     "begun-batch",
-    do("g1", Fault.APART, L),
+    do("g1", Fault.CUT_FROM_BROKERS, L),
     Wait(0.7, "L holds what nobody else does"),
     do("g2", Fault.KILL, L),
     led_by(F1),
@@ -201,7 +201,7 @@ timeout."""
 
 ANOTHERS_RECORD = scene(
     "anothers-record",
-    do("g1", Fault.ALONE, L),
+    do("g1", Fault.ISOLATED, L),
     led_by(F1),
     Wait(3.0, "clients that are free write to F1"),
     RESTORE,
@@ -217,7 +217,7 @@ up."""
 
 FORGOTTEN_PRODUCER = scene(
     "forgotten-producer",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     Wait(0.5, "records are on L and F1, and no response leaves"),
     do("g2", Fault.KILL, L),
     undo("g1"),

@@ -24,10 +24,10 @@ from wrackline.scenarios.language import (
 
 SMALLER_MIN_ISR = scene(
     "smaller-min-isr",
-    do("g1", Fault.APART, F1),
+    do("g1", Fault.CUT_FROM_BROKERS, F1),
     isr_is(L, F2),
     Wait(0.5, "clients go on with L and F2"),
-    do("g2", Fault.APART, F2),
+    do("g2", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L),
     do("g3", Fault.MIN_ISR_1, L, words="topic"),
     Wait(2.0, "L acknowledges alone"),
@@ -46,7 +46,7 @@ L is killed. With the defect F2 is elected; a right controller lets the partitio
 
 MOVED_ALONE = scene(
     "moved-alone",
-    do("g1", Fault.APART, F1, F2, words="followers"),
+    do("g1", Fault.CUT_FROM_BROKERS, F1, F2, words="followers"),
     isr_is(L),
     do("g2", Fault.REASSIGN, L),
     in_isr(FOURTH),
@@ -78,10 +78,10 @@ fourth loses its power. Needs a profile without ELR."""
 
 TOUCHED = scene(
     "touched",
-    do("g1", Fault.APART, F1, FOURTH, words="first follower, fourth broker"),
+    do("g1", Fault.CUT_FROM_BROKERS, F1, FOURTH, words="first follower, fourth broker"),
     isr_is(L, F2),
     Wait(0.5, "clients go on with L and F2"),
-    do("g2", Fault.APART, F2),
+    do("g2", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L),
     do("g3", Fault.REASSIGN, F1),
     Wait(0.5, "the move has begun"),

@@ -26,7 +26,7 @@ BELOW_MIN_ISR = scene(
     do("g1", Fault.KILL, F1),
     isr_is(L, F2),
     Wait(0.5, "clients get over it"),
-    do("g2", Fault.APART, F2),
+    do("g2", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L),
     Wait(1.5, "consumers read what L shows"),
     do("g3", Fault.KILL, L),
@@ -47,10 +47,10 @@ F2 leads."""
 
 PROPOSED_MEMBER = scene(
     "proposed-member",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L, F1),
     Wait(0.5, "clients go on with L and F1"),
-    do("g2", Fault.APART, F1),
+    do("g2", Fault.CUT_FROM_BROKERS, F1),
     isr_is(L),
     do("g3", Hold(Kept.PROPOSAL, of=L), CONTROLLER),
     undo("g1"),
@@ -86,7 +86,7 @@ from it, so with the defect clients are told an earlier end than before."""
 
 UNKNOWN_FOLLOWER = scene(
     "unknown-follower",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     do("g2", Fault.KILL, L),
     led_by(F1),
     Wait(1.5, "clients write to F1"),
@@ -105,7 +105,7 @@ session timeout."""
 
 SHRUNK_IN_SILENCE = scene(
     "shrunk-in-silence",
-    do("g1", Fault.APART, F2),
+    do("g1", Fault.CUT_FROM_BROKERS, F2),
     isr_is(L, F1),
     Wait(9.0, "clients are answered, or wait for a fetch"),
     RESTORE,
@@ -127,7 +127,7 @@ replica.fetch.wait.max of many seconds."""
 
 FENCED_FOLLOWER = scene(
     "fenced-follower",
-    do("g1", Fault.ALONE, F2),
+    do("g1", Fault.ISOLATED, F2),
     isr_is(L, F1),
     Wait(9.0, "L and F1 go on, or wait for F2"),
     RESTORE,

@@ -11,7 +11,7 @@ from wrackline.nemesis.guided.steps import Aim, Await, GuidedError, Inject
 from wrackline.systems.base import PartitionState
 
 NOBODY = -1
-APART = Partition(Shape.ISOLATE, controllers=False)
+CUT_FROM_BROKERS = Partition(Shape.ISOLATE, controllers=False)
 """From the other brokers; the controller, ZooKeeper and the clients are still reached."""
 DEAF = Partition(Shape.LINK, direction=Direction.IN)
 """The first host hears nothing of the second."""

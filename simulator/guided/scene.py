@@ -227,10 +227,10 @@ class Player:
 
         return mend
 
-    def _apart(self, node: NodeId) -> Undo:
+    def _cut_from_brokers(self, node: NodeId) -> Undo:
         return self._cut(*_both_ways(node, self._world.brokers))
 
-    def _alone(self, node: NodeId) -> Undo:
+    def _isolate(self, node: NodeId) -> Undo:
         return self._cut(*_both_ways(node, [*self._world.brokers, *self._world.controllers]))
 
     def _each_other(self, one: NodeId, other: NodeId) -> Undo:
@@ -319,8 +319,8 @@ _FAULTS: Mapping[Fault, Callable[..., Undo]] = {
     Fault.POWER_CUT: Player._power,
     Fault.POWER_CUT_WIPED: Player._wipe,
     Fault.POWER_CUT_STALE: Player._swap,
-    Fault.APART: Player._apart,
-    Fault.ALONE: Player._alone,
+    Fault.CUT_FROM_BROKERS: Player._cut_from_brokers,
+    Fault.ISOLATED: Player._isolate,
     Fault.EACH_OTHER: Player._each_other,
     Fault.DEAF: Player._deaf,
     Fault.DEAF_TO_IT: Player._deaf_to_it,

@@ -164,7 +164,7 @@ class ExternalSystem:
     # --- brokers ------------------------------------------------------------------------------------------
 
     def start(self, node: Node) -> None:
-        """Checks that the broker, which runs already, answers."""
+        """Checks that the broker, which runs already, answers. Raises DeployError when it does not."""
         if (why := self._silence(node)) is not None:
             raise DeployError(
                 f"{node.host.name}: node {node.node_id} does not answer: {why}; see that it runs"

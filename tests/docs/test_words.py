@@ -27,7 +27,7 @@ WORDS: dict[str, tuple[int, str]] = {
     "foreseen": (1, "preview"),
     "found": (868, "result"),
     "given": (188, "args"),
-    "hands": (2, "executor"),
+    "hands": (1, "executor"),
     "heard": (24, "received"),
     "judged": (45, "verdicts"),
     "known": (370, "registered"),

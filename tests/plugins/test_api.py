@@ -33,6 +33,13 @@ def test_every_public_name_is_listed_and_is_what_editors_are_told() -> None:
     assert set(api.CONSTANTS) < set(api.__all__)
 
 
+@pytest.mark.parametrize("former", api._FORMER)
+def test_a_former_name_is_what_it_was(former: str) -> None:
+    """Faults of others were written with these names; new ones are offered the names of today."""
+    assert getattr(api, former) is getattr(api, api._FORMER[former])
+    assert former not in api.__all__
+
+
 def test_a_name_that_is_none_says_where_all_are() -> None:
     with pytest.raises(
         AttributeError, match=r"wrackline\.api has no 'Falt'; `wrackline\.api\.__all__` lists all"

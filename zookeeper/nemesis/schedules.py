@@ -26,7 +26,7 @@ from wrackline.nemesis.guided.steps import (
     Needs,
     Sleep,
 )
-from wrackline.nemesis.guided.story import APART, DEAF, NO_CLIENTS, NOBODY, TO_BE_FOUND_S, Story
+from wrackline.nemesis.guided.story import CUT_FROM_BROKERS, DEAF, NO_CLIENTS, NOBODY, TO_BE_FOUND_S, Story
 
 EACH_OTHER = Partition(Shape.LINK)
 NOT_MUCH = BlackHole(Shape.LINK, Direction.IN, 600)
@@ -182,7 +182,7 @@ def alone_and_killed(aim: Aim) -> tuple[GuidedStep, ...]:
     alone, next_one = aim.host(leader), aim.host(others[0])
     here = aim.topic, aim.partition
     return (
-        story.inject("g1", APART, leader, role="leader"),
+        story.inject("g1", CUT_FROM_BROKERS, leader, role="leader"),
         story.isr_is(leader),
         Sleep(2.0, "the leader acknowledges alone, if it does"),
         AwaitCheckpoint(f"a high watermark of that time on {alone}'s disk", alone, *here, CHECKPOINTED_S),

@@ -62,7 +62,7 @@ class _Layers:
         return [self.before, *self.wanted.values()][-1]
 
 
-class Administering:
+class AdminExecutor:
     def __init__(self, fleet: Fleet, system: System, topics: Sequence[str]) -> None:
         self._fleet = fleet
         self._system = system

@@ -42,7 +42,7 @@ class ReassignmentExecutor:
                 plan |= self._system.growth_plan(node, topic, timeout_s=step.plan_s)
             return self._begin(step.fault_id, planned_moves(state, plan), step.plan_s)
 
-    def take_over(self, step: AssignReplicas, node: Node) -> str:
+    def assign_replicas(self, step: AssignReplicas, node: Node) -> str:
         """Starts the spare ``node``, waits until it is in the cluster, and moves to it every replica of the
         other. Raises DeployError."""
         self._system.start(node)
@@ -60,7 +60,7 @@ class ReassignmentExecutor:
                 raise DeployError(f"node {step.node_id} has no replica of {', '.join(self._topics)}")
             return self._begin(step.fault_id, planned_moves(state, plan), step.plan_s)
 
-    def move_off(self, step: Evacuate) -> str:
+    def evacuate(self, step: Evacuate) -> str:
         """Raises DeployError when it cannot be done in time."""
         deadline = time.monotonic() + step.wait_s
         with self._planning:
@@ -76,7 +76,7 @@ class ReassignmentExecutor:
                     self._wait_or_give_up(deadline, str(nothing), state)
             return self._begin(step.fault_id, moves, step.wait_s)
 
-    def settle(self, step: AwaitReassignment) -> str:
+    def await_reassignment(self, step: AwaitReassignment) -> str:
         """Waits for the moves of a fault; takes back those that are not complete in time. Does not raise for
         a cluster that is silent until then: that is what the wait is for."""
         began = time.monotonic()

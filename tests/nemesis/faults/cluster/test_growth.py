@@ -131,20 +131,20 @@ def test_a_broker_that_joined_gets_its_share_and_the_fault_waits_until_it_has_it
     assert system.moving == {("log", 0): (4, 2, 3)}
     complete = threading.Timer(0.2, system.complete_moves)
     complete.start()
-    said = made.settle(AwaitReassignment("n4", "f1", 5.0))
+    said = made.await_reassignment(AwaitReassignment("n4", "f1", 5.0))
     assert '"undone": []' in said
     assert '"after": [4, 2, 3]' in said
     assert system.cancelled == []
-    assert made.settle(AwaitReassignment("n4", "f1", 5.0)).startswith('{"done": [], "undone": []'), (
-        "undo is idempotent"
-    )
+    assert made.await_reassignment(AwaitReassignment("n4", "f1", 5.0)).startswith(
+        '{"done": [], "undone": []'
+    ), "undo is idempotent"
 
 
 def test_a_move_that_does_not_complete_in_time_is_taken_back() -> None:
     made, system = mover(four(partition(0)))
-    made.move_off(OFF)
+    made.evacuate(OFF)
     assert system.moving == {("log", 0): (1, 4, 3)}
-    said = made.settle(AwaitReassignment("n2", "f1", 0.3))
+    said = made.await_reassignment(AwaitReassignment("n2", "f1", 0.3))
     assert "log-0 replicas [1, 2, 3] ISR [1, 2, 3]" in said
     assert system.cancelled == [("log", 0)]
     assert system.moving == {}
@@ -155,21 +155,21 @@ def test_a_broker_that_never_joins_and_a_cluster_that_cannot_move_are_told() -> 
     with pytest.raises(DeployError, match=r"node 4 did not join; live brokers: \[1, 2, 3\]"):
         made.join(Join("n4", 4, "f1", 0.0, 1.0), node("n4", 4, 14))
     with pytest.raises(DeployError, match="no replica of node 2 can move"):
-        made.move_off(OFF)
+        made.evacuate(OFF)
 
 
 def test_a_partition_moves_again_only_when_its_last_move_was_seen_complete() -> None:
     """Or the first fault could never be proved, though its moves were complete for a while."""
     made, system = mover(four(partition(0), partition(1, 2, (2, 3, 1))))
-    made.move_off(Evacuate("n1", 1, "f1", 0.0))
+    made.evacuate(Evacuate("n1", 1, "f1", 0.0))
     with pytest.raises(DeployError, match="moving already 2 partitions"):
-        made.move_off(Evacuate("n4", 4, "f2", 0.0))
+        made.evacuate(Evacuate("n4", 4, "f2", 0.0))
     system.complete_moves()
     short = partition(1, 2, (2, 3, 4), isr=(2, 3))
     system.state = four(system.state.partitions[0], short)
-    assert made.move_off(Evacuate("n4", 4, "f2", 0.0)) == say_moves([Move("log", 0, (4, 2, 3), (1, 2, 3))])
+    assert made.evacuate(Evacuate("n4", 4, "f2", 0.0)) == say_moves([Move("log", 0, (4, 2, 3), (1, 2, 3))])
     system.complete_moves()
-    first, second = (made.settle(AwaitReassignment("n1", fault, 0.3)) for fault in ("f1", "f2"))
+    first, second = (made.await_reassignment(AwaitReassignment("n1", fault, 0.3)) for fault in ("f1", "f2"))
     assert '"undone": []' in first
     assert first.count('"after"') == 2
     assert '"undone": []' in second
