@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.nemesis.doubles import NODES, FakeFleet, FakeSystem, Recorded
+from tests.nemesis.doubles import NODES, FakeFleet, FakePower, FakeSystem, Recorded
 from wrackline.fleets.base import Host
+from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject, restoration
 from wrackline.nemesis import stage as stages
 from wrackline.nemesis.faults.disks.power import PowerCut
+from wrackline.nemesis.faults.host_steps import DropPageCache
 from wrackline.nemesis.faults.network import tcp_probe
 from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.processes.processes import Kill, Pause
@@ -329,6 +331,27 @@ def test_a_canary_is_waited_for_before_a_cut_and_looked_at_before_it_and_the_nod
     assert said == [("n2", "canary waited for"), ("n2", "canary looked at"), ("n2", "canary started")]
     recorded.assert_proved("f1")
     assert "canary: 800 of 800 bytes lost" in str(recorded.ended("f1")["proof"])
+
+
+def test_a_canary_is_waited_for_before_a_page_cache_is_dropped(
+    fleet: FakeFleet, system: FakeSystem, recorded: Recorded
+) -> None:
+    class DroppingPower(FakePower):
+        def drop_page_cache(self, host: Host) -> Cut:
+            fleet.commands.append((host.name, "page cache dropped"))
+            return Cut(host.name, 0, 1)
+
+    fleet.power = DroppingPower()
+    stage = Stage(fleet, system, recorded, canaries=PaperCanaries(fleet))
+    [done] = asyncio.run(stage.run([DropPageCache("n2")]))
+    stage.close()
+    assert not done.error
+    assert [said for _, said in fleet.commands] == [
+        "canary waited for",
+        "page cache dropped",
+        "canary looked at",
+        "canary started",
+    ]
 
 
 def test_without_a_canary_no_power_cut_is_proved(stage: Stage, recorded: Recorded) -> None:
