@@ -83,8 +83,9 @@ They test the judge as much as the broker: what must be caught is caught, and be
 the cause (its twin, its control, a later era) must pass. A judge that calls everything good fails at the
 first, and one that calls everything bad at the second. All need root.
 
-What must come out of a run, its --list says, and after the runs a line for each that came out otherwise:
-NOT AS IT MUST BE, with the reasons. Each run is a run like any other, in the folder of the results.""",
+The option --list of stories, findings and eras says what must come out of each run; a defect must always
+be caught. After the runs, each that came out otherwise has a line: NOT AS IT MUST BE, with the reasons.
+Each run is a run like any other, in the folder of the results.""",
             examples="""\
 wrackline known defects trunc-hw     half a minute, and as much for its twin
 wrackline known stories --list
