@@ -28,6 +28,23 @@ T = TypeVar("T", bound=Hashable)
 Answer = TypeVar("Answer")
 
 
+NO_RIGHT = (ErrorCode.topic_authorization_failed, ErrorCode.cluster_authorization_failed)
+
+
+class TopicRefused(DeployError):
+    """The cluster refuses to create a topic: there is none, and waiting does not help."""
+
+
+def _advice(error: ErrorCode, topic: TopicSpec) -> str:
+    """What the user can do about a refusal."""
+    if error in NO_RIGHT:
+        return (
+            f"the principal of system.security has no right to create it: give it the ACLs Create, Delete, "
+            f"Describe, DescribeConfigs, Read and Write on the topic {topic.name} (docs/external.md)"
+        )
+    return "mend the topic's settings"
+
+
 class ClusterClient:
     """Keeps one connection to each broker. Safe to use from several threads."""
 
@@ -102,8 +119,8 @@ class ClusterClient:
                     if wrong.error is ErrorCode.topic_already_exists and not first_try:
                         return last  # an earlier try whose answer we did not get
                     if not is_passing(wrong.error) or topic.replication_factor > len(self._brokers):
-                        raise DeployError(
-                            f"topic {topic.name} cannot be created: {last}; mend the topic's settings"
+                        raise TopicRefused(
+                            f"topic {topic.name} cannot be created: {last}; {_advice(wrong.error, topic)}"
                         ) from wrong
                 except ProtocolError as wrong:
                     last = str(wrong)

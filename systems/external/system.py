@@ -17,7 +17,7 @@ from wrackline.kafka_client.security import Security
 from wrackline.kafka_client.transport import AuthenticationError, ProtocolError
 from wrackline.systems.administration import Administrator, node_settings
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
-from wrackline.systems.cluster_client import ClusterClient
+from wrackline.systems.cluster_client import ClusterClient, TopicRefused
 from wrackline.systems.common import second_reader
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.external import queries
@@ -227,16 +227,18 @@ class ExternalSystem:
         if client.describe().partitions:
             raise DeployError(f"the cluster has a topic {topic.name} already; it is left as it is")
         self._made.append(topic.name)  # also if it is not ready in time
-        client.create_topic(topic, timeout_s=timeout_s)
+        try:
+            client.create_topic(topic, timeout_s=timeout_s)
+        except TopicRefused:
+            self._made.remove(topic.name)
+            raise
         self._compare(topic)
 
     def _compare(self, topic: TopicSpec) -> None:
         """The topic as the cluster made it with what the specification says. Settings that we may not see are
         taken as they were asked for."""
         try:
-            found = self._admin().ask(
-                lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S
-            )
+            found = self.admin.ask(lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S)
         except DeployError:
             return
         there = {one.name: one.value for one in found if one.value is not None}
@@ -272,12 +274,12 @@ class ExternalSystem:
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         """Returns the cluster's features; none of a cluster that does not say."""
         try:
-            return self._admin().levels(timeout_s=min(timeout_s, LOOK_S))
+            return self.admin.levels(timeout_s=min(timeout_s, LOOK_S))
         except DeployError:
             return {}
 
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
-        return self._admin().coordinator(what, name, timeout_s=timeout_s)
+        return self.admin.coordinator(what, name, timeout_s=timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s
@@ -304,8 +306,9 @@ class ExternalSystem:
             raise DeployError("the cluster was not found yet")
         return self._client
 
-    def _admin(self) -> Administrator:
-        """Raises DeployError."""
+    @property
+    def admin(self) -> Administrator:
+        """Asks any broker of the cluster. Raises DeployError before the cluster was found."""
         self._asked()
         return self._administrator
 
@@ -367,7 +370,7 @@ class ExternalSystem:
         deadline = time.monotonic() + REMOVE_S
         while self._made:
             try:
-                self._admin().delete_topic(self._made[0], timeout_s=LOOK_S)
+                self.admin.delete_topic(self._made[0], timeout_s=LOOK_S)
                 self._made.pop(0)
             except DeployError as wrong:
                 if time.monotonic() > deadline:
