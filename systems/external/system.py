@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, Host
@@ -115,11 +115,11 @@ class ExternalSystem:
             raise DeployError(f"the cluster advertises the address {strange[0]!r}, which is none")
         self.nodes = tuple(map(self._member, sorted(members, key=lambda one: one.node_id)))
         dial = self._dial
-        self._client = ClusterClient(
+        self._client = client = ClusterClient(
             self._fleet,
             self.nodes,
             (),
-            question=lambda asked: asked.cluster_state(self._topics),
+            question=lambda asked: asked.cluster_state((*self._topics, *client.internal)),
             dial=dial,
         )
         if has_quorum:
@@ -224,7 +224,7 @@ class ExternalSystem:
         which another contract would follow."""
         client = self._asked()
         self._topics = (topic.name,)
-        if client.describe().partitions:
+        if any(one.topic == topic.name for one in client.describe().partitions):
             raise DeployError(f"the cluster has a topic {topic.name} already; it is left as it is")
         self._made.append(topic.name)  # also if it is not ready in time
         try:
@@ -280,6 +280,9 @@ class ExternalSystem:
 
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
         return self.admin.coordinator(what, name, timeout_s=timeout_s)
+
+    def describe_internal(self, topics: Collection[str]) -> None:
+        self._asked().internal = tuple(topics)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s
