@@ -83,7 +83,7 @@ _DESCRIBE_TOPIC_PARTITIONS = 75
 _CONTROLLERS = 2
 """The endpoint type of DescribeCluster that stands for controllers (KIP-919)."""
 _SET, _DELETE = 0, 1
-_UPGRADE = 1
+UPGRADE, SAFE_DOWNGRADE = 1, 2
 _KEY_TYPES = {"group": 0, "transaction": 1}
 
 Result = TypeVar("Result")
@@ -130,7 +130,7 @@ class Connection(Transport):
         return self._ask(request, ApiVersionsResponse)
 
     def update_feature(
-        self, feature: str, level: int, *, timeout_s: float, kind: int = _UPGRADE, validate_only: bool = False
+        self, feature: str, level: int, *, timeout_s: float, kind: int = UPGRADE, validate_only: bool = False
     ) -> None:
         """Gives the cluster another level of a feature (KIP-584)."""
         update = FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(kind))
