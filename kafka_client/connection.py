@@ -83,7 +83,7 @@ _DESCRIBE_TOPIC_PARTITIONS = 75
 _CONTROLLERS = 2
 """The endpoint type of DescribeCluster that stands for controllers (KIP-919)."""
 _SET, _DELETE = 0, 1
-_UPGRADE = 1
+UPGRADE, SAFE_DOWNGRADE = 1, 2
 _KEY_TYPES = {"group": 0, "transaction": 1}
 
 Result = TypeVar("Result")
@@ -130,7 +130,7 @@ class Connection(Transport):
         return self._ask(request, ApiVersionsResponse)
 
     def update_feature(
-        self, feature: str, level: int, *, timeout_s: float, kind: int = _UPGRADE, validate_only: bool = False
+        self, feature: str, level: int, *, timeout_s: float, kind: int = UPGRADE, validate_only: bool = False
     ) -> None:
         """Gives the cluster another level of a feature (KIP-584)."""
         update = FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(kind))
@@ -187,11 +187,18 @@ class Connection(Transport):
                 return described
             cursor = Cursor(topic_name=after.topic_name, partition_index=after.partition_index)
 
-    def cluster_state(self, topics: Sequence[str] | None = None) -> ClusterState:
+    def cluster_state(
+        self, topics: Sequence[str] | None = None, internal: Collection[str] = ()
+    ) -> ClusterState:
         """Returns brokers, controller and the partitions of these topics, as this broker knows them.
-        ``topics`` None: all but the internal ones. The controller is any broker where there is a quorum."""
+        ``topics`` None: all, of the internal ones those in ``internal``. The controller is any broker where
+        there is a quorum."""
         cluster = self.metadata(topics)
-        reported = [topic for topic in cluster.topics if topics is not None or not topic.is_internal]
+        reported = [
+            topic
+            for topic in cluster.topics
+            if topics is not None or not topic.is_internal or topic.name in internal
+        ]
         if any(topic.partitions for topic in reported) and _DESCRIBE_TOPIC_PARTITIONS in self.api_versions():
             reported = self.describe_topics(topic.name for topic in reported)
         partitions = [one for topic in reported for one in topic.partitions]

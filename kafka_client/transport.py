@@ -27,6 +27,8 @@ from wrackline.kafka_client.scram import Scram, ScramError
 from wrackline.kafka_client.security import Security
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+TLS_ALERT = b"\x15\x03"
+"""A TLS record of type alert begins so: what a TLS port answers to plaintext."""
 _PLAINTEXT = Security()
 
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -134,9 +136,15 @@ class Transport:
 
     def _read_frame(self) -> bytes:
         deadline = None if self._answer_s is None else time.monotonic() + self._answer_s
-        (length,) = struct.unpack(">i", self._read_exactly(4, deadline))
+        head = self._read_exactly(4, deadline)
+        (length,) = struct.unpack(">i", head)
         if not 4 <= length <= MAX_RESPONSE_BYTES:
             self.close()
+            if head.startswith(TLS_ALERT):
+                raise AuthenticationError(
+                    f"{self.address} speaks TLS, and the security protocol is {self._security.protocol}: use "
+                    "SSL or SASL_SSL"
+                )
             raise ProtocolError(f"{self.address} announced an answer of {length} bytes: is it a broker?")
         return self._read_exactly(length, deadline)
 

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
@@ -47,11 +47,12 @@ from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
 from wrackline.nemesis.targets.words import (
     SPARE,
     coordinator_of,
+    internal_topic_of,
     needs_ensemble,
     needs_memory,
     needs_metadata,
 )
-from wrackline.systems.base import ClusterState, Coordinated, DeployError, OnZooKeeper, System
+from wrackline.systems.base import ClusterState, Coordinated, DeployError, Internal, OnZooKeeper, System
 
 RESOLVE_TIMEOUT_S = 5.0
 LOOK_S = 0.5
@@ -83,6 +84,8 @@ class Nemesis:
         self._recorder = recorder
         self._topics = tuple(topics)
         self._coordinated = dict(coordinated or {})
+        self._internal: set[str] = set()
+        """Internal topics that the cluster describes beside the run's."""
         self._leaders = Leaders()
         self._last: tuple[str, ...] = ()
         self._asked: list[asyncio.Future[None]] = []
@@ -144,6 +147,7 @@ class Nemesis:
         if self._stop_asked.is_set():
             return
         self._begin = time.monotonic()
+        self._describe_internal(fault.spec.target for fault in self._plan.faults)
         looking = None
         if any(needs_memory(fault.spec.target) for fault in self._plan.faults):
             looking = asyncio.ensure_future(self._remember_leaders())
@@ -198,6 +202,7 @@ class Nemesis:
         """Returns the targets that the fault hits now. A role may be vacant for a moment (an election): asks
         again until the deadline."""
         role = planned.spec.target
+        self._describe_internal([role])
         deadline = time.monotonic() + RESOLVE_TIMEOUT_S
         while True:
             now = Situation(
@@ -221,6 +226,13 @@ class Nemesis:
             except TargetError:
                 if time.monotonic() > deadline or await self._pause(POLL_S):
                     raise
+
+    def _describe_internal(self, roles: Iterable[str]) -> None:
+        """Lets the cluster describe the internal topics whose partitions these roles name."""
+        named = {topic for role in roles if (topic := internal_topic_of(role)) is not None}
+        if not named <= self._internal and isinstance(self._system, Internal):
+            self._internal |= named
+            self._system.describe_internal(sorted(self._internal))
 
     async def _describe(self) -> ClusterState | None:
         try:

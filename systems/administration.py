@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.kafka_client.connection import PREFERRED, UNCLEAN, Connection
+from wrackline.kafka_client.connection import PREFERRED, SAFE_DOWNGRADE, UNCLEAN, UPGRADE, Connection
 from wrackline.kafka_client.model import Outcome, ResourceType, Setting
 from wrackline.kafka_client.retry import RetryUntil
 from wrackline.kafka_client.transport import Rejected
@@ -170,6 +170,12 @@ class Administrator(Reassigner):
         (``what``)."""
         return self.ask(lambda one: one.find_coordinator(what, name), timeout_s)
 
+    @staticmethod
+    def _level(connection: Connection, feature: str) -> int:
+        """The level of a feature as this broker knows it; 0 for none."""
+        finalized = connection.features().finalized_features
+        return max((int(one.max_version_level) for one in finalized if one.name == feature), default=0)
+
     def levels(self, *, timeout_s: float) -> dict[str, int]:
         """Returns name of each feature -> the level that the cluster runs at; none of a cluster that knows
         none."""
@@ -177,12 +183,13 @@ class Administrator(Reassigner):
         return {one.name: int(one.max_version_level) for one in found.finalized_features}
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        """Asks for a level of a feature; returns why the cluster refuses it, in its words, empty when it
-        is done."""
+        """Asks for a level of a feature, higher or (by a safe downgrade) lower than it has; returns why the
+        cluster refuses it, in its words, empty when it is done."""
 
         def update(connection: Connection) -> str:
             try:
-                connection.update_feature(feature, level, timeout_s=_FEATURE_S)
+                kind = SAFE_DOWNGRADE if level < self._level(connection, feature) else UPGRADE
+                connection.update_feature(feature, level, timeout_s=_FEATURE_S, kind=kind)
             except Rejected as refused:
                 if refused.error in _LEVEL_LATER:
                     raise

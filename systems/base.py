@@ -3,7 +3,7 @@ node)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -222,6 +222,14 @@ class Coordinated(Protocol):
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
         """The node that coordinates this group or, by its transactional id, this transaction (``what``).
         Raises DeployError when nobody answers in time, or it has none now."""
+
+
+@runtime_checkable
+class Internal(Protocol):
+    """A system that keeps its coordinators' state in internal topics, besides all else."""
+
+    def describe_internal(self, topics: Collection[str]) -> None:
+        """From now on ``describe`` has the partitions of these internal topics, too, once they exist."""
 
 
 class Admin(Protocol):

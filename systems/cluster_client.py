@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
@@ -28,6 +28,23 @@ T = TypeVar("T", bound=Hashable)
 Answer = TypeVar("Answer")
 
 
+NO_RIGHT = (ErrorCode.topic_authorization_failed, ErrorCode.cluster_authorization_failed)
+
+
+class TopicRefused(DeployError):
+    """The cluster refuses to create a topic: there is none, and waiting does not help."""
+
+
+def _advice(error: ErrorCode, topic: TopicSpec) -> str:
+    """What the user can do about a refusal."""
+    if error in NO_RIGHT:
+        return (
+            f"the principal of system.security has no right to create it: give it the ACLs Create, Delete, "
+            f"Describe, DescribeConfigs, Read and Write on the topic {topic.name} (docs/external.md)"
+        )
+    return "mend the topic's settings"
+
+
 class ClusterClient:
     """Keeps one connection to each broker. Safe to use from several threads."""
 
@@ -40,12 +57,13 @@ class ClusterClient:
         controller_port: int = 9093,
         active: Callable[[Connection], int] = Connection.named_controller,
         *,
-        question: Callable[[Connection], ClusterState] = Connection.cluster_state,
+        question: Callable[[Connection], ClusterState] | None = None,
         dial: Callable[[str, int, float], Connection] | None = None,
     ) -> None:
         """``voters``: the id each controller's host has in the quorum, when there are several.
         ``active``: asks one of several controllers who is active, by its id in the quorum.
-        ``question``: what a broker is asked about the cluster. ``dial``: connects to an address and a port
+        ``question``: what a broker is asked about the cluster; by default all its topics, and of the internal
+        ones those of ``internal``. ``dial``: connects to an address and a port
         within so many seconds, where plain TCP is not enough; raises ProtocolError."""
         self._fleet = fleet
         self._brokers = tuple(brokers)
@@ -53,7 +71,9 @@ class ClusterClient:
         self._nodes_of = {voters[node.host.name]: node.node_id for node in controllers} if voters else {}
         self._controller_port = controller_port
         self._dial = dial or (lambda host, port, timeout_s: Connection(host, port, timeout_s=timeout_s))
-        self._askers = [_Asker(node, self.connect, question) for node in brokers]
+        self.internal: Collection[str] = ()
+        ask = question or (lambda one: one.cluster_state(internal=self.internal))
+        self._askers = [_Asker(node, self.connect, ask) for node in brokers]
         several = self._controllers if len(self._controllers) > 1 else ()
         self._voters = [_Asker(node, self._connect_controller, active) for node in several]
 
@@ -102,8 +122,8 @@ class ClusterClient:
                     if wrong.error is ErrorCode.topic_already_exists and not first_try:
                         return last  # an earlier try whose answer we did not get
                     if not is_passing(wrong.error) or topic.replication_factor > len(self._brokers):
-                        raise DeployError(
-                            f"topic {topic.name} cannot be created: {last}; mend the topic's settings"
+                        raise TopicRefused(
+                            f"topic {topic.name} cannot be created: {last}; {_advice(wrong.error, topic)}"
                         ) from wrong
                 except ProtocolError as wrong:
                     last = str(wrong)

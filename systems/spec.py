@@ -170,10 +170,16 @@ class SystemSpec(Strict):
         return None
 
     def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:
-        """Returns why the system's nodes, on such a fleet, cannot be upgraded to this version one by one;
-        None when they can."""
+        """Returns why the system's nodes, on such a fleet, cannot go to this version, a later or an earlier
+        one, one by one; None when they can."""
         del version, fleet
         return f"{self.kind} has one version only"
+
+    def became(self, version: str) -> SystemSpec:
+        """Returns the system after a rolling upgrade or downgrade to this version: what can be done to it
+        then."""
+        del version
+        return self
 
     def without_levels(self) -> str | None:
         """Returns why the cluster has no features whose level could be raised; None when it has some."""

@@ -12,6 +12,7 @@ from wrackline.fleets.abilities import Ability
 from wrackline.harness.specification.errors import Misfits
 from wrackline.harness.specification.sections import Sections
 from wrackline.nemesis.faults.cluster.admin import ElectPreferred
+from wrackline.nemesis.faults.processes.restarts import RollingUpgradeSpec
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
@@ -149,7 +150,14 @@ def _room_to_move(spec: Sections) -> Iterator[str]:
 
 def _possible(spec: Sections) -> Iterator[str]:
     """Faults that cannot be done to such a system, or on such hosts."""
-    for place, fault in _faults(spec):
+    became = spec
+    in_order = sorted(enumerate(spec.nemesis.schedule), key=lambda one: one[1].at_s)
+    for number, one in in_order:
+        if (why := became.cannot(one.inject)) is not None:
+            yield f"nemesis.schedule[{number}]: {why}"
+        elif isinstance(one.inject, RollingUpgradeSpec):
+            became = spec.model_copy(update={"system": became.system.became(one.inject.to)})
+    for place, fault in _drawn(spec):
         if (why := spec.cannot(fault)) is not None:
             yield f"{place}: {why}"
     if spec.system.broker_names() is None:
@@ -190,6 +198,11 @@ def _faults(spec: Sections) -> Iterator[tuple[str, FaultSpec]]:
     """Yields (where, settings) of every fault."""
     for number, one in enumerate(spec.nemesis.schedule):
         yield f"nemesis.schedule[{number}]", one.inject
+    yield from _drawn(spec)
+
+
+def _drawn(spec: Sections) -> Iterator[tuple[str, FaultSpec]]:
+    """Yields (where, settings) of every fault that is drawn by chance."""
     for where, drawn in spec.nemesis_here.drawn.items():
         for number, fault in enumerate(drawn.faults):
             yield f"nemesis.{where}.faults[{number}]", fault

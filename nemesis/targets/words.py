@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from wrackline.fleets.base import CLIENTS
 
 OF_PARTITION = re.compile(r"(leader|previous-leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
+INTERNAL_TOPICS = {"__consumer_offsets": "group", "__transaction_state": "transaction"}
+"""Topics in which a cluster keeps the state of groups and transactions, and what a run must have of these."""
 COORDINATOR = re.compile(r"coordinator\((group|transaction)\)")
 OF_ENSEMBLE = re.compile(r"(leader|follower)\(zookeeper\)")
 """A ZooKeeper server, by what it is among the others."""
@@ -39,7 +41,8 @@ HELP = (
     "follower-controllers, spare, last, leader(TOPIC-P), previous-leader(TOPIC-P), follower(TOPIC-P), "
     "isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), coordinator(transaction), "
     "zookeepers, leader(zookeeper), follower(zookeeper), hosts by name (n1,n2), "
-    "or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3"
+    "or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the run's, "
+    f"{' or '.join(INTERNAL_TOPICS)}"
 )
 HELP_CLIENTS = "clients, or the clients of any of these: clients of n1, clients of leader(TOPIC-P)"
 
@@ -93,6 +96,12 @@ def coordinator_of(role: str) -> str | None:
     """``group`` or ``transaction`` where a coordinator is meant."""
     found = COORDINATOR.fullmatch(plain(role))
     return found[1] if found else None
+
+
+def internal_topic_of(role: str) -> str | None:
+    """The internal topic whose partition is meant; None for every other role."""
+    found = OF_PARTITION.fullmatch(plain(role))
+    return found[2] if found and found[2] in INTERNAL_TOPICS else None
 
 
 def needs_metadata(role: str) -> bool:
@@ -176,6 +185,9 @@ def _too_many(count: int, role: str, cast: Cast) -> str | None:
 
 
 def _no_partition(cast: Cast, kind: str, topic: str | None, partition: str | None) -> str | None:
+    if topic in INTERNAL_TOPICS:
+        what = INTERNAL_TOPICS[topic]
+        return None if what in cast.coordinated else f"the workload has no {what}, so there is no {topic}"
     if topic is not None and topic != cast.topic:
         return f"there is no topic {topic!r}: the run's is {cast.topic!r}, so {kind}({cast.topic}-0)"
     if topic is not None and int(partition or 0) >= cast.partitions:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, Host
@@ -17,7 +17,7 @@ from wrackline.kafka_client.security import Security
 from wrackline.kafka_client.transport import AuthenticationError, ProtocolError
 from wrackline.systems.administration import Administrator, node_settings
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
-from wrackline.systems.cluster_client import ClusterClient
+from wrackline.systems.cluster_client import ClusterClient, TopicRefused
 from wrackline.systems.common import second_reader
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.external import queries
@@ -115,11 +115,11 @@ class ExternalSystem:
             raise DeployError(f"the cluster advertises the address {strange[0]!r}, which is none")
         self.nodes = tuple(map(self._member, sorted(members, key=lambda one: one.node_id)))
         dial = self._dial
-        self._client = ClusterClient(
+        self._client = client = ClusterClient(
             self._fleet,
             self.nodes,
             (),
-            question=lambda asked: asked.cluster_state(self._topics),
+            question=lambda asked: asked.cluster_state((*self._topics, *client.internal)),
             dial=dial,
         )
         if has_quorum:
@@ -224,19 +224,21 @@ class ExternalSystem:
         which another contract would follow."""
         client = self._asked()
         self._topics = (topic.name,)
-        if client.describe().partitions:
+        if any(one.topic == topic.name for one in client.describe().partitions):
             raise DeployError(f"the cluster has a topic {topic.name} already; it is left as it is")
         self._made.append(topic.name)  # also if it is not ready in time
-        client.create_topic(topic, timeout_s=timeout_s)
+        try:
+            client.create_topic(topic, timeout_s=timeout_s)
+        except TopicRefused:
+            self._made.remove(topic.name)
+            raise
         self._compare(topic)
 
     def _compare(self, topic: TopicSpec) -> None:
         """The topic as the cluster made it with what the specification says. Settings that we may not see are
         taken as they were asked for."""
         try:
-            found = self._admin().ask(
-                lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S
-            )
+            found = self.admin.ask(lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S)
         except DeployError:
             return
         there = {one.name: one.value for one in found if one.value is not None}
@@ -272,12 +274,15 @@ class ExternalSystem:
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         """Returns the cluster's features; none of a cluster that does not say."""
         try:
-            return self._admin().levels(timeout_s=min(timeout_s, LOOK_S))
+            return self.admin.levels(timeout_s=min(timeout_s, LOOK_S))
         except DeployError:
             return {}
 
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
-        return self._admin().coordinator(what, name, timeout_s=timeout_s)
+        return self.admin.coordinator(what, name, timeout_s=timeout_s)
+
+    def describe_internal(self, topics: Collection[str]) -> None:
+        self._asked().internal = tuple(topics)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s
@@ -304,8 +309,9 @@ class ExternalSystem:
             raise DeployError("the cluster was not found yet")
         return self._client
 
-    def _admin(self) -> Administrator:
-        """Raises DeployError."""
+    @property
+    def admin(self) -> Administrator:
+        """Asks any broker of the cluster. Raises DeployError before the cluster was found."""
         self._asked()
         return self._administrator
 
@@ -367,7 +373,7 @@ class ExternalSystem:
         deadline = time.monotonic() + REMOVE_S
         while self._made:
             try:
-                self._admin().delete_topic(self._made[0], timeout_s=LOOK_S)
+                self.admin.delete_topic(self._made[0], timeout_s=LOOK_S)
                 self._made.pop(0)
             except DeployError as wrong:
                 if time.monotonic() > deadline:

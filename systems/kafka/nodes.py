@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.systems.base import DeployError, Node, Place
@@ -75,6 +75,9 @@ class KafkaNodes(JvmNodes):
 
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
         return self._administrator.coordinator(what, name, timeout_s=timeout_s)
+
+    def describe_internal(self, topics: Collection[str]) -> None:
+        self._client.internal = tuple(topics)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)

@@ -32,6 +32,9 @@ def _known(version: str) -> str:
     return version
 
 
+METADATA = "metadata.version"
+
+
 class KafkaWaits(Waits):
     """Waits for a program that a JVM has to become warm with."""
 
@@ -117,16 +120,28 @@ class KafkaSpec(SystemSpec):
     def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:
         del fleet
         try:
-            later = parsed(version)
+            wanted = parsed(version)
         except ValueError as wrong:
             return str(wrong)
-        if later <= parsed(self.version):
-            return f"system.version must be older, not {self.version}"
+        if wanted == parsed(self.version):
+            return f"the nodes are of version {version} already"
         if on_zookeeper(self.version) and not on_zookeeper(version):
             return f"it has no ZooKeeper, {self.version} has; go up to 2.8"
+        if on_zookeeper(version) and not on_zookeeper(self.version):
+            return f"it needs ZooKeeper, {self.version} has none; go down to 3.7.0"
+        if wanted < parsed(self.version) and not on_zookeeper(version) and METADATA not in self.features:
+            return (
+                f"a new cluster of Kafka {self.version} has a metadata version that {version} may not know: "
+                f"give it one that both know, system.features: {{{METADATA}: LEVEL}}"
+            )
         if Store().find(version) is None:
             return f"it is not on this machine: `wrackline get kafka {version}`"
         return None
+
+    def became(self, version: str) -> KafkaSpec:
+        """The cluster keeps the metadata version of its first version until ``update-feature`` raises it."""
+        features = {METADATA: 0, **self.features}
+        return self.model_copy(update={"version": version, "features": features})
 
     def without_levels(self) -> str | None:
         if on_zookeeper(self.version):

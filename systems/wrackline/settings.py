@@ -96,6 +96,7 @@ FROM_ZOOKEEPER = "kip101"
 """The profile whose controllers take a cluster over from ZooKeeper."""
 UPGRADES = (
     ("kraft35", "kip966"),
+    ("kip966", "kraft35"),
     ("zk08", "zk08-kip101"),
     ("zk08", FROM_ZOOKEEPER),
     ("zk08-kip101", FROM_ZOOKEEPER),

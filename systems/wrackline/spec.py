@@ -102,6 +102,9 @@ class WracklineSpec(SystemSpec):
         known = ", ".join(f"{former} to {later}" for former, later in UPGRADES)
         return f"nodes of profile {self.profile} cannot; there is: {known}"
 
+    def became(self, version: str) -> WracklineSpec:
+        return self.model_copy(update={"profile": version})
+
     def without_levels(self) -> str | None:
         return None
 

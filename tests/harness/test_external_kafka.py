@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from tests.harness.machine_load import despite_load
-from tests.systems.external.secured import PASSWORD, Secured, secured
+from tests.systems.external.secured import PASSWORD, STRANGER, Secured, secured
+from wrackline.fleets.none.fleet import NoFleet
 from wrackline.harness.cli.main import main
-from wrackline.systems.base import DeployError
+from wrackline.systems.base import DeployError, TopicSpec
+from wrackline.systems.external.system import ExternalSystem
 
 pytestmark = pytest.mark.nightly
 
@@ -46,6 +48,24 @@ def test_a_certificate_of_somebody_else_is_not_believed(
     monkeypatch.setenv("THEIR_PASSWORD", PASSWORD)
     with pytest.raises(DeployError, match=r"has a certificate that is not believed: .*ssl\.ca_location"):
         theirs.reach(ca="other.pem")
+
+
+def test_plain_text_at_a_port_with_tls_is_reported_as_such(theirs: Secured) -> None:
+    with pytest.raises(DeployError, match=r"speaks TLS, and the security protocol is PLAINTEXT: use SSL"):
+        ExternalSystem(NoFleet("none"), bootstrap=[theirs.address]).install()
+
+
+def test_a_principal_without_rights_is_told_which_it_needs(
+    theirs: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was made, so nothing is left to be removed."""
+    monkeypatch.setenv("THEIR_PASSWORD", PASSWORD)
+    system = theirs.system("PLAIN", user=STRANGER)
+    system.install()
+    with pytest.raises(DeployError, match=r"topic_authorization_failed.*give it the ACLs Create, Delete"):
+        system.create_topic(TopicSpec("log", 1, 1, {}))
+    assert system.remove_topics() == ""
+    system.close()
 
 
 def test_a_run_passes_and_tells_no_secret(

@@ -98,7 +98,7 @@ def _mistaken(run: Run, fault: Fault) -> str:
     if found is None:
         return ""
     kind, topic, partition = found.groups()
-    places = [place for place in run.cluster if topic is None or place == (topic, int(partition))]
+    places = run.places if topic is None else [(topic, int(partition))]
     reasons = [_no_member(run, kind, place, nodes, fault.begin_ns) for place in places]
     return reasons[0] if reasons and all(reasons) else ""
 
@@ -118,7 +118,7 @@ def _around(said: Sequence[tuple[int, int]], at_ns: int) -> list[int]:
 
 def _no_member(run: Run, kind: str, place: Place, nodes: set[int], at_ns: int) -> str:
     """Returns the reason why these nodes cannot have had the role in this partition; empty when they may."""
-    pairs = pairwise(run.cluster[place])
+    pairs = pairwise(run.cluster.get(place, ()))
     pair = next(((one, other) for one, other in pairs if one.time_ns <= at_ns < other.time_ns), None)
     if pair is None:
         return ""

@@ -104,7 +104,7 @@ def _recovered_ns(run: Run, figures: Figures, fault: Fault, place: Place) -> flo
 
 def _isr_changes(run: Run, _: Figures) -> float | None:
     """Returns the number of ISR changes of the partition with most."""
-    told = run.isrs or {place: [one.isr for one in seen] for place, seen in run.cluster.items()}
+    told = run.isrs or {place: [one.isr for one in run.cluster.get(place, ())] for place in run.places}
     changes = [sum(set(one) != set(other) for one, other in pairwise(isrs)) for isrs in told.values()]
     return max(changes) if changes else None
 

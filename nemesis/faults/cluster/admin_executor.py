@@ -254,11 +254,11 @@ class AdminExecutor:
         name = self._beside(fault_id)
         brokers = len(self._system.describe().brokers)
         topic = TopicSpec(name, partitions=4, replication_factor=min(3, brokers), configs={})
-        self._system.create_topic(topic)
-        first = self._admin.topic_id(name, timeout_s=ASK_S)
+        self._admin.create_topic(topic, timeout_s=ASK_S)
+        first = self._await_topic(name, there=True)
         self._admin.delete_topic(name, timeout_s=ASK_S)
         self._await_topic(name, there=False)
-        self._system.create_topic(topic)
+        self._admin.create_topic(topic, timeout_s=ASK_S)
         return f"{first} {self._await_topic(name, there=True)}"
 
     def _await_topic(self, name: str, *, there: bool) -> str | None:

@@ -1,5 +1,5 @@
-"""A fault that an administrator makes at the end of an upgrade: a feature of the cluster gets a higher level,
-from which on its nodes do what only the later version does."""
+"""A fault that an administrator makes at the end of an upgrade, or before a downgrade: a feature of the
+cluster gets another level, and with a higher one its nodes do what only the later version does."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ RAISE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeature(ClusterFault):
-    """The level is raised, and stays. With ``refused`` the cluster must refuse, since a node does not support
-    that level yet.
+    """The level is raised or lowered, and stays. With ``refused`` the cluster must refuse, since a node does
+    not support that level yet.
 
     Proved when the cluster names the new level, and named another one before; or, with ``refused``, when it
     says why not, and names the old one.
@@ -54,7 +54,10 @@ class UpdateFeature(ClusterFault):
             return Proof(bool(refusal) and after == before != self.level, text)
         if refusal:
             return Proof(False, f"{self.feature} stayed at {after}: {refusal}")
-        return Proof(before != after == self.level, f"{self.feature} went from {before} to {after}")
+        if before == after:
+            return Proof(False, f"{self.feature} was at {before} before")
+        way = "raised" if (before or 0) < self.level else "lowered"
+        return Proof(after == self.level, f"{self.feature} was {way} from {before} to {after}")
 
 
 class UpdateFeatureSpec(FaultSpec):
@@ -64,7 +67,7 @@ class UpdateFeatureSpec(FaultSpec):
     example: ClassVar[Mapping[str, Any]] = {"feature": "metadata.version", "level": 23}
 
     fault: Literal["update-feature"]
-    """A feature of the cluster gets a higher level, which stays."""
+    """A feature of the cluster gets a higher or, by a safe downgrade, a lower level, which stays."""
     target: Role = "all"
     """Whoever it is: the cluster is meant."""
     feature: str

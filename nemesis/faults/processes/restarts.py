@@ -183,8 +183,8 @@ class RollingUpgradeSpec(FaultSpec):
     target: Role = "all"
     """Which nodes, a role or hosts by name; by name they are upgraded in the order given."""
     to: str = NEWEST
-    """The version that they become: of Apache Kafka one that is installed on this machine (`wrackline get
-    kafka`), of our own broker a profile."""
+    """The version that they become, a later or an earlier one: of Apache Kafka one that is installed on this
+    machine (`wrackline get kafka`), of our own broker a profile."""
     settle_s: Annotated[float, Field(ge=0, le=60), SECONDS] = 0.0
     """So long every ISR must stay full before the next one's turn. Without a controller a broker that
     restarts stays in the ISR until a write has waited for it (`replica_lag_time_max_ms`), whatever it

@@ -108,6 +108,24 @@ def test_a_role_is_held_against_what_the_cluster_said(
 
 
 @pytest.mark.parametrize(
+    ("role", "leader", "wrong"),
+    [
+        ("leader(__consumer_offsets-3)", 1, False),
+        ("leader(__consumer_offsets-3)", 3, True),
+        ("leader", 1, True),  # a bare role is of the run's topics
+    ],
+)
+def test_a_partition_of_an_internal_topic_counts_where_it_is_named(
+    role: str, leader: int, wrong: bool
+) -> None:
+    run = seen(with_fault(role=role), (19.5, 2, 4, ALL), (20.5, 2, 4, ALL))
+    run.cluster["__consumer_offsets", 3] = [
+        Sample(round(at_s * SECOND), leader, 7, ALL, ALL) for at_s in (19.5, 20.5)
+    ]
+    assert missing(run) == ([AIMED] if wrong else [])
+
+
+@pytest.mark.parametrize(
     ("said", "wrong"),
     [
         ([(19, 2), (21, 2)], True),

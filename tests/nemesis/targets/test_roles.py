@@ -10,7 +10,7 @@ import pytest
 from tests.nemesis.doubles import NODES, cluster, partition
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.words import Cast, check_role, never
+from wrackline.nemesis.targets.words import Cast, check_role, internal_topic_of, never
 from wrackline.systems.base import ClusterState
 
 STATE = cluster(
@@ -159,6 +159,15 @@ def test_the_previous_leader_is_who_led_before_the_present_one() -> None:
         aim("previous-leader(log-1)", former=seen.former)
 
 
+def test_a_partition_of_an_internal_topic_is_no_bare_role_and_can_be_named() -> None:
+    state = cluster(partition(0, 1), partition(3, 2, topic="__consumer_offsets"))
+    assert aim("leader(__consumer_offsets-3)", state=state) == ("n2",)
+    assert {aim("leader", pick=pick, state=state) for pick in range(20)} == {("n1",)}
+    assert internal_topic_of("clients of leader(__consumer_offsets-3)") == "__consumer_offsets"
+    assert internal_topic_of("2 of replicas(__transaction_state-0)") == "__transaction_state"
+    assert not any(map(internal_topic_of, ("leader(log-0)", "leader", "coordinator(group)", "n1")))
+
+
 def test_coordinators_are_those_of_the_runs_groups_and_transactions() -> None:
     known = {"group": [1, 3], "transaction": [2]}
     assert {aim("coordinator(group)", pick=pick, coordinators=known) for pick in range(20)} == {
@@ -191,6 +200,10 @@ CAST = Cast(("n1", "n2", "n3", "c1"), 3, 0, "log", 2, 3, controllers=1, coordina
         ("1 of n1,n9", "there is no host n9"),
         ("follower-controller", "there is one controller only"),
         ("coordinator(transaction)", "the workload has no transaction"),
+        (
+            "leader(__transaction_state-1)",
+            "the workload has no transaction, so there is no __transaction_state",
+        ),
         ("previous-leader(log-2)", "log has no partition 2"),
         ("replicas(logs-0)", "there is no topic 'logs'"),
         ("clients of n9", "there is no host n9"),
@@ -205,7 +218,16 @@ def test_a_role_that_can_name_nobody_in_a_run_says_why(role: str, why: str) -> N
 
 @pytest.mark.parametrize(
     "role",
-    ["3 of all", "coordinator(group)", "1 of replicas", "last", "primaries", "clients", "clients of n1"],
+    [
+        "3 of all",
+        "coordinator(group)",
+        "1 of replicas",
+        "last",
+        "primaries",
+        "clients",
+        "clients of n1",
+        "leader(__consumer_offsets-49)",
+    ],
 )
 def test_a_role_that_can_name_somebody(role: str) -> None:
     assert never(role, CAST) is None

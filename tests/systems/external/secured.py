@@ -17,6 +17,8 @@ from wrackline.systems.jvm.java import QUICK, java
 from wrackline.systems.jvm.logging import logging_options, write_logging
 
 USER, PASSWORD = "anna", "not-to-be-told"
+STRANGER = "berta"
+"""A user with the same password and no rights."""
 LONGEST_S = 600
 _START = """#!/bin/sh
 # start.sh: starts the node, unless it runs; pid has its process id.
@@ -64,7 +66,8 @@ class Secured:
 
     def _properties(self, inside: int, controller: int) -> str:
         login = "org.apache.kafka.common.security"
-        plain = f'{login}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+        users = " ".join(f'user_{user}="{PASSWORD}"' for user in (USER, STRANGER))
+        plain = f"{login}.plain.PlainLoginModule required {users};"
         clients = "listener.name.clients"
         values = {
             "process.roles": "broker,controller",
@@ -76,6 +79,8 @@ class Secured:
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "log.dirs": self.folder / "data",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:{USER};User:ANONYMOUS",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
             f"{clients}.plain.sasl.jaas.config": plain,
             f"{clients}.scram-sha-256.sasl.jaas.config": f"{login}.scram.ScramLoginModule required;",
@@ -110,9 +115,11 @@ class Secured:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def security(self, mechanism: str = "SCRAM-SHA-512", *, ca: str = "ca.pem") -> dict[str, Any]:
+    def security(
+        self, mechanism: str = "SCRAM-SHA-512", *, ca: str = "ca.pem", user: str = USER
+    ) -> dict[str, Any]:
         """As a specification says it; the password is in the environment variable THEIR_PASSWORD."""
-        (self.folder / "user").write_text(f"{USER}\n")
+        (self.folder / "user").write_text(f"{user}\n")
         return {
             "protocol": "SASL_SSL",
             "sasl": {
@@ -125,10 +132,13 @@ class Secured:
 
     def reach(self, mechanism: str = "SCRAM-SHA-512", **keys: str) -> None:
         """Raises DeployError."""
-        spec = SecuritySpec.model_validate(self.security(mechanism, **keys))
-        system = ExternalSystem(NoFleet("none"), bootstrap=[self.address], security=spec.resolve)
+        system = self.system(mechanism, **keys)
         system.install()
         system.close()
+
+    def system(self, mechanism: str = "SCRAM-SHA-512", **keys: str) -> ExternalSystem:
+        spec = SecuritySpec.model_validate(self.security(mechanism, **keys))
+        return ExternalSystem(NoFleet("none"), bootstrap=[self.address], security=spec.resolve)
 
     def commands(self) -> dict[str, Any]:
         pid = f"$(cat {self.folder}/pid)"

@@ -67,6 +67,18 @@ def test_a_refusal_that_is_wanted_is_asked_for_once() -> None:
     assert "Broker 3 only supports versions 11 to 11." in late.text
 
 
+def test_a_level_is_raised_or_lowered() -> None:
+    def proof(before: int | None, after: int) -> str:
+        done = StepResult(STEP, json.dumps({"before": before, "after": after, "refusal": ""}))
+        proved = UpdateFeature("metadata.version", after).prove(context("n1"), ProbeLog(do=[done]))
+        assert proved.proved
+        return proved.text
+
+    assert proof(11, 23) == "metadata.version was raised from 11 to 23"
+    assert proof(23, 11) == "metadata.version was lowered from 23 to 11"
+    assert proof(None, 1) == "metadata.version was raised from None to 1"
+
+
 def test_a_level_that_was_there_before_proves_nothing() -> None:
     there = StepResult(STEP, json.dumps({"before": 23, "after": 23, "refusal": ""}))
     assert not UpdateFeature("metadata.version", 23).prove(context("n1"), ProbeLog(do=[there])).proved

@@ -220,15 +220,26 @@ def test_an_upgrade_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, t
     fleet = NetnsSpec()
     to = RollingUpgradeSpec(fault="rolling-upgrade", to="4.4.0")
     assert to.target == "all"
-    assert "nodes of profile kip966 cannot; there is: kraft35 to kip966, zk08" in str(
+    assert "nodes of profile kip966 cannot; there is: kraft35 to kip966, kip966 to kraft35, zk08" in str(
         to.refusal(fleet, WracklineSpec())
     )
     ours = RollingUpgradeSpec(fault="rolling-upgrade", to="kip966")
     assert ours.refusal(fleet, WracklineSpec(profile="kraft35")) is None
     on_zookeeper = KafkaSpec(version="1.1.1")
     assert "it has no ZooKeeper, 1.1.1 has" in str(to.refusal(NetnsSpec(zookeeper=1), on_zookeeper))
-    assert "system.version must be older, not 4.4.0" in str(to.refusal(fleet, KafkaSpec(version="4.4.0")))
+    assert "the nodes are of version 4.4.0 already" in str(to.refusal(fleet, KafkaSpec(version="4.4.0")))
+    older = RollingUpgradeSpec(fault="rolling-upgrade", to="4.1.1")
+    assert "give it one that both know, system.features: {metadata.version: LEVEL}" in str(
+        older.refusal(fleet, KafkaSpec(version="4.4.0"))
+    )
+    backwards = RollingUpgradeSpec(fault="rolling-upgrade", to="2.8.2")
+    assert "it needs ZooKeeper, 4.4.0 has none" in str(backwards.refusal(fleet, KafkaSpec(version="4.4.0")))
     monkeypatch.setenv("WRACKLINE_KAFKA_DIR", str(tmp_path))
     assert "`wrackline get kafka 4.4.0`" in str(to.refusal(fleet, KafkaSpec(version="4.1.1")))
+    levelled = KafkaSpec(version="4.4.0", features={"metadata.version": 25})
+    assert "`wrackline get kafka 4.1.1`" in str(older.refusal(fleet, levelled))
+    assert "`wrackline get kafka 4.1.1`" in str(
+        older.refusal(fleet, KafkaSpec(version="4.1.1").became("4.4.0"))
+    )
     newest = RollingUpgradeSpec(fault="rolling-upgrade", to="newest")
     assert "is no version of Apache Kafka" in str(newest.refusal(fleet, KafkaSpec(version="4.1.1")))
