@@ -13,7 +13,7 @@ from wrackline.broker.model.messages.admin import ElectionType
 from wrackline.broker.model.types import NodeId
 from wrackline.scenarios import language
 from wrackline.scenarios.language import CONTROLLER, F1, F2, FOURTH, NOBODY, Cast, Fault, Hold, Kept, L, Scene
-from wrackline.simulator.clients.client import Client
+from wrackline.simulator.clients.client import Client, Surroundings
 from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
@@ -46,14 +46,14 @@ class Load:
         self._stage = stage
         setting, world = stage.setting, stage.world
         self.history = History()
-        common = (T.topic, 1, tuple(world.brokers), world.seed, self.history)
+        self._surroundings = Surroundings(T.topic, 1, tuple(world.brokers), world.seed, self.history)
         promised = ProducerOptions(setting.acks, setting.idempotent, every_ms=100.0, batch=4)
         weak = ProducerOptions(1, every_ms=50.0, weak=True)
         self._clients: list[Client] = [
-            *(Producer(number, *common, promised) for number in range(1, PRODUCERS + 1)),
-            Consumer(WEAK - 2, *common, 0),
-            EndAsker(WEAK - 1, *common),
-            *([Producer(WEAK, *common, weak)] if setting.weak_client else []),
+            *(Producer(number, self._surroundings, promised) for number in range(1, PRODUCERS + 1)),
+            Consumer(WEAK - 2, self._surroundings, 0),
+            EndAsker(WEAK - 1, self._surroundings),
+            *([Producer(WEAK, self._surroundings, weak)] if setting.weak_client else []),
         ]
         self.nodes = [world.add_client(client).id for client in self._clients]
         self._view = ClientView(
@@ -74,7 +74,7 @@ class Load:
 
     def judge(self) -> None:
         stage = self._stage
-        drainer = Drainer(900, T.topic, 1, tuple(stage.world.brokers), stage.world.seed, self.history)
+        drainer = Drainer(900, self._surroundings)
         stage.world.add_client(drainer)
         if not stage.must(lambda: drainer.done, "the final read", 60_000):
             return

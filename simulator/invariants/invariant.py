@@ -49,7 +49,7 @@ Check = Callable[[ObservedCluster, ObservedStep], Wrong]
 """The cluster has observed the step already, and the step is what it came to."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Invariant:
     id: str
     name: str
