@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from wrackline.scenarios import SCENES
 from wrackline.simulator.guided import (
-    config,
     isr,
     lifecycle,
     outages,
@@ -25,7 +24,7 @@ from wrackline.simulator.guided.scene import schedules
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
-_FAMILIES = (truncation, isr, lifecycle, requests, quorum, outages, config)
+_FAMILIES = (truncation, isr, lifecycle, requests, quorum, outages)
 SCHEDULES: Mapping[str, Guided] = {
     guided.name: guided
     for guided in (
@@ -43,17 +42,13 @@ NO_SCENE: Mapping[str, str] = {
     "trunc_hw+no_divergence_check": _DISK,
     "kip101_v0": _RECORD,
     "no_epoch_assign": _RECORD,
-    "keep_epoch_on_noop_trunc": "the scene waits for 16 s, and the follower asks a thousand times a second",
     "trunc_hw+hw_ckpt_skip": "needs brokers that start without a controller",
     "drop_begun_batch": _RECORD,
     "hw_before_trunc": _RECORD,
-    "isr_no_hw": "the scene needs isr_no_recency, too; one record at offset 0 does not",
     "elr_not_cleared": "the scene shows the other half, B31",
-    "lke_no_liveness": "the scene elects the leader when it is back; here it has only registered",
     "keep_stale_peers": _ORDER,
     "clean_by_presence+keep_clean_file": _DISK,
     "no_broker_epoch": _ORDER,
-    "stop_md_on_shutdown": "the scene counts a gap; here one client asks at one moment",
     "epoch_ckpt_no_fsync": _DISK,
     "no_topic_id": "no scene deletes the topic that is judged",
     "apply_stale_off": _ORDER,
@@ -72,7 +67,6 @@ NO_SCENE: Mapping[str, str] = {
     "flush_every_n": _DISK,
     "flush_every_ms": _DISK,
     "rack_loses_power": "needs racks",
-    "manual_recovery": "the scene ends where an unclean election has been before the person",
     "slow_disk": _DISK,
     "zombie_leader": _RECORD,
     "no_idempotence": _ORDER,

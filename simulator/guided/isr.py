@@ -1,22 +1,10 @@
-"""B16, B21, B27, B30, B33: who is in the ISR or eligible, and what the leader believes of others."""
+"""B21, B27, B30: who is in the ISR or eligible, and what the leader believes of others."""
 
 from __future__ import annotations
 
 from wrackline.broker.model.messages.admin import ElectionType
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.setting import carries_records
 from wrackline.simulator.guided.stage import Stage
-
-
-def joins_behind(s: Stage) -> None:
-    """B16. Broker 3 fetches from offset 0 while m1 is committed. The leader has led from the start, so its
-    LESO (the end of its log when its epoch began) is 0 and does not keep 3 out."""
-    s.isolate(3)
-    s.commit(b"m1")
-    slow = s.hold("FetchResponse", source=1, to=3, when=carries_records)
-    s.rejoin(3)
-    s.run(1_000)
-    s.drop(slow)
 
 
 def others_led(s: Stage) -> None:
@@ -86,29 +74,8 @@ def stays_eligible(s: Stage) -> None:
     s.run(6_000)
 
 
-def dead_leader(s: Stage) -> None:
-    """B33. The schedule is that of B59, but broker 1 has only registered, and is still fenced, when broker 3
-    comes back and the controller looks at the partition again."""
-    s.isolate(3)
-    s.commit(b"m1")
-    s.cut(1, 2)
-    s.kill(2)
-    s.until(lambda: s.isr == {1}, "2 out of the ISR")
-    s.unfence(2)
-    s.power(1, keep=0)
-    s.until(lambda: s.fenced(1), "1 fenced")
-    silent = s.hold("BrokerHeartbeatRequest", source=1)
-    s.start(1)
-    s.until(lambda: not s.elr, "1 registered, out of the ELR")
-    s.unfence(3)
-    s.run(500)
-    s.release(silent)
-    s.run(2_000)
-
-
 SCHEDULES = (
     Guided("hw_before_trunc", "B27", ("hw_before_trunc",), moved_before_cut, frozenset({"I03"})),
-    Guided("isr_no_hw", "B16", ("isr_no_hw",), joins_behind, frozenset({"I02", "lost-write"})),
     Guided(
         "elr_not_cleared",
         "B30",
@@ -116,7 +83,6 @@ SCHEDULES = (
         stays_eligible,
         frozenset({"I14", "I02", "lost-write"}),
     ),
-    Guided("lke_no_liveness", "B33", ("lke_no_liveness",), dead_leader, frozenset({"I14"})),
     Guided(
         "keep_stale_peers",
         "B21",

@@ -1,4 +1,4 @@
-"""B24, B28, B29, B34, B50, B51, B53, B56, B57: brokers that register, shut down and break."""
+"""B29, B50, B53, B56: brokers that register, shut down and lose power."""
 
 from __future__ import annotations
 
@@ -52,23 +52,6 @@ def former_registration(s: Stage) -> None:
         s.find("I11", f"a heartbeat of broker epoch {epoch} was accepted")
 
 
-def deaf_while_stopping(s: Stage) -> None:
-    """B51. Broker 1 shuts down and broker 2 leads, but broker 3 is paused, so broker 1 must wait. Meanwhile
-    it must send clients on to broker 2."""
-    s.commit(b"m1")
-    s.world.pause(3)
-    s.world.clean_stop(1)
-    s.until(lambda: s.leader == 2, "2 leads")
-    s.run(300)
-    call = s.produce(1, b"m2", acks=1)
-    s.run(300)
-    result = s.result(call)
-    if result is not None and result.error is ErrorCode.none:
-        s.find("unavailable", "1 takes records for a partition that 2 has led for 300 ms")
-    s.world.resume(3)
-    s.until(lambda: not s.up(1), "1 shut down")
-
-
 def old_epoch_file(s: Stage) -> None:
     """B53. Broker 2 leads and broker 3 has a record of its epoch. Broker 3 loses its power but no record of
     its log, and must still know that epoch."""
@@ -107,13 +90,6 @@ SCHEDULES = (
         harmless=("clean_by_presence",),
     ),
     Guided("no_broker_epoch", "B50", ("no_broker_epoch",), former_registration, frozenset({"I11"})),
-    Guided(
-        "stop_md_on_shutdown",
-        "B51",
-        ("stop_md_on_shutdown",),
-        deaf_while_stopping,
-        frozenset({"unavailable"}),
-    ),
     Guided("epoch_ckpt_no_fsync", "B53", ("epoch_ckpt_no_fsync",), old_epoch_file, frozenset({"I15"})),
     Guided("no_topic_id", "B56", ("no_topic_id",), created_again, frozenset({"I03", "divergence"})),
 )

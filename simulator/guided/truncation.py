@@ -1,4 +1,4 @@
-"""B01, B02, B03, B25, B26, B37, B38, B55, H18: where a follower truncates its log, and which leader epochs it
+"""B02, B03, B25, B37, H18: where a follower truncates its log, and which leader epochs it
 keeps."""
 
 from __future__ import annotations
@@ -61,21 +61,6 @@ def epoch_not_assigned(s: Stage) -> None:
     s.mend(2, 3)
     s.unfence(2)
     s.must(lambda: 2 in s.isr, "2 back in the ISR")
-
-
-def epoch_kept(s: Stage) -> None:
-    """B25, second half. Broker 2 led in the second epoch and wrote nothing, so the last entry of its epoch
-    cache begins at the end of its log and must go."""
-    s.commit(b"a")
-    s.split()
-    s.fence(1)
-    s.until(lambda: s.leader == 2, "2 leads")
-    s.fence(2)
-    s.until(lambda: s.leader == 3, "3 leads")
-    s.write(3, b"z")
-    s.mend(2, 3)
-    s.unfence(2)
-    s.must(lambda: 2 in s.isr, "2 back in the ISR", 1_500)
 
 
 def begun_batch(s: Stage) -> None:
@@ -141,13 +126,6 @@ SCHEDULES = (
     ),
     Guided(
         "no_epoch_assign", "B25", ("no_epoch_assign",), epoch_not_assigned, frozenset({"liveness", "I15"})
-    ),
-    Guided(
-        "keep_epoch_on_noop_trunc",
-        "B25",
-        ("keep_epoch_on_noop_trunc",),
-        epoch_kept,
-        frozenset({"liveness", "I15"}),
     ),
     Guided(
         "trunc_hw+hw_ckpt_skip",

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.invariants.catalogue import INVARIANTS
-from wrackline.simulator.invariants.invariant import Check, Invariant, Violation, first_violation
+from wrackline.simulator.invariants.invariant import Check, Invariant, Violation
 from wrackline.simulator.invariants.observed.observer import Observer
 from wrackline.simulator.world.world import StepRecord, World
 from wrackline.simulator.world.zookeeper_door import of_zookeeper
@@ -74,7 +74,7 @@ class Checker:
                 (kind, self._checks[kind.id]) for kind in now if kind.looks_at & touches
             )
         for kind, check in checks:
-            violation = first_violation(kind, check, self.observer, seen)
+            violation = kind.first(check, self.observer, seen)
             if violation is None or (violation.id, violation.tp) in self._told:
                 continue
             self._told.add((violation.id, violation.tp))

@@ -62,18 +62,20 @@ class Invariant:
     """Makes the check of one run."""
     profiles: frozenset[str] = ALL_PROFILES
 
+    def __call__(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        """Asks of one step alone."""
+        return self.first(self.begin(), cluster, seen)
+
+    def first(self, check: Check, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        """Returns the first thing that does not hold."""
+        step = seen.step
+        for tp, message in check(cluster, seen):
+            return Violation(self.id, self.name, step.number, step.at_ms, step.node, tp, message)
+        return None
+
 
 def invariant(
     id_: str, name: str, reference: str, looks_at: int, profiles: frozenset[str] = ALL_PROFILES
 ) -> Callable[[Check], Invariant]:
     """Makes an invariant of a check that keeps nothing but what is in ``ObservedCluster.noted``."""
     return lambda check: Invariant(id_, name, reference, looks_at, lambda: check, profiles)
-
-
-def first_violation(
-    kind: Invariant, check: Check, cluster: ObservedCluster, seen: ObservedStep
-) -> Violation | None:
-    step = seen.step
-    for tp, message in check(cluster, seen):
-        return Violation(kind.id, kind.name, step.number, step.at_ms, step.node, tp, message)
-    return None

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from wrackline.broker.model.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
-from wrackline.simulator.invariants.invariant import Invariant, first_violation
+from wrackline.simulator.invariants.invariant import Invariant
 from wrackline.simulator.invariants.isr import isr_sanity
 from wrackline.simulator.invariants.log import (
     candidate_completeness,
@@ -138,7 +138,7 @@ def _of_states(states: Sequence[State], cluster: Cluster, *, whole: bool) -> Ite
         seen.changes.append(Change(before.get(state.tp), after, int(whole)))
         before[state.tp] = after
         for kind in (leader_and_partition_epochs, isr_sanity):
-            if violation := first_violation(kind, kind.begin(), observed, seen):
+            if violation := kind(observed, seen):
                 yield _broken(kind, state, violation.message)
         if state.leader != NO_LEADER:
             first = leaders.setdefault((state.tp, state.leader_epoch), state.leader)
