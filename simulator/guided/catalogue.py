@@ -29,7 +29,7 @@ SCHEDULES: Mapping[str, Guided] = {
     guided.name: guided
     for guided in (
         *(guided for scene in SCENES.values() for guided in schedules(scene)),
-        *(guided for family in _FAMILIES for guided in family.SCHEDULES),
+        *(one for family in _FAMILIES for one in vars(family).values() if isinstance(one, Guided)),
         *of_zookeeper("schedules"),
     )
 }

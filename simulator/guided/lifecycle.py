@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
-from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.schedule import guided
 from wrackline.simulator.guided.setting import CONTROLLER, T
 from wrackline.simulator.guided.stage import Stage
 
@@ -25,6 +25,15 @@ def unclean_ignored(s: Stage) -> None:
     s.run(5_000)
 
 
+@guided(
+    "clean_by_presence+keep_clean_file",
+    "B29",
+    "I08",
+    "I02",
+    "lost-write",
+    defects=("clean_by_presence", "keep_clean_file"),
+    harmless=("clean_by_presence",),
+)
 def old_clean_file(s: Stage) -> None:
     """B29. Broker 2 was shut down cleanly once. Now it loses its log, but the file of that shutdown still
     marks it as clean."""
@@ -35,6 +44,7 @@ def old_clean_file(s: Stage) -> None:
     unclean_ignored(s)
 
 
+@guided("no_broker_epoch", "B50", "I11")
 def former_registration(s: Stage) -> None:
     """B50. A delayed heartbeat of broker 3's former registration, in which it asks to shut down, arrives when
     3 has long registered again."""
@@ -52,6 +62,7 @@ def former_registration(s: Stage) -> None:
         s.find("I11", f"a heartbeat of broker epoch {epoch} was accepted")
 
 
+@guided("epoch_ckpt_no_fsync", "B53", "I15")
 def old_epoch_file(s: Stage) -> None:
     """B53. Broker 2 leads and broker 3 has a record of its epoch. Broker 3 loses its power but no record of
     its log, and must still know that epoch."""
@@ -64,6 +75,7 @@ def old_epoch_file(s: Stage) -> None:
     s.run(2_000)
 
 
+@guided("no_topic_id", "B56", "I03", "divergence")
 def created_again(s: Stage) -> None:
     """B56. While broker 3 is down its topic is deleted and created again; the new topic has a record at an
     offset where 3 has another one."""
@@ -78,18 +90,3 @@ def created_again(s: Stage) -> None:
     s.unfence(3)
     s.until(lambda: 3 in s.isr, "3 in the ISR")
     s.commit(b"newer")
-
-
-SCHEDULES = (
-    Guided(
-        "clean_by_presence+keep_clean_file",
-        "B29",
-        ("clean_by_presence", "keep_clean_file"),
-        old_clean_file,
-        frozenset({"I08", "I02", "lost-write"}),
-        harmless=("clean_by_presence",),
-    ),
-    Guided("no_broker_epoch", "B50", ("no_broker_epoch",), former_registration, frozenset({"I11"})),
-    Guided("epoch_ckpt_no_fsync", "B53", ("epoch_ckpt_no_fsync",), old_epoch_file, frozenset({"I15"})),
-    Guided("no_topic_id", "B56", ("no_topic_id",), created_again, frozenset({"I03", "divergence"})),
-)

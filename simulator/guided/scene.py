@@ -18,7 +18,7 @@ from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
-from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.schedule import Guided, guided
 from wrackline.simulator.guided.setting import CONTROLLER as SOLE_CONTROLLER
 from wrackline.simulator.guided.setting import Setting, T, carries_records
 from wrackline.simulator.guided.stage import Stage
@@ -350,14 +350,14 @@ def schedules(scene: Scene) -> Iterator[Guided]:
             "broker": {"heartbeat_interval_ms": 300, **each.setting.get("broker", {})},
             "controller": {"session_timeout_ms": each.session_ms},
         }
-        yield Guided(
+        schedule = guided(
             each.name,
             each.code,
-            each.defects or (() if each.exposing else (each.name,)),
-            lambda stage: Player(stage).play(scene),
-            frozenset(each.oracles),
-            Setting(**surroundings),
-            each.exposing,
-            each.harmless,
+            *each.oracles,
+            defects=each.defects,
+            setting=Setting(**surroundings),
+            exposing=each.exposing,
+            harmless=each.harmless,
             text=each.text,
         )
+        yield schedule(lambda stage: Player(stage).play(scene))
