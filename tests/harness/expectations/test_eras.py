@@ -26,7 +26,6 @@ from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided.eras import SCHEDULES
 from wrackline.simulator.eras.catalogue import STORIES as TOLD
 from wrackline.simulator.eras.story import ERAS
-from wrackline.simulator.eras.story import ERAS
 from wrackline.systems.wrackline.spec import WracklineSpec
 
 STORIES = catalogue()["eras"]
@@ -79,7 +78,7 @@ def test_the_broker_takes_the_settings_of_every_era(profile: str) -> None:
 
 def test_the_same_story_is_harmed_here_as_in_the_simulator(all_of_them: list[Case]) -> None:
     words = {"lost-write": "lost-write", "divergence": "replica-divergence", "stale-read": "stale-read"}
-    assert FIRST == ERAS[0]
+    assert ERAS[0] == FIRST
     for arm in all_of_them:
         [told] = [story for story in TOLD if story.name == arm.name]
         if arm.name != "isolated-then-unclean":  # unclean elections are allowed: there the loss is, too
