@@ -13,16 +13,8 @@ from wrackline.simulator.world.world import StepRecord, World
 from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
 
-class InvariantViolated(AssertionError):
-    """The first violation of a run; its StepRecord was the last."""
-
-    def __init__(self, violation: Violation) -> None:
-        super().__init__(str(violation))
-        self.violation = violation
-
-
 class Checker:
-    """Attach with ``world.observers.append(checker)``. Violations are kept, and raised where ``strict``."""
+    """Attach with ``world.observers.append(checker)``. Violations are kept."""
 
     def __init__(
         self,
@@ -30,7 +22,6 @@ class Checker:
         *,
         profile: str | None = None,
         only: Iterable[str] | None = None,
-        strict: bool = False,
         observer: Observer | None = None,
     ) -> None:
         """``observer``: None for one that follows the world."""
@@ -43,7 +34,6 @@ class Checker:
         )
         self._checks = {kind.id: kind.begin() for kind in self.invariants}
         self.violations: list[Violation] = []
-        self.strict = strict
         self._told: set[tuple[str, TopicPartition | None]] = set()
         self._concerned: dict[tuple[str, int], tuple[tuple[Invariant, Check], ...]] = {}
         """By the profile whose promises hold, and by what a step touches: the invariants it calls for."""
@@ -79,8 +69,6 @@ class Checker:
                 continue
             self._told.add((violation.id, violation.tp))
             self.violations.append(violation)
-            if self.strict:
-                raise InvariantViolated(violation)
 
 
 class AnyChecker(Protocol):
