@@ -213,6 +213,7 @@ DEAD_LEADER = scene(
     led_by(L, F1),
     Wait(0.5, "the other one follows"),
     RESTORE,
+    shows=(Expectation("lke_no_liveness", "B33", ("I09", "I01", "I02", "lost-write")),),
 )
 """B33 (``lke_no_liveness``): who led last is not elected while it is down.
 
@@ -299,6 +300,16 @@ OUTAGE_MANUAL = scene(
     ElectUncleanly(),
     led_by(L, F1, F2),
     FULL_ISR,
+    shows=(
+        Expectation(
+            "manual_recovery",
+            "R29",
+            ("liveness",),
+            setting={"topic": {"unclean.recovery.strategy": "manual"}},
+            exposing={"topic": UNCLEAN},
+            text="R29. All brokers lose power, and one leads before a person says so.",
+        ),
+    ),
 )
 """R29: the same, and under strategy manual nobody leads, though all are back, until a person says so."""
 

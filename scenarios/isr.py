@@ -78,11 +78,21 @@ BEHIND_IN_ISR = scene(
     led_by(F2, NOBODY),
     Wait(1.0, "clients find whoever leads"),
     RESTORE,
+    shows=(
+        Expectation(
+            "isr_no_hw",
+            "B16",
+            ("I02", "lost-write"),
+            defects=("isr_no_hw", "isr_no_recency"),
+            harmless=("isr_no_recency",),
+        ),
+    ),
 )
 """B16 (``isr_no_hw``): whoever lacks committed records stays out of the ISR.
 
 F2 leaves the ISR, L and F1 go on. F2 may fetch again, and the answers are held: it asks from where it
-stopped. With the defect that is enough to be in the ISR. L and F1 are killed, and F2 leads."""
+stopped. With the defect that is enough to be in the ISR, where nobody asks whether it keeps up
+(``isr_no_recency``, which is harmless here). L and F1 are killed, and F2 leads."""
 
 JOINED_UNHEARD = scene(
     "joined-unheard",

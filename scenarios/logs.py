@@ -173,6 +173,7 @@ LED_IN_SILENCE = scene(
     in_isr(F1, patience_s=8.0),
     undo("g2"),
     isr_is(L, F1, F2, patience_s=8.0),
+    shows=(Expectation("keep_epoch_on_noop_trunc", "B25", ("liveness",), setting={"min_isr": 1}),),
 )
 """B25 (``keep_epoch_on_noop_trunc``): an epoch without a record is no part of a log.
 
@@ -251,6 +252,16 @@ SLOW_GOODBYE = scene(
     led_by(F1),
     Wait(1.0, "clients have found F1"),
     RESTORE,
+    shows=(
+        Expectation(
+            "stop_md_on_shutdown",
+            "B51",
+            ("deaf",),
+            lag_ms=1_500,
+            session_ms=5_000,
+            setting={"min_isr": 1},
+        ),
+    ),
 )
 """B51 (``stop_md_on_shutdown``): a leader that shuts down steps down at once.
 

@@ -6,10 +6,10 @@ Exit codes: 0 clean, 1 a violation, 2 a wrong call, 3 no record was acknowledged
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -39,6 +39,8 @@ NOTHING_SHOWN = "no record was acknowledged, so nothing is shown; let it last lo
 FEW = 50
 """A search of at most this many seeds prints a line for each of them."""
 REPORT_EVERY_S = 10.0
+_DEFAULT = Setup()
+FC = TypeVar("FC", bound=Callable[..., Any] | click.Command)
 
 
 class WrongCall(click.ClickException):
@@ -97,13 +99,23 @@ def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ..
     return tuple(found)
 
 
+def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Callable[[FC], FC]:
+    """An option for a field of the setup, with the field's own default. A switch has a form without, too."""
+    default, flag = getattr(_DEFAULT, field), f"--{(name or field).replace('_', '-')}"
+    if isinstance(default, bool):
+        flag = f"{flag}/--no-{flag[2:]}"
+    elif default is not None and "type" not in more:
+        more["type"] = type(default)
+    return click.option(flag, field, default=default, show_default=default != "", help=text or None, **more)
+
+
 @click.group(
     "simulate",
     cls=with_headings(HEADINGS),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="The run's, or the first of the search.")
+@_of_setup("seed", "The run's, or the first of the search.")
 @click.option(
     "--search",
     "runs",
@@ -128,40 +140,27 @@ def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ..
     metavar="FILE",
     help="Remember the seeds a search has done here, and go on after them.",
 )
-@click.option(
-    "--seconds", type=float, default=20.0, show_default=True, help="Virtual length of the main phase."
-)
-@click.option("--steps", type=int, help="End the main phase after so many steps.")
-@click.option(
-    "--profile", default="kip966", show_default=True, help="Rules of the protocol; zk08 has no MinISR."
-)
-@click.option(
-    "--upgrade-to", default="", metavar="PROFILE", help="Nodes of kraft35 become kip966 one after another."
-)
+@_of_setup("seconds", "Virtual length of the main phase.")
+@_of_setup("steps", "End the main phase after so many steps.", type=int)
+@_of_setup("profile", "Rules of the protocol; zk08 has no MinISR.")
+@_of_setup("upgrade_to", "Nodes of kraft35 become kip966 one after another.", metavar="PROFILE")
 @click.option(
     "--defect", "defects", multiple=True, metavar="NAME", help="A historic bug to put back; may be repeated."
 )
-@click.option("--brokers", type=click.IntRange(1, 9), default=3, show_default=True)
-@click.option("--controllers", type=click.IntRange(1, 5), default=1, show_default=True)
-@click.option("--partitions", type=click.IntRange(1, 32), default=1, show_default=True)
-@click.option("--replication-factor", type=click.IntRange(1, 9), default=3, show_default=True)
-@click.option("--min-isr", type=click.IntRange(1, 9), default=2, show_default=True)
-@click.option("--producers", type=int, default=2, show_default=True)
-@click.option("--consumers", type=int, default=1, show_default=True)
-@click.option("--askers", type=int, default=1, show_default=True, help="Clients that ask for end offsets.")
+@_of_setup("brokers", type=click.IntRange(1, 9))
+@_of_setup("controllers", type=click.IntRange(1, 5))
+@_of_setup("partitions", type=click.IntRange(1, 32))
+@_of_setup("replication_factor", type=click.IntRange(1, 9))
+@_of_setup("min_isr", type=click.IntRange(1, 9))
+@_of_setup("producers")
+@_of_setup("consumers")
+@_of_setup("askers", "Clients that ask for end offsets.")
 @click.option("--acks", type=click.Choice(["-1", "all", "0", "1"]), default="all", show_default=True)
-@click.option("--idempotent/--no-idempotent", default=False, show_default=True)
-@click.option("--weak", type=int, default=0, show_default=True, help="Further producers, with acks=1.")
-@click.option(
-    "--produce-every-ms", type=float, default=100.0, show_default=True, help="Mean pause of a producer."
-)
-@click.option("--ask-every-ms", type=float, default=400.0, show_default=True, help="Mean pause of an asker.")
-@click.option(
-    "--combined/--no-combined",
-    default=False,
-    show_default=True,
-    help="The first brokers and the controllers are one machine each.",
-)
+@_of_setup("idempotent")
+@_of_setup("weak", "Further producers, with acks=1.")
+@_of_setup("produce_every_ms", "Mean pause of a producer.")
+@_of_setup("ask_every_ms", "Mean pause of an asker.")
+@_of_setup("combined", "The first brokers and the controllers are one machine each.")
 @click.option(
     "--swarm/--no-swarm",
     default=False,
@@ -174,41 +173,16 @@ def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ..
     metavar="KINDS",
     help="Comma-separated kinds, all, or none.  [default: all but wipe and restore]",
 )
-@click.option(
-    "--fault-every-ms", type=float, default=1_500.0, show_default=True, help="Mean pause between faults."
-)
-@click.option(
-    "--pairs", type=float, default=0.25, show_default=True, help="Share of faults that come in pairs."
-)
-@click.option(
-    "--chains",
-    "sequences",
-    type=float,
-    default=0.35,
-    show_default=True,
-    help="Share of faults that wait for each other.",
-)
-@click.option(
-    "--overlap/--no-overlap",
-    default=False,
-    show_default=True,
-    help="Profile zk08: faults also while another one lasts.",
-)
-@click.option("--max-lossy", type=int, help="Lossy faults at a time.  [default: MinISR - 1]")
-@click.option("--unclean/--no-unclean", default=False, show_default=True, help="Unclean leader election.")
-@click.option(
-    "--invariants/--no-invariants", default=True, show_default=True, help="Check state after every step."
-)
-@click.option("--liveness/--no-liveness", default=True, show_default=True)
-@click.option(
-    "--tcp/--no-tcp",
-    default=True,
-    show_default=True,
-    help="Without: messages are lost, doubled and overtaken too.",
-)
-@click.option(
-    "--max-skew", type=float, default=0.001, show_default=True, help="Clocks run at rates of 1 +- this."
-)
+@_of_setup("fault_every_ms", "Mean pause between faults.")
+@_of_setup("pairs", "Share of faults that come in pairs.")
+@_of_setup("sequences", "Share of faults that wait for each other.", name="chains")
+@_of_setup("overlap", "Profile zk08: faults also while another one lasts.")
+@_of_setup("max_lossy", "Lossy faults at a time.  [default: MinISR - 1]", type=int)
+@_of_setup("unclean", "Unclean leader election.")
+@_of_setup("invariants", "Check state after every step.")
+@_of_setup("liveness")
+@_of_setup("tcp", "Without: messages are lost, doubled and overtaken too.")
+@_of_setup("max_skew", "Clocks run at rates of 1 +- this.")
 @click.option("--broker-setting", multiple=True, metavar="KEY=VALUE", help="A setting of every broker.")
 @click.option(
     "--controller-setting", multiple=True, metavar="KEY=VALUE", help="A setting of every controller."

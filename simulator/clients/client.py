@@ -8,7 +8,8 @@ the history's rules ask. Their random choices come from a generator of their own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -17,8 +18,17 @@ from wrackline.broker.model import events as ev
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event as CoreEvent
 from wrackline.broker.model.messages.metadata import MetadataRequest, MetadataResponse
-from wrackline.broker.model.messages.requests import Request, Response
-from wrackline.broker.model.types import NO_LEADER, NodeId
+from wrackline.broker.model.messages.requests import (
+    FetchResponse,
+    FetchResult,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+    Request,
+    Response,
+)
+from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.history.model import Event, Type
 from wrackline.simulator.clients.history import History
 
@@ -28,28 +38,30 @@ RETRY_MS = 100.0
 _TIMEOUT_MS = 3_000
 
 Answered = Callable[[Response | None], None]
+OffsetAnswered = Callable[[ListOffsetsResult | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all clients of a run have in common."""
+
+    topic: str
+    partitions: int
+    brokers: tuple[NodeId, ...]
+    seed: int | str
+    history: History
 
 
 class Client:
     """The common part of all clients: requests with continuations, timers, metadata, a process number."""
 
-    kind = "client"
-
-    def __init__(
-        self,
-        number: int,
-        topic: str,
-        partitions: int,
-        brokers: Sequence[NodeId],
-        seed: int | str,
-        history: History,
-    ) -> None:
+    def __init__(self, number: int, run: Surroundings) -> None:
         self.number = number
-        self.topic = topic
-        self.partitions = partitions
-        self.brokers = tuple(brokers)
-        self.history = history
-        self.random = Random(f"{seed}/client/{number}")
+        self.topic = run.topic
+        self.partitions = run.partitions
+        self.brokers = run.brokers
+        self.history = run.history
+        self.random = Random(f"{run.seed}/client/{number}")
         self.now_ms = 0.0
         self.process = number * PROCESS_STRIDE
         self.stopping = False
@@ -144,3 +156,17 @@ class Client:
     def _leader_of(self, partition: int) -> NodeId | None:
         leader = self.leaders.get(partition, NO_LEADER)
         return None if leader == NO_LEADER else leader
+
+    def _ask_offset(self, leader: NodeId, partition: int, which: int, answered: OffsetAnswered) -> None:
+        """Asks where a partition begins or ends; ``answered`` is called with the result, None: no answer."""
+        asked = ListOffsetsPartition(TopicPartition(self.topic, partition), which)
+
+        def done(response: Response | None) -> None:
+            answered(response.partitions[0] if isinstance(response, ListOffsetsResponse) else None)
+
+        self._send(leader, ListOffsetsRequest((asked,)), done)
+
+
+def fetched(response: Response | None) -> FetchResult | None:
+    """The result of a fetch of one partition; None: no answer."""
+    return response.partitions[0] if isinstance(response, FetchResponse) and response.partitions else None

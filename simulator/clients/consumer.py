@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages.requests import (
@@ -11,42 +9,23 @@ from wrackline.broker.model.messages.requests import (
     LATEST,
     FetchPartition,
     FetchRequest,
-    FetchResponse,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
+    ListOffsetsResult,
     Response,
 )
-from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.history.model import Type
 from wrackline.simulator.clients.batches import decode
-from wrackline.simulator.clients.client import RETRY_MS, Client
-from wrackline.simulator.clients.history import History
+from wrackline.simulator.clients.client import RETRY_MS, Client, Surroundings, fetched
 
 
 class Consumer(Client):
     """Reads one partition on and on; starts anew at the log's end range when its offset is out of it."""
 
-    kind = "consumer"
-
-    def __init__(
-        self,
-        number: int,
-        topic: str,
-        partitions: int,
-        brokers: Sequence[NodeId],
-        seed: int | str,
-        history: History,
-        partition: int | None = None,
-    ) -> None:
-        super().__init__(number, topic, partitions, brokers, seed, history)
-        self.partition = self.random.randrange(partitions) if partition is None else partition
+    def __init__(self, number: int, run: Surroundings, partition: int | None = None) -> None:
+        super().__init__(number, run)
+        self.partition = self.random.randrange(self.partitions) if partition is None else partition
         self.position = 0
-
-    @property
-    def _tp(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
 
     def begin(self) -> None:
         self._assign(0)
@@ -69,14 +48,12 @@ class Consumer(Client):
         if leader is None:
             self._again()
             return
-        part = FetchPartition(self._tp, self.position, 10_000)
+        part = FetchPartition(TopicPartition(self.topic, self.partition), self.position, 10_000)
         self._record(Type.INVOKE, "poll")
         self._send(leader, FetchRequest(500, 1, 20_000, (part,)), self._polled)
 
     def _polled(self, response: Response | None) -> None:
-        result = (
-            response.partitions[0] if isinstance(response, FetchResponse) and response.partitions else None
-        )
+        result = fetched(response)
         if result is not None and result.error is NO_ERROR and isinstance(result.records, bytes):
             found = decode(result.records, self.partition, self.position)
             if found:
@@ -102,32 +79,19 @@ class Consumer(Client):
             self._again()
             return
 
-        def answered(response: Response | None) -> None:
-            if isinstance(response, ListOffsetsResponse):
-                result = response.partitions[0]
-                if result.error is NO_ERROR:
-                    self._assign(result.offset)
+        def answered(result: ListOffsetsResult | None) -> None:
+            if result is not None and result.error is NO_ERROR:
+                self._assign(result.offset)
             self._again()
 
-        self._send(leader, ListOffsetsRequest((ListOffsetsPartition(self._tp, EARLIEST),)), answered)
+        self._ask_offset(leader, self.partition, EARLIEST, answered)
 
 
 class EndAsker(Client):
     """Asks now and then where a partition ends."""
 
-    kind = "asker"
-
-    def __init__(
-        self,
-        number: int,
-        topic: str,
-        partitions: int,
-        brokers: Sequence[NodeId],
-        seed: int | str,
-        history: History,
-        every_ms: float = 400.0,
-    ) -> None:
-        super().__init__(number, topic, partitions, brokers, seed, history)
+    def __init__(self, number: int, run: Surroundings, every_ms: float = 400.0) -> None:
+        super().__init__(number, run)
         self.every_ms = every_ms
 
     def begin(self) -> None:
@@ -146,10 +110,8 @@ class EndAsker(Client):
             self._refresh(self._pause)
             return
         self._record(Type.INVOKE, "end", partition=partition)
-        tp = TopicPartition(self.topic, partition)
 
-        def answered(response: Response | None) -> None:
-            result = response.partitions[0] if isinstance(response, ListOffsetsResponse) else None
+        def answered(result: ListOffsetsResult | None) -> None:
             if result is not None and result.error is NO_ERROR:
                 self._record(Type.OK, "end", partition=partition, high_watermark=result.offset)
                 self._pause()
@@ -158,4 +120,4 @@ class EndAsker(Client):
             self._record(Type.FAIL, "end", partition=partition, error=error)
             self._refresh(self._pause)
 
-        self._send(leader, ListOffsetsRequest((ListOffsetsPartition(tp, LATEST),)), answered)
+        self._ask_offset(leader, partition, LATEST, answered)

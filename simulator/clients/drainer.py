@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from wrackline.broker.model.messages.requests import (
     EARLIEST,
     LATEST,
     FetchPartition,
     FetchRequest,
-    FetchResponse,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
+    ListOffsetsResult,
     Response,
 )
-from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.history.model import Record, Type
 from wrackline.simulator.clients.batches import decode
-from wrackline.simulator.clients.client import RETRY_MS, Client
-from wrackline.simulator.clients.history import History
+from wrackline.simulator.clients.client import RETRY_MS, Client, Surroundings, fetched
 
 
 class Drainer(Client):
     """The final read: every partition from its start to its end as asked now, chunk by chunk. ``done`` when
     all are read; ``found`` has what was read, ``ends`` (log start, end) of each partition."""
 
-    kind = "drainer"
-
-    def __init__(
-        self,
-        number: int,
-        topic: str,
-        partitions: int,
-        brokers: Sequence[NodeId],
-        seed: int | str,
-        history: History,
-    ) -> None:
-        super().__init__(number, topic, partitions, brokers, seed, history)
-        self.found: dict[int, list[Record]] = {partition: [] for partition in range(partitions)}
+    def __init__(self, number: int, run: Surroundings) -> None:
+        super().__init__(number, run)
+        self.found: dict[int, list[Record]] = {partition: [] for partition in range(self.partitions)}
         self.ends: dict[int, tuple[int, int]] = {}
         self.done = False
         self._at = 0
@@ -62,15 +48,13 @@ class Drainer(Client):
             self._after("again", RETRY_MS, self._partition)
             return
 
-        def answered(response: Response | None) -> None:
-            result = response.partitions[0] if isinstance(response, ListOffsetsResponse) else None
+        def answered(result: ListOffsetsResult | None) -> None:
             if result is None or result.error is not NO_ERROR:
                 self._after("again", RETRY_MS, self._partition)
             else:
                 answered_with(result.offset)
 
-        tp = TopicPartition(self.topic, self._at)
-        self._send(leader, ListOffsetsRequest((ListOffsetsPartition(tp, which),)), answered)
+        self._ask_offset(leader, self._at, which, answered)
 
     def _go(self, start: int, end: int) -> None:
         self.ends[self._at] = start, end
@@ -98,9 +82,7 @@ class Drainer(Client):
         self._send(leader, FetchRequest(500, 1, 200_000, (part,)), self._answer)
 
     def _answer(self, response: Response | None) -> None:
-        result = (
-            response.partitions[0] if isinstance(response, FetchResponse) and response.partitions else None
-        )
+        result = fetched(response)
         if result is None or result.error is not NO_ERROR or not isinstance(result.records, bytes):
             error = "no answer" if result is None else result.error.name
             self._record(Type.FAIL, "drain", partition=self._at, error=error)

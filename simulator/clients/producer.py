@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
@@ -16,12 +15,11 @@ from wrackline.broker.model.messages.requests import (
     ProduceResult,
     Response,
 )
-from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.history.model import FAILED, UNKNOWN, Record, Type, value_of
 from wrackline.simulator.clients.batches import encode
-from wrackline.simulator.clients.client import RETRY_MS, Client
-from wrackline.simulator.clients.history import History
+from wrackline.simulator.clients.client import RETRY_MS, Client, Surroundings
 
 CERTAIN = frozenset(
     {
@@ -74,20 +72,9 @@ class Producer(Client):
     """A producer, which tries a record once (as the harness's workload does it), or with idempotence until
     the delivery time-out, always the same batch under the same sequence."""
 
-    kind = "producer"
-
-    def __init__(
-        self,
-        number: int,
-        topic: str,
-        partitions: int,
-        brokers: Sequence[NodeId],
-        seed: int | str,
-        history: History,
-        options: ProducerOptions | None = None,
-    ) -> None:
-        super().__init__(number, topic, partitions, brokers, seed, history)
-        self.options = options or ProducerOptions()
+    def __init__(self, number: int, run: Surroundings, options: ProducerOptions) -> None:
+        super().__init__(number, run)
+        self.options = options
         self._counter = 0
         self._sending: _Sending | None = None
         self._producer_id = -1

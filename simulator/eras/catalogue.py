@@ -14,12 +14,13 @@ from wrackline.broker.model.messages.requests import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from wrackline.simulator.eras.story import Story
+from wrackline.simulator.eras.story import story
 from wrackline.simulator.guided.setting import Setting, T, has_high_watermark
 from wrackline.simulator.guided.stage import Stage
 
 _TWO = Setting(replicas=(1, 2), brokers=2, min_isr=1, idempotent=False)
 _SESSION_MS = 3_000
+_LOST = ("lost-write", "I01", "I07")
 
 
 def _checkpointed(s: Stage, node: int, offset: int) -> bool:
@@ -32,6 +33,13 @@ def _follows(s: Stage, node: int, leader: int) -> bool:
     return replica is not None and replica.leader_id == leader
 
 
+@story(
+    "restart-then-failover",
+    "KIP-101 scenario 1, H16, B01",
+    "A follower restarts, and the leader dies before it has fetched again.",
+    *_LOST,
+    setting=_TWO,
+)
 def high_watermark_truncation(s: Stage) -> None:
     """KIP-101's first scenario. 2 has m2, which is committed and acknowledged, and does not know so. It
     restarts; the leader dies before 2 has fetched again."""
@@ -50,6 +58,14 @@ def high_watermark_truncation(s: Stage) -> None:
     s.say(f"2 has {s.values(2)!r}")
 
 
+@story(
+    "double-power-loss",
+    "KIP-101 scenario 2, H17, B02",
+    "Both replicas lose power; the one that lost more is back first.",
+    "divergence",
+    "I03",
+    setting=_TWO.but(losing=True),
+)
 def both_lose_power(s: Stage) -> None:
     """KIP-101's second scenario. Power fails at both. 2, which had not flushed m2, is back first and leads;
     it writes m3 in its place. 1 has m2, and a checkpoint that calls it committed."""
@@ -72,6 +88,13 @@ def both_lose_power(s: Stage) -> None:
     s.mend(1, s.coordinator)
 
 
+@story(
+    "failover-twice",
+    "KAFKA-1211, B01",
+    "A new leader dies while its follower has cut its log and not fetched yet.",
+    *_LOST,
+    setting=Setting(idempotent=False),
+)
 def dies_while_its_follower_has_cut(s: Stage) -> None:
     """KAFKA-1211. m2 is committed and acknowledged; 2 and 3 have it and do not know so. The leader is cut
     off; one of them begins to follow the other, which dies at once."""
@@ -92,6 +115,17 @@ def dies_while_its_follower_has_cut(s: Stage) -> None:
     s.until(lambda: s.leader == other, "the other leads", 30_000)
 
 
+@story(
+    "isolated-then-unclean",
+    "H19, B52",
+    "A leader alone in its ISR goes on and is lost; another leads uncleanly.",
+    *_LOST,
+    setting=Setting(
+        lag_ms=2_000,
+        idempotent=False,
+        topic={"unclean.leader.election.enable": "true"},
+    ),
+)
 def isolated_then_unclean(s: Stage) -> None:
     """B52. The leader is cut from its followers and reaches whoever keeps the ISR. It goes on alone, and is
     lost; the topic allows others to lead."""
@@ -105,6 +139,13 @@ def isolated_then_unclean(s: Stage) -> None:
     s.write(s.ready(), b"m3")
 
 
+@story(
+    "split",
+    "Z12, K28",
+    "One replica alone with ZooKeeper, or the controller, leads, acknowledges and loses power.",
+    *_LOST,
+    setting=Setting(idempotent=False),
+)
 def alone_on_one_side(s: Stage) -> None:
     """The network splits: 1 and 3 on one side, 2 and whoever ends sessions on the other. 2 leads, takes m2
     and loses power."""
@@ -119,6 +160,13 @@ def alone_on_one_side(s: Stage) -> None:
     s.power(2, keep=1)
 
 
+@story(
+    "power-back-early",
+    "R11, B34",
+    "The leader loses power and is back, with less, before its session has ended.",
+    *_LOST,
+    setting=Setting(idempotent=False),
+)
 def power_back_before_the_session_ends(s: Stage) -> None:
     """The leader loses power and what it had not flushed, and is back before its session has ended."""
     s.commit(b"m1")
@@ -129,6 +177,13 @@ def power_back_before_the_session_ends(s: Stage) -> None:
     s.run(_SESSION_MS + 3_000)
 
 
+@story(
+    "zombie-leader",
+    "B05",
+    "A leader is paused past its session, and answers a client before it hears of its successor.",
+    "stale-read",
+    setting=Setting(idempotent=False),
+)
 def zombie_leader(s: Stage) -> None:
     """The leader is paused, as by a long collection of garbage, until its session is over and 2 has committed
     m2. A client that knows of 2's term asks 1 for the log's end just before 1 goes on."""
@@ -155,64 +210,11 @@ def zombie_leader(s: Stage) -> None:
 
 
 STORIES = (
-    Story(
-        "restart-then-failover",
-        "KIP-101 scenario 1, H16, B01",
-        "A follower restarts, and the leader dies before it has fetched again.",
-        high_watermark_truncation,
-        {"zk08": frozenset({"lost-write", "I01", "I07"})},
-        _TWO,
-    ),
-    Story(
-        "double-power-loss",
-        "KIP-101 scenario 2, H17, B02",
-        "Both replicas lose power; the one that lost more is back first.",
-        both_lose_power,
-        {"zk08": frozenset({"divergence", "I03"})},
-        _TWO.but(losing=True),
-    ),
-    Story(
-        "failover-twice",
-        "KAFKA-1211, B01",
-        "A new leader dies while its follower has cut its log and not fetched yet.",
-        dies_while_its_follower_has_cut,
-        {"zk08": frozenset({"lost-write", "I01", "I07"})},
-        Setting(idempotent=False),
-    ),
-    Story(
-        "isolated-then-unclean",
-        "H19, B52",
-        "A leader alone in its ISR goes on and is lost; another leads uncleanly.",
-        isolated_then_unclean,
-        {"zk08": frozenset({"lost-write", "I01", "I07"})},
-        Setting(
-            lag_ms=2_000,
-            idempotent=False,
-            topic={"unclean.leader.election.enable": "true"},
-        ),
-    ),
-    Story(
-        "split",
-        "Z12, K28",
-        "One replica alone with ZooKeeper, or the controller, leads, acknowledges and loses power.",
-        alone_on_one_side,
-        {"zk08": frozenset({"lost-write", "I01", "I07"})},
-        Setting(idempotent=False),
-    ),
-    Story(
-        "power-back-early",
-        "R11, B34",
-        "The leader loses power and is back, with less, before its session has ended.",
-        power_back_before_the_session_ends,
-        {"zk08": frozenset({"lost-write", "I01", "I07"})},
-        Setting(idempotent=False),
-    ),
-    Story(
-        "zombie-leader",
-        "B05",
-        "A leader is paused past its session, and answers a client before it hears of its successor.",
-        zombie_leader,
-        {"zk08": frozenset({"stale-read"})},
-        Setting(idempotent=False),
-    ),
+    high_watermark_truncation,
+    both_lose_power,
+    dies_while_its_follower_has_cut,
+    isolated_then_unclean,
+    alone_on_one_side,
+    power_back_before_the_session_ends,
+    zombie_leader,
 )

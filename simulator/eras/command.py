@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 
-from wrackline.progress import progress as say
-from wrackline.simulator.eras import random_frequency
 from wrackline.simulator.eras.catalogue import STORIES
 from wrackline.simulator.eras.page import NOTHING, HostsFileError, hosts_of, outcome, page, row_of
 from wrackline.simulator.eras.story import ERAS, Story, ends_as_told, tell
 from wrackline.simulator.world.errors import SimulationError
+from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
 
 def rows(stories: Sequence[Story], seeds: int) -> Iterator[tuple[Story, list[str], bool]]:
@@ -101,7 +100,7 @@ def eras(
     if searched is not None:
         if html_file is not None or log:
             raise click.UsageError("--search tells no story: leave out --html and --log")
-        _search(chosen, searched)
+        click.echo(of_zookeeper("random stories")([story.name for story in chosen], searched))
         return
     if html_file is not None:
         _write_page(chosen, html_file, hosts_file)
@@ -137,16 +136,3 @@ def _show(story: Story, era: str) -> None:
         click.echo(f"  {line}")
     for finding in played.findings:
         click.echo(f"  {finding.at_ms:10.1f}  FOUND {finding.oracle}: {finding.text}")
-
-
-def _search(stories: Sequence[Story], seeds: int) -> None:
-    sought = {}
-    for name, surroundings in random_frequency.SURROUNDINGS.items():
-
-        def progress(seed: int, name: str = name) -> None:
-            if (seed + 1) % 100 == 0:
-                say(f"{name}: {seed + 1} of {seeds} seeds")
-
-        sought[name] = random_frequency.seek(surroundings, seeds, progress)
-    click.echo(random_frequency.table([story.name for story in stories], sought))
-    click.echo("\n".join(["", *random_frequency.examples(sought)]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from wrackline.simulator.guided.schedule import Played
+from wrackline.simulator.guided.schedule import Play, Played
 from wrackline.simulator.guided.setting import Setting
 from wrackline.simulator.guided.stage import Stage
 
@@ -20,10 +20,14 @@ class Story:
     """Who tells it, by its code in docs/protocol.md."""
     what: str
     """One sentence."""
-    play: Callable[[Stage], None]
-    harm: Mapping[str, frozenset[str]]
-    """Profile -> oracles, of which at least one fires; profiles that are not named come through unharmed."""
-    setting: Setting = field(default_factory=Setting)
+    play: Play
+    harm: frozenset[str]
+    """Oracles of which at least one fires under the oldest profile; the others come through unharmed."""
+    setting: Setting
+
+
+def story(name: str, told: str, what: str, *harm: str, setting: Setting) -> Callable[[Play], Story]:
+    return lambda play: Story(name, told, what, play, frozenset(harm), setting)
 
 
 def tell(story: Story, profile: str, seed: int | str = 0) -> Played:
@@ -42,5 +46,4 @@ def play_on(stage: Stage, story: Story) -> Played:
 
 
 def ends_as_told(story: Story, profile: str, played: Played) -> bool:
-    wanted = story.harm.get(profile, frozenset())
-    return bool(wanted & set(played.oracles)) if wanted else not played.oracles
+    return bool(story.harm & set(played.oracles)) if profile == ERAS[0] else not played.oracles

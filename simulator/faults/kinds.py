@@ -59,9 +59,6 @@ Kind = Literal[
     "move-replicas",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-LOSSY = frozenset({"power", "power-midway", "wipe", "restore"})
-"""May take what a broker had acknowledged to its leader: allowed MinISR - 1 times until the ISR is whole
-again."""
 OF_ZOOKEEPER: tuple[Kind, ...] = (
     "session-expiry",
     "connection-loss",

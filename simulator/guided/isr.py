@@ -1,45 +1,13 @@
-"""B16, B21, B27, B30, B33: who is in the ISR or eligible, and what the leader believes of others."""
+"""B21, B27, B30: who is in the ISR or eligible, and what the leader believes of others."""
 
 from __future__ import annotations
 
 from wrackline.broker.model.messages.admin import ElectionType
-from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.setting import carries_records
+from wrackline.simulator.guided.schedule import guided
 from wrackline.simulator.guided.stage import Stage
 
 
-def joins_behind(s: Stage) -> None:
-    """B16. Broker 3 fetches from offset 0 while m1 is committed. The leader has led from the start, so its
-    LESO (the end of its log when its epoch began) is 0 and does not keep 3 out."""
-    s.isolate(3)
-    s.commit(b"m1")
-    slow = s.hold("FetchResponse", source=1, to=3, when=carries_records)
-    s.rejoin(3)
-    s.run(1_000)
-    s.drop(slow)
-
-
-def others_led(s: Stage) -> None:
-    """B21. Broker 3 has replicated m1 from broker 1, broker 2 has not. Metadata does not reach broker 1 while
-    broker 2 leads, broker 3 follows it and truncates m1, and broker 2 is fenced. Then broker 1 learns at once
-    that it leads again with 3 in the ISR, and still remembers how far 3 had come before."""
-    s.commit(b"m0")
-    s.cut(2, 1)
-    s.write(1, b"m1")
-    s.until(lambda: s.leo(3) == 2, "m1 on 3")
-    s.hold("BrokerHeartbeatRequest", source=2)
-    s.run(2_000)
-    deaf = s.hold("MetadataFetchResponse", to=1)
-    s.reassign(2, 1, 3)
-    s.run(50)  # this change is on its way to 1, and nothing behind it
-    s.elect(ElectionType.PREFERRED)
-    s.until(lambda: s.leo(3) == 1, "3 level with 2, its new leader")
-    s.until(lambda: s.fenced(2), "2 fenced", 1_500)
-    s.must(lambda: s.elected == 1 and s.isr == {1, 3}, "1 elected, with 3")
-    s.release(deaf)
-    s.run(1_000)
-
-
+@guided("hw_before_trunc", "B27", "I03")
 def moved_before_cut(s: Stage) -> None:
     """B27. Brokers 2 and 3 take turns in leading alone and write different records. What 2 wrote is
     committed, and 3 learns the new high watermark while its log still needs two truncations to agree with
@@ -71,6 +39,7 @@ def moved_before_cut(s: Stage) -> None:
     s.run(2_000)
 
 
+@guided("elr_not_cleared", "B30", "I14", "I02", "lost-write")
 def stays_eligible(s: Stage) -> None:
     """B30, case G. Broker 1 is alone in the ISR and broker 2 in the ELR. Broker 3 joins the ISR, both members
     commit m2 and are killed; then broker 2, which lacks m2, comes back."""
@@ -86,42 +55,23 @@ def stays_eligible(s: Stage) -> None:
     s.run(6_000)
 
 
-def dead_leader(s: Stage) -> None:
-    """B33. The schedule is that of B59, but broker 1 has only registered, and is still fenced, when broker 3
-    comes back and the controller looks at the partition again."""
-    s.isolate(3)
-    s.commit(b"m1")
-    s.cut(1, 2)
-    s.kill(2)
-    s.until(lambda: s.isr == {1}, "2 out of the ISR")
-    s.unfence(2)
-    s.power(1, keep=0)
-    s.until(lambda: s.fenced(1), "1 fenced")
-    silent = s.hold("BrokerHeartbeatRequest", source=1)
-    s.start(1)
-    s.until(lambda: not s.elr, "1 registered, out of the ELR")
-    s.unfence(3)
-    s.run(500)
-    s.release(silent)
+@guided("keep_stale_peers", "B21", "I02", "lost-write")
+def others_led(s: Stage) -> None:
+    """B21. Broker 3 has replicated m1 from broker 1, broker 2 has not. Metadata does not reach broker 1 while
+    broker 2 leads, broker 3 follows it and truncates m1, and broker 2 is fenced. Then broker 1 learns at once
+    that it leads again with 3 in the ISR, and still remembers how far 3 had come before."""
+    s.commit(b"m0")
+    s.cut(2, 1)
+    s.write(1, b"m1")
+    s.until(lambda: s.leo(3) == 2, "m1 on 3")
+    s.hold("BrokerHeartbeatRequest", source=2)
     s.run(2_000)
-
-
-SCHEDULES = (
-    Guided("hw_before_trunc", "B27", ("hw_before_trunc",), moved_before_cut, frozenset({"I03"})),
-    Guided("isr_no_hw", "B16", ("isr_no_hw",), joins_behind, frozenset({"I02", "lost-write"})),
-    Guided(
-        "elr_not_cleared",
-        "B30",
-        ("elr_not_cleared",),
-        stays_eligible,
-        frozenset({"I14", "I02", "lost-write"}),
-    ),
-    Guided("lke_no_liveness", "B33", ("lke_no_liveness",), dead_leader, frozenset({"I14"})),
-    Guided(
-        "keep_stale_peers",
-        "B21",
-        ("keep_stale_peers",),
-        others_led,
-        frozenset({"I02", "lost-write"}),
-    ),
-)
+    deaf = s.hold("MetadataFetchResponse", to=1)
+    s.reassign(2, 1, 3)
+    s.run(50)  # this change is on its way to 1, and nothing behind it
+    s.elect(ElectionType.PREFERRED)
+    s.until(lambda: s.leo(3) == 1, "3 level with 2, its new leader")
+    s.until(lambda: s.fenced(2), "2 fenced", 1_500)
+    s.must(lambda: s.elected == 1 and s.isr == {1, 3}, "1 elected, with 3")
+    s.release(deaf)
+    s.run(1_000)

@@ -1,4 +1,4 @@
-"""B24, B28, B29, B34, B50, B51, B53, B56, B57: brokers that register, shut down and break."""
+"""B29, B50, B53, B56: brokers that register, shut down and lose power."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
-from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.schedule import guided
 from wrackline.simulator.guided.setting import CONTROLLER, T
 from wrackline.simulator.guided.stage import Stage
 
@@ -25,6 +25,15 @@ def unclean_ignored(s: Stage) -> None:
     s.run(5_000)
 
 
+@guided(
+    "clean_by_presence+keep_clean_file",
+    "B29",
+    "I08",
+    "I02",
+    "lost-write",
+    defects=("clean_by_presence", "keep_clean_file"),
+    harmless=("clean_by_presence",),
+)
 def old_clean_file(s: Stage) -> None:
     """B29. Broker 2 was shut down cleanly once. Now it loses its log, but the file of that shutdown still
     marks it as clean."""
@@ -35,6 +44,7 @@ def old_clean_file(s: Stage) -> None:
     unclean_ignored(s)
 
 
+@guided("no_broker_epoch", "B50", "I11")
 def former_registration(s: Stage) -> None:
     """B50. A delayed heartbeat of broker 3's former registration, in which it asks to shut down, arrives when
     3 has long registered again."""
@@ -52,23 +62,7 @@ def former_registration(s: Stage) -> None:
         s.find("I11", f"a heartbeat of broker epoch {epoch} was accepted")
 
 
-def deaf_while_stopping(s: Stage) -> None:
-    """B51. Broker 1 shuts down and broker 2 leads, but broker 3 is paused, so broker 1 must wait. Meanwhile
-    it must send clients on to broker 2."""
-    s.commit(b"m1")
-    s.world.pause(3)
-    s.world.clean_stop(1)
-    s.until(lambda: s.leader == 2, "2 leads")
-    s.run(300)
-    call = s.produce(1, b"m2", acks=1)
-    s.run(300)
-    result = s.result(call)
-    if result is not None and result.error is ErrorCode.none:
-        s.find("unavailable", "1 takes records for a partition that 2 has led for 300 ms")
-    s.world.resume(3)
-    s.until(lambda: not s.up(1), "1 shut down")
-
-
+@guided("epoch_ckpt_no_fsync", "B53", "I15")
 def old_epoch_file(s: Stage) -> None:
     """B53. Broker 2 leads and broker 3 has a record of its epoch. Broker 3 loses its power but no record of
     its log, and must still know that epoch."""
@@ -81,6 +75,7 @@ def old_epoch_file(s: Stage) -> None:
     s.run(2_000)
 
 
+@guided("no_topic_id", "B56", "I03", "divergence")
 def created_again(s: Stage) -> None:
     """B56. While broker 3 is down its topic is deleted and created again; the new topic has a record at an
     offset where 3 has another one."""
@@ -95,25 +90,3 @@ def created_again(s: Stage) -> None:
     s.unfence(3)
     s.until(lambda: 3 in s.isr, "3 in the ISR")
     s.commit(b"newer")
-
-
-SCHEDULES = (
-    Guided(
-        "clean_by_presence+keep_clean_file",
-        "B29",
-        ("clean_by_presence", "keep_clean_file"),
-        old_clean_file,
-        frozenset({"I08", "I02", "lost-write"}),
-        harmless=("clean_by_presence",),
-    ),
-    Guided("no_broker_epoch", "B50", ("no_broker_epoch",), former_registration, frozenset({"I11"})),
-    Guided(
-        "stop_md_on_shutdown",
-        "B51",
-        ("stop_md_on_shutdown",),
-        deaf_while_stopping,
-        frozenset({"unavailable"}),
-    ),
-    Guided("epoch_ckpt_no_fsync", "B53", ("epoch_ckpt_no_fsync",), old_epoch_file, frozenset({"I15"})),
-    Guided("no_topic_id", "B56", ("no_topic_id",), created_again, frozenset({"I03", "divergence"})),
-)

@@ -15,7 +15,7 @@ from wrackline.broker.model.messages.admin import (
 from wrackline.broker.model.messages.quorum import VoteRequest
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.rules.leadership.raft import RaftRole
-from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.schedule import guided
 from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage
 
@@ -26,6 +26,14 @@ IDLE = Setting(
 )
 """Controllers that write nothing of their own for a while: what one of them that was replaced has written and
 cannot commit, its answers wait for."""
+SNAPSHOTS = THREE.but(
+    controller={
+        "metadata_log_max_records_between_snapshots": 10,
+        "noop_interval_ms": 20,
+        "quorum_fetch_snapshot_max_bytes": 500,
+    }
+)
+WITH_SNAPSHOTS = {"controllers": 3, "controller": tuple(SNAPSHOTS.controller.items())}
 
 
 def active(s: Stage) -> NodeId:
@@ -39,38 +47,22 @@ def core(s: Stage, node: NodeId) -> Controller | None:
     return found if isinstance(found, Controller) else None
 
 
-def leader_restarts(s: Stage) -> None:
-    """KAFKA-10527. The active controller is killed and is back before any other has missed it."""
-    leader = active(s)
-    s.kill(leader)
-    s.start(leader)
-    s.run(3_000)
+def _leads(s: Stage, node: NodeId) -> bool:
+    controller = core(s, node)
+    return controller is not None and controller.raft.role is RaftRole.LEADER
 
 
-def metadata_changes(s: Stage) -> None:
-    """KAFKA-10533. Broker 3 is killed and comes back. At every commit of that an invariant asks whether the
-    record is on the disks of a majority."""
-    active(s)
-    s.kill(3)
-    s.until(lambda: s.fenced(3), "3 fenced")
-    s.start(3)
-    s.until(lambda: not s.fenced(3), "3 unfenced")
+def _end(s: Stage, node: NodeId) -> int:
+    controller = core(s, node)
+    return 0 if controller is None else controller.log.leo
 
 
-def deaf_leader(s: Stage) -> None:
-    """KAFKA-15489. The active controller receives nothing from the other voters; what it sends reaches
-    them."""
-    leader = active(s)
-    for other in s.world.controllers:
-        if other != leader:
-            s.world.cut(other, leader, one_way=True)
-    controller = core(s, leader)
-    s.must(
-        lambda: controller is not None and not controller.is_active,
-        f"the resignation of {leader}, which hears nobody",
-    )
+def is_active(s: Stage, node: NodeId) -> bool:
+    controller = core(s, node)
+    return controller is not None and controller.is_active
 
 
+@guided("snap_gap", "B48", "Q09", setting=SNAPSHOTS, hunted=WITH_SNAPSHOTS)
 def away_past_snapshots(s: Stage) -> None:
     """KAFKA-14238. One voter is down while the others replace the beginning of the metadata log by snapshots;
     when it comes back it must catch up with them."""
@@ -94,6 +86,27 @@ def away_past_snapshots(s: Stage) -> None:
     s.must(is_level, f"controller {away} level with the others")
 
 
+@guided("raft_keep_role", "B46", "Q01", setting=THREE, hunted=QUORUM)
+def leader_restarts(s: Stage) -> None:
+    """KAFKA-10527. The active controller is killed and is back before any other has missed it."""
+    leader = active(s)
+    s.kill(leader)
+    s.start(leader)
+    s.run(3_000)
+
+
+@guided("raft_no_fsync", "B46", "Q04", setting=THREE, hunted=QUORUM)
+def metadata_changes(s: Stage) -> None:
+    """KAFKA-10533. Broker 3 is killed and comes back. At every commit of that an invariant asks whether the
+    record is on the disks of a majority."""
+    active(s)
+    s.kill(3)
+    s.until(lambda: s.fenced(3), "3 fenced")
+    s.start(3)
+    s.until(lambda: not s.fenced(3), "3 unfenced")
+
+
+@guided("raft_forget_vote", "B46", "Q07", setting=THREE, hunted=QUORUM)
 def asked_twice(s: Stage) -> None:
     """A voter that has voted restarts, and another candidate of the same epoch asks for its vote."""
     active(s)
@@ -109,6 +122,7 @@ def asked_twice(s: Stage) -> None:
     ask(candidates[1])
 
 
+@guided("raft_commit_old_epoch", "B46", "Q03", setting=THREE, hunted=QUORUM)
 def figure_8(s: Stage) -> None:
     """Figure 8 of the Raft paper. The active controller is cut off and writes on; another is elected, has a
     record of its own epoch, and is killed. The first leads again, on a slow disk: the third takes the records
@@ -140,25 +154,15 @@ def figure_8(s: Stage) -> None:
     s.run(500)
 
 
-def _leads(s: Stage, node: NodeId) -> bool:
-    controller = core(s, node)
-    return controller is not None and controller.raft.role is RaftRole.LEADER
-
-
-def _end(s: Stage, node: NodeId) -> int:
-    controller = core(s, node)
-    return 0 if controller is None else controller.log.leo
-
-
-SNAPSHOTS = THREE.but(
-    controller={
-        "metadata_log_max_records_between_snapshots": 10,
-        "noop_interval_ms": 20,
-        "quorum_fetch_snapshot_max_bytes": 500,
-    }
+@guided(
+    "zombie_ctl_fenced",
+    "B42",
+    "liveness",
+    defects=("zombie_ctl_fenced", "no_check_quorum"),
+    setting=IDLE,
+    harmless=("no_check_quorum",),
+    hunted=QUORUM,
 )
-
-
 def asks_who_was_replaced(s: Stage) -> None:
     """KAFKA-14154. The active controller is cut from the others and goes on; another makes broker 2 the
     leader, in an epoch that the first does not know. 2 is cut off from those that do, and asks the first to
@@ -185,70 +189,16 @@ def asks_who_was_replaced(s: Stage) -> None:
     s.release(late)
 
 
-def is_active(s: Stage, node: NodeId) -> bool:
-    controller = core(s, node)
-    return controller is not None and controller.is_active
-
-
-WITH_SNAPSHOTS = {"controllers": 3, "controller": tuple(SNAPSHOTS.controller.items())}
-
-SCHEDULES = (
-    Guided(
-        "snap_gap",
-        "B48",
-        ("snap_gap",),
-        away_past_snapshots,
-        frozenset({"Q09"}),
-        SNAPSHOTS,
-        hunted=WITH_SNAPSHOTS,
-    ),
-    Guided(
-        "raft_keep_role",
-        "B46",
-        ("raft_keep_role",),
-        leader_restarts,
-        frozenset({"Q01"}),
-        THREE,
-        hunted=QUORUM,
-    ),
-    Guided(
-        "raft_no_fsync", "B46", ("raft_no_fsync",), metadata_changes, frozenset({"Q04"}), THREE, hunted=QUORUM
-    ),
-    Guided(
-        "raft_forget_vote",
-        "B46",
-        ("raft_forget_vote",),
-        asked_twice,
-        frozenset({"Q07"}),
-        THREE,
-        hunted=QUORUM,
-    ),
-    Guided(
-        "raft_commit_old_epoch",
-        "B46",
-        ("raft_commit_old_epoch",),
-        figure_8,
-        frozenset({"Q03"}),
-        THREE,
-        hunted=QUORUM,
-    ),
-    Guided(
-        "zombie_ctl_fenced",
-        "B42",
-        ("zombie_ctl_fenced", "no_check_quorum"),
-        asks_who_was_replaced,
-        frozenset({"liveness"}),
-        IDLE,
-        harmless=("no_check_quorum",),
-        hunted=QUORUM,
-    ),
-    Guided(
-        "no_check_quorum",
-        "B47",
-        ("no_check_quorum",),
-        deaf_leader,
-        frozenset({"liveness"}),
-        THREE,
-        hunted=QUORUM,
-    ),
-)
+@guided("no_check_quorum", "B47", "liveness", setting=THREE, hunted=QUORUM)
+def deaf_leader(s: Stage) -> None:
+    """KAFKA-15489. The active controller receives nothing from the other voters; what it sends reaches
+    them."""
+    leader = active(s)
+    for other in s.world.controllers:
+        if other != leader:
+            s.world.cut(other, leader, one_way=True)
+    controller = core(s, leader)
+    s.must(
+        lambda: controller is not None and not controller.is_active,
+        f"the resignation of {leader}, which hears nobody",
+    )

@@ -13,12 +13,12 @@ from wrackline.broker.model.messages.admin import ElectionType
 from wrackline.broker.model.types import NodeId
 from wrackline.scenarios import language
 from wrackline.scenarios.language import CONTROLLER, F1, F2, FOURTH, NOBODY, Cast, Fault, Hold, Kept, L, Scene
-from wrackline.simulator.clients.client import Client
+from wrackline.simulator.clients.client import Client, Surroundings
 from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
-from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.schedule import Guided, guided
 from wrackline.simulator.guided.setting import CONTROLLER as SOLE_CONTROLLER
 from wrackline.simulator.guided.setting import Setting, T, carries_records
 from wrackline.simulator.guided.stage import Stage
@@ -46,14 +46,14 @@ class Load:
         self._stage = stage
         setting, world = stage.setting, stage.world
         self.history = History()
-        common = (T.topic, 1, tuple(world.brokers), world.seed, self.history)
+        self._surroundings = Surroundings(T.topic, 1, tuple(world.brokers), world.seed, self.history)
         promised = ProducerOptions(setting.acks, setting.idempotent, every_ms=100.0, batch=4)
         weak = ProducerOptions(1, every_ms=50.0, weak=True)
         self._clients: list[Client] = [
-            *(Producer(number, *common, promised) for number in range(1, PRODUCERS + 1)),
-            Consumer(WEAK - 2, *common, 0),
-            EndAsker(WEAK - 1, *common),
-            *([Producer(WEAK, *common, weak)] if setting.weak_client else []),
+            *(Producer(number, self._surroundings, promised) for number in range(1, PRODUCERS + 1)),
+            Consumer(WEAK - 2, self._surroundings, 0),
+            EndAsker(WEAK - 1, self._surroundings),
+            *([Producer(WEAK, self._surroundings, weak)] if setting.weak_client else []),
         ]
         self.nodes = [world.add_client(client).id for client in self._clients]
         self._view = ClientView(
@@ -74,7 +74,7 @@ class Load:
 
     def judge(self) -> None:
         stage = self._stage
-        drainer = Drainer(900, T.topic, 1, tuple(stage.world.brokers), stage.world.seed, self.history)
+        drainer = Drainer(900, self._surroundings)
         stage.world.add_client(drainer)
         if not stage.must(lambda: drainer.done, "the final read", 60_000):
             return
@@ -350,14 +350,14 @@ def schedules(scene: Scene) -> Iterator[Guided]:
             "broker": {"heartbeat_interval_ms": 300, **each.setting.get("broker", {})},
             "controller": {"session_timeout_ms": each.session_ms},
         }
-        yield Guided(
+        schedule = guided(
             each.name,
             each.code,
-            each.defects or (() if each.exposing else (each.name,)),
-            lambda stage: Player(stage).play(scene),
-            frozenset(each.oracles),
-            Setting(**surroundings),
-            each.exposing,
-            each.harmless,
+            *each.oracles,
+            defects=each.defects,
+            setting=Setting(**surroundings),
+            exposing=each.exposing,
+            harmless=each.harmless,
             text=each.text,
         )
+        yield schedule(lambda stage: Player(stage).play(scene))

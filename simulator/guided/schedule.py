@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from wrackline.simulator.guided.setting import Finding, Setting
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.errors import SimulationError
+
+Play = Callable[[Stage], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,21 +23,48 @@ class Guided:
     id: str
     """In the catalogue: B01 and so on."""
     defects: tuple[str, ...]
-    play: Callable[[Stage], None]
+    play: Play
     oracles: frozenset[str]
     """At least one of them fires."""
-    setting: Setting = field(default_factory=Setting)
-    exposing: Mapping[str, Any] = field(default_factory=dict)
+    setting: Setting
+    exposing: Mapping[str, Any]
     """Fields of the Setting, for the arm that must fail."""
-    harmless: tuple[str, ...] = ()
+    harmless: tuple[str, ...]
     """Those of the defects that do no harm alone; the clean arm has them too."""
-    hunted: Mapping[str, Any] = field(default_factory=dict)
+    hunted: Mapping[str, Any]
     """Surroundings of the random runs (fields of ``wrackline.simulator.faults.setup.Setup``): what the defect
     cannot show itself without, such as three controllers. Never the faults."""
-    tolerated: frozenset[str] = frozenset()
+    tolerated: frozenset[str]
     """Oracles that ``harmless`` sets off by itself: they count in neither arm."""
-    text: str = ""
+    text: str
     """Says what happens; empty: the docstring of ``play`` does."""
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_PLAIN = Setting()
+
+
+def guided(
+    name: str,
+    id_: str,
+    *oracles: str,
+    defects: tuple[str, ...] = (),
+    setting: Setting = _PLAIN,
+    exposing: Mapping[str, Any] = _NOTHING,
+    harmless: tuple[str, ...] = (),
+    hunted: Mapping[str, Any] = _NOTHING,
+    tolerated: Collection[str] = (),
+    text: str = "",
+) -> Callable[[Play], Guided]:
+    """Makes a schedule of its play. No ``defects``: the one that it is named for, and none where settings do
+    the harm."""
+    found, ignored = frozenset(oracles), frozenset(tolerated)
+    switches = defects or (() if exposing else (name,))
+
+    def of(play: Play) -> Guided:
+        return Guided(name, id_, switches, play, found, setting, exposing, harmless, hunted, ignored, text)
+
+    return of
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,26 +7,14 @@ from typing import Protocol
 
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.invariants.catalogue import INVARIANTS
-from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed.cluster import ObservedCluster
+from wrackline.simulator.invariants.invariant import Check, Invariant, Violation
 from wrackline.simulator.invariants.observed.observer import Observer
-from wrackline.simulator.invariants.observed.step import ObservedStep
 from wrackline.simulator.world.world import StepRecord, World
 from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
-Check = Callable[[ObservedCluster, ObservedStep], Violation | None]
-
-
-class InvariantViolated(AssertionError):
-    """The first violation of a run; its StepRecord was the last."""
-
-    def __init__(self, violation: Violation) -> None:
-        super().__init__(str(violation))
-        self.violation = violation
-
 
 class Checker:
-    """Attach with ``world.observers.append(checker)``. Violations are kept, and raised where ``strict``."""
+    """Attach with ``world.observers.append(checker)``. Violations are kept."""
 
     def __init__(
         self,
@@ -34,7 +22,6 @@ class Checker:
         *,
         profile: str | None = None,
         only: Iterable[str] | None = None,
-        strict: bool = False,
         observer: Observer | None = None,
     ) -> None:
         """``observer``: None for one that follows the world."""
@@ -43,15 +30,13 @@ class Checker:
         wanted = None if only is None else frozenset(only)
         profiles = {self.profile, world.options.upgrade_to}
         self.invariants: Sequence[Invariant] = tuple(
-            kind()
-            for kind in INVARIANTS
-            if profiles & kind.profiles and (wanted is None or kind.id in wanted)
+            kind for kind in INVARIANTS if profiles & kind.profiles and (wanted is None or kind.id in wanted)
         )
+        self._checks = {kind.id: kind.begin() for kind in self.invariants}
         self.violations: list[Violation] = []
-        self.strict = strict
         self._told: set[tuple[str, TopicPartition | None]] = set()
-        self._concerned: dict[tuple[str, int], tuple[Check, ...]] = {}
-        """By the profile whose promises hold, and by what a step touches: the checks it calls for."""
+        self._concerned: dict[tuple[str, int], tuple[tuple[Invariant, Check], ...]] = {}
+        """By the profile whose promises hold, and by what a step touches: the invariants it calls for."""
 
     @property
     def found(self) -> bool:
@@ -75,15 +60,15 @@ class Checker:
         checks = self._concerned.get(key)
         if checks is None:
             now = [kind for kind in self.invariants if self.observer.profile in kind.profiles]
-            checks = self._concerned[key] = tuple(kind.check for kind in now if kind.looks_at & touches)
-        for check in checks:
-            violation = check(self.observer, seen)
+            checks = self._concerned[key] = tuple(
+                (kind, self._checks[kind.id]) for kind in now if kind.looks_at & touches
+            )
+        for kind, check in checks:
+            violation = kind.first(check, self.observer, seen)
             if violation is None or (violation.id, violation.tp) in self._told:
                 continue
             self._told.add((violation.id, violation.tp))
             self.violations.append(violation)
-            if self.strict:
-                raise InvariantViolated(violation)
 
 
 class AnyChecker(Protocol):

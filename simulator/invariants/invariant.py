@@ -1,15 +1,14 @@
 """The invariants of docs/invariants.md and what they have in common (``checker`` asks them).
 
-Each invariant is one small class with a ``check`` that looks only at what the step touched. Those of
+Each invariant is one small function that looks only at what the step touched. Those of
 profile zk08, I21 and I22 among them, are in ``zookeeper``. docs/invariants.md tells of each how it is checked
 and when it does not hold.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
@@ -44,20 +43,39 @@ class Violation:
         return f"{self.id} {self.name} {when}{where}: {self.message}"
 
 
-class Invariant(ABC):
-    id: ClassVar[str]
-    name: ClassVar[str]
-    reference: ClassVar[str]
+Wrong = Iterator[tuple[TopicPartition | None, str]]
+"""What does not hold after a step: the partition that it is of (None: of none), and how."""
+Check = Callable[[ObservedCluster, ObservedStep], Wrong]
+"""The cluster has observed the step already, and the step is what it came to."""
+
+
+@dataclass(frozen=True)
+class Invariant:
+    id: str
+    name: str
+    reference: str
     """TLA+ or Kafka name, code or section of docs/protocol.md."""
-    profiles: ClassVar[frozenset[str]] = ALL_PROFILES
-    looks_at: ClassVar[int]
-    """Flags of ``cluster``: ``check`` is called after the steps that touch one of these, and needs no
+    looks_at: int
+    """Flags of ``observed.step``: the check is called after the steps that touch one of these, and needs no
     other."""
+    begin: Callable[[], Check]
+    """Makes the check of one run."""
+    profiles: frozenset[str] = ALL_PROFILES
 
-    @abstractmethod
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        """``cluster`` has observed the step already; ``seen`` is what it came to."""
+    def __call__(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        """Asks of one step alone."""
+        return self.first(self.begin(), cluster, seen)
 
-    def violated(self, seen: ObservedStep, tp: TopicPartition | None, message: str) -> Violation:
+    def first(self, check: Check, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        """Returns the first thing that does not hold."""
         step = seen.step
-        return Violation(self.id, self.name, step.number, step.at_ms, step.node, tp, message)
+        for tp, message in check(cluster, seen):
+            return Violation(self.id, self.name, step.number, step.at_ms, step.node, tp, message)
+        return None
+
+
+def invariant(
+    id_: str, name: str, reference: str, looks_at: int, profiles: frozenset[str] = ALL_PROFILES
+) -> Callable[[Check], Invariant]:
+    """Makes an invariant of a check that keeps nothing but what is in ``ObservedCluster.noted``."""
+    return lambda check: Invariant(id_, name, reference, looks_at, lambda: check, profiles)

@@ -9,7 +9,7 @@ from operator import attrgetter
 from wrackline.broker.model.effects import Append, ResetLog, Truncate
 from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, NodeId
-from wrackline.simulator.invariants.invariant import Invariant, Violation
+from wrackline.simulator.invariants.invariant import Wrong, invariant
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.partition import Mark, ObservedPartition
 from wrackline.simulator.invariants.observed.step import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, ObservedStep
@@ -18,31 +18,21 @@ from wrackline.simulator.world.disk_log import SimLog
 _end = attrgetter("end")
 
 
-class LeaderCompleteness(Invariant):
-    id = "I01"
-    name = "leader completeness"
-    reference = "LeaderCompletenessProperty"
-    looks_at = PARTITIONS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        for image, known in cluster.concerned(seen):
-            leader = image.leader
-            if leader == NO_LEADER or cluster.excused(image) or cluster.running(leader, image.tp) is None:
-                continue
-            log = cluster.log(leader, image.tp)
-            if log is None or log.leo < known.true_hwm:
-                end = None if log is None else log.leo
-                return self.violated(
-                    seen,
-                    image.tp,
-                    f"leader {leader} has log end offset {end:,}, below the committed {known.true_hwm:,}",
-                )
-            missing = _missing(known, leader, log)
-            if missing is not None:
-                return self.violated(
-                    seen, image.tp, f"leader {leader} lacks the acknowledged records at {missing.base:,}"
-                )
-        return None
+@invariant("I01", "leader completeness", "LeaderCompletenessProperty", PARTITIONS)
+def leader_completeness(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    for image, known in cluster.concerned(seen):
+        leader = image.leader
+        if leader == NO_LEADER or cluster.excused(image) or cluster.running(leader, image.tp) is None:
+            continue
+        log = cluster.log(leader, image.tp)
+        if log is None or log.leo < known.true_hwm:
+            end = None if log is None else log.leo
+            behind = f"log end offset {end:,}, below the committed {known.true_hwm:,}"
+            yield image.tp, f"leader {leader} has {behind}"
+            return
+        missing = _missing(known, leader, log)
+        if missing is not None:
+            yield image.tp, f"leader {leader} lacks the acknowledged records at {missing.base:,}"
 
 
 def _missing(known: ObservedPartition, node: NodeId, log: SimLog) -> Mark | None:
@@ -53,215 +43,135 @@ def _missing(known: ObservedPartition, node: NodeId, log: SimLog) -> Mark | None
     return next((mark for mark in known.acked if mark.end > match and not mark.is_in(log)), None)
 
 
-class CandidateCompleteness(Invariant):
-    id = "I02"
-    name = "leader candidate completeness"
-    reference = "LeaderCandidateCompletenessProperty"
-    looks_at = PARTITIONS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        for image, known in cluster.concerned(seen):
-            if cluster.excused(image):
+@invariant("I02", "leader candidate completeness", "LeaderCandidateCompletenessProperty", PARTITIONS)
+def candidate_completeness(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    for image, known in cluster.concerned(seen):
+        if cluster.excused(image):
+            continue
+        for node in (*image.isr, *image.elr):
+            if node == image.leader or cluster.running(node, image.tp) is None:
                 continue
-            for node in (*image.isr, *image.elr):
-                if node == image.leader or cluster.running(node, image.tp) is None:
-                    continue
-                log = cluster.log(node, image.tp)
-                end = 0 if log is None else log.leo
-                if end < known.true_hwm:
-                    group = "ISR" if node in image.isr else "ELR"
-                    return self.violated(
-                        seen,
-                        image.tp,
-                        f"node {node}, in the {group}, has log end offset {end:,}, below the committed "
-                        f"{known.true_hwm:,}",
-                    )
-        return None
+            log = cluster.log(node, image.tp)
+            end = 0 if log is None else log.leo
+            if end < known.true_hwm:
+                group = "ISR" if node in image.isr else "ELR"
+                behind = f"log end offset {end:,}, below the committed {known.true_hwm:,}"
+                yield image.tp, f"node {node}, in the {group}, has {behind}"
 
 
-class LogMatching(Invariant):
-    id = "I03"
-    name = "log matching"
-    reference = "LogMatchingProperty"
-    looks_at = GROWN | REPLICAS
+@invariant("I03", "log matching", "LogMatchingProperty", GROWN | REPLICAS)
+def log_matching(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    """Against what was committed, which comes to the same as pair by pair."""
+    for known in seen.grown:
+        image = cluster.image.partition(known.tp)
+        for node in () if image is None else image.replicas:
+            yield from _differs(cluster, known, node)
+    for replica, _ in seen.replicas:
+        found = cluster.partitions.get(replica.tp)
+        if found is not None and found not in seen.grown and found.topic_id == replica.topic_id:
+            yield from _differs(cluster, found, seen.node)
 
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        """Against what was committed, which comes to the same as pair by pair."""
-        for known in seen.grown:
-            image = cluster.image.partition(known.tp)
-            for node in () if image is None else image.replicas:
-                violation = self._replica(cluster, seen, known, node)
-                if violation is not None:
-                    return violation
-        for replica, _ in seen.replicas:
-            found = cluster.partitions.get(replica.tp)
-            if found is not None and found not in seen.grown and found.topic_id == replica.topic_id:
-                violation = self._replica(cluster, seen, found, seen.node)
-                if violation is not None:
-                    return violation
-        return None
 
-    def _replica(
-        self, cluster: ObservedCluster, seen: ObservedStep, known: ObservedPartition, node: NodeId
-    ) -> Violation | None:
-        replica = cluster.running(node, known.tp)
-        if replica is None or node in known.suspects or replica.leader_epoch < known.lost_epoch:
-            return None
-        bound = min(replica.high_watermark, replica.log.leo, known.committed_end)
-        match = known.match.get(node, 0)
-        # Batches are compared whole: the last one below the bound must match, not the one across it.
-        if match >= bound or not any(match < end <= bound for end in known.ends[-64:]):
-            return None
-        return self.violated(
-            seen,
-            known.tp,
-            f"node {node} differs from the committed log at {match:,}, below its high watermark {bound:,}",
+def _differs(cluster: ObservedCluster, known: ObservedPartition, node: NodeId) -> Wrong:
+    replica = cluster.running(node, known.tp)
+    if replica is None or node in known.suspects or replica.leader_epoch < known.lost_epoch:
+        return
+    bound = min(replica.high_watermark, replica.log.leo, known.committed_end)
+    match = known.match.get(node, 0)
+    # Batches are compared whole: the last one below the bound must match, not the one across it.
+    if match < bound and any(match < end <= bound for end in known.ends[-64:]):
+        where = f"{match:,}, below its high watermark {bound:,}"
+        yield known.tp, f"node {node} differs from the committed log at {where}"
+
+
+@invariant("I04", "consistent read", "ConsistentReadProperty", PARTITIONS)
+def consistent_read(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    for image, known in cluster.concerned(seen):
+        if image.leader == NO_LEADER or cluster.excused(image):
+            continue
+        replica = cluster.running(image.leader, image.tp)
+        if replica is None or cluster.current(replica) is None:
+            continue
+        match = known.match.get(image.leader, 0)
+        if match < known.committed_end:
+            readable = f"the log that clients could read up to {known.committed_end:,}"
+            yield image.tp, f"leader {image.leader} differs from {match:,} on from {readable}"
+
+
+@invariant("I07", "no committed record lost globally", "NoCommittedRecordLostGlobally", PARTITIONS)
+def nothing_lost_globally(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    for image, known in cluster.concerned(seen):
+        if not known.acked or cluster.excused(image):
+            continue
+        logs = [(node, cluster.log(node, image.tp)) for node in image.replicas]
+        held = max((known.match.get(node, 0) for node, log in logs if log is not None), default=0)
+        # Whoever holds most misses nothing below that. A run that has lost records asks at each step.
+        for mark in known.acked[bisect_right(known.acked, held, key=_end) :]:
+            if not any(log is not None and mark.is_in(log) for _, log in logs):
+                yield image.tp, f"no replica has the acknowledged records at {mark.base:,} any more"
+
+
+@invariant("I10", "high watermark bounds", "docs/protocol.md 2.4, H03, H05", REPLICAS)
+def watermark_bounds(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:  # noqa: ARG001
+    for replica, was in seen.replicas:
+        start, at, end = replica.log.log_start, replica.high_watermark, replica.log.leo
+        if not start <= at <= end:
+            yield replica.tp, f"high watermark {at:,} outside the log, {start:,} to {end:,}"
+        same_term = (
+            was is not None
+            and was.leads
+            and replica.leader is not None
+            and was.leader_epoch == replica.leader_epoch
+            and was.topic_id == replica.topic_id
         )
+        if was is not None and same_term and at < was.high_watermark:
+            yield replica.tp, f"the leader's high watermark went from {was.high_watermark:,} to {at:,}"
 
 
-class ConsistentRead(Invariant):
-    id = "I04"
-    name = "consistent read"
-    reference = "ConsistentReadProperty"
-    looks_at = PARTITIONS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        for image, known in cluster.concerned(seen):
-            if image.leader == NO_LEADER or cluster.excused(image):
-                continue
-            replica = cluster.running(image.leader, image.tp)
-            if replica is None or cluster.current(replica) is None:
-                continue
-            match = known.match.get(image.leader, 0)
-            if match < known.committed_end:
-                return self.violated(
-                    seen,
-                    image.tp,
-                    f"leader {image.leader} differs from {match:,} on from the log that clients could read "
-                    f"up to {known.committed_end:,}",
-                )
-        return None
+@invariant("I13", "one leader per epoch", "K22, KIP-101", REPLICAS | LOGS)
+def one_leader_per_epoch(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    for replica, _ in seen.replicas:
+        known = cluster.partitions.get(replica.tp)
+        if known is None or replica.leader is None or known.topic_id != replica.topic_id:
+            continue
+        first = known.leaders.setdefault(replica.leader_epoch, seen.node)
+        if first != seen.node:
+            yield replica.tp, f"nodes {first} and {seen.node} both lead in epoch {replica.leader_epoch}"
+    for effect in seen.step.effects:
+        if isinstance(effect, Append) and effect.tp != METADATA:
+            yield from _appended(cluster, seen, effect)
 
 
-class NothingLostGlobally(Invariant):
-    id = "I07"
-    name = "no committed record lost globally"
-    reference = "NoCommittedRecordLostGlobally"
-    looks_at = PARTITIONS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        for image, known in cluster.concerned(seen):
-            if not known.acked or cluster.excused(image):
-                continue
-            logs = [(node, cluster.log(node, image.tp)) for node in image.replicas]
-            held = max((known.match.get(node, 0) for node, log in logs if log is not None), default=0)
-            # Whoever holds most misses nothing below that. A run that has lost records asks at each step.
-            for mark in known.acked[bisect_right(known.acked, held, key=_end) :]:
-                if not any(log is not None and mark.is_in(log) for _, log in logs):
-                    return self.violated(
-                        seen, image.tp, f"no replica has the acknowledged records at {mark.base:,} any more"
-                    )
-        return None
+def _appended(cluster: ObservedCluster, seen: ObservedStep, effect: Append) -> Wrong:
+    known, log = cluster.partitions.get(effect.tp), cluster.log(seen.node, effect.tp)
+    if known is None or log is None:
+        return
+    for at in range(log.index_of(effect.base_offset), len(log.batches)):
+        mark = Mark.of(log.batches[at])
+        if mark.epoch == 0 and cluster.began_without_epochs:
+            continue  # written in ZooKeeper's time, before leaders had epochs
+        first = known.records.setdefault((mark.epoch, mark.base), (mark.crc, mark.end))
+        if first != (mark.crc, mark.end):
+            yield effect.tp, f"two different records of epoch {mark.epoch} at offset {mark.base:,}"
 
 
-class WatermarkBounds(Invariant):
-    id = "I10"
-    name = "high watermark bounds"
-    reference = "docs/protocol.md 2.4, H03, H05"
-    looks_at = REPLICAS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
-        for replica, was in seen.replicas:
-            start, at, end = replica.log.log_start, replica.high_watermark, replica.log.leo
-            if not start <= at <= end:
-                return self.violated(
-                    seen, replica.tp, f"high watermark {at:,} outside the log, {start:,} to {end:,}"
-                )
-            same_term = (
-                was is not None
-                and was.leads
-                and replica.leader is not None
-                and was.leader_epoch == replica.leader_epoch
-                and was.topic_id == replica.topic_id
-            )
-            if was is not None and same_term and at < was.high_watermark:
-                return self.violated(
-                    seen,
-                    replica.tp,
-                    f"the leader's high watermark went from {was.high_watermark:,} to {at:,}",
-                )
-        return None
-
-
-class OneLeaderPerEpoch(Invariant):
-    id = "I13"
-    name = "one leader per epoch"
-    reference = "K22, KIP-101"
-    looks_at = REPLICAS | LOGS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        for replica, _ in seen.replicas:
-            known = cluster.partitions.get(replica.tp)
-            if known is None or replica.leader is None or known.topic_id != replica.topic_id:
-                continue
-            first = known.leaders.setdefault(replica.leader_epoch, seen.node)
-            if first != seen.node:
-                return self.violated(
-                    seen,
-                    replica.tp,
-                    f"nodes {first} and {seen.node} both lead in epoch {replica.leader_epoch}",
-                )
-        for effect in seen.step.effects:
-            if isinstance(effect, Append) and effect.tp != METADATA:
-                violation = self._appended(cluster, seen, effect)
-                if violation is not None:
-                    return violation
-        return None
-
-    def _appended(self, cluster: ObservedCluster, seen: ObservedStep, effect: Append) -> Violation | None:
-        known, log = cluster.partitions.get(effect.tp), cluster.log(seen.node, effect.tp)
-        if known is None or log is None:
-            return None
-        for at in range(log.index_of(effect.base_offset), len(log.batches)):
-            mark = Mark.of(log.batches[at])
-            if mark.epoch == 0 and cluster.began_without_epochs:
-                continue  # written in ZooKeeper's time, before leaders had epochs
-            first = known.records.setdefault((mark.epoch, mark.base), (mark.crc, mark.end))
-            if first != (mark.crc, mark.end):
-                return self.violated(
-                    seen, effect.tp, f"two different records of epoch {mark.epoch} at offset {mark.base:,}"
-                )
-        return None
-
-
-class EpochCacheMatchesLog(Invariant):
-    id = "I15"
-    name = "epoch cache"
-    reference = "docs/protocol.md 2.3, H13"
-    looks_at = REPLICAS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        for replica, _ in seen.replicas:
-            log = cluster.log(seen.node, replica.tp)
-            if log is None or log.topic_id != replica.topic_id:
-                continue
-            if log.leo != replica.log.leo:
-                continue  # the disk has refused a write, and the process ends
-            entries = [(entry.epoch, entry.start_offset) for entry in replica.log.epochs.entries]
-            wrong = any(a[0] >= b[0] or a[1] >= b[1] for a, b in pairwise(entries))
-            if wrong:
-                return self.violated(seen, replica.tp, f"epochs do not increase: {entries}")
-            trailing = bool(entries) and entries[-1][1] == replica.log.leo
-            of_log = entries[:-1] if trailing else entries
-            if trailing and replica.leader_epoch >= 0 and entries[-1][0] > replica.leader_epoch:
-                return self.violated(
-                    seen,
-                    replica.tp,
-                    f"epoch {entries[-1][0]} is cached, the newest is {replica.leader_epoch}",
-                )
-            if not _fits(of_log, log):
-                return self.violated(seen, replica.tp, f"epochs {entries} are not those of the log's records")
-        return None
+@invariant("I15", "epoch cache", "docs/protocol.md 2.3, H13", REPLICAS)
+def epoch_cache_matches_log(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    for replica, _ in seen.replicas:
+        log = cluster.log(seen.node, replica.tp)
+        if log is None or log.topic_id != replica.topic_id:
+            continue
+        if log.leo != replica.log.leo:
+            continue  # the disk has refused a write, and the process ends
+        entries = [(entry.epoch, entry.start_offset) for entry in replica.log.epochs.entries]
+        if any(a[0] >= b[0] or a[1] >= b[1] for a, b in pairwise(entries)):
+            yield replica.tp, f"epochs do not increase: {entries}"
+        trailing = bool(entries) and entries[-1][1] == replica.log.leo
+        of_log = entries[:-1] if trailing else entries
+        if trailing and replica.leader_epoch >= 0 and entries[-1][0] > replica.leader_epoch:
+            yield replica.tp, f"epoch {entries[-1][0]} is cached, the newest is {replica.leader_epoch}"
+        if not _fits(of_log, log):
+            yield replica.tp, f"epochs {entries} are not those of the log's records"
 
 
 def _fits(entries: list[tuple[int, int]], log: SimLog) -> bool:
@@ -281,100 +191,62 @@ def _fits(entries: list[tuple[int, int]], log: SimLog) -> bool:
     return True
 
 
-class AckRule(Invariant):
+@invariant("I17", "ack rule", "docs/protocol.md 2.1.8, K25", ACKS)
+def ack_rule(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
     """A member that lost the record in a crash cannot have it, and the leader cannot know: it counts what the
     life that is over had fetched. Nor can the controller when that life joins the ISR only now, by a proposal
     that was late, while its registration still stands. Its next registration takes it out of ISR and ELR (I08
     sees to that); until then it is one of the fewer than MinISR lossy shutdowns that the promise allows for
     (K25), and not asked."""
+    for tp, acks, mark, base in seen.acks:
+        if mark is None:
+            yield tp, f"acknowledged at {base:,}, and the leader has no such batch"
+            return
+        image, known = cluster.image.partition(tp), cluster.partitions.get(tp)
+        if acks != -1 or image is None or known is None or cluster.excused(image):
+            continue
+        if mark.epoch >= known.lost_epoch:
+            yield from _members(cluster, seen, image, known, mark)
 
-    id = "I17"
-    name = "ack rule"
-    reference = "docs/protocol.md 2.1.8, K25"
-    looks_at = ACKS
 
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        for tp, acks, mark, base in seen.acks:
-            if mark is None:
-                return self.violated(seen, tp, f"acknowledged at {base:,}, and the leader has no such batch")
-            image, known = cluster.image.partition(tp), cluster.partitions.get(tp)
-            if acks != -1 or image is None or known is None or cluster.excused(image):
+def _members(
+    cluster: ObservedCluster, seen: ObservedStep, image: PartitionImage, known: ObservedPartition, mark: Mark
+) -> Wrong:
+    for node in (*image.isr, *image.elr):
+        log = cluster.log(node, image.tp)
+        if node not in known.impaired and (log is None or not mark.is_in(log)):
+            yield image.tp, f"acks=all at {mark.base:,}, and node {node}, in ISR or ELR, does not have it"
+    broker = cluster.broker(seen.node)
+    replica = None if broker is None else broker.replica(image.tp)
+    leader = None if replica is None else replica.leader
+    if replica is not None and leader is not None and len(leader.maximal) < replica.min_isr:
+        yield image.tp, f"acks=all at {mark.base:,} with {len(leader.maximal)} in-sync replicas"
+
+
+@invariant("I19", "append-only", "K35, LeaderAppendOnly", LOGS)
+def append_only(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:  # noqa: ARG001
+    befores = {replica.tp: was for replica, was in seen.replicas if replica.leader is not None}
+    for effect in seen.step.effects:
+        if not isinstance(effect, Truncate | ResetLog):
+            continue
+        was = befores.get(effect.tp)
+        to = effect.to_offset if isinstance(effect, Truncate) else effect.start_offset
+        if was is not None and was.leads and to < was.high_watermark:
+            below = f"below its high watermark {was.high_watermark:,}"
+            yield effect.tp, f"the leader cut its log to {to:,}, {below}"
+
+
+@invariant("I23", "committed means flushed", "R01", GROWN)
+def flushed_when_committed(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    for known in seen.grown:
+        image = cluster.image.partition(known.tp)
+        if image is None or cluster.excused(image):
+            continue
+        for node in image.isr:
+            replica = cluster.running(node, known.tp)
+            if replica is None or replica.ctx.config.flush_mode is not FlushMode.EVERY_WRITE:
                 continue
-            if mark.epoch < known.lost_epoch:
-                continue
-            violation = self._members(cluster, seen, image, known, mark)
-            if violation is not None:
-                return violation
-        return None
-
-    def _members(
-        self,
-        cluster: ObservedCluster,
-        seen: ObservedStep,
-        image: PartitionImage,
-        known: ObservedPartition,
-        mark: Mark,
-    ) -> Violation | None:
-        for node in (*image.isr, *image.elr):
-            log = cluster.log(node, image.tp)
-            if node not in known.impaired and (log is None or not mark.is_in(log)):
-                return self.violated(
-                    seen,
-                    image.tp,
-                    f"acks=all at {mark.base:,}, and node {node}, in ISR or ELR, does not have it",
-                )
-        broker = cluster.broker(seen.node)
-        replica = None if broker is None else broker.replica(image.tp)
-        leader = None if replica is None else replica.leader
-        if replica is not None and leader is not None and len(leader.maximal) < replica.min_isr:
-            return self.violated(
-                seen, image.tp, f"acks=all at {mark.base:,} with {len(leader.maximal)} in-sync replicas"
-            )
-        return None
-
-
-class AppendOnly(Invariant):
-    id = "I19"
-    name = "append-only"
-    reference = "K35, LeaderAppendOnly"
-    looks_at = LOGS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
-        befores = {replica.tp: was for replica, was in seen.replicas if replica.leader is not None}
-        for effect in seen.step.effects:
-            if not isinstance(effect, Truncate | ResetLog):
-                continue
-            was = befores.get(effect.tp)
-            to = effect.to_offset if isinstance(effect, Truncate) else effect.start_offset
-            if was is not None and was.leads and to < was.high_watermark:
-                return self.violated(
-                    seen,
-                    effect.tp,
-                    f"the leader cut its log to {to:,}, below its high watermark {was.high_watermark:,}",
-                )
-        return None
-
-
-class FlushedWhenCommitted(Invariant):
-    id = "I23"
-    name = "committed means flushed"
-    reference = "R01"
-    looks_at = GROWN
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        for known in seen.grown:
-            image = cluster.image.partition(known.tp)
-            if image is None or cluster.excused(image):
-                continue
-            for node in image.isr:
-                replica = cluster.running(node, known.tp)
-                if replica is None or replica.ctx.config.flush_mode is not FlushMode.EVERY_WRITE:
-                    continue
-                log = cluster.log(node, known.tp)
-                if log is not None and log.synced < known.committed_end:
-                    return self.violated(
-                        seen,
-                        known.tp,
-                        f"{known.committed_end:,} is committed, and node {node} has flushed {log.synced:,}",
-                    )
-        return None
+            log = cluster.log(node, known.tp)
+            if log is not None and log.synced < known.committed_end:
+                end = known.committed_end
+                yield known.tp, f"{end:,} is committed, and node {node} has flushed {log.synced:,}"

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.model.effects import Truncate
 from wrackline.broker.model.messages.quorum import VoteRequest, VoteResponse
-from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
+from wrackline.broker.model.types import METADATA, NO_LEADER
 from wrackline.broker.rules.leadership.raft import RaftRole
-from wrackline.simulator.invariants.invariant import Invariant, Violation
+from wrackline.simulator.invariants.invariant import Wrong, invariant
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.step import COMMITTED, DISKS, QUORUM, ObservedStep
 
@@ -24,199 +23,131 @@ _CANDIDATE: Final = RaftRole.CANDIDATE
 _NO_LIFE = UUID(int=0)
 
 
-class ElectionSafety(Invariant):
-    id = "Q01"
-    name = "election safety"
-    reference = "ElectionSafety, KAFKA-10527"
-    looks_at = QUORUM
-
-    def __init__(self) -> None:
-        self._leaders: dict[int, tuple[NodeId, UUID]] = {}
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        """One node in one life: a leader that restarts has lost its epoch."""
-        controller = seen.voter
-        if controller is None or not controller.raft.leads:
-            return None
-        boot = cluster.boots.get(seen.node)
-        me = (seen.node, _NO_LIFE if boot is None else boot.incarnation_id)
-        epoch = controller.raft.epoch
-        first = self._leaders.setdefault(epoch, me)
-        if first == me:
-            return None
-        return self.violated(
-            seen, None, f"{first[0]} and {seen.node} (or a later life of it) both lead in {epoch}"
-        )
+@invariant("Q01", "election safety", "ElectionSafety, KAFKA-10527", QUORUM)
+def election_safety(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    """One node in one life: a leader that restarts has lost its epoch."""
+    controller = seen.voter
+    if controller is None or not controller.raft.leads:
+        return
+    boot = cluster.boots.get(seen.node)
+    me = (seen.node, _NO_LIFE if boot is None else boot.incarnation_id)
+    epoch = controller.raft.epoch
+    first = cluster.noted.setdefault(("Q01", epoch), me)
+    if first != me:
+        yield None, f"{first[0]} and {seen.node} (or a later life of it) both lead in {epoch}"
 
 
-class QuorumLogMatching(Invariant):
-    id = "Q02"
-    name = "quorum log matching"
-    reference = "LogMatching, ConsistentCommittedData"
-    looks_at = QUORUM
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        """Checks up to each voter's own high watermark; and nothing below it is ever cut."""
-        controller, log = seen.voter, cluster.log(seen.node, METADATA)
-        if controller is None or log is None:
-            return None
-        known, high_watermark = cluster.metadata, controller.raft.log.high_watermark
-        bound = min(high_watermark, known.committed_end)
-        match = known.match.get(seen.node, 0)
-        if match < bound and (match := known.extend(seen.node, log)) < bound:
-            return self.violated(
-                seen, None, f"it is as committed up to {match}, its high watermark is {high_watermark}"
-            )
-        for effect in seen.step.effects:
-            if isinstance(effect, Truncate) and effect.tp == METADATA and effect.to_offset < high_watermark:
-                return self.violated(
-                    seen, None, f"cut to {effect.to_offset}, below its high watermark {high_watermark}"
-                )
-        return None
+@invariant("Q02", "quorum log matching", "LogMatching, ConsistentCommittedData", QUORUM)
+def quorum_log_matching(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    """Up to each voter's own high watermark; and nothing below it is ever cut."""
+    controller, log = seen.voter, cluster.log(seen.node, METADATA)
+    if controller is None or log is None:
+        return
+    known, high_watermark = cluster.metadata, controller.raft.log.high_watermark
+    bound = min(high_watermark, known.committed_end)
+    match = known.match.get(seen.node, 0)
+    if match < bound and (match := known.extend(seen.node, log)) < bound:
+        yield None, f"it is as committed up to {match}, its high watermark is {high_watermark}"
+    for effect in seen.step.effects:
+        if isinstance(effect, Truncate) and effect.tp == METADATA and effect.to_offset < high_watermark:
+            yield None, f"cut to {effect.to_offset}, below its high watermark {high_watermark}"
 
 
-class QuorumLeaderCompleteness(Invariant):
-    id = "Q03"
-    name = "quorum leader completeness"
-    reference = "LeaderCompleteness"
-    looks_at = QUORUM
-
-    def __init__(self) -> None:
-        self._newest = -1
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        controller, log = seen.voter, cluster.log(seen.node, METADATA)
-        if controller is None or log is None or not controller.raft.leads:
-            return None
-        if controller.raft.epoch < self._newest:
-            return None
-        self._newest = controller.raft.epoch
-        end = cluster.metadata.committed_end
-        match = cluster.metadata.match.get(seen.node, 0)
-        if match < end and (match := cluster.metadata.extend(seen.node, log)) < end:
-            return self.violated(
-                seen, None, f"the leader of {self._newest} has {match} of {end} committed records"
-            )
-        return None
+@invariant("Q03", "quorum leader completeness", "LeaderCompleteness", QUORUM)
+def quorum_leader_completeness(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    controller, log = seen.voter, cluster.log(seen.node, METADATA)
+    if controller is None or log is None or not controller.raft.leads:
+        return
+    epoch = controller.raft.epoch
+    if epoch < cluster.noted.get(("Q03",), -1):
+        return
+    cluster.noted["Q03",] = epoch
+    end = cluster.metadata.committed_end
+    match = cluster.metadata.match.get(seen.node, 0)
+    if match < end and (match := cluster.metadata.extend(seen.node, log)) < end:
+        yield None, f"the leader of {epoch} has {match} of {end} committed records"
 
 
-class CommittedOnMajority(Invariant):
-    id = "Q04"
-    name = "committed on a majority's disks"
-    reference = "Durability, MajorityReachedHighWatermark, KAFKA-10533"
-    looks_at = COMMITTED | DISKS
-
-    def __init__(self) -> None:
-        self._checked = 0
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        end = cluster.metadata.committed_end
-        lost = seen.disks and seen.node in cluster.world.controllers
-        if not lost and end == self._checked:
-            return None
-        self._checked = end
-        if cluster.replaced.intersection(cluster.world.controllers):
-            return None
-        holders = []
-        for node in cluster.world.controllers:
-            log = cluster.log(node, METADATA)
-            if log is not None and log.synced >= end and cluster.metadata.extend(node, log) >= end:
-                holders.append(node)
-        if 2 * len(holders) > len(cluster.world.controllers):
-            return None
-        return self.violated(
-            seen, None, f"{end} records are committed, flushed by {holders or 'nobody'} only"
-        )
+@invariant(
+    "Q04",
+    "committed on a majority's disks",
+    "Durability, MajorityReachedHighWatermark, KAFKA-10533",
+    COMMITTED | DISKS,
+)
+def committed_on_majority(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    end = cluster.metadata.committed_end
+    lost = seen.disks and seen.node in cluster.world.controllers
+    if not lost and end == cluster.noted.get(("Q04",), 0):
+        return
+    cluster.noted["Q04",] = end
+    if cluster.replaced.intersection(cluster.world.controllers):
+        return
+    holders = []
+    for node in cluster.world.controllers:
+        log = cluster.log(node, METADATA)
+        if log is not None and log.synced >= end and cluster.metadata.extend(node, log) >= end:
+            holders.append(node)
+    if 2 * len(holders) <= len(cluster.world.controllers):
+        yield None, f"{end} records are committed, flushed by {holders or 'nobody'} only"
 
 
-class MonotonicEpoch(Invariant):
-    id = "Q05"
-    name = "monotonic epoch"
-    reference = "MonotonicEpoch"
-    looks_at = QUORUM
-
-    def __init__(self) -> None:
-        self._epochs: dict[NodeId, int] = {}
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
-        controller = seen.voter
-        if controller is None:
-            return None
-        epoch, was = controller.raft.epoch, self._epochs.get(seen.node, -1)
-        self._epochs[seen.node] = epoch
-        return self.violated(seen, None, f"from epoch {was} back to {epoch}") if epoch < was else None
+@invariant("Q05", "monotonic epoch", "MonotonicEpoch", QUORUM)
+def monotonic_epoch(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    controller = seen.voter
+    if controller is None:
+        return
+    epoch, was = controller.raft.epoch, cluster.noted.get(("Q05", seen.node), -1)
+    cluster.noted["Q05", seen.node] = epoch
+    if epoch < was:
+        yield None, f"from epoch {was} back to {epoch}"
 
 
-class MonotonicHighWatermark(Invariant):
-    id = "Q06"
-    name = "monotonic high watermark"
-    reference = "MonotonicHighWatermark"
-    looks_at = QUORUM
-
-    def __init__(self) -> None:
-        self._marks: dict[NodeId, tuple[Controller, int]] = {}
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
-        controller = seen.voter
-        if controller is None:
-            return None
-        now = controller.raft.log.high_watermark
-        core, was = self._marks.get(seen.node, (controller, now))
-        self._marks[seen.node] = (controller, now)
-        if core is controller and now < was:
-            return self.violated(seen, None, f"the high watermark went from {was} to {now}")
-        if not now <= controller.raft.log.leo:
-            return self.violated(seen, None, f"high watermark {now} past the end {controller.raft.log.leo}")
-        return None
+@invariant("Q06", "monotonic high watermark", "MonotonicHighWatermark", QUORUM)
+def monotonic_high_watermark(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    controller = seen.voter
+    if controller is None:
+        return
+    now = controller.raft.log.high_watermark
+    core, was = cluster.noted.get(("Q06", seen.node), (controller, now))
+    cluster.noted["Q06", seen.node] = (controller, now)
+    if core is controller and now < was:
+        yield None, f"the high watermark went from {was} to {now}"
+    if not now <= controller.raft.log.leo:
+        yield None, f"high watermark {now} past the end {controller.raft.log.leo}"
 
 
-class OneVotePerEpoch(Invariant):
-    id = "Q07"
-    name = "one vote per epoch"
-    reference = "docs/protocol.md 2.12.2"
-    looks_at = QUORUM
-
-    def __init__(self) -> None:
-        self._votes: dict[tuple[NodeId, int], NodeId] = {}
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
-        """Across restarts: of answers that left, and of a candidate's own vote."""
-        controller = seen.voter
-        if controller is None:
-            return None
-        given = [
-            (request.epoch, request.candidate_id)
-            for request, response, _ in seen.answers
-            if isinstance(request, VoteRequest) and isinstance(response, VoteResponse)
-            if response.granted and not request.pre_vote
-        ]
-        if controller.raft.role is _CANDIDATE:
-            given.append((controller.raft.epoch, seen.node))
-        for epoch, candidate in given:
-            first = self._votes.setdefault((seen.node, epoch), candidate)
-            if first != candidate:
-                return self.violated(seen, None, f"voted for {first} and for {candidate} in epoch {epoch}")
-        return None
+@invariant("Q07", "one vote per epoch", "docs/protocol.md 2.12.2", QUORUM)
+def one_vote_per_epoch(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    """Across restarts: of answers that left, and of a candidate's own vote."""
+    controller = seen.voter
+    if controller is None:
+        return
+    given = [
+        (request.epoch, request.candidate_id)
+        for request, response, _ in seen.answers
+        if isinstance(request, VoteRequest) and isinstance(response, VoteResponse)
+        if response.granted and not request.pre_vote
+    ]
+    if controller.raft.role is _CANDIDATE:
+        given.append((controller.raft.epoch, seen.node))
+    for epoch, candidate in given:
+        first = cluster.noted.setdefault(("Q07", seen.node, epoch), candidate)
+        if first != candidate:
+            yield None, f"voted for {first} and for {candidate} in epoch {epoch}"
 
 
-class ValidRoles(Invariant):
-    id = "Q08"
-    name = "valid roles and states"
-    reference = "ValidRolesAndStates"
-    looks_at = QUORUM
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
-        controller = seen.voter
-        if controller is None:
-            return None
-        raft, me = controller.raft, seen.node
-        leader, role = raft.state.leader_id, raft.role
-        if role is _LEADER:
-            wrong = leader != me or raft.leadership is None
-        elif role is _FOLLOWER:
-            wrong = leader in (me, NO_LEADER)
-        else:
-            wrong = role is _CANDIDATE and raft.state.voted_for != me
-        if wrong or (raft.leadership is not None and role is not _LEADER):
-            return self.violated(seen, None, f"{role.value}, and its state is {raft.state}")
-        return None
+@invariant("Q08", "valid roles and states", "ValidRolesAndStates", QUORUM)
+def valid_roles(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:  # noqa: ARG001
+    controller = seen.voter
+    if controller is None:
+        return
+    raft, me = controller.raft, seen.node
+    leader, role = raft.state.leader_id, raft.role
+    if role is _LEADER:
+        wrong = leader != me or raft.leadership is None
+    elif role is _FOLLOWER:
+        wrong = leader in (me, NO_LEADER)
+    else:
+        wrong = role is _CANDIDATE and raft.state.voted_for != me
+    if wrong or (raft.leadership is not None and role is not _LEADER):
+        yield None, f"{role.value}, and its state is {raft.state}"

@@ -16,7 +16,7 @@ from wrackline.broker.model.metadata.image import ClusterImage, ImageError
 from wrackline.broker.model.metadata.records import decode
 from wrackline.broker.model.metadata.snapshot_format import read
 from wrackline.broker.model.types import METADATA
-from wrackline.simulator.invariants.invariant import Invariant, Violation
+from wrackline.simulator.invariants.invariant import Invariant, Wrong, invariant
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.step import COMMITTED, DISKS, SNAPSHOTS, ObservedStep
 from wrackline.simulator.world.disk_log import Stored
@@ -29,47 +29,26 @@ def _resets(seen: ObservedStep) -> bool:
     return any(isinstance(effect, ResetLog) and effect.tp == METADATA for effect in seen.step.effects)
 
 
-class SnapshotAtLogStart(Invariant):
-    id = "Q09"
-    name = "snapshot at log start"
-    reference = "SnapshotAtLogStart, KAFKA-14238"
-    looks_at = SNAPSHOTS | DISKS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        log = cluster.log(seen.node, METADATA)
-        if log is None or log.start == 0:
-            return None
-        ends = [snapshot.end_offset for snapshot in cluster.world.server(seen.node).disk.snapshots]
-        if max(ends, default=0) >= log.start:
-            return None
-        return self.violated(
-            seen, METADATA, f"the log begins at {log.start}, snapshots end at {sorted(ends)}"
-        )
+@invariant("Q09", "snapshot at log start", "SnapshotAtLogStart, KAFKA-14238", SNAPSHOTS | DISKS)
+def snapshot_at_log_start(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    log = cluster.log(seen.node, METADATA)
+    if log is None or log.start == 0:
+        return
+    ends = [snapshot.end_offset for snapshot in cluster.world.server(seen.node).disk.snapshots]
+    if max(ends, default=0) < log.start:
+        yield METADATA, f"the log begins at {log.start}, snapshots end at {sorted(ends)}"
 
 
-class LeaderNeverLoadsSnapshot(Invariant):
-    id = "Q10"
-    name = "a leader never loads a snapshot"
-    reference = "LeaderNeverLoadSnapshot"
-    looks_at = SNAPSHOTS
-
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        controller = cluster.controller(seen.node)
-        if controller is None or not controller.raft.leads or not _resets(seen):
-            return None
-        return self.violated(
-            seen, METADATA, f"the leader of epoch {controller.raft.epoch} began its log anew"
-        )
+@invariant("Q10", "a leader never loads a snapshot", "LeaderNeverLoadSnapshot", SNAPSHOTS)
+def leader_never_loads_snapshot(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
+    controller = cluster.controller(seen.node)
+    if controller is not None and controller.raft.leads and _resets(seen):
+        yield METADATA, f"the leader of epoch {controller.raft.epoch} began its log anew"
 
 
-class SnapshotSaysCommitted(Invariant):
+class _SnapshotSaysCommitted:
     """The state in a snapshot, and the one a node has after it loaded one, are those of a replay of the
     log."""
-
-    id = "Q11"
-    name = "snapshots say what was committed"
-    reference = "ConsistentCommittedData, docs/protocol.md 2.12.7"
-    looks_at = COMMITTED | SNAPSHOTS
 
     def __init__(self) -> None:
         self._batches: list[Stored] = []
@@ -82,28 +61,27 @@ class SnapshotSaysCommitted(Invariant):
         """What was committed is not one history, as another invariant says: there is nothing to compare
         with."""
 
-    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+    def __call__(self, cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
         if cluster.replaced.intersection(cluster.world.controllers):
             self._lost = True
         if seen.committed:
             self._follow(cluster, seen)
         if self._lost or not seen.snapshots:
-            return None
+            return
         for effect in seen.step.effects:
             if isinstance(effect, WriteSnapshot):
                 try:
                     image = read(effect.data, effect.id)
                 except ValueError as wrong:
-                    return self.violated(seen, METADATA, f"{effect.id} cannot be read: {wrong}")
-                if (found := self._differs(seen, image, f"the snapshot {effect.id}")) is not None:
-                    return found
+                    yield METADATA, f"{effect.id} cannot be read: {wrong}"
+                    return
+                yield from self._differs(image, f"the snapshot {effect.id}")
         if isinstance(seen.step.event, Boot) or _resets(seen):
             controller, broker = cluster.controller(seen.node), cluster.broker(seen.node)
             held = None if controller is None else controller.committed
             held = held if broker is None else broker.image
             if held is not None:
-                return self._differs(seen, held, "the state after loading a snapshot")
-        return None
+                yield from self._differs(held, "the state after loading a snapshot")
 
     def _follow(self, cluster: ObservedCluster, seen: ObservedStep) -> None:
         log, end = cluster.log(seen.node, METADATA), cluster.metadata.committed_end
@@ -124,18 +102,14 @@ class SnapshotSaysCommitted(Invariant):
             if len(self._recent) > _REMEMBERED:
                 del self._recent[next(iter(self._recent))]
 
-    def _differs(self, seen: ObservedStep, image: ClusterImage, what: str) -> Violation | None:
+    def _differs(self, image: ClusterImage, what: str) -> Wrong:
         end = image.metadata_offset + 1
         wanted = self._replayed(end)
         if wanted is None:
-            return self.violated(
-                seen, METADATA, f"{what} ends at {end}, inside a batch or past what is committed"
-            )
-        if image == wanted and _orders(image) == _orders(wanted):
-            return None
-        return self.violated(
-            seen, METADATA, f"{what} is not the state that the log up to {end} gives: {_first(image, wanted)}"
-        )
+            yield METADATA, f"{what} ends at {end}, inside a batch or past what is committed"
+        elif image != wanted or _orders(image) != _orders(wanted):
+            differs = _first(image, wanted)
+            yield METADATA, f"{what} is not the state that the log up to {end} gives: {differs}"
 
     def _replayed(self, end: int) -> ClusterImage | None:
         if end in self._recent:
@@ -146,6 +120,15 @@ class SnapshotSaysCommitted(Invariant):
         for stored in self._batches[: bisect_right(self._ends, end)]:
             _apply(image, stored)
         return image
+
+
+SNAPSHOT_SAYS_COMMITTED = Invariant(
+    "Q11",
+    "snapshots say what was committed",
+    "ConsistentCommittedData, docs/protocol.md 2.12.7",
+    COMMITTED | SNAPSHOTS,
+    _SnapshotSaysCommitted,
+)
 
 
 def _apply(image: ClusterImage, stored: Stored) -> None:

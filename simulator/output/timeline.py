@@ -24,7 +24,6 @@ from wrackline.simulator.world.network import Message
 from wrackline.simulator.world.world import FIRST_CLIENT, FIRST_CONTROLLER, PROBE, StepRecord, World
 
 WIDTH = 160
-_QUIET_EFFECTS = (fx.SetTimer, fx.CancelTimer, fx.Trace)
 _QUIET_KINDS = frozenset({"receive", "closed"})
 HEAD = f"{'time s':>10} {'step':>7} {'node':<5} {'kind':<8} event -> effects"
 

@@ -13,7 +13,7 @@ from typing import Any
 from wrackline.broker.model.types import TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
 from wrackline.simulator.clients.batches import decode
-from wrackline.simulator.clients.client import Client
+from wrackline.simulator.clients.client import Client, Surroundings
 from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
@@ -63,6 +63,9 @@ class Run:
             ),
         )
         self.history = History()
+        self._surroundings = Surroundings(
+            TOPIC, setup.partitions, tuple(self.world.brokers), setup.seed, self.history
+        )
         self.clients: list[Client] = []
         self.driver = FaultDriver(
             self.world,
@@ -137,14 +140,14 @@ class Run:
 
     def _make_clients(self) -> Iterator[Client]:
         setup = self.setup
-        common = (TOPIC, setup.partitions, tuple(self.world.brokers), setup.seed, self.history)
+        run = self._surroundings
         options = ProducerOptions(setup.acks, setup.idempotent, setup.produce_every_ms)
         weak = ProducerOptions(1, False, setup.produce_every_ms, weak=True)
         makers: list[Callable[[int], Client]] = [
-            *[lambda number: Producer(number, *common, options)] * setup.producers,
-            *[lambda number: Consumer(number, *common)] * setup.consumers,
-            *[lambda number: EndAsker(number, *common, setup.ask_every_ms)] * setup.askers,
-            *[lambda number: Producer(number, *common, weak)] * setup.weak,
+            *[lambda number: Producer(number, run, options)] * setup.producers,
+            *[lambda number: Consumer(number, run)] * setup.consumers,
+            *[lambda number: EndAsker(number, run, setup.ask_every_ms)] * setup.askers,
+            *[lambda number: Producer(number, run, weak)] * setup.weak,
         ]
         for number, make in enumerate(makers, 1):
             if setup.keep_clients is None or number in setup.keep_clients:
@@ -178,7 +181,7 @@ class Run:
     def drain(self) -> None:
         world, setup = self.world, self.setup
         self._say("phase", {"phase": "drain"})
-        drainer = Drainer(900, TOPIC, setup.partitions, tuple(world.brokers), setup.seed, self.history)
+        drainer = Drainer(900, self._surroundings)
         world.add_client(drainer)
         end_ms = world.now_ms + HEAL_MS
         self._go(lambda: drainer.done, end_ms)

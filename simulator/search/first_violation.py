@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from wrackline.simulator.faults.setup import Setup
@@ -18,8 +17,6 @@ class Search:
     runs: int = 0
     simulated_s: float = 0.0
     cpu_s: float = 0.0
-    steps: int = 0
-    acked: int = 0
     found: Result | None = None
 
 
@@ -28,7 +25,6 @@ def search(
     runs: int,
     *,
     swarming: bool = False,
-    progress: Callable[[Result], None] | None = None,
     cpu_limit_s: float | None = None,
     unless: tuple[str, ...] = (),
 ) -> Search:
@@ -42,11 +38,7 @@ def search(
         result = run(swarm(seeded) if swarming else seeded)
         total.runs += 1
         total.simulated_s += result.simulated_s
-        total.steps += result.steps
-        total.acked += result.acked
         total.cpu_s = time.process_time() - began
-        if progress is not None:
-            progress(result)
         if result.violation is not None and not (unless and _fails(result.setup, unless)):
             total.found = result
             break

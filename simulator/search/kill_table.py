@@ -20,7 +20,7 @@ from wrackline.broker.defects import REGISTRY
 from wrackline.pages.template import Templates
 from wrackline.progress import progress
 from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.guided import SCHEDULES
+from wrackline.simulator.guided.catalogue import SCHEDULES
 from wrackline.simulator.guided.schedule import Guided, play
 from wrackline.simulator.search.first_violation import Search, search
 

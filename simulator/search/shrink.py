@@ -6,11 +6,13 @@ lets it. Delta debugging on the faults (halves, then single ones), then clients 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run import Result, run
+
+MOST_RUNS = 150
 
 
 @dataclass(slots=True)
@@ -23,21 +25,19 @@ class Shrunk:
     faults_after: int
 
 
-def shrink(failing: Result, *, max_runs: int = 150, progress: Callable[[str], None] | None = None) -> Shrunk:
+def shrink(failing: Result) -> Shrunk:
     """``failing`` must have a violation. Raises ValueError otherwise."""
     if failing.violation is None:
         raise ValueError("this run did not fail")
-    return _Shrinker(failing, max_runs, progress).shrink()
+    return _Shrinker(failing).shrink()
 
 
 class _Shrinker:
-    def __init__(self, failing: Result, max_runs: int, progress: Callable[[str], None] | None) -> None:
+    def __init__(self, failing: Result) -> None:
         assert failing.violation is not None
         self._oracle = failing.violation.oracle
         self._best = failing
-        self._runs_left = max_runs
         self._runs = 0
-        self._progress = progress
 
     def shrink(self) -> Shrunk:
         before = len(self._best.setup.plan())
@@ -51,19 +51,13 @@ class _Shrinker:
 
     def _try(self, setup: Setup) -> bool:
         """Does it fail the same oracle? Then it is the best so far."""
-        if self._runs_left <= 0 or setup == self._best.setup:
+        if self._runs >= MOST_RUNS or setup == self._best.setup:
             return False
-        self._runs_left -= 1
         self._runs += 1
         result = run(setup)
         if result.violation is None or result.violation.oracle != self._oracle:
             return False
         self._best = result
-        if self._progress is not None:
-            self._progress(
-                f"{len(setup.plan())} faults, {_clients(setup)} clients, {setup.seconds:g} s: still "
-                f"{self._oracle}"
-            )
         return True
 
     def _end_at_once(self) -> None:
@@ -76,7 +70,7 @@ class _Shrinker:
     def _faults(self) -> None:
         kept = [fault.id for fault in self._best.setup.plan()]
         size = max(len(kept) // 2, 1)
-        while kept and self._runs_left > 0:
+        while kept and self._runs < MOST_RUNS:
             for without in _without(kept, size):
                 if self._try(replace(self._best.setup, keep_faults=tuple(without))):
                     kept = list(without)
@@ -118,7 +112,3 @@ def _numbers(setup: Setup) -> list[int]:
     if setup.keep_clients is not None:
         return list(setup.keep_clients)
     return list(range(1, setup.producers + setup.consumers + setup.askers + 1))
-
-
-def _clients(setup: Setup) -> int:
-    return len(_numbers(setup))

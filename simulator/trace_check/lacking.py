@@ -15,10 +15,19 @@ from typing import Any
 from wrackline.broker.model.metadata.records import LEADER_UNCHANGED
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.trace_check.causality import Shown
-from wrackline.simulator.trace_check.lines import COMMIT, Line, Step, partition_of
+from wrackline.simulator.trace_check.lines import (
+    COMMIT,
+    Line,
+    Step,
+    appended_by_leaders,
+    batches_of,
+    commits_of,
+    lines_of,
+    partition_of,
+    proposal_of,
+)
 from wrackline.simulator.trace_check.transactions import WRITE
 
-Batch = tuple[str, int, int, int]
 _ANY = 1 << 62
 
 
@@ -32,15 +41,11 @@ class Lacking:
         for steps in streams.values():
             for step in steps:
                 self._shown.take(step)
-        lines = [line for _, _, line in self._lines()]
-        self._appended = {
-            batch
-            for line in lines
-            if line.kind == "append" and line.fields["leader"]
-            for batch in batches_of(line)
+        lines = lines_of(streams)
+        self._appended = appended_by_leaders(streams)
+        self._proposed = {
+            proposal_of(line) for line in lines if line.kind == "isr" and line.fields["pending"]
         }
-        self._proposed = {_proposal(line) for line in lines if line.kind == "isr" and line.fields["pending"]}
-        commits = {line.fields["offset"]: line.fields["record"] for line in lines if line.kind == COMMIT}
         self._zxid = max((line.fields["zxid"] for line in lines if line.kind == WRITE), default=-1)
         self._highest: dict[str, int] = defaultdict(lambda: -1)
         """Partition -> the highest partition epoch that was committed."""
@@ -50,11 +55,14 @@ class Lacking:
         self._left = Counter({node: len(steps) for node, steps in streams.items()})
         self._replicas: dict[TopicPartition, set[NodeId]] = {}
         self.why: dict[NodeId, str] = dict(known)
-        for node, step, line in self._lines():
+        every = (
+            (node, step, line) for node, steps in streams.items() for step in steps for line in step.lines
+        )
+        for node, step, line in every:
             for other, what in self._misses(node, line):
                 if other >= 0 and other != node:
                     self.why.setdefault(other, f"its trace lacks {what} ({step.place})")
-        for other, what in self._changed(sorted(commits.items())):
+        for other, what in self._changed(sorted(commits_of(streams).items())):
             self.why.setdefault(other, f"its trace lacks {what}")
 
     def took(self, step: Step) -> None:
@@ -90,14 +98,6 @@ class Lacking:
             if self._left[node] <= 0 and (tp is None or node in self._replicas.get(tp, {node})):
                 return f"node {node}: {why}"
         return ""
-
-    def _lines(self) -> Iterator[tuple[NodeId, Step, Line]]:
-        return (
-            (node, step, line)
-            for node, steps in self._streams.items()
-            for step in steps
-            for line in step.lines
-        )
 
     def _misses(self, node: NodeId, line: Line) -> Iterator[tuple[NodeId, str]]:
         fields = line.fields
@@ -144,14 +144,3 @@ class Lacking:
             now[tp] = led_by, epoch, isr if fresh is None else set(fresh)
             self._epochs[record["topic_id"], record["partition_id"]].append((offset, epoch))
             self._highest[tp] = max(self._highest[tp], epoch)
-
-
-def _proposal(line: Line) -> tuple[str, int, tuple[NodeId, ...]]:
-    fields = line.fields
-    return fields["tp"], fields["partition_epoch"], tuple(sorted(fields["pending"]))
-
-
-def batches_of(line: Line) -> set[Batch]:
-    """Returns the batches of a line; without epochs the CRC alone tells leaders' batches apart."""
-    tp = line.fields["tp"]
-    return {(tp, epoch, base, crc) for base, _, epoch, crc in line.fields["batches"]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -31,6 +31,22 @@ class Line:
     def tp(self) -> TopicPartition:
         """Raises KeyError or ValueError where the line is of no partition."""
         return partition_of(self.fields["tp"])
+
+
+Batch = tuple[str, int, int, int]
+"""Partition, epoch, base offset, CRC: without epochs the CRC alone tells leaders' batches apart."""
+Proposal = tuple[str, int, tuple[NodeId, ...]]
+"""Partition, the partition epoch that it is to follow, the ISR."""
+
+
+def batches_of(line: Line) -> set[Batch]:
+    tp = line.fields["tp"]
+    return {(tp, epoch, base, crc) for base, _, epoch, crc in line.fields["batches"]}
+
+
+def proposal_of(line: Line) -> Proposal:
+    fields = line.fields
+    return fields["tp"], fields["partition_epoch"], tuple(sorted(fields["pending"]))
 
 
 def partition_of(name: str) -> TopicPartition:
@@ -112,3 +128,22 @@ class Trace:
 
     def _gap(self, at_ns: int) -> None:
         self.gap_ns = at_ns if self.gap_ns is None else min(self.gap_ns, at_ns)
+
+
+def lines_of(streams: Mapping[NodeId, Sequence[Step]]) -> list[Line]:
+    return [line for steps in streams.values() for step in steps for line in step.lines]
+
+
+def commits_of(streams: Mapping[NodeId, Sequence[Step]]) -> dict[int, Mapping[str, Any]]:
+    """Returns by offset the record that any controller tells to be committed there."""
+    return {line.fields["offset"]: line.fields["record"] for line in lines_of(streams) if line.kind == COMMIT}
+
+
+def appended_by_leaders(streams: Mapping[NodeId, Sequence[Step]]) -> set[Batch]:
+    """Returns what leaders appended, in any of the traces."""
+    return {
+        batch
+        for line in lines_of(streams)
+        if line.kind == "append" and line.fields["leader"]
+        for batch in batches_of(line)
+    }

@@ -9,19 +9,26 @@ each of its states.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.trace_check.causality import Causality
-from wrackline.simulator.trace_check.lines import COMMIT, Line, Step
+from wrackline.simulator.trace_check.lines import (
+    COMMIT,
+    Batch,
+    Line,
+    Proposal,
+    Step,
+    appended_by_leaders,
+    batches_of,
+    commits_of,
+    lines_of,
+    proposal_of,
+)
 from wrackline.simulator.trace_check.transactions import Transactions
 
 Streams = dict[NodeId, list[Step]]
-Proposal = tuple[str, int, tuple[NodeId, ...]]
-"""Partition, the partition epoch that it is to follow, the ISR."""
-Batch = tuple[str, int, int, int]
-"""Partition, epoch, base offset, CRC: without epochs the CRC alone tells leaders' batches apart."""
 
 
 class Order:
@@ -29,20 +36,15 @@ class Order:
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
-        self._offsets = sorted({line.fields["offset"] for line in _lines(streams) if line.kind == COMMIT})
-        self._batches = {
-            batch
-            for line in _lines(streams)
-            if line.kind == "append" and line.fields["leader"]
-            for batch in _batches(line)
-        }
-        """What leaders appended, in any of the traces."""
+        commits = sorted(commits_of(streams).items())
+        self._offsets = [offset for offset, _ in commits]
+        self._batches = appended_by_leaders(streams)
         proposals = {
-            _proposal(line)
-            for line in _lines(streams)
+            proposal_of(line)
+            for line in lines_of(streams)
             if line.kind == "isr" and line.fields["pending"] is not None
         }
-        changes = list(_changes(streams))
+        changes = list(_changes(commits))
         self._wanted = {one.offset: one.proposal for one in changes if one.proposal in proposals}
         """Offset of the metadata log -> the proposal that this change takes; the controller's own are not
         here."""
@@ -90,7 +92,7 @@ class Order:
         fields = line.fields
         match line.kind:
             case "append" if not fields["leader"]:
-                return _batches(line) & self._batches <= self._appended
+                return batches_of(line) & self._batches <= self._appended
             case "isr":
                 made = self._made.get((fields["tp"], fields["partition_epoch"]))
                 return made is None or self._is_committed(made)
@@ -115,23 +117,13 @@ class Order:
             fields = line.fields
             match line.kind:
                 case "append" if fields["leader"]:
-                    self._appended |= _batches(line)
+                    self._appended |= batches_of(line)
                 case "isr" if fields["pending"] is not None:
-                    self._proposed.add(_proposal(line))
+                    self._proposed.add(proposal_of(line))
                 case _ if line.kind == COMMIT:
                     self._committed = max(self._committed, fields["offset"])
                 case _:
                     self._zookeeper.took(line)
-
-
-def _batches(line: Line) -> set[Batch]:
-    tp = line.fields["tp"]
-    return {(tp, epoch, base, crc) for base, _, epoch, crc in line.fields["batches"]}
-
-
-def _proposal(line: Line) -> Proposal:
-    fields = line.fields
-    return fields["tp"], fields["partition_epoch"], tuple(fields["pending"])
 
 
 class _Change(NamedTuple):
@@ -145,13 +137,10 @@ class _Change(NamedTuple):
     """What a leader would have proposed for it; None where it leaves the ISR as it was."""
 
 
-def _changes(streams: Streams) -> Iterator[_Change]:
-    commits = {
-        line.fields["offset"]: line.fields["record"] for line in _lines(streams) if line.kind == COMMIT
-    }
+def _changes(commits: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[_Change]:
     names: dict[str, str] = {}
     epochs: dict[str, int] = {}
-    for offset, record in sorted(commits.items()):
+    for offset, record in commits:
         match record["type"]:
             case "TopicRecord":
                 names[record["topic_id"]] = record["name"]
@@ -171,7 +160,3 @@ def _changes(streams: Streams) -> Iterator[_Change]:
 
 def _tp(names: Mapping[str, str], record: Mapping[str, Any]) -> str:
     return f"{names.get(record['topic_id'], '')}-{record['partition_id']}"
-
-
-def _lines(streams: Streams) -> Iterator[Line]:
-    return (line for steps in streams.values() for step in steps for line in step.lines)

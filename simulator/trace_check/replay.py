@@ -18,7 +18,7 @@ from wrackline.broker.model.metadata.records import decode
 from wrackline.broker.model.types import METADATA, FlushMode, NodeId, RecoveredLog, TopicPartition
 from wrackline.simulator.invariants.observed.observer import Observer
 from wrackline.simulator.invariants.observed.step import ObservedStep
-from wrackline.simulator.trace_check.lines import COMMIT, START, STOP, Line, Step, partition_of
+from wrackline.simulator.trace_check.lines import COMMIT, START, STOP, Line, Step, commits_of, partition_of
 from wrackline.simulator.trace_check.nodes import (
     Offsets,
     TracedBroker,
@@ -66,7 +66,7 @@ class Replay:
     ) -> None:
         self._world = world
         self._config = TracedConfig(flush)
-        self._commits = _commits(streams)
+        self._commits = commits_of(streams)
         self._pending = sorted(self._commits, reverse=True)
         """Offsets that nobody has committed yet, the next one last."""
         self._starts = _starts(streams)
@@ -284,17 +284,6 @@ class Replay:
         replica.log.leo = to
         replica.log.flushed = min(replica.log.flushed, to)
         return [Truncate(replica.tp, to)]
-
-
-def _commits(streams: Mapping[NodeId, Sequence[Step]]) -> dict[int, Mapping[str, Any]]:
-    """Returns by offset the record that any controller tells to be committed there."""
-    return {
-        line.fields["offset"]: line.fields["record"]
-        for steps in streams.values()
-        for step in steps
-        for line in step.lines
-        if line.kind == COMMIT
-    }
 
 
 def _starts(streams: Mapping[NodeId, Sequence[Step]]) -> dict[tuple[NodeId, str], Mapping[str, Any]]:

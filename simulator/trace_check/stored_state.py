@@ -1,7 +1,7 @@
 """The stored state of brokers that write no trace, judged by the invariants that it decides: each state of
 a partition that the cluster's own log has, and each replica's files at the end of the run.
 
-The states are shown to the same classes that look at a simulated controller. Of the replicas there is one
+The states are shown to the same invariants that look at a simulated controller. Of the replicas there is one
 moment only, when nothing is under way any more: what logs and checkpoints say then is asked here.
 """
 
@@ -16,15 +16,15 @@ from uuid import UUID
 from wrackline.broker.model.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.simulator.invariants.invariant import Invariant
-from wrackline.simulator.invariants.isr import IsrSanity
+from wrackline.simulator.invariants.isr import isr_sanity
 from wrackline.simulator.invariants.log import (
-    CandidateCompleteness,
-    EpochCacheMatchesLog,
-    LogMatching,
-    OneLeaderPerEpoch,
-    WatermarkBounds,
+    candidate_completeness,
+    epoch_cache_matches_log,
+    log_matching,
+    one_leader_per_epoch,
+    watermark_bounds,
 )
-from wrackline.simulator.invariants.metadata import Epochs
+from wrackline.simulator.invariants.metadata import leader_and_partition_epochs
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.step import Change, ObservedStep
 from wrackline.simulator.trace_check.coverage import WRITTEN_PARTLY, WRITTEN_UNDECIDED
@@ -32,13 +32,13 @@ from wrackline.simulator.trace_check.verdicts import Broken, Judged
 from wrackline.simulator.world.world import StepRecord, World
 
 _ASKED = (
-    CandidateCompleteness,
-    LogMatching,
-    WatermarkBounds,
-    Epochs,
-    OneLeaderPerEpoch,
-    IsrSanity,
-    EpochCacheMatchesLog,
+    candidate_completeness,
+    log_matching,
+    watermark_bounds,
+    leader_and_partition_epochs,
+    one_leader_per_epoch,
+    isr_sanity,
+    epoch_cache_matches_log,
 )
 _MIN_ISR = "min.insync.replicas"
 _NEVER_LARGE_ENOUGH = 1_000_000
@@ -137,14 +137,14 @@ def _of_states(states: Sequence[State], cluster: Cluster, *, whole: bool) -> Ite
         seen = ObservedStep(StepRecord(number, state.at_ns / 1e6, "handle", state.node))
         seen.changes.append(Change(before.get(state.tp), after, int(whole)))
         before[state.tp] = after
-        for invariant in (Epochs(), IsrSanity()):
-            if violation := invariant.check(observed, seen):
-                yield _broken(invariant, state, violation.message)
+        for kind in (leader_and_partition_epochs, isr_sanity):
+            if violation := kind(observed, seen):
+                yield _broken(kind, state, violation.message)
         if state.leader != NO_LEADER:
             first = leaders.setdefault((state.tp, state.leader_epoch), state.leader)
             if first != state.leader:
                 text = f"{first} and {state.leader} both lead in epoch {state.leader_epoch}"
-                yield _broken(OneLeaderPerEpoch, state, text)
+                yield _broken(one_leader_per_epoch, state, text)
 
 
 def _image(cluster: Cluster, topics: frozenset[str]) -> ClusterImage:
@@ -180,10 +180,10 @@ def _of_logs(logs: Sequence[Log]) -> Iterator[Broken]:
         bounds = f"{log.start} <= {log.high_watermark} <= {log.leo}"
         if log.high_watermark >= 0 and not log.start <= log.high_watermark <= log.leo:
             yield _broken(
-                WatermarkBounds, log, f"{bounds} does not hold of log start, high watermark and end"
+                watermark_bounds, log, f"{bounds} does not hold of log start, high watermark and end"
             )
         if log.epochs is not None and (wrong := _epochs(log, log.epochs)):
-            yield _broken(EpochCacheMatchesLog, log, wrong)
+            yield _broken(epoch_cache_matches_log, log, wrong)
     for own in by_partition.values():
         committed = max(log.high_watermark for log in own)
         for log in own:
@@ -191,7 +191,7 @@ def _of_logs(logs: Sequence[Log]) -> Iterator[Broken]:
                 text = (
                     f"{log.node}, in the ISR, has log end offset {log.leo}, below the committed {committed}"
                 )
-                yield _broken(CandidateCompleteness, log, text)
+                yield _broken(candidate_completeness, log, text)
         yield from _alike(own)
 
 
@@ -218,7 +218,7 @@ def _alike(logs: Sequence[Log]) -> Iterator[Broken]:
             what, node = known.setdefault((one.epoch, one.offset), (one.what, log.node))
             if what != one.what and one.epoch >= 0:
                 text = f"{node} and {log.node} have different records of epoch {one.epoch} at {one.offset}"
-                yield _broken(OneLeaderPerEpoch, log, text)
+                yield _broken(one_leader_per_epoch, log, text)
                 break
     for log in logs:
         for one in log.entries:
@@ -227,10 +227,10 @@ def _alike(logs: Sequence[Log]) -> Iterator[Broken]:
             epoch, what, node = below.setdefault(one.offset, (one.epoch, one.what, log.node))
             if (epoch, what) != (one.epoch, one.what):
                 text = f"{log.node} and {node} differ at {one.offset}, below their high watermarks"
-                yield _broken(LogMatching, log, text)
+                yield _broken(log_matching, log, text)
                 break
 
 
-def _broken(kind: type[Invariant] | Invariant, where: State | Log, message: str) -> Broken:
+def _broken(kind: Invariant, where: State | Log, message: str) -> Broken:
     place = where.place if isinstance(where, State) else f"the files of {where.tp} on {where.node}"
     return Broken(kind.id, kind.name, where.at_ns, where.node, str(where.tp), message, place)

@@ -101,10 +101,6 @@ class SimLog:
             ]
         return found
 
-    def row(self, offset: int) -> Row | None:
-        found = self.rows(offset, offset + 1)
-        return found[0] if found else None
-
     def copy(self) -> SimLog:
         return replace(
             self,

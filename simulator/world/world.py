@@ -73,7 +73,6 @@ __all__ = [
     "StepRecord",
     "World",
     "WorldOptions",
-    "is_active",
 ]
 
 _CREATE_TRIES = 5
@@ -249,11 +248,6 @@ class World(Processes):
 
     def _is_unfenced(self, image: ClusterImage) -> bool:
         return all((seen := image.brokers.get(node)) is not None and not seen.fenced for node in self.brokers)
-
-
-def is_active(core: Any) -> bool:
-    """Is this controller the one in charge, as far as it knows itself?"""
-    return bool(core.is_active)
 
 
 def _term(core: Any) -> int:

@@ -18,6 +18,8 @@ _PARTS = {
     "actions": "wrackline.zookeeper.simulator.faults:ZOOKEEPER_FAULTS",
     "checker": "wrackline.zookeeper.simulator.migration_checker:checker_of",
     "ensemble": "wrackline.zookeeper.simulator.ensemble:Ensemble",
+    "random stories": "wrackline.zookeeper.simulator.scenes.random_frequency:search_report",
+    "schedules": "wrackline.zookeeper.simulator.scenes.migration:SCHEDULES",
     "trace checks": "wrackline.zookeeper.simulator.trace_replay:without_controller",
     "transactions": "wrackline.zookeeper.simulator.transactions:follow",
     "undecided": "wrackline.zookeeper.simulator.trace_replay:UNDECIDED",

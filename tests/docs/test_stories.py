@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.docs.pages import Page
 from wrackline.simulator.eras.catalogue import STORIES
-from wrackline.simulator.guided import SCHEDULES
+from wrackline.simulator.guided.catalogue import SCHEDULES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/known-bugs.md"

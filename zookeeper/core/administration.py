@@ -26,11 +26,6 @@ def create_cluster(brokers: Sequence[NodeId], level: int = znodes.FIRST_LEVEL) -
     ]
 
 
-def add_brokers(present: Sequence[NodeId], added: Sequence[NodeId]) -> list[Operation]:
-    """``alter cluster add brokers``."""
-    return [Set(znodes.BROKERS, znodes.of_ids(sorted({*present, *added})))]
-
-
 def create_topic(
     name: str, assignment: Mapping[int, Sequence[NodeId]], settings: Mapping[str, str]
 ) -> list[Operation]:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.model.coordination import Answer, Stat
-from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage, TopicImage
+from wrackline.broker.model.metadata.image import PartitionImage, TopicImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.zookeeper.core import znodes
 from wrackline.zookeeper.core.coordination import Coordination
@@ -109,20 +109,8 @@ class View:
             self._coordination.drop(znodes.broker(node))
             self._left(node)
             return
-        at = znodes.to_address(answer.data)
         created = answer.stat.created
-        self._ctx.image.brokers[node] = BrokerImage(
-            node,
-            created,
-            UUID(int=created),
-            at.host,
-            at.port,
-            None,
-            False,
-            False,
-            created,
-            replication_port=at.replication_port,
-        )
+        self._ctx.image.brokers[node] = znodes.broker_image(node, created, answer.data)
         self._changed(created)
         self._on_brokers()
 

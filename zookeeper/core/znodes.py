@@ -27,6 +27,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from wrackline.broker.model.metadata.features import Levels
+from wrackline.broker.model.metadata.image import BrokerImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 
 BROKERS = "/brokers"
@@ -151,6 +152,24 @@ def to_address(data: bytes) -> Address:
     host, _, ports = data.decode().rpartition(":")
     port, _, replication_port = ports.partition(",")
     return Address(host, int(port), int(replication_port))
+
+
+def broker_image(node: NodeId, created: int, data: bytes) -> BrokerImage:
+    """The broker whose node holds this, as metadata have it: its epoch is the transaction that created it."""
+    at = to_address(data)
+    life = UUID(int=created)
+    return BrokerImage(
+        node,
+        created,
+        life,
+        at.host,
+        at.port,
+        None,
+        False,
+        False,
+        created,
+        replication_port=at.replication_port,
+    )
 
 
 def of_epoch(epoch: LeaderEpoch) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from wrackline.broker.model.metadata.features import BROKER_PROTOCOL
-from wrackline.broker.model.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from wrackline.broker.model.metadata.image import ClusterImage, PartitionImage, TopicImage
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
 from wrackline.zookeeper.core import znodes
 from wrackline.zookeeper.core.znodes import NO_LEADER_EPOCH
@@ -40,19 +40,7 @@ class TreeImage:
             image.features[BROKER_PROTOCOL] = znodes.to_level(level)
         for name in tree.children(znodes.IDS):
             node = tree.nodes[f"{znodes.IDS}/{name}"]
-            at = znodes.to_address(node.data)
-            image.brokers[int(name)] = BrokerImage(
-                int(name),
-                node.created,
-                UUID(int=node.created),
-                at.host,
-                at.port,
-                None,
-                fenced=False,
-                in_controlled_shutdown=False,
-                registration_offset=node.created,
-                replication_port=at.replication_port,
-            )
+            image.brokers[int(name)] = znodes.broker_image(int(name), node.created, node.data)
         for name in tree.children(znodes.TOPICS):
             node = tree.nodes[znodes.topic(name)]
             topic_id = znodes.topic_id_of(node.created)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Any
 from uuid import UUID
 
 from wrackline.broker.core.broker import Broker
@@ -38,6 +40,8 @@ class ObservedCluster:
         """Members that a controller took over from ZooKeeper, and that have yet to be unfenced by it."""
         self.replaced: set[NodeId] = set()
         """Nodes whose disk was wiped or set back: no quorum can promise anything about such a voter."""
+        self.noted: dict[tuple[Hashable, ...], Any] = {}
+        """What invariants remember of earlier steps, by their id and keys of their own."""
 
     @property
     def profile(self) -> str:

@@ -26,7 +26,7 @@ from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.harness.specification.suites import suites_dir
 from wrackline.scenarios import SCENES
-from wrackline.simulator.guided import SCHEDULES as SIMULATED
+from wrackline.simulator.guided.catalogue import SCHEDULES as SIMULATED
 
 NOT_ON_HOSTS = catalogue()["not_on_hosts"]
 SUITES = suites_dir() / "defects"

@@ -17,7 +17,7 @@ from wrackline.harness.cli.runs.known import stories_command
 from wrackline.harness.expectations.cases import CONTROL, Case, catalogue, stories
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.specification.spec import SpecError
-from wrackline.simulator.guided import SCHEDULES as SIMULATED
+from wrackline.simulator.guided.catalogue import SCHEDULES as SIMULATED
 from wrackline.systems.wrackline.spec import WracklineSpec
 
 STORIES = catalogue()["stories"]

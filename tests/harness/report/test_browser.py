@@ -292,7 +292,7 @@ def test_what_gets_into_the_page_is_not_run(chromium: Browser, whole_run: Path, 
 
 
 def test_the_kill_table_fits_a_phone(chromium: Browser, tmp_path: Path) -> None:
-    from wrackline.simulator.guided import SCHEDULES
+    from wrackline.simulator.guided.catalogue import SCHEDULES
     from wrackline.simulator.search.kill_table import Budget, html, kill_table
 
     page = tmp_path / "table.html"

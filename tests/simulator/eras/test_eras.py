@@ -25,10 +25,6 @@ def test_a_story_ends_as_it_is_told(story: Story, era: str, seed: int) -> None:
     assert ends_as_told(story, era, played), (played.findings, played.log)
 
 
-def test_every_story_harms_the_oldest_profile_and_no_later_one() -> None:
-    assert {story.name: set(story.harm) for story in STORIES} == {story.name: {"zk08"} for story in STORIES}
-
-
 def test_an_end_that_was_not_told_is_noticed() -> None:
     story = STORIES[0]
     lost = Played((Finding("lost-write", "m2 is gone", 1.0),), 1.0, ())

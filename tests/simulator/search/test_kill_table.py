@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from wrackline.broker.defects import REGISTRY
 from wrackline.scenarios import SCENES
 from wrackline.simulator.cli import simulate
-from wrackline.simulator.guided import NO_SCENE, SCHEDULES
+from wrackline.simulator.guided.catalogue import NO_SCENE, SCHEDULES
 from wrackline.simulator.guided.schedule import play
 from wrackline.simulator.search.kill_table import (
     Budget,

@@ -19,7 +19,7 @@ from wrackline.simulator.faults.kinds import KINDS, Fault, FaultOptions, Role, W
 from wrackline.simulator.faults.sequences import SEQUENCES, drawn
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
-from wrackline.simulator.guided import SCHEDULES
+from wrackline.simulator.guided.catalogue import SCHEDULES
 from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls, Watcher

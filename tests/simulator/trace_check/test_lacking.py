@@ -11,7 +11,7 @@ import pytest
 from tests.simulator.trace_check.simulated import Tracing, watched
 from tests.simulator.trace_check.test_verdicts import ERA, ask, run
 from wrackline.broker.model.types import NodeId
-from wrackline.simulator.guided import SCHEDULES
+from wrackline.simulator.guided.catalogue import SCHEDULES
 from wrackline.simulator.guided.schedule import play
 from wrackline.simulator.trace_check.verdicts import Judged, judge
 

@@ -12,7 +12,8 @@ from tests.simulator.trace_check.simulated import Tracing, watched
 from wrackline.simulator.eras.catalogue import STORIES
 from wrackline.simulator.eras.story import Story, play_on
 from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.guided import SCHEDULES, stage
+from wrackline.simulator.guided import stage
+from wrackline.simulator.guided.catalogue import SCHEDULES
 from wrackline.simulator.guided.schedule import play
 from wrackline.simulator.run.session import Run
 from wrackline.simulator.trace_check.coverage import PARTLY

@@ -7,11 +7,11 @@ from tests.zookeeper.simulator.zk08 import staged
 from wrackline.broker.model.effects import Checkpoint, Truncate
 from wrackline.broker.model.events import LogCut
 from wrackline.broker.model.messages.requests import FetchRequest
-from wrackline.simulator.eras.random_frequency import SURROUNDINGS, recognitions_of, setup_of
-from wrackline.simulator.eras.recognition import OWN_END
 from wrackline.simulator.guided.setting import T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.world import StepRecord, World
+from wrackline.zookeeper.simulator.scenes.random_frequency import SURROUNDINGS, recognitions_of, setup_of
+from wrackline.zookeeper.simulator.scenes.recognition import OWN_END
 
 
 class Claims:

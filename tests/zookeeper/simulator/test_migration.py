@@ -14,7 +14,6 @@ from wrackline.broker.model.metadata.records import POST_MIGRATION
 from wrackline.broker.model.metadata.snapshot_format import read, write
 from wrackline.broker.model.types import NodeId, SnapshotId, TopicPartition
 from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.guided.migration import ZOOKEEPER_ERA, bridge, hand_over
 from wrackline.simulator.guided.setting import CONTROLLER, T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.run import run
@@ -25,6 +24,7 @@ from wrackline.zookeeper.core.administration import cannot_hand_over, lacks_leve
 from wrackline.zookeeper.core.broker import ZookeeperBroker
 from wrackline.zookeeper.core.level import ClusterLevel
 from wrackline.zookeeper.simulator.ensemble import ZOOKEEPER
+from wrackline.zookeeper.simulator.scenes.migration import ZOOKEEPER_ERA, bridge, hand_over
 
 
 @pytest.fixture

@@ -28,7 +28,6 @@ from wrackline.simulator.guided.setting import T, carries_records
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 from wrackline.zookeeper.core import znodes
-from wrackline.zookeeper.core.administration import add_brokers
 from wrackline.zookeeper.core.broker import ZookeeperBroker
 from wrackline.zookeeper.core.replicas.local import Phase
 from wrackline.zookeeper.core.znodes import StateRequest
@@ -62,8 +61,7 @@ def test_z02_a_broker_that_the_cluster_was_not_created_with_waits_until_it_is_ad
         world.start(node)
     world.run(2_000)
     assert sorted(world.image.brokers) == [1, 2]
-    for operation in add_brokers((1, 2), (3,)):
-        world.zookeeper.administer(operation)
+    world.zookeeper.administer(Set(znodes.BROKERS, b"1,2,3"))
     world.until(lambda: 3 in world.image.brokers, 1_000)
 
 

@@ -34,10 +34,6 @@ _PASSING = (ConnectionLoss, ConnectionClosedError, SessionExpiredError, KazooTim
 T = TypeVar("T")
 
 
-class NodeGone(Exception):
-    """There is no such node in ZooKeeper."""
-
-
 class Asking:
     """One question, until its deadline: nodes of ZooKeeper read and written."""
 

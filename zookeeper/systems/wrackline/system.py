@@ -17,6 +17,7 @@ from wrackline.systems.common.growth import share_of
 from wrackline.systems.metadata_changes import Chronicle
 from wrackline.systems.wrackline.settings import LEVEL_ON_ZOOKEEPER
 from wrackline.systems.wrackline.system import START_S, WracklineSystem
+from wrackline.zookeeper.core.znodes import IDS
 from wrackline.zookeeper.systems.servers import transactions
 from wrackline.zookeeper.systems.servers.ensemble import modes
 from wrackline.zookeeper.systems.servers.expiry import expire
@@ -24,7 +25,6 @@ from wrackline.zookeeper.systems.servers.servers import ZooKeeperServers
 from wrackline.zookeeper.systems.servers.session import Asking, Session
 from wrackline.zookeeper.systems.wrackline import znodes
 from wrackline.zookeeper.systems.wrackline.znodes import (
-    IDS,
     add_broker,
     cluster_state,
     create_cluster,

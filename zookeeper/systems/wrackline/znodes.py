@@ -4,27 +4,33 @@ there, and its state read there, as an administrator of the time would."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from wrackline.systems.base import ClusterState, PartitionState, Place
 from wrackline.systems.metadata_changes import Change, Chronicle
+from wrackline.zookeeper.core.administration import lacks_level
+from wrackline.zookeeper.core.znodes import (
+    BROKERS,
+    CONTROLLER,
+    FEATURE,
+    IDS,
+    REASSIGNED,
+    TOPICS,
+    levels,
+    of_ids,
+    of_level,
+    to_ids,
+    to_level,
+    to_levels,
+)
 from wrackline.zookeeper.systems.servers.session import Asking
 from wrackline.zookeeper.systems.servers.transactions import SOURCE, Written, change, gaps, states
 
-BROKERS = "/brokers"
-IDS = "/brokers/ids"
-TOPICS = "/brokers/topics"
-REASSIGNED = "/brokers/partitions_reassigned"
 _NODE = re.compile(rf"{TOPICS}/[^/]+/(\d+)/(?:leader|ISR|replicas)")
-LEVELS = "/brokers/levels"
-FEATURE = "/feature"
 BROKER_PROTOCOL = "inter.broker.protocol.version"
 """What has a level."""
-CONTROLLER = "/controller"
 WITH_EPOCHS, WITH_CONTROLLER = 11, 34
 """Levels from which on leaders have epochs, and from which on nobody leads by ZooKeeper."""
-FIRST_LEVEL = 8
-"""Of a cluster that has been given none."""
 NOBODY = -1
 NO_EPOCH = 0
 """In profile zk08 there are none; brokers say so to clients, too."""
@@ -35,19 +41,19 @@ def create_cluster(asking: Asking, brokers: Sequence[int], level: int | None = N
     """``create cluster with brokers`` (Z02): a broker that is not in the list does not register. A cluster
     that is there already is left alone. ``level``: that of a new one."""
     if level is not None and not asking.get(BROKERS):
-        asking.create(FEATURE, str(level).encode())
+        asking.create(FEATURE, of_level(level))
     for path in (IDS, TOPICS, REASSIGNED):
         asking.create(path, b"")
     # Its parent was made without the list: from now on the brokers register.
     if not asking.get(BROKERS):
-        asking.put(BROKERS, _said(sorted(brokers)))
+        asking.put(BROKERS, of_ids(sorted(brokers)))
 
 
 def add_broker(asking: Asking, broker: int) -> None:
     """``alter cluster add brokers``: from now on it may register. One that is in the list is no error."""
-    there = _ids(asking.get(BROKERS))
+    there = to_ids(asking.get(BROKERS) or b"")
     if broker not in there:
-        asking.put(BROKERS, _said(sorted((*there, broker))))
+        asking.put(BROKERS, of_ids(sorted((*there, broker))))
 
 
 def reassign(asking: Asking, targets: Mapping[Place, tuple[int, ...]]) -> None:
@@ -56,8 +62,8 @@ def reassign(asking: Asking, targets: Mapping[Place, tuple[int, ...]]) -> None:
     for (topic, number), replicas in sorted(targets.items()):
         path = f"{REASSIGNED}/{topic}/{number}"
         asking.create(f"{REASSIGNED}/{topic}", b"")
-        if not asking.create(path, _said(replicas)):
-            asking.put(path, _said(replicas))
+        if not asking.create(path, of_ids(replicas)):
+            asking.put(path, of_ids(replicas))
 
 
 def reassignments(asking: Asking) -> frozenset[Place]:
@@ -91,23 +97,21 @@ def cluster_state(asking: Asking) -> ClusterState:
 
 def level(asking: Asking) -> int:
     """Returns the level that the cluster has."""
-    return int(asking.get(FEATURE) or FIRST_LEVEL)
+    return to_level(asking.get(FEATURE) or b"")
 
 
 def raise_level(asking: Asking, wanted: int) -> str:
     """Raises the level as an administrator does, who looks first at what each broker of the cluster says
     that it supports. Returns why it may not be; empty: it is done."""
-    for node in sorted(_ids(asking.get(BROKERS))):
-        supported = asking.get(f"{LEVELS}/{node}")
-        if supported is None:
-            return f"Broker {node} has not said which versions it supports."
-        lowest, _, highest = supported.decode().partition("-")
-        if not int(lowest) <= wanted <= int(highest):
-            return f"Broker {node} only supports versions {lowest} to {highest}."
-    if wanted >= WITH_CONTROLLER and (refusal := _no_hand_over(asking)):
-        return refusal
-    asking.put(FEATURE, str(wanted).encode())
-    return ""
+    members = to_ids(asking.get(BROKERS) or b"")
+    found = {node: asking.get(levels(node)) for node in members}
+    supported = {node: to_levels(data) for node, data in found.items() if data is not None}
+    refusal = lacks_level(members, supported, wanted)
+    if not refusal and wanted >= WITH_CONTROLLER:
+        refusal = _no_hand_over(asking)
+    if not refusal:
+        asking.put(FEATURE, of_level(wanted))
+    return refusal
 
 
 def _no_hand_over(asking: Asking) -> str:
@@ -138,17 +142,9 @@ def _partition(
         partition=number,
         leader=NOBODY if leader is None else int(leader),
         leader_epoch=NO_EPOCH if epoch is None else int(epoch.split()[0]),
-        replicas=_ids(replicas),
-        isr=_ids(isr),
+        replicas=to_ids(replicas or b""),
+        isr=to_ids(isr or b""),
     )
-
-
-def _said(ids: Iterable[int]) -> bytes:
-    return ",".join(str(one) for one in ids).encode()
-
-
-def _ids(data: bytes | None) -> tuple[int, ...]:
-    return tuple(int(one) for one in (data or b"").split(b",") if one)
 
 
 def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicle:

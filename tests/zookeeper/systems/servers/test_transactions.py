@@ -13,6 +13,7 @@ import orjson
 
 from wrackline.fleets.base import Host
 from wrackline.systems.base import Node
+from wrackline.zookeeper.core.znodes import TOPICS
 from wrackline.zookeeper.systems.kafka import state
 from wrackline.zookeeper.systems.servers.transactions import Written, gaps, load, of_log, save, states
 from wrackline.zookeeper.systems.wrackline import znodes
@@ -100,7 +101,7 @@ def test_kafkas_state_nodes_are_changes_of_a_partition() -> None:
 
 
 def test_the_nodes_of_the_first_design_are_changes_too_and_a_lost_session_is_no_leader() -> None:
-    at = f"{znodes.TOPICS}/log/0"
+    at = f"{TOPICS}/log/0"
     written = [
         Written(1, 1, f"{at}/replicas", b"1,2,3", 0),
         Written(2, 2, f"{at}/leader", b"1", 0),

@@ -8,20 +8,20 @@ import pytest
 from click.testing import CliRunner
 
 from wrackline.simulator.cli import simulate
-from wrackline.simulator.eras import random_frequency
 from wrackline.simulator.eras.catalogue import STORIES
-from wrackline.simulator.eras.random_frequency import (
+from wrackline.simulator.eras.story import Story
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.guided.stage import Stage
+from wrackline.simulator.run.session import Run
+from wrackline.zookeeper.simulator.scenes import random_frequency
+from wrackline.zookeeper.simulator.scenes.random_frequency import (
     SURROUNDINGS,
     SearchResult,
     recognitions_of,
     setup_of,
     table,
 )
-from wrackline.simulator.eras.recognition import Recognizer
-from wrackline.simulator.eras.story import Story
-from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.guided.stage import Stage
-from wrackline.simulator.run.session import Run
+from wrackline.zookeeper.simulator.scenes.recognition import Recognizer
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)

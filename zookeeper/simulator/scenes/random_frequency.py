@@ -6,13 +6,14 @@ A run goes on after its first loss, to its end, so that one seed may tell severa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from wrackline.simulator.eras.recognition import LAGGED, OTHER, OWN_END, Recognition, Recognizer
+from wrackline.progress import progress as say
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run.session import Run
 from wrackline.simulator.world.errors import SimulationError
+from wrackline.zookeeper.simulator.scenes.recognition import LAGGED, OTHER, OWN_END, Recognition, Recognizer
 
 SURROUNDINGS = {
     "nobody loses power": Setup(max_lossy=0),
@@ -66,8 +67,15 @@ def recognitions_of(setup: Setup) -> list[Recognition]:
     return recognizer.found
 
 
-def seek(surroundings: Setup, seeds: int, progress: Callable[[int], None] = lambda _: None) -> SearchResult:
-    """Seeds 0 to ``seeds`` - 1. ``progress`` hears of each that is done."""
+def search_report(stories: Sequence[str], seeds: int) -> str:
+    """Returns how often seeds 0 to ``seeds`` - 1 tell each story in all surroundings, with an example of
+    each."""
+    sought = {name: seek(name, surroundings, seeds) for name, surroundings in SURROUNDINGS.items()}
+    return "\n".join([table(stories, sought), "", *examples(sought)])
+
+
+def seek(name: str, surroundings: Setup, seeds: int) -> SearchResult:
+    """Runs seeds 0 to ``seeds`` - 1."""
     sought = SearchResult()
     for seed in range(seeds):
         found: dict[str, Recognition] = {}
@@ -77,7 +85,8 @@ def seek(surroundings: Setup, seeds: int, progress: Callable[[int], None] = lamb
         for story, sign in found.items():
             sought.told[story] = sought.told.get(story, 0) + 1
             sought.first.setdefault(story, (seed, sign))
-        progress(seed)
+        if (seed + 1) % 100 == 0:
+            say(f"{name}: {seed + 1} of {seeds} seeds")
     return sought
 
 

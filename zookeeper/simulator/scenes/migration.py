@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrackline.broker.model.metadata.features import WITH_CONTROLLER
 from wrackline.broker.model.types import NodeId
-from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.schedule import guided
 from wrackline.simulator.guided.setting import CONTROLLER, Setting
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.errors import SimulationError
@@ -35,6 +35,16 @@ def hand_over(s: Stage) -> None:
         zookeeper.administer(operation)
 
 
+@guided(
+    "migrate_without_fence",
+    "2.15",
+    "lost-write",
+    "I01",
+    "I07",
+    "I17",
+    setting=ZOOKEEPER_ERA,
+    hunted={"upgrade_to": "kip101"},
+)
 def leads_on(s: Stage) -> None:
     """2.15. The leader reaches ZooKeeper and its clients, and neither the controller nor another broker, when
     the controller takes over."""
@@ -51,14 +61,4 @@ def leads_on(s: Stage) -> None:
     s.run(1_000)
 
 
-SCHEDULES = (
-    Guided(
-        "migrate_without_fence",
-        "2.15",
-        ("migrate_without_fence",),
-        leads_on,
-        frozenset({"lost-write", "I01", "I07", "I17"}),
-        ZOOKEEPER_ERA,
-        hunted={"upgrade_to": "kip101"},
-    ),
-)
+SCHEDULES = (leads_on,)
