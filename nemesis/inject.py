@@ -17,16 +17,8 @@ import orjson
 
 from wrackline.fleets.base import FleetError
 from wrackline.nemesis.faults import by_command
-from wrackline.nemesis.faults.steps import (
-    Commands,
-    Fault,
-    FaultContext,
-    FaultError,
-    Look,
-    ProbeLog,
-    Proof,
-    Step,
-)
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import Commands, Fault, FaultContext, FaultError, Look, ProbeLog, Proof
 from wrackline.nemesis.restoration import Restoration
 from wrackline.nemesis.stage import Stage
 from wrackline.systems.base import DeployError

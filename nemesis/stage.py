@@ -21,21 +21,31 @@ from wrackline.fleets.base import CLIENTS, Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
 from wrackline.nemesis.executor import StepExecutor, clients_of, hosts_of
-from wrackline.nemesis.faults.host_steps import DropPageCache
+from wrackline.nemesis.faults.admin_steps import AdminStep
+from wrackline.nemesis.faults.host_steps import (
+    CopyDisk,
+    DropPageCache,
+    HoldDisk,
+    InstallTools,
+    OwnKernel,
+    ReadClock,
+    SwapDisk,
+)
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
-    NEEDS_NO_POWER,
-    NEEDS_SHELL,
     AssignReplicas,
+    AwaitReassignment,
+    DescribeNode,
     FaultContext,
     FaultError,
     Join,
     PowerOff,
     PowerOn,
     Shell,
-    Step,
     StepResult,
     Target,
     TcpProbe,
+    TcpProbeFrom,
 )
 from wrackline.nemesis.restoration import Restorer
 from wrackline.systems.base import DeployError, Node, System
@@ -44,6 +54,10 @@ from wrackline.systems.external.external_cluster import StandingSystem
 UNDO_TRIES = 4
 UNDO_PAUSE_S = 0.5
 MEETING_S = 30.0
+NEEDS_NO_POWER = (PowerOn, SwapDisk, HoldDisk, AwaitReassignment, AdminStep)
+"""Undone whether the host is there or not: a switch, and what is asked of the cluster."""
+NEEDS_SHELL = (Shell, TcpProbeFrom, DescribeNode, DropPageCache, CopyDisk, InstallTools, OwnKernel, ReadClock)
+"""Left out on a host without power: there is nothing to ask, and nothing to do it to."""
 
 T = TypeVar("T")
 

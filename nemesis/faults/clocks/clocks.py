@@ -21,6 +21,7 @@ from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.host_steps import OwnKernel, ReadClock
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -28,7 +29,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     StepResult,
     Target,
 )

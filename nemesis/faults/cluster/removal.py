@@ -11,6 +11,7 @@ from wrackline.nemesis.faults.admin_steps import DescribeBroker, Unregister
 from wrackline.nemesis.faults.cluster.admin import output_of
 from wrackline.nemesis.faults.cluster.growth import JOIN_S, PLAN_S, SETTLE_S, moves_said
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     AssignReplicas,
     AwaitReassignment,
@@ -21,7 +22,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     StartNode,
-    Step,
     StopNode,
     Target,
 )

@@ -18,6 +18,7 @@ from wrackline.nemesis.faults.disks.power import OURS
 from wrackline.nemesis.faults.node_state import looks_at, not_down
 from wrackline.nemesis.faults.outputs import failed, last, outputs
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -26,7 +27,6 @@ from wrackline.nemesis.faults.steps import (
     Proof,
     Shell,
     StartNode,
-    Step,
     Target,
 )
 from wrackline.plugins.fields import SECONDS, Like

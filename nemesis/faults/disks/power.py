@@ -14,6 +14,7 @@ from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults.host_steps import CopyDisk, InstallTools, SwapDisk
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -24,7 +25,6 @@ from wrackline.nemesis.faults.steps import (
     Proof,
     Shell,
     StartNode,
-    Step,
     StepResult,
     Target,
 )

@@ -20,16 +20,8 @@ from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.network.partition_proof import CLIENTS
 from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import (
-    Commands,
-    FaultContext,
-    ProbeLog,
-    Proof,
-    Shell,
-    Step,
-    Target,
-    TcpProbe,
-)
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Shell, Target, TcpProbe
 from wrackline.plugins.fields import Lax
 
 _BEHIND_TCP = "0>>22&0x3C@12>>26&0x3C@"

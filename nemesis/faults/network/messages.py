@@ -24,6 +24,7 @@ from wrackline.nemesis.faults.network.iptables import ARRIVING, FILTER, Rule
 from wrackline.nemesis.faults.network.partition_proof import good, rebooted, still_silent, unseen
 from wrackline.nemesis.faults.shapes import is_controller, ports_of
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -31,7 +32,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     StepResult,
     Target,
     TcpProbe,

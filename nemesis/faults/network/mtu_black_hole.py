@@ -17,6 +17,7 @@ from wrackline.nemesis.faults.network.iptables import Rule
 from wrackline.nemesis.faults.network.partition_proof import bypass, dropped, look, unseen
 from wrackline.nemesis.faults.shapes import Direction, Flow, Shape, Traffic, cut_flows
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -24,7 +25,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     StepResult,
     Target,
 )

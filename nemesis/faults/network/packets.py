@@ -17,6 +17,7 @@ from wrackline.nemesis.faults.network.shaping import Counted, Leaving, Shaping, 
 from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.shapes import Direction, Flow, Link, Traffic, ports_of
 from wrackline.nemesis.faults.spec import TrafficSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -24,7 +25,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     StepResult,
     Target,
     TcpProbe,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.network.tcp_probe import probe_results, unanswered
-from wrackline.nemesis.faults.steps import ProbeLog, Shell, Step, StepResult, Target
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import ProbeLog, Shell, StepResult, Target
 
 CLIENTS = "clients"
 MOST_LEAKS = 12

@@ -36,6 +36,7 @@ from wrackline.nemesis.faults.shapes import (
     ports_of,
 )
 from wrackline.nemesis.faults.spec import TrafficSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -43,7 +44,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     Target,
     TcpProbe,
     TcpProbeFrom,

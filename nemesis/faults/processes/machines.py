@@ -12,7 +12,8 @@ from wrackline.nemesis.faults.host_steps import PlugHost, StopHost
 from wrackline.nemesis.faults.network.partition_proof import CLIENTS
 from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Step, StepResult, TcpProbe
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, StepResult, TcpProbe
 
 CONTROL_WAIT_S = 5.0
 """A host that has stood still has much to catch up with."""

@@ -12,6 +12,7 @@ from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults.node_state import NOBODY, looks_at, nodes_seen, not_down
 from wrackline.nemesis.faults.spec import FaultSpec, Role
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -22,7 +23,6 @@ from wrackline.nemesis.faults.steps import (
     Roll,
     Shell,
     StartNode,
-    Step,
     Target,
 )
 from wrackline.plugins.fields import SECONDS

@@ -15,7 +15,8 @@ from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Shape
-from wrackline.nemesis.faults.steps import Commands, FaultError, Step, TcpProbeFrom
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import Commands, FaultError, TcpProbeFrom
 from wrackline.nemesis.spec import FAULT
 from wrackline.plugins.registry import Group, entries
 
