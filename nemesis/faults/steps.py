@@ -266,6 +266,12 @@ class ProbeLog:
     """``control`` was run only when no other fault was in force any more."""
 
     @property
+    def ends(self) -> list[tuple[str, Sequence[StepResult]]]:
+        """Both looks of the probe, as far as they were taken, by when."""
+        ends = (("at the beginning", self.active), ("at the end", self.final))
+        return [(when, probe) for when, probe in ends if probe]
+
+    @property
     def looks(self) -> list[Look]:
         """Every look at the fault while it was in force, in order."""
         ends = [Look("at the end", self.final)] if self.final else []

@@ -130,11 +130,10 @@ class MovedClock:
     def _possible(self, target: Target) -> Step:
         if not self.of_node:
             return OwnKernel(target.host)
-        if target.pid is None:
-            raise FaultError(f"{self.name}: node {target.node_id} on {target.host} does not run")
-        asks = f"tr '\\0' '\\n' </proc/{target.pid}/environ | grep -qxF {faketime.VARIABLES.split()[0]}"
-        loaded = f"grep -q libfaketime /proc/{target.pid}/maps"
-        no = f"process {target.pid} does not ask libfaketime for the time (system.clock: faketime)"
+        pid = target.running(self.name)
+        asks = f"tr '\\0' '\\n' </proc/{pid}/environ | grep -qxF {faketime.VARIABLES.split()[0]}"
+        loaded = f"grep -q libfaketime /proc/{pid}/maps"
+        no = f"process {pid} does not ask libfaketime for the time (system.clock: faketime)"
         return Shell(target.host, f"{{ {asks} && {loaded}; }} || {{ echo {shlex.quote(no)} >&2; exit 1; }}")
 
     def _start(self, fault_id: str, target: Target) -> Shell:
@@ -226,7 +225,7 @@ def _ahead(readings: list[Reading]) -> str:
 class ClockSpec(FaultSpec):
     """Settings that faults of clocks share."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT,)
+    needs = (Ability.ROOT,)
 
     clock: Literal["host", "node"] = "host"
     """Which clock: the host's own, which needs hosts with a kernel of their own; or that of the node alone,

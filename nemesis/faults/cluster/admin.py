@@ -10,12 +10,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import admin_steps as steps
 from wrackline.nemesis.faults.admin_steps import Entity
 from wrackline.nemesis.faults.cluster.cluster_state import by_place, cluster_seen
-from wrackline.nemesis.faults.spec import FaultSpec, Role
+from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
 from wrackline.nemesis.faults.steps import (
     ClusterFault,
     Commands,
@@ -285,38 +284,29 @@ class ControllerFailover:
 # --- settings -----------------------------------------------------------------------------------------------
 
 
-class ElectPreferredSpec(FaultSpec):
+class ElectPreferredSpec(UnprivilegedSpec):
     """Settings of the fault ``elect-preferred``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = ElectPreferred
     fault: Literal["elect-preferred"]
     """The preferred leaders are elected."""
     target: Role = "all"
     """Whoever it is: all partitions of the run's topic are meant."""
 
-    def build(self) -> ElectPreferred:
-        return ElectPreferred()
 
-
-class TransferLeadershipSpec(FaultSpec):
+class TransferLeadershipSpec(UnprivilegedSpec):
     """Settings of the fault ``transfer-leadership``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = TransferLeadership
     fault: Literal["transfer-leadership"]
     """What the target leads others lead."""
     target: Role = "leader"
     """The node that gives up what it leads."""
 
-    def build(self) -> TransferLeadership:
-        return TransferLeadership()
 
-
-class ChangeConfigSpec(FaultSpec):
+class ChangeConfigSpec(UnprivilegedSpec):
     """Settings of the fault ``change-config``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
     example: ClassVar[Mapping[str, Any]] = {"configs": {"min.insync.replicas": 1}}
 
     fault: Literal["change-config"]
@@ -353,25 +343,20 @@ class ChangeConfigSpec(FaultSpec):
         return ChangeConfig(self.entity, tuple(sorted(self.texts.items())))
 
 
-class RecreateTopicSpec(FaultSpec):
+class RecreateTopicSpec(UnprivilegedSpec):
     """Settings of the fault ``recreate-topic``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = RecreateTopic
     fault: Literal["recreate-topic"]
     """A topic beside the run's is deleted and made again."""
     target: Role = "all"
     """Whoever it is: the cluster is meant."""
 
-    def build(self) -> RecreateTopic:
-        return RecreateTopic()
 
-
-class ControllerFailoverSpec(FaultSpec):
+class ControllerFailoverSpec(UnprivilegedSpec):
     """Settings of the fault ``controller-failover``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = ControllerFailover
     fault: Literal["controller-failover"]
     """Another controller becomes active."""
     target: Role = "controller"
@@ -381,6 +366,3 @@ class ControllerFailoverSpec(FaultSpec):
         if fleet.hosts and fleet.controllers < 2 and not fleet.zookeeper:
             return "controller-failover needs another controller: fleet.controllers must be 3 or 5"
         return super().refusal(fleet, system)
-
-    def build(self) -> ControllerFailover:
-        return ControllerFailover()

@@ -10,11 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import admin_steps as steps
 from wrackline.nemesis.faults.cluster.admin import output_of
-from wrackline.nemesis.faults.spec import FaultSpec, Role
+from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
 from wrackline.nemesis.faults.steps import ClusterFault, Commands, FaultContext, ProbeLog, Proof
 from wrackline.systems.spec import SystemSpec
 
@@ -57,10 +56,10 @@ class UpdateFeature(ClusterFault):
         return Proof(before != after == self.level, f"{self.feature} went from {before} to {after}")
 
 
-class UpdateFeatureSpec(FaultSpec):
+class UpdateFeatureSpec(UnprivilegedSpec):
     """Settings of the fault ``update-feature``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
+    makes = UpdateFeature
     example: ClassVar[Mapping[str, Any]] = {"feature": "metadata.version", "level": 23}
 
     fault: Literal["update-feature"]
@@ -82,6 +81,3 @@ class UpdateFeatureSpec(FaultSpec):
         if why := system.without_levels():
             return f"update-feature: {why}"
         return super().refusal(fleet, system)
-
-    def build(self) -> UpdateFeature:
-        return UpdateFeature(self.feature, self.level, self.refused)

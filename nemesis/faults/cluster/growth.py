@@ -13,8 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
-from wrackline.fleets.abilities import Ability
-from wrackline.nemesis.faults.spec import FaultSpec, Role
+from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
 from wrackline.nemesis.faults.steps import (
     AwaitReassignment,
     ClusterFault,
@@ -227,27 +226,19 @@ class Reassign(ClusterFault):
         return proof
 
 
-class AddBrokerSpec(FaultSpec):
+class AddBrokerSpec(UnprivilegedSpec):
     """Settings of the fault ``add-broker``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = AddBroker
     fault: Literal["add-broker"]
     """A broker on a spare host joins."""
     target: Role = SPARE
     """The target is a spare host."""
 
-    def build(self) -> AddBroker:
-        return AddBroker()
 
-
-class ReassignSpec(FaultSpec):
+class ReassignSpec(UnprivilegedSpec):
     """Settings of the fault ``reassign``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = Reassign
     fault: Literal["reassign"]
     """The target's replicas move to other brokers."""
-
-    def build(self) -> Reassign:
-        return Reassign()

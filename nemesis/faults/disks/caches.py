@@ -80,6 +80,7 @@ class EvictCache:
 class EvictCacheSpec(FaultSpec):
     """Settings of the fault ``evict-cache``."""
 
+    makes = EvictCache
     fault: Literal["evict-cache"]
     """Clean pages of the node's files are dropped from the page cache, again and again: reads come from the
     disk."""
@@ -95,9 +96,6 @@ class EvictCacheSpec(FaultSpec):
         if why := fleet.lacks(Ability.KERNEL):
             return f"evict-cache with {WHOLE_HOST} needs {Ability.KERNEL}: {why}"
         return None
-
-    def build(self) -> EvictCache:
-        return EvictCache(self.every_s, self.whole_host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +146,8 @@ class DroppedPageCache:
 class DropPageCacheSpec(FaultSpec):
     """Settings of the fault ``drop-page-cache``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.DISK, Ability.PAGE_CACHE)
+    makes = DroppedPageCache
+    needs = (Ability.DISK, Ability.PAGE_CACHE)
 
     fault: Literal["drop-page-cache"]
     """The node is killed and loses all unsynced bytes, while its host stays on."""
-
-    def build(self) -> DroppedPageCache:
-        return DroppedPageCache()

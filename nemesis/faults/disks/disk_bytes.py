@@ -22,7 +22,6 @@ from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
-    FaultError,
     ProbeLog,
     Proof,
     Shell,
@@ -110,8 +109,8 @@ class Changed(ABC):
         )
 
     def _change(self, target: Target) -> Shell:
-        if self.running and target.pid is None:
-            raise FaultError(f"{self.name}: node {target.node_id} on {target.host} does not run")
+        if self.running:
+            target.running(self.name)
         kill = "" if self.running or target.pid is None else f"{programs.killed(target.pid)}; "
         return Shell(target.host, kill + self.script(target), timeout_s=60)
 
@@ -262,6 +261,7 @@ class BytesSpec(FaultSpec):
 class BitFlipSpec(BytesSpec):
     """Settings of the fault ``bit-flip``."""
 
+    makes = BitFlip
     fault: Literal["bit-flip"]
     """One bit of a file on the node's disk is flipped."""
     segment: Literal["open", "closed"] = "open"
@@ -272,13 +272,11 @@ class BitFlipSpec(BytesSpec):
     bit: Annotated[int, Field(ge=0, le=7)] = 0
     """Which bit of the byte; 0 is the least."""
 
-    def build(self) -> BitFlip:
-        return BitFlip(self.files, self.running, self.segment, self.permille, self.bit)
-
 
 class TruncateSpec(BytesSpec):
     """Settings of the fault ``truncate``."""
 
+    makes = Truncate
     fault: Literal["truncate"]
     """A file on the node's disk loses its last bytes."""
     segment: Literal["open", "closed"] = "open"
@@ -287,13 +285,11 @@ class TruncateSpec(BytesSpec):
     cut_bytes: Annotated[int, Field(ge=1, le=1_000_000_000)] = 4_096
     """So many bytes; all where the file has fewer."""
 
-    def build(self) -> Truncate:
-        return Truncate(self.files, self.running, self.segment, self.cut_bytes)
-
 
 class RollBackSpec(BytesSpec):
     """Settings of the fault ``roll-back``."""
 
+    makes = RollBack
     fault: Literal["roll-back"]
     """Files on the node's disk are as they were some time ago."""
     age_s: Annotated[float, Field(ge=0.1, le=600), SECONDS] = 3.0
@@ -305,6 +301,3 @@ class RollBackSpec(BytesSpec):
     @property
     def begins_s(self) -> float:
         return self.age_s
-
-    def build(self) -> RollBack:
-        return RollBack(self.files, self.running, self.age_s, self.chunk_kb)

@@ -196,7 +196,8 @@ def text_of(on: StepResult | None) -> str:
 class PowerCutSpec(FaultSpec):
     """Settings of the fault ``power-cut``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.POWER, Ability.DISK)
+    makes = PowerCut
+    needs = (Ability.POWER, Ability.DISK)
 
     fault: Literal["power-cut"]
     """The host loses its power and all unsynced bytes. Several targets lose it at the same moment."""
@@ -219,6 +220,3 @@ class PowerCutSpec(FaultSpec):
     @property
     def begins_s(self) -> float:
         return self.age_s if self.disk is Disk.STALE else 0.0
-
-    def build(self) -> PowerCut:
-        return PowerCut(self.disk, self.age_s)

@@ -68,7 +68,7 @@ class StallConnections:
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         if errors := probe_log.errors():
             return Proof(False, "; ".join(errors))
-        for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
+        for when, probe in probe_log.ends:
             for knocked in probe_results(probe, CLIENTS):
                 if not knocked.answered:
                     return Proof(False, f"a new connection {knocked.way} was not answered {when}")
@@ -123,13 +123,11 @@ def _stall(context: FaultContext, target: Target, matches: tuple[str, ...]) -> s
 class StallConnectionsSpec(FaultSpec):
     """Settings of the fault ``stall-connections``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.NETWORK,)
+    makes = StallConnections
+    needs = (Ability.NETWORK,)
 
     fault: Literal["stall-connections"]
     """What clients send on the connections they have now is dropped; new connections pass."""
     requests: Annotated[tuple[Annotated[Api, Lax], ...], Lax] = ()
     """A connection goes silent with the first request of one of these kinds. Empty: at once, whatever is
     sent."""
-
-    def build(self) -> StallConnections:
-        return StallConnections(self.requests)

@@ -231,7 +231,7 @@ class Messages:
         """Returns which rule was missing at the beginning or at the end, or what went past the proxy. A host
         that lost its power between the two may be looked at before it has all again."""
         back = rebooted(probe_log)
-        for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
+        for when, probe in probe_log.ends:
             for target in context.targets:
                 for done in _of(target, good(probe)):
                     if target.host in back and iptables.chain(context.fault_id) not in done.output:
@@ -331,7 +331,7 @@ def _counted(dones: Sequence[StepResult]) -> dict[str, Any]:
 class MessagesSpec(FaultSpec):
     """Settings of the fault ``messages``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    needs = (Ability.ROOT, Ability.NETWORK)
     example: ClassVar[Mapping[str, Any]] = {"apis": ["Fetch"], "what": "answer", "peers": ["broker"]}
 
     fault: Literal["messages"]

@@ -160,7 +160,8 @@ def _echoes(dones: Sequence[StepResult]) -> dict[str, tuple[str, str]]:
 class BlackHoleSpec(FaultSpec):
     """Settings of the fault ``mtu-black-hole``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    makes = BlackHole
+    needs = (Ability.ROOT, Ability.NETWORK)
 
     fault: Literal["mtu-black-hole"]
     """Large packets between hosts are dropped, small ones pass."""
@@ -180,6 +181,3 @@ class BlackHoleSpec(FaultSpec):
         ):
             raise ValueError(f"shape link needs two hosts as target (n1,n2), not {self.target!r}")
         return self
-
-    def build(self) -> BlackHole:
-        return BlackHole(self.shape, self.direction, self.from_bytes)

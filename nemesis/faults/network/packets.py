@@ -3,6 +3,7 @@ limited rate. What Jepsen's packet nemesis does with netem."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -148,7 +149,7 @@ class Packets(Traffic):
         """A host without our rules, or our program, at the beginning or at the end. One that lost its power
         between the two may be looked at before it has them again."""
         back = rebooted(probe_log)
-        for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
+        for when, probe in probe_log.ends:
             for one in leaving:
                 for done in _of(one.host, good(probe)):
                     if f"qdisc netem {shaping.NETEM}:" in done.output:
@@ -312,8 +313,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class PacketsSpec(TrafficSpec):
     """Settings of the fault ``packets``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
-    of_hosts_alone: ClassVar[tuple[str, ...]] = ("links", "ports")
+    makes = Packets
+    needs = (Ability.ROOT, Ability.NETWORK)
+    of_hosts_alone = ("links", "ports")
     example: ClassVar[Mapping[str, Any]] = {"delay_s": 0.05, "loss": 0.02}
 
     fault: Literal["packets"]
@@ -346,20 +348,7 @@ class PacketsSpec(TrafficSpec):
             raise ValueError("what clients send is not shaped, only what they get: direction out or both")
         return self
 
-    def build(self) -> Packets:
-        road = Shaping(
-            delay_s=self.delay_s,
-            jitter_s=self.jitter_s,
-            loss=self.loss,
-            duplicate=self.duplicate,
-            corrupt=self.corrupt,
-            reorder=self.reorder,
-            rate_kbit=self.rate_kbit,
-        )
-        return Packets(
-            road,
-            direction=self.direction,
-            links=self.links,
-            ports=self.ports,
-            at_clients=self.at_clients,
-        )
+    @property
+    def shaping(self) -> Shaping:
+        """Returns what is done to the packets."""
+        return Shaping(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Shaping)})

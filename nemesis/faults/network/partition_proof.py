@@ -53,7 +53,7 @@ def bypass(fault_id: str, probe_log: ProbeLog) -> str | None:
     """A rule that lets packets pass before they meet ours. A host that has just come back may have none of
     ours."""
     back = rebooted(probe_log)
-    for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
+    for when, probe in probe_log.ends:
         for done in good(probe):
             if done.step.host in back and iptables.chain(fault_id) not in done.output:
                 continue

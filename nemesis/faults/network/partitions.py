@@ -250,8 +250,9 @@ _ONE_SIDED = (Shape.MAJORITIES_RING, Shape.BRIDGE)
 class PartitionSpec(TrafficSpec):
     """Settings of the fault ``partition``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.NETWORK,)
-    of_hosts_alone: ClassVar[tuple[str, ...]] = ("shape", "controllers", "links", "ports")
+    makes = Partition
+    needs = (Ability.NETWORK,)
+    of_hosts_alone = ("shape", "controllers", "links", "ports")
 
     fault: Literal["partition"]
     """Packets between hosts are dropped."""
@@ -294,13 +295,3 @@ class PartitionSpec(TrafficSpec):
         if self.shape is Shape.MAJORITIES_RING and hosts and len(hosts) < SMALLEST_RING:
             return f"partition majorities-ring needs {SMALLEST_RING} hosts or more, there are {len(hosts)}"
         return super().refusal(fleet, system)
-
-    def build(self) -> Partition:
-        return Partition(
-            self.shape,
-            self.controllers,
-            direction=self.direction,
-            links=self.links,
-            ports=self.ports,
-            at_clients=self.at_clients,
-        )
