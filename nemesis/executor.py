@@ -123,7 +123,7 @@ class StepExecutor:
                     return self._remote(host).run(command, timeout_s=timeout_s).stdout
             case TcpProbe(address=address, port=port, wait_s=wait_s):
                 with self._fleet.entered():
-                    return tcp_probe.knock(address, port, wait_s)
+                    return tcp_probe.probe_tcp(address, port, wait_s, tcp_probe.RTT_AT)
             case TcpProbeFrom():  # not alone: it waits, and changes nothing
                 return self._remote(host).run(tcp_probe.command(step, host.python)).stdout
             case Roll(node_ids=node_ids):

@@ -138,10 +138,9 @@ class MovedClock:
 
     def _start(self, fault_id: str, target: Target) -> Shell:
         where = faketime.CLOCK_FILE if self.of_node else "kernel"
-        program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))
         stays_s = DRIFT_STEP_S if self.mode == "drift" else self.stays_s
-        arguments = f"{where} {self.mode} {self.offset_s:g} {stays_s:g}"
-        command = f"exec {shlex.quote(target.python)} -I -S -c {program} {arguments}"
+        arguments = (where, self.mode, f"{self.offset_s:g}", f"{stays_s:g}")
+        command = f"exec {programs.python_command(target.python, _PROGRAM, *arguments)}"
         return Shell(target.host, programs.start(fault_id, "clock", command, ready="^moved") + self._noticed)
 
     def _look(self, target: Target) -> ReadClock:

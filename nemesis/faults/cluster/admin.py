@@ -14,7 +14,9 @@ from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import admin_steps as steps
 from wrackline.nemesis.faults.admin_steps import Entity
 from wrackline.nemesis.faults.cluster.cluster_state import by_place, cluster_seen
+from wrackline.nemesis.faults.outputs import output_of
 from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     ClusterFault,
     Commands,
@@ -31,14 +33,6 @@ from wrackline.systems.spec import SystemSpec
 
 FAIL_OVER_S = 30.0
 MIN_ISR = "min.insync.replicas"
-
-
-def output_of(dones: Sequence[StepResult], kind: type) -> str | None:
-    """Returns the output of the first step of this kind that was done; None when there is none."""
-    for done in dones:
-        if isinstance(done.step, kind) and not done.error and not done.skipped:
-            return done.output
-    return None
 
 
 def _first(context: FaultContext) -> str:
@@ -201,7 +195,7 @@ class ChangeConfig(ClusterFault):
         return f"the {self.entity} has {_listed(after)} after the undo, not {_listed(before)}"
 
 
-def _settings(dones: Sequence[StepResult], kind: type) -> Mapping[str, str | None]:
+def _settings(dones: Sequence[StepResult], kind: type[Step]) -> Mapping[str, str | None]:
     found: Mapping[str, str | None] = json.loads(output_of(dones, kind) or "{}")
     return found
 

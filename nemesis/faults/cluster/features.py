@@ -12,7 +12,7 @@ from pydantic import Field
 
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import admin_steps as steps
-from wrackline.nemesis.faults.cluster.admin import output_of
+from wrackline.nemesis.faults.outputs import output_of
 from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
 from wrackline.nemesis.faults.steps import ClusterFault, Commands, FaultContext, ProbeLog, Proof
 from wrackline.systems.spec import SystemSpec

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from wrackline.nemesis.faults.admin_steps import DescribeBroker, Unregister
-from wrackline.nemesis.faults.cluster.admin import output_of
 from wrackline.nemesis.faults.cluster.growth import JOIN_S, PLAN_S, SETTLE_S, moves_said
+from wrackline.nemesis.faults.outputs import output_of
 from wrackline.nemesis.faults.spec import UnprivilegedSpec
 from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (

@@ -4,7 +4,6 @@ while the host stays on."""
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -54,10 +53,8 @@ class EvictCache:
         )
 
     def _rounds(self, target: Target) -> str:
-        program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))
-        which = "host" if self.whole_host else "files"
-        arguments = f"{target.data_dir} {OURS} {which} {self.every_s:g}"
-        return f"exec {shlex.quote(target.python)} -I -S -c {program} {arguments}"
+        arguments = (target.data_dir, OURS, "host" if self.whole_host else "files", f"{self.every_s:g}")
+        return f"exec {programs.python_command(target.python, _PROGRAM, *arguments)}"
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []

@@ -69,9 +69,9 @@ class StallConnections:
         if errors := probe_log.errors():
             return Proof(False, "; ".join(errors))
         for when, probe in probe_log.ends:
-            for knocked in probe_results(probe, CLIENTS):
-                if not knocked.answered:
-                    return Proof(False, f"a new connection {knocked.way} was not answered {when}")
+            for probed in probe_results(probe, CLIENTS):
+                if not probed.answered:
+                    return Proof(False, f"a new connection {probed.way} was not answered {when}")
             for done in probe:
                 if isinstance(done.step, Shell) and (
                     wrong := iptables.obstacle(done.output, context.fault_id)

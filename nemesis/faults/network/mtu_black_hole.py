@@ -3,7 +3,6 @@ requests and short answers arrive; an answer with much in it never does."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wrackline.fleets.abilities import Ability
+from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.network import iptables, ping_program
 from wrackline.nemesis.faults.network.iptables import Rule
 from wrackline.nemesis.faults.network.partition_proof import bypass, dropped, look, unseen
@@ -35,7 +35,7 @@ LARGEST = 65535
 SMALL, LARGE = 64, 1400
 """Bytes of the packets that the probe sends, IP header included."""
 WAIT_S = 0.4
-_PROGRAM = Path(ping_program.__file__).read_text()
+_PROGRAM = Path(ping_program.__file__)
 _SHAPES = (Shape.ISOLATE, Shape.HALVES, Shape.LINK)
 
 
@@ -132,14 +132,13 @@ class BlackHole:
 
 
 def _ping(host: Target, asked: Sequence[Target]) -> Shell:
-    words = " ".join(f"{host.host}>{one.host} {one.address}" for one in asked)
-    quoted = " ".join(map(shlex.quote, words.split()))
-    command = f"{shlex.quote(host.python)} -I -S -c {shlex.quote(_PROGRAM)}"
-    return Shell(host.host, f"{command} {WAIT_S:g} {SMALL} {LARGE} {quoted}")
+    names = [word for one in asked for word in (f"{host.host}>{one.host}", one.address)]
+    arguments = (f"{WAIT_S:g}", SMALL, LARGE, *names)
+    return Shell(host.host, programs.python_command(host.python, _PROGRAM, *arguments))
 
 
 def _is_ping(done: StepResult) -> bool:
-    return isinstance(done.step, Shell) and _PROGRAM.splitlines()[0] in done.step.command
+    return isinstance(done.step, Shell) and _PROGRAM.read_text().splitlines()[0] in done.step.command
 
 
 def _listings(dones: Sequence[StepResult]) -> list[StepResult]:

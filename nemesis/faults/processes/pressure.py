@@ -4,7 +4,6 @@ for it."""
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -37,8 +36,7 @@ GROUP_BYTES = 32 * 2**20
 
 
 def _run(target: Target, *arguments: object) -> str:
-    program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))
-    return f"exec {shlex.quote(target.python)} -I -S -c {program} {' '.join(map(str, arguments))}"
+    return f"exec {programs.python_command(target.python, _PROGRAM, *arguments)}"
 
 
 def _be_nice(nice: int) -> str:

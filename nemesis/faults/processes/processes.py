@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.node_state import looks_at, not_down, not_stopped
+from wrackline.nemesis.faults.outputs import carried_out, last
 from wrackline.nemesis.faults.spec import UnprivilegedSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
@@ -16,22 +17,12 @@ from wrackline.nemesis.faults.steps import (
     Proof,
     Shell,
     StartNode,
-    StepResult,
     StopNode,
     Target,
 )
 
 CLEAN_FILE = ".kafka_cleanshutdown"
 """Kafka's own name, at the top of a data directory or one folder below."""
-
-
-def _outputs(dones: Iterable[StepResult], kind: type) -> dict[str, str]:
-    """Host -> output of its successful step of this kind."""
-    return {
-        done.step.host: done.output
-        for done in dones
-        if isinstance(done.step, kind) and not done.error and not done.skipped
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +98,10 @@ class Restart:
         )
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        clean = _outputs(probe_log.active, Shell)
         unclean = [
-            one.host for one in context.targets if CLEAN_FILE not in clean.get(one.host, "") and one.is_broker
+            one.host
+            for one in context.targets
+            if CLEAN_FILE not in last(probe_log.active, one) and one.is_broker
         ]
         if unclean or any(done.error for done in probe_log.do):
             return Proof(False, f"no clean shutdown of {', '.join(unclean) or 'every target'}")
@@ -123,7 +115,7 @@ def _pids(targets: Iterable[Target]) -> str:
 
 
 def _restarted(probe_log: ProbeLog) -> str:
-    started = _outputs(probe_log.undo, StartNode)
+    started = {done.step.host: done.output for done in carried_out(probe_log.undo, StartNode)}
     return "".join(f"; {host} runs again as {pid}" for host, pid in sorted(started.items()))
 
 
