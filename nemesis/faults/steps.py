@@ -221,7 +221,7 @@ class Commands:
     """Run every second while the fault is in force: what must hold all the time, and not at both ends
     alone."""
     lasting: tuple[Shell, ...] = ()
-    """StepResult again on a host that comes back from a power cut while the fault is in force."""
+    """Done again on a host that comes back from a power cut while the fault is in force."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,7 @@ class ElectPreferred(ClusterFault):
         look = steps.DescribeCluster(_first(context))
         return Commands((look, steps.ElectPreferred(_first(context))), (), (look,))
 
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        del context
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
         before, after = by_place(cluster_seen(probe_log.do)), by_place(cluster_seen(probe_log.active))
         if not before or not after:
             return Proof(False, "no election was held")
@@ -169,8 +168,7 @@ class ChangeConfig(ClusterFault):
             control=(look,),
         )
 
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        del context
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
         wanted = dict(self.values)
         before = _settings(probe_log.do, steps.ChangeSettings)
         probes = [
@@ -186,8 +184,7 @@ class ChangeConfig(ClusterFault):
         after = _settings(probe_log.control, steps.DescribeSettings)
         return Proof(True, f"{self.entity}: {change}; afterwards {_listed(after)}")
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         before = _settings(probe_log.do, steps.ChangeSettings)
         after = _settings(probe_log.control, steps.DescribeSettings)
         if not before or after == before:
@@ -229,8 +226,7 @@ class RecreateTopic(ClusterFault):
             control=(look,),
         )
 
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        del context
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
         first, _, second = (output_of(probe_log.do, steps.Recreate) or "").partition(" ")
         if not first or not second or first == second:
             return Proof(False, f"the topic was not made again (ids {first or 'none'}, {second or 'none'})")
@@ -238,8 +234,7 @@ class RecreateTopic(ClusterFault):
             return Proof(False, f"at the end its id is {last or 'unknown'}, not {second}")
         return Proof(True, f"a topic with the id {first} was deleted and made again with the id {second}")
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         left = output_of(probe_log.control, steps.DescribeTopic)
         return "" if left == "" else f"the second topic is still there ({left or 'nobody answers'})"
 

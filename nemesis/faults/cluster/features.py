@@ -41,8 +41,7 @@ class UpdateFeature(ClusterFault):
         wait_s = 0.0 if self.refused else RAISE_S
         return Commands((steps.UpdateFeature(context.targets[0].host, self.feature, self.level, wait_s),), ())
 
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        del context
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
         said = output_of(probe_log.do, steps.UpdateFeature)
         if said is None:
             return Proof(False, f"nobody asked for {self.feature}={self.level}")

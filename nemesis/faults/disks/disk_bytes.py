@@ -86,14 +86,12 @@ class Changed(ABC):
     def script(self, target: Target) -> str:
         """Prints a line ``changed BYTES PATH`` for each file whose bytes are others than before."""
 
-    def before(self, target: Target) -> tuple[Step, ...]:
+    def before(self, target: Target) -> tuple[Step, ...]:  # noqa: ARG002
         """Returns the steps that are done while the node still runs."""
-        del target
         return ()
 
-    def tidied(self, target: Target) -> tuple[Step, ...]:
+    def tidied(self, target: Target) -> tuple[Step, ...]:  # noqa: ARG002
         """Returns the steps that are done on undo, before the node starts."""
-        del target
         return ()
 
     def commands(self, context: FaultContext) -> Commands:
@@ -131,9 +129,8 @@ class Changed(ABC):
             proved, texts = False, [*texts, flaw]
         return Proof(proved, "; ".join(texts), damaged=damaged)
 
-    def told(self, files: Mapping[str, int], said: str) -> str:
+    def told(self, files: Mapping[str, int], said: str) -> str:  # noqa: ARG002
         """Describes what was changed; ``said``: what the script printed last."""
-        del said
         return f"{sum(files.values())} bytes of {', '.join(sorted(files))} are others"
 
 
@@ -173,8 +170,7 @@ class BitFlip(Changed):
             f'[ "$is" = "$new" ] && [ "$before" != "$after" ] && {_Report.line(target, "1")}'
         )
 
-    def told(self, files: Mapping[str, int], said: str) -> str:
-        del files
+    def told(self, files: Mapping[str, int], said: str) -> str:  # noqa: ARG002
         return said.partition("\n")[0]
 
 
@@ -196,8 +192,7 @@ class Truncate(Changed):
             f'[ "$now" -lt "$size" ] && {_Report.line(target, "$((size - now))")}'
         )
 
-    def told(self, files: Mapping[str, int], said: str) -> str:
-        del files
+    def told(self, files: Mapping[str, int], said: str) -> str:  # noqa: ARG002
         return said.partition("\n")[0]
 
 

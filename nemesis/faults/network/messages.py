@@ -223,8 +223,7 @@ class Messages:
             texts.append(f"{target.host}: {self._text(counts)}")
         return Proof(did > 0, "; ".join([*texts, *filter(None, [still_silent(probe_log)])]))
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         return still_silent(probe_log)
 
     def _gone(self, context: FaultContext, probe_log: ProbeLog) -> str | None:

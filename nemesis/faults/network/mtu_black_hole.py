@@ -125,8 +125,7 @@ class BlackHole:
         flaw = self.residue(context, probe_log)
         return Proof(not flaw, f"{text}; {flaw or 'after the undo all were'}")
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         deaf = [way for way, (_, large) in _echoes(probe_log.control).items() if large != "echo"]
         return f"after the undo none on {', '.join(deaf)} either" if deaf else ""
 

@@ -138,8 +138,7 @@ class Packets(Traffic):
         by = "netem" if all(one.by_netem for one in found.values()) else "our program"
         return Proof(True, "; ".join([f"{by} on {', '.join(found)}: {total.text}", *slowed.texts]))
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         bands = [
             f"{done.step.host}: {said}" for done in good(probe_log.control) if (said := done.output.strip())
         ]
