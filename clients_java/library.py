@@ -93,11 +93,10 @@ class Java:
     def member(self, bootstrap: str, settings: Settings, group: GroupSettings) -> JavaMember:
         return JavaMember(self._kafka(), bootstrap, settings, group)
 
-    def end_txn_version(self, bootstrap: str, settings: Settings, topic: str, name: str) -> int | None:
+    def end_txn_version(self, bootstrap: str, settings: Settings, topic: str, name: str) -> int | None:  # noqa: ARG002
         """Returns the version of EndTxn by the library's own reckoning, as it does it for each request:
         what its EndTxn may be while the cluster's finalised ``transaction.version`` is what it is, and
         what the coordinator's answer to ApiVersions allows."""
-        del topic
         kafka = self._kafka()
         producer = JavaTransactionalProducer(kafka, bootstrap, settings, name, PROBE_TXN_MS)
         try:

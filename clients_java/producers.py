@@ -127,25 +127,25 @@ class JavaTransactionalProducer(JavaProducer):
             self._broken = self._broken or thrown.fatal
             raise errors.error_of(thrown) from wrong
 
-    def init_transactions(self, timeout_s: float) -> None:
-        del timeout_s
+    def init_transactions(self, timeout_s: float) -> None:  # noqa: ARG002
         self._call(self._handle.initTransactions)
 
     def begin_transaction(self) -> None:
         self._call(self._handle.beginTransaction)
 
     def send_offsets(
-        self, topic: str, offsets: Mapping[int, int], consumer: Consumer, timeout_s: float
+        self,
+        topic: str,
+        offsets: Mapping[int, int],
+        consumer: Consumer,
+        timeout_s: float,  # noqa: ARG002
     ) -> None:
-        del timeout_s
         assert isinstance(consumer, JavaConsumer)
         places = self._kafka.offsets(topic, offsets)
         self._call(self._handle.sendOffsetsToTransaction, places, consumer.handle.groupMetadata())
 
-    def commit_transaction(self, timeout_s: float) -> None:
-        del timeout_s
+    def commit_transaction(self, timeout_s: float) -> None:  # noqa: ARG002
         self._call(self._handle.commitTransaction)
 
-    def abort_transaction(self, timeout_s: float) -> None:
-        del timeout_s
+    def abort_transaction(self, timeout_s: float) -> None:  # noqa: ARG002
         self._call(self._handle.abortTransaction)

@@ -38,8 +38,7 @@ class _UnknownHost(paramiko.SSHException):
 class _Unknown(paramiko.MissingHostKeyPolicy):
     """A host without a line in known_hosts is refused, before anybody logs in."""
 
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        del client, hostname
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
         raise _UnknownHost(f"{key.get_name()} {key.fingerprint}")
 
 

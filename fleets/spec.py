@@ -81,10 +81,9 @@ class FleetSpec(Strict):
         """Bring to this machine what its hosts are made of, before there are any. ``say`` is given a line for
         whatever takes long. Raises FleetError."""
 
-    def carrying(self, needs: HostNeeds) -> Self:
+    def carrying(self, needs: HostNeeds) -> Self:  # noqa: ARG002
         """Returns these settings, completed by the needs of a system where the user has said nothing else.
         The same settings where hosts are what they are."""
-        del needs
         return self
 
     def lacks(self, ability: Ability) -> str | None:

@@ -18,6 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO, TypeVar
 
@@ -59,14 +60,7 @@ class SshRemote:
         ``check``) on an exit code other than 0."""
         stdout = io.BytesIO()
         result = self._execute(command, stdout, timeout_s * self._slowness)
-        result = Result(
-            result.host,
-            command,
-            result.exit_code,
-            stdout.getvalue().decode(errors="replace"),
-            result.stderr,
-            result.duration_s,
-        )
+        result = replace(result, stdout=stdout.getvalue().decode(errors="replace"))
         if check and not result.ok:
             raise self._connection.error(
                 f"`{short(command)}` ended with exit code {result.exit_code}: {_last_lines(result)}"

@@ -18,6 +18,7 @@ from wrackline.fleets.base import (
     Throttle,
 )
 from wrackline.nemesis.faults import by_command, programs
+from wrackline.nemesis.faults.admin_steps import AdminStep
 from wrackline.nemesis.faults.clocks import clocks
 from wrackline.nemesis.faults.cluster.admin_executor import AdminExecutor
 from wrackline.nemesis.faults.cluster.reassignments import ReassignmentExecutor
@@ -35,6 +36,7 @@ from wrackline.nemesis.faults.host_steps import (
 from wrackline.nemesis.faults.network import tcp_probe
 from wrackline.nemesis.faults.node_state import process_state
 from wrackline.nemesis.faults.processes.rolling import Roller
+from wrackline.nemesis.faults.step import NodeStep, Step
 from wrackline.nemesis.faults.steps import (
     Ask,
     AssignReplicas,
@@ -45,12 +47,9 @@ from wrackline.nemesis.faults.steps import (
     FaultError,
     Join,
     KillNode,
-    PowerOff,
-    PowerOn,
     Roll,
     Shell,
     StartNode,
-    Step,
     StepResult,
     StopNode,
     Target,
@@ -102,82 +101,87 @@ class StepExecutor:
 
     def carry_out(self, step: Step) -> StepResult:
         """Raises FleetError, DeployError, FaultError or OSError when it cannot be done."""
-        host, power = self._hosts[step.host], self._fleet.power
         match step:
-            case Shell(command=command, timeout_s=timeout_s):
-                with self.shells[step.host]:
-                    return StepResult(step, self._remote(host).run(command, timeout_s=timeout_s).stdout)
-            case TcpProbe(address=address, port=port, wait_s=wait_s):
-                with self._fleet.entered():
-                    return StepResult(step, tcp_probe.knock(address, port, wait_s))
-            case TcpProbeFrom():  # not alone: it waits, and changes nothing
-                return StepResult(step, self._remote(host).run(tcp_probe.command(step, host.python)).stdout)
-            case StartNode(node_id=node_id):
-                self._system.start(self._nodes[node_id])
-                return StepResult(step, str(self._system.pid(self._nodes[node_id])))
-            case DescribeNode(node_id=node_id):
-                return StepResult(step, self._describe_node(self._nodes[node_id]))
-            case KillNode(node_id=node_id):
-                node = self._nodes[node_id]
-                before = self._system.pid(node)
-                self._system.kill(node)
-                return StepResult(step, f"{before} {self._system.pid(node)}")
-            case Roll(node_ids=node_ids):
-                return StepResult(step, self._roller.roll(step, [self._nodes[one] for one in node_ids]))
-            case StopNode(node_id=node_id, timeout_s=timeout_s):
-                self._system.stop(self._nodes[node_id], timeout_s=timeout_s)
-                return StepResult(step)
-            case Join(node_id=node_id):
-                return StepResult(step, self._reassignments.join(step, self._nodes[node_id]))
-            case AssignReplicas(by_node=by_node):
-                return StepResult(step, self._reassignments.assign_replicas(step, self._nodes[by_node]))
-            case Evacuate():
-                return StepResult(step, self._reassignments.evacuate(step))
-            case AwaitReassignment():
-                return StepResult(step, self._reassignments.await_reassignment(step))
             case Carry() | Ask():
                 return by_command.carried(self._system, self._nodes[step.node_id], step)
-            case DropPageCache():
-                if not isinstance(power, PageCache):
+            case DropPageCache(host=host):
+                if not isinstance(switch := self._fleet.power, PageCache):
                     raise self._lacking("drop a page cache")
-                return StepResult(step, cut=power.drop_page_cache(host))
+                return StepResult(step, cut=switch.drop_page_cache(self._hosts[host]))
+            case NodeStep() if not isinstance(step, AdminStep):
+                return StepResult(step, self._on_node(step, self._nodes[step.node_id]))
+        return StepResult(step, self._on_host(step, self._hosts[step.host]))
+
+    def _on_host(self, step: Step, host: Host) -> str:
+        """Carries out a step that is about a host, or about the cluster, and returns its output."""
+        power = self._fleet.power
+        match step:
+            case AdminStep():
+                return self._admin.carry_out(step, host)
+            case Shell(command=command, timeout_s=timeout_s):
+                with self.shells[step.host]:
+                    return self._remote(host).run(command, timeout_s=timeout_s).stdout
+            case TcpProbe(address=address, port=port, wait_s=wait_s):
+                with self._fleet.entered():
+                    return tcp_probe.probe_tcp(address, port, wait_s, tcp_probe.RTT_AT)
+            case TcpProbeFrom():  # not alone: it waits, and changes nothing
+                return self._remote(host).run(tcp_probe.command(step, host.python)).stdout
+            case Roll(node_ids=node_ids):
+                return self._roller.roll(step, [self._nodes[one] for one in node_ids])
+            case AwaitReassignment():
+                return self._reassignments.await_reassignment(step)
+            case OwnKernel():
+                return clocks.own_kernel(self._fleet.remote(host))
+            case ReadClock():
+                return clocks.read(self._fleet.remote(host), step)
             case CopyDisk():
                 if not isinstance(power, SwappedDisk):
                     raise self._lacking("copy a disk")
                 power.copy_disk(host)
-                return StepResult(step)
             case SwapDisk(disk=disk):
                 if not isinstance(power, SwappedDisk):
                     raise self._lacking("exchange a disk")
                 power.swap_disk(host, disk)
-                return StepResult(step)
-            case OwnKernel():
-                return StepResult(step, clocks.own_kernel(self._fleet.remote(host)))
-            case ReadClock():
-                return StepResult(step, clocks.read(self._fleet.remote(host), step))
             case HoldDisk(bytes_per_s=bytes_per_s):
                 if not isinstance(power, Throttle):
                     raise self._lacking("hold a disk back")
                 power.throttle(host, bytes_per_s)
-                return StepResult(step)
             case PlugHost(up=up):
                 if not isinstance(power, Hypervisor):
                     raise self._lacking("pull a network cable")
                 power.link(host, up=up)
-                return StepResult(step)
             case StopHost(stopped=stopped):
                 if not isinstance(power, Hypervisor):
                     raise self._lacking("stop a machine")
                 (power.pause if stopped else power.resume)(host)
-                return StepResult(step)
-            case InstallTools(node_id=node_id):
-                if isinstance(self._system, Furnished):
-                    self._system.furnish(self._nodes[node_id])
-                return StepResult(step)
-            case PowerOff() | PowerOn():
-                raise AssertionError(f"{step}: power is switched by the stage")
             case _:
-                return StepResult(step, self._admin.carry_out(step, host))
+                raise AssertionError(f"{step}: power is switched by the stage")
+        return ""
+
+    def _on_node(self, step: NodeStep, node: Node) -> str:
+        """Carries out a step that is about a node, and returns its output."""
+        system = self._system
+        match step:
+            case StartNode():
+                system.start(node)
+                return str(system.pid(node))
+            case DescribeNode():
+                return self._describe_node(node)
+            case KillNode():
+                before = system.pid(node)
+                system.kill(node)
+                return f"{before} {system.pid(node)}"
+            case StopNode(timeout_s=timeout_s):
+                system.stop(node, timeout_s=timeout_s)
+            case Join():
+                return self._reassignments.join(step, node)
+            case AssignReplicas(by_node=by_node):
+                return self._reassignments.assign_replicas(step, self._nodes[by_node])
+            case Evacuate():
+                return self._reassignments.evacuate(step)
+            case InstallTools() if isinstance(system, Furnished):
+                system.furnish(node)
+        return ""
 
     def _describe_node(self, node: Node) -> str:
         pid = self._system.pid(node)

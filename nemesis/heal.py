@@ -8,7 +8,7 @@ from wrackline.fleets.base import ClientsSide, Fleet, FleetError, Remote
 from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.network import iptables, shaping
 from wrackline.systems.base import DeployError, Node, System
-from wrackline.systems.external.external_cluster import StandingSystem
+from wrackline.systems.external.external_cluster import ExternalCluster
 
 
 class NemesisError(Exception):
@@ -28,7 +28,7 @@ class Healer:
 
         Nothing is repaired on hosts that are not ours: what the faults' own undo left is on record, and whose
         they are decides."""
-        if isinstance(self._system, StandingSystem):
+        if isinstance(self._system, ExternalCluster):
             return []
         repairs: list[str] = []
         problems: list[str] = []

@@ -7,6 +7,7 @@ something is looked at afterwards (`wrackline.nemesis.restoration`).
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -17,16 +18,8 @@ import orjson
 
 from wrackline.fleets.base import FleetError
 from wrackline.nemesis.faults import by_command
-from wrackline.nemesis.faults.steps import (
-    Commands,
-    Fault,
-    FaultContext,
-    FaultError,
-    Look,
-    ProbeLog,
-    Proof,
-    Step,
-)
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import Commands, Fault, FaultContext, FaultError, Look, ProbeLog, Proof
 from wrackline.nemesis.restoration import Restoration
 from wrackline.nemesis.stage import Stage
 from wrackline.systems.base import DeployError
@@ -153,9 +146,10 @@ async def _undo(stage: Stage, injection: Injection, context: FaultContext, comma
 def settings_of(fault: Fault) -> dict[str, Any]:
     """Returns what distinguishes this fault from others of its name, so that a history says all of what was
     done."""
-    names = [
-        name for name in getattr(fault, "__dataclass_fields__", ()) if name not in ("name", "holds_node")
-    ]
+    own: tuple[dataclasses.Field[Any], ...] = (
+        dataclasses.fields(fault) if dataclasses.is_dataclass(fault) else ()
+    )
+    names = [one.name for one in own if one.name not in ("name", "holds_node")]
     said: dict[str, Any] = orjson.loads(
         orjson.dumps({name: getattr(fault, name) for name in names}, default=str)
     )

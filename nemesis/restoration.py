@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from wrackline.fleets.base import CLIENTS
 from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.node_state import NOBODY, STOPPED, looks_at, nodes_seen
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     Fault,
@@ -22,7 +23,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Restorable,
     Shell,
-    Step,
     StepResult,
     Target,
 )

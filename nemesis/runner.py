@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from wrackline.fleets.base import Fleet
-from wrackline.history.model import CONTROL, NEMESIS, Event, Type
+from wrackline.history.model import CONTROL, Event, Type
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.guided import disks
 from wrackline.nemesis.guided.catalogue import SCHEDULES
@@ -275,23 +275,16 @@ class Nemesis:
     def _record_miss(self, fault_id: str, fault: str, role: str, why: str) -> None:
         """A fault that never happened is a fault that was not proved."""
         log.warning("%s %s (%s): %s", fault_id, fault, role, why)
-        for phase in ("begin", "ended"):
-            extra: dict[str, Any] = {
-                "id": fault_id,
-                "phase": phase,
-                "targets": [],
-                "role": role,
-                "proved": None,
-            }
-            if phase == "ended":
-                extra |= {
-                    "proved": False,
-                    "proof": "it was never in force",
-                    "error": why,
-                    "lost": {},
-                    "lossy": [],
-                }
-            self._recorder.record(Event(process=NEMESIS, type=Type.INFO, f=fault, extra=extra))
+        begun: dict[str, Any] = {
+            "id": fault_id,
+            "phase": "begin",
+            "targets": [],
+            "role": role,
+            "proved": None,
+        }
+        proof = {"proved": False, "proof": "it was never in force", "error": why, "lost": {}, "lossy": []}
+        self._stage.record(fault, begun)
+        self._stage.record(fault, {**begun, "phase": "ended", **proof})
 
     # --- guided schedules ---------------------------------------------------------------------------------
 

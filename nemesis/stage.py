@@ -21,50 +21,64 @@ from wrackline.fleets.base import CLIENTS, Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
 from wrackline.nemesis.executor import StepExecutor, clients_of, hosts_of
-from wrackline.nemesis.faults.host_steps import DropPageCache
+from wrackline.nemesis.faults.admin_steps import AdminStep
+from wrackline.nemesis.faults.host_steps import (
+    CopyDisk,
+    DropPageCache,
+    HoldDisk,
+    InstallTools,
+    OwnKernel,
+    ReadClock,
+    SwapDisk,
+)
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
-    NEEDS_NO_POWER,
-    NEEDS_SHELL,
     AssignReplicas,
+    AwaitReassignment,
+    DescribeNode,
     FaultContext,
     FaultError,
     Join,
     PowerOff,
     PowerOn,
     Shell,
-    Step,
     StepResult,
     Target,
     TcpProbe,
+    TcpProbeFrom,
 )
 from wrackline.nemesis.restoration import Restorer
 from wrackline.systems.base import DeployError, Node, System
-from wrackline.systems.external.external_cluster import StandingSystem
+from wrackline.systems.external.external_cluster import ExternalCluster
 
 UNDO_TRIES = 4
 UNDO_PAUSE_S = 0.5
-MEETING_S = 30.0
+BARRIER_S = 30.0
+NEEDS_NO_POWER = (PowerOn, SwapDisk, HoldDisk, AwaitReassignment, AdminStep)
+"""Undone whether the host is there or not: a switch, and what is asked of the cluster."""
+NEEDS_SHELL = (Shell, TcpProbeFrom, DescribeNode, DropPageCache, CopyDisk, InstallTools, OwnKernel, ReadClock)
+"""Left out on a host without power: there is nothing to ask, and nothing to do it to."""
 
 T = TypeVar("T")
 
 
-class Meetings:
-    """Meetings of the threads of several hosts, whose steps of one fault begin at the same moment. Safe to
+class Barriers:
+    """Barriers for the threads of several hosts, whose steps of one fault begin at the same moment. Safe to
     use from several threads."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._barriers: dict[str, threading.Barrier] = {}
+        self._by_fault: dict[str, threading.Barrier] = {}
 
-    def meet(self, fault_id: str, among: int) -> None:
+    def wait(self, fault_id: str, among: int) -> None:
         """Returns when so many have come, to all of them at once; also when one of them has not come in time,
         for what a fault does to the others is still done."""
         if among < 2:
             return
         with self._mutex:
-            barrier = self._barriers.setdefault(fault_id, threading.Barrier(among))
+            barrier = self._by_fault.setdefault(fault_id, threading.Barrier(among))
         with contextlib.suppress(threading.BrokenBarrierError):
-            barrier.wait(MEETING_S)
+            barrier.wait(BARRIER_S)
 
 
 class Recording(Protocol):
@@ -118,7 +132,7 @@ class Stage:
         self._hosts = hosts_of(fleet, system)
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
         self._executor = StepExecutor(fleet, system, topics)
-        self._meetings = Meetings()
+        self._barriers = Barriers()
         self._lasting: dict[str, tuple[Shell, ...]] = {}
         """By fault in force: the steps that are done again on a host that comes back."""
         self._switches_begun: Counter[str] = Counter()
@@ -128,7 +142,7 @@ class Stage:
         self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
         """Steps that a host without power owes us."""
         folders = frozenset(name for name, host in self._hosts.items() if host.is_folder)
-        self.restorer = Restorer(self.run, folders, looks=not isinstance(system, StandingSystem))
+        self.restorer = Restorer(self.run, folders, looks=not isinstance(system, ExternalCluster))
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
@@ -245,7 +259,7 @@ class Stage:
         match step:
             case PowerOff(fault_id=fault_id, among=among):
                 self._wait_witness(host)  # each before they meet: the power of all goes at the same moment
-                self._meetings.meet(fault_id, among)
+                self._barriers.wait(fault_id, among)
                 with self._switching(step.host):
                     return StepResult(step, cut=self.fleet.power.cut(host))
             case DropPageCache():

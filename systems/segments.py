@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from crc32c import crc32c
 
 from wrackline.systems.base import ReplicaLog, StoredRecord
 from wrackline.systems.message_sets import MAGIC_AT, Malformed, Message, message
 
+T = TypeVar("T")
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 EPOCHS = "leader-epoch-checkpoint"
@@ -186,20 +188,12 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def parse_checkpoint(text: str, *, file: str = "checkpoint") -> dict[tuple[str, int], int]:
-    """Kafka's offset checkpoint: version 0, number of entries, then ``topic partition offset`` lines. An
-    empty file has no entries: Kafka makes it so, and writes to it a minute later."""
-    if not text:
-        return {}
-    lines = text.split("\n")
-    try:
-        version, count = int(lines[0]), int(lines[1])
-        entries = [line.split(" ") for line in lines[2:] if line]
-        offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in entries}
-    except (ValueError, IndexError) as wrong:
-        raise SegmentError(f"{file}: not an offset checkpoint: {text[:80]!r}") from wrong
-    if version != 0 or count != len(entries):
-        raise SegmentError(f"{file}: version {version}, {len(entries)} entries where {count} are announced")
-    return offsets
+    """Kafka's offset checkpoint: ``topic partition offset`` lines."""
+
+    def entry(topic: str, partition: str, offset: str) -> tuple[tuple[str, int], int]:
+        return (topic, int(partition)), int(offset)
+
+    return dict(_entries(text, file, "an offset checkpoint", entry))
 
 
 def read_checkpoint(file: Path) -> dict[tuple[str, int], int]:
@@ -208,18 +202,25 @@ def read_checkpoint(file: Path) -> dict[tuple[str, int], int]:
 
 
 def parse_epochs(text: str, *, file: str = EPOCHS) -> list[tuple[int, int]]:
-    """Kafka's checkpoint of leader epochs: version 0, number of entries, then ``epoch offset`` lines. An
-    empty file has no entries."""
+    """Kafka's checkpoint of leader epochs: ``epoch offset`` lines."""
+
+    def entry(epoch: str, start: str) -> tuple[int, int]:
+        return int(epoch), int(start)
+
+    return _entries(text, file, "a checkpoint of leader epochs", entry)
+
+
+def _entries(text: str, file: str, what: str, entry: Callable[..., T]) -> list[T]:
+    """A checkpoint's entries: version 0, number of entries, then a line each. An empty file has none: Kafka
+    makes it so, and writes to it a minute later."""
     if not text:
         return []
     lines = text.split("\n")
     try:
         version, count = int(lines[0]), int(lines[1])
-        entries = [
-            (int(epoch), int(start)) for epoch, start in (line.split(" ") for line in lines[2:] if line)
-        ]
-    except (ValueError, IndexError) as wrong:
-        raise SegmentError(f"{file}: not a checkpoint of leader epochs: {text[:80]!r}") from wrong
+        entries = [entry(*line.split(" ")) for line in lines[2:] if line]
+    except (ValueError, IndexError, TypeError) as wrong:
+        raise SegmentError(f"{file}: not {what}: {text[:80]!r}") from wrong
     if version != 0 or count != len(entries):
         raise SegmentError(f"{file}: version {version}, {len(entries)} entries where {count} are announced")
     return entries

@@ -126,10 +126,9 @@ class SystemSpec(Strict):
         """Tells whether anybody else than the brokers themselves elects leaders."""
         return True
 
-    def refusal(self, fleet: FleetSpec) -> str | None:
+    def refusal(self, fleet: FleetSpec) -> str | None:  # noqa: ARG002
         """Returns why the system cannot run on hosts of this fleet as these settings say, in one line;
         None when it can."""
-        del fleet
         return None
 
     def warning(self) -> str | None:
@@ -164,30 +163,26 @@ class SystemSpec(Strict):
             return None
         return f"fleet.zookeeper is {zookeeper}, and system.kind {self.kind} needs no ZooKeeper: leave it out"
 
-    def cannot(self, fault: str) -> str | None:
+    def cannot(self, fault: str) -> str | None:  # noqa: ARG002
         """Returns why a fault of this name cannot be done to the system; None when it can."""
-        del fault
         return None
 
-    def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:
+    def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:  # noqa: ARG002
         """Returns why the system's nodes, on such a fleet, cannot go to this version, a later or an earlier
         one, one by one; None when they can."""
-        del version, fleet
         return f"{self.kind} has one version only"
 
-    def became(self, version: str) -> SystemSpec:
+    def became(self, version: str) -> SystemSpec:  # noqa: ARG002
         """Returns the system after a rolling upgrade or downgrade to this version: what can be done to it
         then."""
-        del version
         return self
 
     def without_levels(self) -> str | None:
         """Returns why the cluster has no features whose level could be raised; None when it has some."""
         return f"the features of system {self.kind} have no levels"
 
-    def topic_of(self, test_id: str, topic: str) -> str:
+    def topic_of(self, test_id: str, topic: str) -> str:  # noqa: ARG002
         """Returns the name of a run's topic in the cluster."""
-        del test_id
         return topic
 
     def client_settings(self) -> Mapping[str, str]:

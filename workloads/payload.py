@@ -72,8 +72,7 @@ def key_of(value: int) -> bytes:
     return value.to_bytes(8, "big")
 
 
-def _key_of(partition: int, value: int) -> bytes:
-    del partition
+def _key_of(partition: int, value: int) -> bytes:  # noqa: ARG001
     return key_of(value)
 
 

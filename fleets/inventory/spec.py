@@ -96,8 +96,7 @@ class InventorySpec(FleetSpec):
                 return f"fleet.become is {self.become}, not root"
         return None
 
-    def build(self, name: str, state_dir: Path) -> Fleet:
-        del state_dir
+    def build(self, name: str, state_dir: Path) -> Fleet:  # noqa: ARG002
         wishes = Wishes(self.data_disk, self.disk_mb, self.keep_installed)
         try:
             logins = self._logins()

@@ -13,17 +13,15 @@ What one fleet ``f`` with host ``n1`` consists of, and nothing else:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from wrackline.fleets.base import FleetError, Host
 from wrackline.fleets.libvirt.domain import Computer
 from wrackline.fleets.libvirt.machine import DomainHost
 from wrackline.fleets.libvirt.virsh import URI, Virsh
 from wrackline.fleets.local.clean import BY_LIBVIRT
-from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
+from wrackline.fleets.local.fleet import Options
 from wrackline.fleets.qemu.accelerators import Accelerator, chosen
-from wrackline.fleets.qemu.disk import Disks
 from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
@@ -43,30 +41,17 @@ class LibvirtFleet(VirtualFleet[DomainHost]):
         hosts: Sequence[str],
         *,
         uri: str = URI,
-        subnet: str = "198.18.0.0/24",
-        state_dir: Path = DEFAULT_STATE_ROOT,
         hardware: Hardware | None = None,
-        filesystem: str = "ext4",
         accel: Accelerator = "auto",
         boot_s: float = BOOT_S,
         packages: Sequence[str] = (),
-        detached: bool = False,
+        **more: Unpack[Options],
     ) -> None:
-        """``uri``: of a libvirt of this machine. ``boot_s``: a host answers SSH after so long at most.
-        ``packages``: of Debian, besides those of every image."""
+        """``uri``: of a libvirt of this machine."""
         self._virsh = Virsh(uri)
-        self._accel: Accelerator = accel
-        self._boot_s = boot_s
-        self._packages = tuple(packages)
         self._computer: Computer | None = None
         super().__init__(
-            name,
-            hosts,
-            subnet=subnet,
-            state_dir=state_dir,
-            hardware=hardware or Hardware(),
-            filesystem=filesystem,
-            detached=detached,
+            name, hosts, hardware=hardware, accel=accel, boot_s=boot_s, packages=packages, **more
         )
 
     def prepare(self, say: Say) -> None:
@@ -75,10 +60,8 @@ class LibvirtFleet(VirtualFleet[DomainHost]):
             self._computer = computer(self._virsh, self._hardware, self._accel, self._packages, say)
 
     def _machine(self, host: Host) -> DomainHost:
-        state = self.state
-        disks = Disks(self.folder, host.name, state.filesystem, state.disk_mb, "kept")
-        prefix_length = self._network.prefixlen
-        return DomainHost(state, self.folder, host, disks, self._boot_s, prefix_length, virsh=self._virsh)
+        disks, length = self._disks(host, "kept"), self._network.prefixlen
+        return DomainHost(self.state, self.folder, host, disks, self._boot_s, length, virsh=self._virsh)
 
     @property
     def _needed_mb(self) -> int:

@@ -7,15 +7,15 @@ import os
 import signal
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.libvirt.domain import DATA_DISK, Computer, Domain, xml
 from wrackline.fleets.libvirt.virsh import Virsh
 from wrackline.fleets.local.domains import processes
+from wrackline.fleets.local.look import is_alive, signal_all
 from wrackline.fleets.local.network.links import mac_address
-from wrackline.fleets.local.network.namespaces import ip_batch, is_alive, run_tool, signal_all, wait_dead
-from wrackline.fleets.qemu.virtual.host import DROP_S, VirtualHost
+from wrackline.fleets.local.network.namespaces import ip_batch, run_tool, wait_dead
+from wrackline.fleets.qemu.virtual.host import VirtualHost
 
 FORGOTTEN_S = 10.0
 """So long libvirt may take to notice that a QEMU has ended."""
@@ -46,6 +46,10 @@ class DomainHost(VirtualHost):
     @property
     def is_on(self) -> bool:
         return self._pid is not None and is_alive(self._pid)
+
+    @property
+    def pid(self) -> int | None:
+        return self._pid
 
     # -- power-on --------------------------------------------------------------------------------------------
 
@@ -81,16 +85,6 @@ class DomainHost(VirtualHost):
         )
 
     # -- while it is on --------------------------------------------------------------------------------------
-
-    def copy_disk(self) -> Path:
-        """A copy of the data disk, all of it synced; the host stands still meanwhile. Raises FleetError."""
-        agent = self.agent
-        assert self._pid is not None
-        try:
-            agent.ask({"order": "freeze-and-sync"}, DROP_S)
-            return self.disks.copy(self._pid)
-        finally:
-            agent.ask({"order": "thaw"}, DROP_S)
 
     def hold_back(self, bytes_per_s: int | None) -> None:
         """The data disk reads and writes so many bytes a second each at most. Raises FleetError."""

@@ -10,7 +10,6 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -18,19 +17,25 @@ from wrackline.fleets.base import FleetError
 from wrackline.fleets.local import throttle
 from wrackline.fleets.local.disk import discard, loops_below, wait_released
 from wrackline.fleets.local.domains import processes
+from wrackline.fleets.local.look import is_alive, signal_all
 from wrackline.fleets.local.network.namespaces import (
     delete_netns,
     ip_batch,
-    is_alive,
     kill_processes_in_netns,
     mounts,
     netns_exists,
     processes_in_netns,
     run_tool,
-    signal_all,
     wait_dead,
 )
-from wrackline.fleets.local.state import FleetFolder, FleetLock, FleetState, boot_id, folders
+from wrackline.fleets.local.state import (
+    FleetFolder,
+    FleetLock,
+    FleetState,
+    folders,
+    lock_of_detached,
+    look_over,
+)
 
 LAST_PROGRAM_TIMEOUT_S = 10.0
 DATA_DIR = "/data"
@@ -135,24 +140,14 @@ def clean(state_root: Path) -> list[str]:
 
 def end_detached(folder: FleetFolder) -> None:
     """Remove a fleet that outlived its maker. Raises FleetError when a run owns it, or there is none."""
-    lock = FleetLock.try_acquire(folder.lock_file)
+    lock = lock_of_detached(folder)
     state = folder.read()
-    if lock is None:
-        owner = f"process {state.owner_pid}" if state else "another process"
-        raise FleetError(
-            f"fleet {folder.name} is in use by {owner}; end that run, and its fleet ends with it"
-        )
     try:
         if state is None:
             raise FleetError(f"no fleet {folder.name} in {folder.root}; `wrackline fleet list` shows all")
         dismantle(folder, state)
     finally:
         lock.release(remove=not folder.path.exists())
-
-
-def lives(state: FleetState) -> bool:
-    """Tells whether a fleet whose lock nobody holds is nevertheless meant to stay."""
-    return state.detached and state.boot_id == boot_id()
 
 
 @contextlib.contextmanager
@@ -170,34 +165,13 @@ def lock_of_the_dead(folder: FleetFolder) -> Iterator[FleetLock | None]:
         yield None
         return
     state = folder.read()
-    alive = state is not None and lives(state)
+    alive = state is not None and state.lives_alone
     try:
         yield None if alive else lock
     finally:
         lock.release(remove=not alive)
 
 
-@dataclass(frozen=True, slots=True)
-class FleetSeen:
-    """A fleet of this machine, for ``wrackline fleet list``."""
-
-    state: FleetState
-    life: str
-    """``owned by pid N``, ``detached`` or ``dead``."""
-
-
-def survey(state_root: Path) -> list[FleetSeen]:
-    """Every fleet below a state root."""
-    seen = []
-    for folder in folders(state_root):
-        state = folder.read()
-        if state is None:
-            continue
-        lock = FleetLock.try_acquire(folder.lock_file)
-        if lock is None:
-            life = f"owned by pid {state.owner_pid}"
-        else:
-            life = "detached" if lives(state) else "dead"
-            lock.release(remove=False)
-        seen.append(FleetSeen(state, life))
-    return seen
+def survey(state_root: Path) -> list[tuple[FleetState, str]]:
+    """Every fleet below a state root, and its life."""
+    return look_over(folders(state_root))

@@ -20,12 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import FileLoss, FleetError
-from wrackline.fleets.local import throttle
+from wrackline.fleets.local import look, throttle
 from wrackline.fleets.local.look import FileSeen, losses
 from wrackline.fleets.local.network.namespaces import run_tool
 
-FS_IOC_SHUTDOWN = 0x8004587D
-NOLOGFLUSH = 2
 LOOP_CONFIGURE = 0x4C0A
 LOOP_CLR_FD = 0x4C01
 LOOP_CTL_GET_FREE = 0x4C82
@@ -203,7 +201,7 @@ def shut_down(mount_point: Path, image: Path) -> None:
     try:
         if _image_of(os.fstat(descriptor).st_dev) != image:
             raise FleetError(f"{mount_point} is not the data disk {image}: not shut down")
-        fcntl.ioctl(descriptor, FS_IOC_SHUTDOWN, struct.pack("I", NOLOGFLUSH))
+        look.shut_down(descriptor)
     except OSError as error:
         raise FleetError(
             f"FS_IOC_SHUTDOWN on {mount_point}: {error.strerror}; see `wrackline doctor`"

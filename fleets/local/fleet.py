@@ -5,58 +5,88 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypedDict, TypeVar
 
-from wrackline.fleets.base import CLIENTS, FleetError, Host, PowerSwitch, Remote
-from wrackline.fleets.local.clean import Machine, clean, dismantle, folders_mounted, lives
+from wrackline.fleets.base import CLIENTS, FleetError, Host, Remote
+from wrackline.fleets.local.clean import clean, dismantle, folders_mounted
 from wrackline.fleets.local.disk import check_disk, check_room
-from wrackline.fleets.local.keys import make_keys
+from wrackline.fleets.local.keys import host_files, make_keys, sshd_config
+from wrackline.fleets.local.look import is_alive
 from wrackline.fleets.local.network.namespaces import (
     entered_netns,
     ip_batch,
-    is_alive,
     namespace_connector,
     netns_exists,
     run_tool,
 )
+from wrackline.fleets.local.power import LocalPower, Powered
 from wrackline.fleets.local.remote import NamespaceRemote
-from wrackline.fleets.local.state import FleetFolder, FleetLock, FleetState, boot_id, check_names
+from wrackline.fleets.local.state import (
+    DEFAULT_STATE_ROOT,
+    FleetFolder,
+    FleetLock,
+    FleetState,
+    boot_id,
+    check_names,
+    host_numbers,
+)
 
 if TYPE_CHECKING:
     from wrackline.fleets.ssh import SshRemote
 
-FIRST_OTHER = 31
 LOCK_TIMEOUT_S = 5.0
 SPARE_ROOM_MB = 64
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class LocalFleet(ABC):
+class LocalMachine(Powered, Protocol):
+    """A host of such a fleet, as a machine."""
+
+    host: Host
+    files: Mapping[str, tuple[str, int]]
+    """Files of the host's /etc: path → content, mode."""
+
+    def make_disks(self) -> None:
+        """Make what of its disks outlives a power cut, where it is not there. Raises FleetError."""
+
+
+M = TypeVar("M", bound=LocalMachine)
+
+
+class Options(TypedDict, total=False):
+    """What every fleet of this machine may be given; `LocalFleet` says what it means."""
+
+    subnet: str
+    state_dir: Path
+    filesystem: str
+    detached: bool
+
+
+class LocalFleet(ABC, Generic[M]):
     """Hosts on this machine (needs root). One owner per name; several fleets live side by side."""
 
     kind: ClassVar[str]
     reads_here: ClassVar[bool] = False
     """Of its hosts (`wrackline.fleets.base.Host`)."""
-    power: PowerSwitch
+    power: LocalPower[M]
 
     def __init__(
         self,
         name: str,
         hosts: Sequence[str],
         *,
-        subnet: str,
-        state_dir: Path,
-        disk_mb: int,
-        filesystem: str,
-        detached: bool,
+        subnet: str = "198.18.0.0/24",
+        state_dir: Path = DEFAULT_STATE_ROOT,
+        disk_mb: int = 256,
+        filesystem: str = "ext4",
+        detached: bool = False,
         slowness: float = 1.0,
     ) -> None:
         """``state_dir``: folder for the folders of all fleets. ``detached``: the fleet outlives this process.
@@ -87,6 +117,8 @@ class LocalFleet(ABC):
         self._mutex = threading.RLock()
         self._lock: FleetLock | None = None
         self._remotes: dict[str, SshRemote] = {}
+        self._machines = {host.name: self._machine(host) for host in self.hosts}
+        self.power = self._switch()
 
     def __enter__(self) -> Self:
         self.up()
@@ -98,16 +130,23 @@ class LocalFleet(ABC):
     # -- what a kind of fleet says ---------------------------------------------------------------------------
 
     @abstractmethod
-    def _machine_list(self) -> Sequence[Machine]:
-        """The hosts, as what is taken apart at the end."""
+    def _machine(self, host: Host) -> M:
+        """Returns the machine of a host, which is not started yet."""
 
-    @abstractmethod
+    def _switch(self) -> LocalPower[M]:
+        return LocalPower(self._machines, self._forget)
+
     def _prepare(self) -> None:
         """Bring to this machine what hosts are made of; before the name is taken. Raises FleetError."""
 
-    @abstractmethod
     def _build_hosts(self, public_key: str, host_key: str) -> None:
         """Make what belongs to each host and outlives a power cut. The network is there, no host is on."""
+        sshd = sshd_config()
+        for machine in self._machines.values():
+            machine.files = host_files(
+                machine.host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd
+            )
+        self._each(lambda host: self._machines[host.name].make_disks())
 
     @property
     def _needed_mb(self) -> int:
@@ -142,7 +181,7 @@ class LocalFleet(ABC):
             self._remotes.clear()
             if self._lock is None:
                 return
-            dismantle(self.folder, self.state, self._machine_list())
+            dismantle(self.folder, self.state, list(self._machines.values()))
             self._lock.release()
             self._lock = None
 
@@ -202,7 +241,7 @@ class LocalFleet(ABC):
                 )
             time.sleep(0.02)
         left = self.folder.read()
-        if left is not None and lives(left):
+        if left is not None and left.lives_alone:
             lock.release(remove=False)
             raise FleetError(f"fleet {self.name} is up already; `wrackline fleet down {self.name}` ends it")
         if left is not None:
@@ -271,16 +310,7 @@ def _network(subnet: str) -> ipaddress.IPv4Network:
 
 
 def _addresses(network: ipaddress.IPv4Network, hosts: Sequence[str]) -> list[str]:
-    """.11 and up for n1, n2, …; .21 and up for c1, c2, …; the rest from .31 on."""
-    addresses: list[str] = []
-    other = FIRST_OTHER
-    for host in hosts:
-        numbered = re.fullmatch(r"([nc])([1-9])", host)
-        if numbered:
-            offset = {"n": 10, "c": 20}[numbered[1]] + int(numbered[2])
-        else:
-            offset, other = other, other + 1
-        if offset >= network.num_addresses - 1:
-            raise FleetError(f"{len(hosts)} hosts do not fit into {network}")
-        addresses.append(str(network[offset]))
-    return addresses
+    numbers = host_numbers(hosts)
+    if max(numbers) >= network.num_addresses - 1:
+        raise FleetError(f"{len(hosts)} hosts do not fit into {network}")
+    return [str(network[number]) for number in numbers]

@@ -6,12 +6,17 @@ On the standard library alone: a ``qemu`` host runs this file itself, since nobo
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import signal
+import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+FS_IOC_SHUTDOWN = 0x8004587D
+NOLOGFLUSH = 2
 TAIL_BYTES = 4096
 MAX_TAILS = 256
 # Looking must not change anything: an access time would be one more journal entry, and waits for the
@@ -108,6 +113,35 @@ def _trailing_zeros(path: Path) -> int:
         return size
     finally:
         os.close(descriptor)
+
+
+def is_alive(pid: int) -> bool:
+    """Tells whether a process still runs; a zombie does not: it holds nothing any more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (OSError, IndexError):
+        return False
+
+
+def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def stop_all(find: Callable[[], Iterable[int]]) -> set[int]:
+    """SIGSTOP for all that are found, and again until nobody new is: a process may fork, or come, between a
+    look and its signal."""
+    stopped: set[int] = set()
+    while new := set(find()) - stopped:
+        signal_all(sorted(new), signal.SIGSTOP)
+        stopped |= new
+    return stopped
+
+
+def shut_down(descriptor: int) -> None:
+    """Stops the file system of an open file at once; nothing that is dirty gets written. Raises OSError."""
+    fcntl.ioctl(descriptor, FS_IOC_SHUTDOWN, struct.pack("I", NOLOGFLUSH))
 
 
 def holders(pids: Iterable[int], device: int) -> list[int]:

@@ -91,9 +91,8 @@ class LocalRemote:
             )
         return result
 
-    def follow(self, command: str, *, timeout_s: float = 30.0) -> LocalStream:
+    def follow(self, command: str, *, timeout_s: float = 30.0) -> LocalStream:  # noqa: ARG002
         """Start a command that goes on. Raises FleetError when it cannot be started."""
-        del timeout_s
         return LocalStream(self._started(command, stderr=subprocess.STDOUT))
 
     def _started(self, command: str, *, stderr: int) -> subprocess.Popen[bytes]:

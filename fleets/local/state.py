@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import re
 import shutil
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from wrackline.fleets.base import FleetError
 
@@ -28,6 +29,7 @@ DEFAULT_STATE_ROOT = Path(f"/var/tmp/wrackline-{os.geteuid()}" if os.geteuid() e
 of the root overlays are on a tmpfs of their own."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 _HOST = re.compile(r"[a-z][a-z0-9]{0,9}")
+FIRST_OTHER = 31
 
 
 def check_names(name: str, hosts: tuple[str, ...]) -> None:
@@ -43,12 +45,37 @@ def check_names(name: str, hosts: tuple[str, ...]) -> None:
         raise FleetError(f"fleet {name}: two hosts with one name in {', '.join(hosts)}: name them apart")
 
 
+def host_numbers(hosts: Sequence[str]) -> list[int]:
+    """The last number of each host's address: 11 and up for n1, n2, ..., 21 and up for c1, c2, ..., the rest
+    from 31 on."""
+    others = itertools.count(FIRST_OTHER)
+    numbered = (re.fullmatch(r"([nc])([1-9])", host) for host in hosts)
+    return [{"n": 10, "c": 20}[one[1]] + int(one[2]) if one else next(others) for one in numbered]
+
+
 def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
+class OwnedState:
+    """The part of a fleet's state by which others know whose it is."""
+
+    __slots__ = ()
+    owner_pid: int
+    boot_id: str
+    detached: bool
+
+    @property
+    def lives_alone(self) -> bool:
+        """Tells whether the fleet is meant to stay though nobody holds its lock."""
+        return self.detached and self.boot_id == boot_id()
+
+
+S = TypeVar("S", bound=OwnedState)
+
+
 @dataclass(frozen=True, slots=True)
-class FleetState:
+class FleetState(OwnedState):
     """Content of ``state.json``."""
 
     name: str
@@ -77,11 +104,14 @@ class FleetState:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetFolder:
-    """The folder of one fleet."""
+class StateFolder(Generic[S]):
+    """The folder of one fleet, with its state."""
 
     root: Path
+    """The folder of such folders."""
     name: str
+
+    state_type: ClassVar[type[Any]]
 
     @property
     def path(self) -> Path:
@@ -94,6 +124,35 @@ class FleetFolder:
     @property
     def state_file(self) -> Path:
         return self.path / "state.json"
+
+    def write(self, state: S) -> None:
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        half_written = self.state_file.with_suffix(".new")
+        half_written.write_text(json.dumps(asdict(state), indent=1))  # type: ignore[call-overload]
+        half_written.rename(self.state_file)
+
+    def read(self) -> S | None:
+        """Returns the fleet's state; None when there is no state file (yet, or any more)."""
+        try:
+            content = json.loads(self.state_file.read_text()).items()
+            # A version of ours that is newer may say more; what it needs to be taken apart it says alike.
+            known = {one.name for one in fields(self.state_type)}
+            values = {key: tuple(v) if isinstance(v, list) else v for key, v in content if key in known}
+            state: S = self.state_type(**values)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise FleetError(
+                f"{self.state_file} is not a fleet's state ({error}); remove the folder by hand"
+            ) from error
+        return state
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFolder(StateFolder[FleetState]):
+    """The folder of one fleet of namespaces or virtual machines."""
+
+    state_type: ClassVar[type[Any]] = FleetState
 
     @property
     def key(self) -> Path:
@@ -137,44 +196,49 @@ class FleetFolder:
             return self.log(host).read_text(errors="replace")[-400:].strip() or "nothing"
         return "nothing"
 
-    def write(self, state: FleetState) -> None:
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        half_written = self.state_file.with_suffix(".new")
-        half_written.write_text(json.dumps(asdict(state), indent=1))
-        half_written.rename(self.state_file)
-
-    def read(self) -> FleetState | None:
-        """Returns the fleet's state; None when there is no state file (yet, or any more)."""
-        try:
-            content = json.loads(self.state_file.read_text()).items()
-            # A version of ours that is newer may say more; what it needs to be taken apart it says alike.
-            known = {one.name for one in fields(FleetState)}
-            values: dict[str, Any] = {
-                key: tuple(v) if isinstance(v, list) else v for key, v in content if key in known
-            }
-            return FleetState(**values)
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError, AttributeError) as error:
-            raise FleetError(
-                f"{self.state_file} is not a fleet's state ({error}); remove the folder by hand"
-            ) from error
-
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
         if self.path.exists():
             shutil.rmtree(self.path)
 
 
-def folders(root: Path) -> Iterator[FleetFolder]:
-    """Every fleet that has a folder or a lock below a state root."""
+def names_below(root: Path) -> list[str]:
+    """Names of the fleets that have a folder or a lock below a state root, sorted."""
     if not root.is_dir():
-        return
+        return []
     names = {entry.name for entry in root.iterdir() if entry.is_dir()}
-    names |= {entry.stem for entry in root.glob("*.lock")}
-    for name in sorted(names):
-        if _NAME.fullmatch(name):
-            yield FleetFolder(root, name)
+    return sorted(names | {lock.stem for lock in root.glob("*.lock")})
+
+
+def folders(root: Path) -> list[FleetFolder]:
+    """Every fleet that has a folder or a lock below a state root."""
+    return [FleetFolder(root, name) for name in names_below(root) if _NAME.fullmatch(name)]
+
+
+def look_over(folders: Iterable[StateFolder[S]]) -> list[tuple[S, str]]:
+    """The state of each fleet, and its life: ``owned by pid N``, ``detached`` or ``dead``."""
+    seen = []
+    for folder in folders:
+        if (state := folder.read()) is None:
+            continue
+        life = f"owned by pid {state.owner_pid}"
+        if (lock := FleetLock.try_acquire(folder.lock_file)) is not None:
+            life = "detached" if state.lives_alone else "dead"
+            lock.release(remove=False)
+        seen.append((state, life))
+    return seen
+
+
+def lock_of_detached(folder: StateFolder[S]) -> FleetLock:
+    """The lock of a fleet that outlived its maker. Raises FleetError when a run owns it."""
+    lock = FleetLock.try_acquire(folder.lock_file)
+    if lock is None:
+        state = folder.read()
+        owner = f"process {state.owner_pid}" if state else "another process"
+        raise FleetError(
+            f"fleet {folder.name} is in use by {owner}; end that run, and its fleet ends with it"
+        )
+    return lock
 
 
 class FleetLock:

@@ -27,17 +27,15 @@ from wrackline.fleets.local.disk import (
     wait_released,
 )
 from wrackline.fleets.local.keys import ETC
-from wrackline.fleets.local.look import FileSeen, files_seen, holders
+from wrackline.fleets.local.look import FileSeen, files_seen, holders, is_alive, signal_all, stop_all
 from wrackline.fleets.local.network.links import mac_address, plug_in, wait_banner
 from wrackline.fleets.local.network.namespaces import (
     ip_batch,
-    is_alive,
     kill_processes_in_netns,
     mounts,
     netns_path,
     processes_in,
     run_tool,
-    signal_all,
     wait_dead,
 )
 from wrackline.fleets.local.state import FleetFolder, FleetState, lent_locks
@@ -76,7 +74,7 @@ class Machine:
     folder: FleetFolder
     host: Host
     prefix_length: int
-    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    files: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Files of the host's /etc: path → content, mode."""
     _chassis: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _init_pid: int = field(default=0, init=False)
@@ -145,7 +143,7 @@ class Machine:
             "filesystem": self.state.filesystem,
             "mount_options": MOUNT_OPTIONS[self.state.filesystem],
             "data_dir": str(self.host.data_dir),
-            "files": self.files,
+            "files": dict(self.files),
             "sshd": ["/usr/sbin/sshd", "-D", "-e", "-f", f"{ETC}/sshd_config"],
             "ready_fd": writer,
         }
@@ -231,11 +229,8 @@ class Machine:
     def drop_page_cache(self) -> tuple[Mapping[str, FileLoss], float]:
         """Kill the programs that use the data disk, lose what they had not synced, and mount it again. What
         was lost, and how many seconds ago that was. Raises FleetError."""
-        users: set[int] = set()
         # Stopped one and all before the first dies: none may write, or learn, of another's end.
-        while new := set(self._disk_users()) - users:
-            signal_all(sorted(new), signal.SIGSTOP)
-            users |= new
+        users = stop_all(self._disk_users)
         with files_seen(self.data) as before:
             self._lose_dirty_data()
             lost_at = time.monotonic()
@@ -247,11 +242,7 @@ class Machine:
     def freeze(self) -> None:
         """SIGSTOP every process of the host. None runs another instruction of its own program after this; a
         system call under way ends first."""
-        stopped: set[int] = set()
-        # A process may fork between the scan and its signal; a pass that finds nobody new ends it.
-        while new := [pid for pid in self.processes() if pid not in stopped]:
-            signal_all(new, signal.SIGSTOP)
-            stopped.update(new)
+        stop_all(self.processes)
 
     def _disk_users(self) -> list[int]:
         """Processes of the host with an open file, or their working directory, on the data disk."""
@@ -310,6 +301,9 @@ class Machine:
     def wipe_disk(self) -> None:
         """An empty data disk in place of what was there, while the host is off. Raises FleetError."""
         self.image.unlink()
+        self.make_disks()
+
+    def make_disks(self) -> None:
         make_image(self.image, self.state.filesystem, self.state.disk_mb)
 
     def hold_back(self, bytes_per_s: int | None) -> None:

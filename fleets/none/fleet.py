@@ -12,14 +12,16 @@ from wrackline.fleets.base import FleetError, Host, PowerCut
 class NoPowerSwitch:
     """Every host has power, and no switch."""
 
+    def __init__(self, why: str) -> None:
+        self._why = why
+
     def cut(self, host: Host) -> PowerCut:
-        raise FleetError(f"{host.name}: a fleet without hosts has no power switch")
+        raise FleetError(f"{host.name}: {self._why}")
 
     def on(self, host: Host) -> None:
         del host
 
-    def is_on(self, host: Host) -> bool:
-        del host
+    def is_on(self, host: Host) -> bool:  # noqa: ARG002
         return True
 
 
@@ -30,7 +32,7 @@ class NoFleet:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.power = NoPowerSwitch()
+        self.power = NoPowerSwitch("a fleet without hosts has no power switch")
 
     def up(self) -> None:
         """There is nothing to make."""

@@ -29,10 +29,8 @@ class NoFleetSpec(FleetSpec):
     zookeeper: Literal[0] = 0
     """There is none."""
 
-    def lacks(self, ability: Ability) -> str:
-        del ability
+    def lacks(self, ability: Ability) -> str:  # noqa: ARG002
         return "the fleet none has no hosts"
 
-    def build(self, name: str, state_dir: Path) -> Fleet:
-        del state_dir
+    def build(self, name: str, state_dir: Path) -> Fleet:  # noqa: ARG002
         return NoFleet(name)

@@ -23,9 +23,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from wrackline.fleets.base import FleetError, Host, PowerCut, Remote
+from wrackline.fleets.base import FleetError, Host, Remote
 from wrackline.fleets.local.remote import LocalRemote
-from wrackline.fleets.local.state import FleetLock, boot_id, check_names
+from wrackline.fleets.local.state import FleetLock, boot_id, check_names, host_numbers
+from wrackline.fleets.none.fleet import NoPowerSwitch
 from wrackline.fleets.process.state import (
     BELOW,
     MARK,
@@ -36,25 +37,10 @@ from wrackline.fleets.process.state import (
     give_back,
 )
 
-FIRST_OTHER = 31
 KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
 """Variables of our own environment that hosts have too."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./+-]+")
 """Paths that no command has to quote."""
-
-
-class NoSwitch:
-    """The machine's own power is all there is."""
-
-    def cut(self, host: Host) -> PowerCut:
-        raise FleetError(f"{host.name}: a host that is a folder of this machine has no power of its own")
-
-    def on(self, host: Host) -> None:
-        del host
-
-    def is_on(self, host: Host) -> bool:
-        del host
-        return True
 
 
 class ProcessFleet:
@@ -72,8 +58,9 @@ class ProcessFleet:
                 " and ._+- only; name another with WRACKLINE_STATE_DIR"
             )
         self._prefix = prefix_of(name)
-        self.hosts = tuple(self._host(host, number) for host, number in zip(hosts, _last(hosts), strict=True))
-        self.power = NoSwitch()
+        numbers = host_numbers(hosts)
+        self.hosts = tuple(self._host(host, number) for host, number in zip(hosts, numbers, strict=True))
+        self.power = NoPowerSwitch("a host that is a folder of this machine has no power of its own")
         self._state = ProcessState(
             name, tuple(hosts), tuple(host.address for host in self.hosts), os.getpid(), boot_id(), detached
         )
@@ -201,20 +188,6 @@ def prefix_of(name: str) -> str:
     have names that differ."""
     first, second = hashlib.blake2b(name.encode(), digest_size=2).digest()
     return f"127.{1 + first % 254}.{second}."
-
-
-def _last(hosts: Sequence[str]) -> list[int]:
-    """The last number of each host's address: 11 and up for n1, n2, ..., 21 and up for c1, c2, ..., the rest
-    from 31 on."""
-    numbers, other = [], FIRST_OTHER
-    for host in hosts:
-        numbered = re.fullmatch(r"([nc])([1-9])", host)
-        if numbered:
-            numbers.append({"n": 10, "c": 20}[numbered[1]] + int(numbered[2]))
-        else:
-            numbers.append(other)
-            other += 1
-    return numbers
 
 
 def _python() -> str:

@@ -32,10 +32,9 @@ class ProcessSpec(FleetSpec):
     def untested(self) -> tuple[str, ...]:
         return UNTESTED
 
-    def lacks(self, ability: Ability) -> str:
+    def lacks(self, ability: Ability) -> str:  # noqa: ARG002
         """Returns why faults cannot have this ability: only processes are there, to be killed, paused and
         started."""
-        del ability
         return FOLDERS
 
     def build(self, name: str, state_dir: Path) -> Fleet:

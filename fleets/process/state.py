@@ -7,20 +7,28 @@ that names the fleet; its lock is held by the owner for as long as that lives.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.network.namespaces import is_alive, own_family, signal_all
-from wrackline.fleets.local.state import FleetLock, boot_id
+from wrackline.fleets.local.look import is_alive, signal_all
+from wrackline.fleets.local.network.namespaces import own_family
+from wrackline.fleets.local.state import (
+    FleetLock,
+    OwnedState,
+    StateFolder,
+    lock_of_detached,
+    look_over,
+    names_below,
+)
 
 MARK = "WRACKLINE_PROCESS_FLEET"
 """The variable of the environment."""
@@ -30,7 +38,7 @@ BELOW = ".process"
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessState:
+class ProcessState(OwnedState):
     """Content of ``state.json``."""
 
     name: str
@@ -40,49 +48,15 @@ class ProcessState:
     boot_id: str
     detached: bool = False
 
-    @property
-    def lives_alone(self) -> bool:
-        """Tells whether the fleet is meant to stay though nobody holds its lock."""
-        return self.detached and self.boot_id == boot_id()
-
 
 @dataclass(frozen=True, slots=True)
-class ProcessFolder:
+class ProcessFolder(StateFolder[ProcessState]):
     """The folder of one fleet of processes."""
 
-    root: Path
-    """Of all these fleets."""
-    name: str
-
-    @property
-    def path(self) -> Path:
-        return self.root / self.name
-
-    @property
-    def lock_file(self) -> Path:
-        return self.root / f"{self.name}.lock"
+    state_type: ClassVar[type[Any]] = ProcessState
 
     def host(self, name: str) -> Path:
         return self.path / name
-
-    def write(self, state: ProcessState) -> None:
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        half_written = self.path / "state.new"
-        half_written.write_text(json.dumps(asdict(state), indent=1))
-        half_written.rename(self.path / "state.json")
-
-    def read(self) -> ProcessState | None:
-        """Returns the fleet's state; None when there is none."""
-        try:
-            said = json.loads((self.path / "state.json").read_text())
-            lists = {key: tuple(said[key]) for key in ("hosts", "addresses")}
-            return ProcessState(**{**said, **lists})
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError, KeyError) as wrong:
-            raise FleetError(
-                f"{self.path / 'state.json'} is not a fleet's state ({wrong}); remove the folder by hand"
-            ) from wrong
 
     def dismantle(self) -> None:
         """End every process of the fleet and remove its folder. Idempotent; the caller holds the lock. Raises
@@ -115,12 +89,9 @@ def end_all(folder: Path) -> None:
         time.sleep(0.005)
 
 
-def folders(root: Path) -> Iterator[ProcessFolder]:
+def folders(root: Path) -> list[ProcessFolder]:
     """Every fleet that has a folder or a lock."""
-    if root.is_dir():
-        names = {entry.name for entry in root.iterdir() if entry.is_dir()}
-        for name in sorted(names | {entry.stem for entry in root.glob("*.lock")}):
-            yield ProcessFolder(root, name)
+    return [ProcessFolder(root, name) for name in names_below(root)]
 
 
 def clean(root: Path) -> list[str]:
@@ -143,13 +114,7 @@ def clean(root: Path) -> list[str]:
 
 def end_detached(folder: ProcessFolder) -> None:
     """End a fleet that outlived its maker. Raises FleetError when a run owns it."""
-    lock = FleetLock.try_acquire(folder.lock_file)
-    if lock is None:
-        state = folder.read()
-        owner = f"process {state.owner_pid}" if state else "another process"
-        raise FleetError(
-            f"fleet {folder.name} is in use by {owner}; end that run, and its fleet ends with it"
-        )
+    lock = lock_of_detached(folder)
     try:
         folder.dismantle()
     finally:
@@ -164,19 +129,8 @@ def give_back(lock: FleetLock, root: Path) -> None:
 
 
 def survey(root: Path) -> list[tuple[ProcessState, str]]:
-    """Every fleet, and ``owned by pid N``, ``detached`` or ``dead``."""
-    seen = []
-    for folder in folders(root):
-        state = folder.read()
-        if state is None:
-            continue
-        lock = FleetLock.try_acquire(folder.lock_file)
-        life = f"owned by pid {state.owner_pid}"
-        if lock is not None:
-            life = "detached" if state.lives_alone else "dead"
-            lock.release(remove=False)
-        seen.append((state, life))
-    return seen
+    """Every fleet, and its life."""
+    return look_over(folders(root))
 
 
 # -- addresses -----------------------------------------------------------------------------------------------

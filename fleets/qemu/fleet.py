@@ -13,14 +13,13 @@ What one fleet ``f`` with host ``n1`` consists of, and nothing else:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from wrackline.fleets.base import Host
+from wrackline.fleets.local.fleet import Options
 from wrackline.fleets.local.network.namespaces import ip_batch
-from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.fleets.qemu.accelerators import Accelerator, chosen
-from wrackline.fleets.qemu.disk import Cache, Disks, shelf_mb
+from wrackline.fleets.qemu.disk import Cache, shelf_mb
 from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
@@ -42,36 +41,24 @@ class QemuFleet(VirtualFleet[Machine]):
         name: str,
         hosts: Sequence[str],
         *,
-        subnet: str = "198.18.0.0/24",
-        state_dir: Path = DEFAULT_STATE_ROOT,
         hardware: Hardware | None = None,
-        filesystem: str = "ext4",
         cache: Cache = "volatile",
         accel: Accelerator = "auto",
         boot_s: float = BOOT_S,
         snapshots: bool = True,
         packages: Sequence[str] = (),
         init: Init = "minimal",
-        detached: bool = False,
+        **more: Unpack[Options],
     ) -> None:
-        """``cache``: whether what a guest has written and not flushed is lost in a power cut. ``boot_s``: a
-        host answers SSH after so long at most. ``packages``: of Debian, besides those of every image.
-        ``init``: who runs the services of a host."""
-        self._accel: Accelerator = accel
-        self._boot_s = boot_s
+        """``cache``: whether what a guest has written and not flushed is lost in a power cut. ``init``: who
+        runs the services of a host."""
         self._cache: Cache = cache
         self._snapshots = snapshots
         self._init: Init = init
-        self._packages = packages_for(init, packages)
         self._model: Model | None = None
+        packages = packages_for(init, packages)
         super().__init__(
-            name,
-            hosts,
-            subnet=subnet,
-            state_dir=state_dir,
-            hardware=hardware or Hardware(),
-            filesystem=filesystem,
-            detached=detached,
+            name, hosts, hardware=hardware, accel=accel, boot_s=boot_s, packages=packages, **more
         )
 
     def prepare(self, say: Say) -> None:
@@ -87,10 +74,8 @@ class QemuFleet(VirtualFleet[Machine]):
         self._model = Model(words, snapshot)
 
     def _machine(self, host: Host) -> Machine:
-        state = self.state
-        disks = Disks(self.folder, host.name, state.filesystem, state.disk_mb, self._cache)
-        network = self._network
-        return Machine(state, self.folder, host, disks, self._boot_s, network.prefixlen, init=self._init)
+        disks, length = self._disks(host, self._cache), self._network.prefixlen
+        return Machine(self.state, self.folder, host, disks, self._boot_s, length, init=self._init)
 
     @property
     def _needed_mb(self) -> int:

@@ -15,7 +15,7 @@ from wrackline.fleets.local.network.namespaces import entered_netns, find_tool
 from wrackline.fleets.qemu import qmp
 from wrackline.fleets.qemu.settings import PROGRAM, channels, command, own
 from wrackline.fleets.qemu.snapshots import Snapshot
-from wrackline.fleets.qemu.virtual.host import DROP_S, VirtualHost
+from wrackline.fleets.qemu.virtual.host import VirtualHost
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,10 @@ class Machine(VirtualHost):
     @property
     def is_on(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
 
     @property
     def qmp(self) -> Path:
@@ -116,16 +120,6 @@ class Machine(VirtualHost):
             self._listen(self._port, timeout_s)
 
     # -- while it is on --------------------------------------------------------------------------------------
-
-    def copy_disk(self) -> Path:
-        """A copy of the data disk, all of it synced; the host stands still meanwhile. Raises FleetError."""
-        agent = self.agent
-        assert self._process is not None
-        try:
-            agent.ask({"order": "freeze-and-sync"}, DROP_S)
-            return self.disks.copy(self._process.pid)
-        finally:
-            agent.ask({"order": "thaw"}, DROP_S)
 
     def hold_back(self, bytes_per_s: int | None) -> None:
         """The data disk reads and writes so many bytes a second each at most. Raises FleetError."""

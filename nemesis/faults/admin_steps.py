@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from wrackline.nemesis.faults.step import NodeStep, Step
+
 
 class Entity(StrEnum):
     """The kind of entity whose settings are changed."""
@@ -17,152 +19,105 @@ class Entity(StrEnum):
     """All brokers, while they run."""
 
 
+class AdminStep(Step):
+    """A step that `wrackline.nemesis.faults.cluster.admin_executor` carries out."""
+
+
+class OfNode(AdminStep, NodeStep):
+    """A step that is about one node of the cluster."""
+
+
 @dataclass(frozen=True, slots=True)
-class ElectPreferred:
-    """The first replica of every partition of the run's topic shall lead."""
+class OfFault(AdminStep):
+    """A step that the executor remembers, or finds again, by the fault's id."""
 
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """The transfer of whatever the node leads of the run's topic to another member of the ISR."""
-
-    host: str
-    node_id: int
     fault_id: str
 
 
+class ElectPreferred(AdminStep):
+    """The first replica of every partition of the run's topic shall lead."""
+
+
 @dataclass(frozen=True, slots=True)
-class DescribeCluster:
+class Transfer(OfNode):
+    """The transfer of whatever the node leads of the run's topic to another member of the ISR."""
+
+    fault_id: str
+
+
+class DescribeCluster(AdminStep):
     """Output: what the cluster's metadata say of the run's topic and of the cluster, as JSON
     (`wrackline.nemesis.faults.cluster.cluster_state`)."""
 
-    host: str
 
-
-@dataclass(frozen=True, slots=True)
-class RestoreLeadership:
+class RestoreLeadership(OfFault):
     """The replicas of what a fault transferred stand in their old order again."""
 
-    host: str
-    fault_id: str
-
 
 @dataclass(frozen=True, slots=True)
-class ChangeSettings:
+class ChangeSettings(OfFault):
     """Give settings to the topic or to all brokers. Output: what they were before any fault, as JSON."""
 
-    host: str
-    fault_id: str
     entity: Entity
     values: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreSettings:
+class RestoreSettings(OfFault):
     """Take back what a fault changed: what was before it holds again, or what a later fault wants."""
 
-    host: str
-    fault_id: str
     entity: Entity
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeSettings:
+class DescribeSettings(AdminStep):
     """Output: the settings that have been given, as JSON."""
 
-    host: str
     entity: Entity
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Recreate:
+class Recreate(OfFault):
     """A topic beside the run's is made, deleted, and made again. Output: its two ids."""
 
-    host: str
-    fault_id: str
 
-
-@dataclass(frozen=True, slots=True)
-class DescribeTopic:
+class DescribeTopic(OfFault):
     """Output: the id of that topic; empty when there is none."""
 
-    host: str
-    fault_id: str
 
-
-@dataclass(frozen=True, slots=True)
-class RemoveTopic:
+class RemoveTopic(OfFault):
     """Delete that topic."""
 
-    host: str
-    fault_id: str
-
 
 @dataclass(frozen=True, slots=True)
-class FailOver:
+class FailOver(OfNode):
     """The active controller is stopped (SIGSTOP) until another one is active, and woken up."""
 
-    host: str
-    node_id: int
     pid: int
     wait_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Unregister:
+class Unregister(OfNode):
     """The cluster forgets a broker that was stopped."""
 
-    host: str
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True)
-class DescribeBroker:
+class DescribeBroker(OfNode):
     """Output: ``there`` or ``not there``, by the cluster's metadata."""
 
-    host: str
-    node_id: int
-
 
 @dataclass(frozen=True, slots=True)
-class ExpireBrokerSession:
+class ExpireBrokerSession(OfNode):
     """ZooKeeper ends the session of a broker, and it is waited until the broker has another. Output: the
     `SessionEnd`, as JSON."""
 
-    host: str
-    node_id: int
     wait_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateFeature:
+class UpdateFeature(AdminStep):
     """Asks for another level of a feature, and again while it is refused and there is time. Output: the level
     before and after, and the last refusal, as JSON."""
 
-    host: str
     feature: str
     level: int
     wait_s: float
-
-
-AdminStep = (
-    ElectPreferred
-    | Transfer
-    | DescribeCluster
-    | RestoreLeadership
-    | ChangeSettings
-    | RestoreSettings
-    | DescribeSettings
-    | Recreate
-    | DescribeTopic
-    | RemoveTopic
-    | FailOver
-    | Unregister
-    | DescribeBroker
-    | ExpireBrokerSession
-    | UpdateFeature
-)
-ADMIN_STEPS = AdminStep.__args__

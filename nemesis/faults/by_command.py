@@ -23,7 +23,7 @@ from wrackline.nemesis.faults.steps import (
 )
 from wrackline.systems.base import Node, System
 from wrackline.systems.external.commands.operations import FAULTS, UNDOES, BrokerCommand
-from wrackline.systems.external.external_cluster import StandingSystem
+from wrackline.systems.external.external_cluster import ExternalCluster
 
 IN_FORCE, NOT_IN_FORCE = "in force", "not in force"
 
@@ -85,7 +85,7 @@ def _short_of(context: FaultContext, probe: Sequence[StepResult], wanted: str, w
 
 def here(system: System, fault: Fault) -> Fault:
     """The fault as it is done to this system. Raises FaultError when it cannot be."""
-    if not isinstance(system, StandingSystem) or isinstance(fault, ClusterFault):
+    if not isinstance(system, ExternalCluster) or isinstance(fault, ClusterFault):
         return fault
     if why := beyond_commands(fault):
         raise FaultError(why)
@@ -107,7 +107,7 @@ def beyond_commands(fault: Fault) -> str | None:
 
 def carried(system: System, node: Node, step: Carry | Ask) -> StepResult:
     """Raises DeployError."""
-    assert isinstance(system, StandingSystem)
+    assert isinstance(system, ExternalCluster)
     if isinstance(step, Carry):
         return StepResult(step, system.order(node, step.order))
     said = system.probe(node, step.order)

@@ -6,75 +6,58 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wrackline.fleets.base import Disk
+from wrackline.nemesis.faults.step import NodeStep, Step
 
 
 @dataclass(frozen=True, slots=True)
-class PlugHost:
+class PlugHost(Step):
     """Pull the network cable of a virtual machine, or plug it in."""
 
-    host: str
     up: bool
 
 
 @dataclass(frozen=True, slots=True)
-class StopHost:
+class StopHost(Step):
     """Stop all processors of a virtual machine, or let them go on."""
 
-    host: str
     stopped: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DropPageCache:
+class DropPageCache(Step):
     """Take the programs that use a host's data disk, and what they had not synced; the host stays on."""
 
-    host: str
 
-
-@dataclass(frozen=True, slots=True)
-class CopyDisk:
+class CopyDisk(Step):
     """Keep a copy of a host's data disk as it is now."""
 
-    host: str
-
 
 @dataclass(frozen=True, slots=True)
-class SwapDisk:
+class SwapDisk(Step):
     """Put another disk in the place of the data disk of a host that is off."""
 
-    host: str
     disk: Disk
 
 
-@dataclass(frozen=True, slots=True)
-class InstallTools:
+class InstallTools(NodeStep):
     """Lay a node's data folder out as its installation did, where it is empty."""
 
-    host: str
-    node_id: int
-
 
 @dataclass(frozen=True, slots=True)
-class HoldDisk:
+class HoldDisk(Step):
     """Limits a host's data disk to so many bytes a second for reads and for writes; None: no limit."""
 
-    host: str
     bytes_per_s: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnKernel:
+class OwnKernel(Step):
     """Make sure that a host's kernel is not that of this machine, whose clock and memory are everybody's."""
 
-    host: str
-
 
 @dataclass(frozen=True, slots=True)
-class ReadClock:
+class ReadClock(Step):
     """Asks a host for the time, so many times. Output: a line for each with three numbers, in seconds: our
     own clock (monotonic), by how much the host's is ahead of ours, and how uncertain that is."""
 
-    host: str
     command: str
     """Prints nanoseconds since 1970."""
     times: int = 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from wrackline.nemesis.faults.outputs import carried_out
 from wrackline.nemesis.faults.steps import DescribeNode, FaultContext, ProbeLog, StepResult, Target
 
 NOBODY = "None"
@@ -26,11 +27,7 @@ def looks_at(targets: Iterable[Target]) -> tuple[DescribeNode, ...]:
 
 def nodes_seen(dones: Sequence[StepResult]) -> dict[str, str]:
     """Host -> ``PID STATE``, or ``None``, of each node that could be looked at."""
-    return {
-        done.step.host: done.output.strip()
-        for done in dones
-        if isinstance(done.step, DescribeNode) and not done.error and not done.skipped
-    }
+    return {done.step.host: done.output.strip() for done in carried_out(dones, DescribeNode)}
 
 
 def not_down(context: FaultContext, probe_log: ProbeLog) -> str:

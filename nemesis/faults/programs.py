@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 FOLDER = "/run/wrackline/faults"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 END_S = 5
 _RUNS = "ps -o stat= {} 2>/dev/null | grep -q '^[^Z]'"
 """Whether a process is there that has not ended: one that nobody has buried yet answers ``kill -0``."""
+
+
+def python_command(python: str, file: Path, *arguments: object) -> str:
+    """The command of a shell that runs a program of ours by its text, on the standard library alone."""
+    return shlex.join((python, "-I", "-S", "-c", file.read_text(encoding="utf-8"), *map(str, arguments)))
 
 
 def killed(pid: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
 
@@ -80,9 +81,26 @@ class FaultSpec(Strict):
         """Returns how long the fault's beginning may take, besides the time that it is in force then."""
         return 0.0
 
+    makes: ClassVar[type[Any]]
+    """The fault's dataclass, for `build`."""
+
     def build(self) -> Fault:
-        """The fault with these settings."""
-        raise NotImplementedError
+        """The fault with these settings: each field that the fault has in common with them, and the others as
+        they are by default."""
+        made: Fault = self.makes(
+            **{
+                field.name: getattr(self, field.name)
+                for field in dataclasses.fields(self.makes)
+                if hasattr(self, field.name)
+            }
+        )
+        return made
+
+
+class UnprivilegedSpec(FaultSpec):
+    """The settings of a fault that needs nothing of its hosts."""
+
+    needs = ()
 
 
 class TrafficSpec(FaultSpec):

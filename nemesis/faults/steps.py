@@ -12,19 +12,8 @@ from typing import Protocol, runtime_checkable
 
 from wrackline.fleets.base import PowerCut
 from wrackline.fleets.canary import CanaryLoss
-from wrackline.nemesis.faults.admin_steps import ADMIN_STEPS, AdminStep
-from wrackline.nemesis.faults.host_steps import (
-    CopyDisk,
-    DropPageCache,
-    HoldDisk,
-    InstallTools,
-    OwnKernel,
-    PlugHost,
-    ReadClock,
-    StopHost,
-    SwapDisk,
-)
 from wrackline.nemesis.faults.programs import FOLDER
+from wrackline.nemesis.faults.step import NodeStep, Step
 from wrackline.systems.external.commands.operations import BrokerCommand
 
 
@@ -58,6 +47,12 @@ class Target:
     replication_port: int | None = None
     """Where other nodes ask its broker; None: at ``port``, as clients do."""
 
+    def running(self, fault: str) -> int:
+        """Returns the node's process id. Raises FaultError of a node that does not run."""
+        if self.pid is None:
+            raise FaultError(f"{fault}: node {self.node_id} on {self.host} does not run")
+        return self.pid
+
 
 @dataclass(frozen=True, slots=True)
 class FaultContext:
@@ -75,19 +70,17 @@ class FaultContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(Step):
     """A command in a shell of a host; its output is what a probe reads."""
 
-    host: str
     command: str
     timeout_s: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class TcpProbe:
+class TcpProbe(Step):
     """Try a TCP connection from the control node, where the clients are."""
 
-    host: str
     address: str
     port: int
     wait_s: float = 0.2
@@ -104,64 +97,45 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class TcpProbeFrom:
+class TcpProbeFrom(Step):
     """Try TCP connections from a host, all at once. Output: a line for each, the way, what came of it, and
     after how many seconds."""
 
-    host: str
     ways: tuple[Way, ...]
     wait_s: float = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class PowerOff:
+class PowerOff(Step):
     """Take a host's power: what it has not synced is gone."""
 
-    host: str
     fault_id: str = ""
     among: int = 1
     """Of so many hosts at once: the first waits until the last of the fault is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class PowerOn:
+class PowerOn(Step):
     """Give a host its power back, and wait until it answers."""
 
-    host: str
 
-
-@dataclass(frozen=True, slots=True)
-class StartNode:
+class StartNode(NodeStep):
     """Output: the process id it has then."""
 
-    host: str
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True)
-class DescribeNode:
+class DescribeNode(NodeStep):
     """Output: the process id of a node and the letter of its state (proc(5); T: stopped), ``None`` where none
     runs."""
 
-    host: str
-    node_id: int
 
-
-@dataclass(frozen=True, slots=True)
-class KillNode:
+class KillNode(NodeStep):
     """kill -9, waited for. Output: the process ids before and after, ``None`` where none runs."""
 
-    host: str
-    node_id: int
-
 
 @dataclass(frozen=True, slots=True)
-class Roll:
-    """Restart nodes one after another; each when every replica is in the ISR again. Output: a line for
-    each."""
+class Roll(Step):
+    """Restart nodes one after another, ``host`` that of the first; each when every replica is in the ISR
+    again. Output: a line for each."""
 
-    host: str
-    """Of the first."""
     node_ids: tuple[int, ...]
     to: str | None
     """The version that each is started as; None: its own."""
@@ -171,42 +145,34 @@ class Roll:
 
 
 @dataclass(frozen=True, slots=True)
-class StopNode:
+class StopNode(NodeStep):
     """Clean shutdown, waited for."""
 
-    host: str
-    node_id: int
     timeout_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(NodeStep):
     """A broker that was started is waited for, then gets its share of the replicas. Output: the moves
     begun."""
 
-    host: str
-    node_id: int
     fault_id: str
     join_s: float
     plan_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Evacuate:
+class Evacuate(NodeStep):
     """The replicas on a node begin to move to other brokers. Output: the moves."""
 
-    host: str
-    node_id: int
     fault_id: str
     wait_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class AssignReplicas:
+class AssignReplicas(NodeStep):
     """A spare broker is started, waited for, and begins to get all replicas of a node. Output: the moves."""
 
-    host: str
-    node_id: int
     by_host: str
     by_node: int
     fault_id: str
@@ -215,11 +181,10 @@ class AssignReplicas:
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitReassignment:
+class AwaitReassignment(Step):
     """Wait for the moves that a fault began; take back what is not complete in time. Output: what became of
     them."""
 
-    host: str
     fault_id: str
     wait_s: float
     must: bool = False
@@ -227,57 +192,18 @@ class AwaitReassignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
+class Carry(NodeStep):
     """Carry out a user's own command for a broker whose host is not ours. Output: what came of it."""
 
-    host: str
-    node_id: int
     order: BrokerCommand
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NodeStep):
     """Asks the user's own probe whether a command of the user is in force. Output: whether it is, and what it
     said."""
 
-    host: str
-    node_id: int
     order: BrokerCommand
-
-
-Step = (
-    Shell
-    | TcpProbe
-    | TcpProbeFrom
-    | PowerOff
-    | PowerOn
-    | PlugHost
-    | StopHost
-    | DropPageCache
-    | CopyDisk
-    | SwapDisk
-    | InstallTools
-    | OwnKernel
-    | ReadClock
-    | HoldDisk
-    | StartNode
-    | DescribeNode
-    | KillNode
-    | Roll
-    | StopNode
-    | Join
-    | Evacuate
-    | AssignReplicas
-    | AwaitReassignment
-    | Carry
-    | Ask
-    | AdminStep
-)
-NEEDS_NO_POWER = (PowerOn, SwapDisk, HoldDisk, AwaitReassignment, *ADMIN_STEPS)
-"""Undone whether the host is there or not: a switch, and what is asked of the cluster."""
-
-NEEDS_SHELL = (Shell, TcpProbeFrom, DescribeNode, DropPageCache, CopyDisk, InstallTools, OwnKernel, ReadClock)
-"""Left out on a host without power: there is nothing to ask, and nothing to do it to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +221,7 @@ class Commands:
     """Run every second while the fault is in force: what must hold all the time, and not at both ends
     alone."""
     lasting: tuple[Shell, ...] = ()
-    """StepResult again on a host that comes back from a power cut while the fault is in force."""
+    """Done again on a host that comes back from a power cut while the fault is in force."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +264,12 @@ class ProbeLog:
     """The rounds of the watch. A step of it that failed says nothing."""
     late: bool = False
     """``control`` was run only when no other fault was in force any more."""
+
+    @property
+    def ends(self) -> list[tuple[str, Sequence[StepResult]]]:
+        """Both looks of the probe, as far as they were taken, by when."""
+        ends = (("at the beginning", self.active), ("at the end", self.final))
+        return [(when, probe) for when, probe in ends if probe]
 
     @property
     def looks(self) -> list[Look]:

@@ -25,7 +25,7 @@ from wrackline.systems.common.on_hosts import on_each, run_on
 from wrackline.systems.common.readiness import wait_ready
 
 
-class Deployed(ABC):
+class Deployed(NodeScript, ABC):
     """Nodes on the hosts of a fleet. Safe to use from several threads; every error is a DeployError."""
 
     collected_config: ClassVar[str]
@@ -33,12 +33,10 @@ class Deployed(ABC):
 
     def __init__(self, fleet: Fleet, placed: Nodes, start_s: float) -> None:
         """``start_s``: how long a node may take to listen."""
-        self.fleet = fleet
+        super().__init__(fleet, placed.all, start_s)
         self._placed = placed
-        self.nodes: tuple[Node, ...] = placed.all
         self.brokers, self.spares = placed.brokers, placed.spares
         self.controllers = placed.controllers
-        self._script = NodeScript(fleet, start_s)
         carriers = (*self.brokers, *self.spares)
         self._client = ClusterClient(
             fleet, carriers, self.controllers, placed.voters, CONTROLLER_PORT, self._active_controller
@@ -52,10 +50,6 @@ class Deployed(ABC):
 
     # --- starting and stopping ----------------------------------------------------------------------------
 
-    def start(self, node: Node) -> None:
-        """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
-        self._script.start(node)
-
     def furnish(self, node: Node) -> None:
         """Lay the node's data folder out as the installation did; one with anything in it is left alone.
         Raises DeployError."""
@@ -65,31 +59,6 @@ class Deployed(ABC):
     def start_all(self) -> None:
         on_each(self._placed.started, self.start)
 
-    def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
-        self._script.stop(node, timeout_s)
-
-    def stop_all(self, *, timeout_s: float = 30.0) -> None:
-        """Brokers first: a controlled shutdown needs the controller."""
-        self._script.stop_all(self.nodes, timeout_s)
-
-    def kill(self, node: Node) -> None:
-        self._script.kill(node)
-
-    def pause(self, node: Node) -> None:
-        self._script.pause(node)
-
-    def resume(self, node: Node) -> None:
-        self._script.resume(node)
-
-    def pid(self, node: Node) -> int | None:
-        return self._script.pid(node)
-
-    def is_running(self, node: Node) -> bool:
-        return self.pid(node) is not None
-
-    def last_words(self, node: Node) -> str:
-        return self._script.last_words(node)
-
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
         """Waits until every broker is unfenced in the cluster's own metadata and every node's process
         lives.
@@ -97,7 +66,7 @@ class Deployed(ABC):
         Raises DeployError: at once when a node has died, else at the deadline with what was seen last.
         """
         wait_ready(
-            self._placed, lambda each_s: self.describe(timeout_s=each_s), self._script.assert_alive, timeout_s
+            self._placed, lambda each_s: self.describe(timeout_s=each_s), self._assert_alive, timeout_s
         )
 
     # --- asking the cluster -------------------------------------------------------------------------------
@@ -111,7 +80,7 @@ class Deployed(ABC):
         try:
             self._client.create_topic(topic, timeout_s=timeout_s)
         except DeployError:
-            on_each(self._placed.started, self._script.assert_alive)
+            on_each(self._placed.started, self._assert_alive)
             raise
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:

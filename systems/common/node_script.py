@@ -6,7 +6,6 @@ the node. Whatever is said to a node goes over SSH; errors name host, node, comm
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.resources import files
 
 from wrackline.fleets.base import Fleet
@@ -17,21 +16,22 @@ from wrackline.systems.common.on_hosts import deploy_error, on_each, run_on
 
 
 class NodeScript:
-    """The script on the hosts of a fleet. Safe to use from several threads."""
+    """Nodes that are started by the script on their hosts. Safe to use from several threads."""
 
-    def __init__(self, fleet: Fleet, start_s: float) -> None:
+    def __init__(self, fleet: Fleet, nodes: tuple[Node, ...], start_s: float) -> None:
         """``start_s``: how long a node may take to listen."""
-        self._fleet = fleet
-        self.start_s = round(start_s)
+        self.fleet = fleet
+        self.nodes = nodes
+        self._start_s = round(start_s)
 
-    def put(self, node: Node, program: str) -> None:
+    def _put(self, node: Node, program: str) -> None:
         """Install the script and what it starts. Raises FleetError."""
-        remote, folders = self._fleet.remote(node.host), folders_of(node.host)
+        remote, folders = self.fleet.remote(node.host), folders_of(node.host)
         remote.put(files("wrackline.systems").joinpath("node.sh").read_bytes(), folders.script, mode=0o755)
         remote.put(program.encode(), folders.program)
 
     @staticmethod
-    def folders(node: Node) -> str:
+    def _folders(node: Node) -> str:
         """The command that makes the folders a node writes to."""
         folders = folders_of(node.host)
         return f"mkdir -p {folders.logs} {folders.run} {data_dir(node.host)}"
@@ -42,8 +42,8 @@ class NodeScript:
         port = node.controller_port or node.port
         # Neighbours of a host that is a folder listen on the same port, at addresses of their own.
         at = f"{node.host.address}:{port}" if node.host.is_folder else str(port)
-        command = f"{_script(node)} start {at} {self.start_s}"
-        result = run_on(self._fleet, node, command, timeout_s=self.start_s + 20.0, check=False)
+        command = f"{_script(node)} start {at} {self._start_s}"
+        result = run_on(self.fleet, node, command, timeout_s=self._start_s + 20.0, check=False)
         if result.exit_code == 4:
             raise deploy_error(
                 node,
@@ -54,9 +54,9 @@ class NodeScript:
         if not result.ok:
             raise deploy_error(node, command, *why_it_died(result, node.host))
 
-    def stop(self, node: Node, timeout_s: float) -> None:
+    def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
         command = f"{_script(node)} stop {max(1, round(timeout_s))}"
-        result = run_on(self._fleet, node, command, timeout_s=timeout_s + 20.0, check=False)
+        result = run_on(self.fleet, node, command, timeout_s=timeout_s + 20.0, check=False)
         if result.exit_code == 5:
             what = f"it still runs after {timeout_s:g} s: {last_line(result)}"
             raise deploy_error(node, command, what, "kill it, or give it more time")
@@ -65,35 +65,38 @@ class NodeScript:
                 node, command, f"exit code {result.exit_code}: {last_line(result)}", way_out_of("", node.host)
             )
 
-    def stop_all(self, nodes: Sequence[Node], timeout_s: float) -> None:
+    def stop_all(self, *, timeout_s: float = 30.0) -> None:
         """Brokers first: a controlled shutdown needs the controller. ZooKeeper last: so does a controller."""
         for of in (
-            [node for node in nodes if node.is_broker],
-            [node for node in nodes if not node.is_broker and not node.is_zookeeper],
-            [node for node in nodes if node.is_zookeeper],
+            [node for node in self.nodes if node.is_broker],
+            [node for node in self.nodes if not node.is_broker and not node.is_zookeeper],
+            [node for node in self.nodes if node.is_zookeeper],
         ):
-            on_each(of, lambda node: self.stop(node, timeout_s))
+            on_each(of, lambda node: self.stop(node, timeout_s=timeout_s))
 
     def kill(self, node: Node) -> None:
-        run_on(self._fleet, node, f"{_script(node)} kill")
+        run_on(self.fleet, node, f"{_script(node)} kill")
 
     def pause(self, node: Node) -> None:
-        run_on(self._fleet, node, f"{_script(node)} pause")
+        run_on(self.fleet, node, f"{_script(node)} pause")
 
     def resume(self, node: Node) -> None:
-        run_on(self._fleet, node, f"{_script(node)} resume")
+        run_on(self.fleet, node, f"{_script(node)} resume")
 
     def pid(self, node: Node) -> int | None:
-        said = run_on(self._fleet, node, f"{_script(node)} pid").stdout.strip()
+        said = run_on(self.fleet, node, f"{_script(node)} pid").stdout.strip()
         return int(said) if said else None
 
-    def last_words(self, node: Node) -> str:
-        return run_on(self._fleet, node, f"tail -n 1 {folders_of(node.host).log}", check=False).stdout.strip()
+    def is_running(self, node: Node) -> bool:
+        return self.pid(node) is not None
 
-    def assert_alive(self, node: Node) -> None:
+    def last_words(self, node: Node) -> str:
+        return run_on(self.fleet, node, f"tail -n 1 {folders_of(node.host).log}", check=False).stdout.strip()
+
+    def _assert_alive(self, node: Node) -> None:
         """Raises DeployError with the end of the log of a node that does not run."""
         if self.pid(node) is None:
-            log = run_on(self._fleet, node, f"tail -n 15 {folders_of(node.host).log}", check=False)
+            log = run_on(self.fleet, node, f"tail -n 15 {folders_of(node.host).log}", check=False)
             raise deploy_error(node, "wait until ready", *why_it_died(log, node.host))
 
 

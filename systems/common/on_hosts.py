@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 from wrackline.fleets.base import Fleet, FleetError, Result
@@ -42,6 +43,15 @@ def on_each(nodes: Sequence[Node], action: Callable[[Node], T]) -> list[T]:
     if troubles:
         raise DeployError("\n".join(map(str, troubles))) from troubles[0]
     return [future.result() for future in futures]
+
+
+@contextmanager
+def bringing(node: Node, what: str = "upload") -> Iterator[None]:
+    """Raises DeployError where the host does not take what it is sent."""
+    try:
+        yield
+    except FleetError as wrong:
+        raise deploy_error(node, what, str(wrong), "see that the host's disk has room") from wrong
 
 
 def deploy_error(node: Node, command: str, what: str, way_out: str) -> DeployError:

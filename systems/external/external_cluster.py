@@ -10,7 +10,7 @@ from wrackline.systems.external.commands.operations import BrokerCommand, Probed
 
 
 @runtime_checkable
-class StandingSystem(Protocol):
+class ExternalCluster(Protocol):
     """Beside `wrackline.systems.base.System`. Every error is a DeployError."""
 
     def order(self, node: Node, order: BrokerCommand) -> str:

@@ -40,7 +40,7 @@ FROM_THE_CONTRACT: Mapping[str, str] = {
 
 
 class ExternalSystem:
-    """The `System`, and `StandingSystem`, of a cluster that runs already. Safe to use from several threads
+    """The `System`, and `ExternalCluster`, of a cluster that runs already. Safe to use from several threads
     once it is installed."""
 
     name = "external"

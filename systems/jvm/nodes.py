@@ -12,12 +12,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import Node
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.nodes import Nodes
-from wrackline.systems.common.on_hosts import deploy_error, on_each
+from wrackline.systems.common.on_hosts import bringing, deploy_error, on_each
 from wrackline.systems.jvm.faketime import under
 from wrackline.systems.jvm.logging import LOGGING, logging_options
 from wrackline.systems.jvm.store import RELEASE, Release, Store
@@ -83,15 +83,13 @@ class JvmNodes(Deployed):
         if running := self._command(node, folders.running).stdout.strip():
             raise deploy_error(node, "install", f"a node runs there ({running})", "stop it first")
         data = data_dir(node.host)
-        try:
+        with bringing(node):
             self._bring(node)
             self._format(node)
-        except FleetError as wrong:
-            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
         # Synced: a power cut soon after the start must not leave a disk that was never formatted. A host that
         # is a folder loses no power, and its file system may have much of others' to write.
         sync = "" if node.host.is_folder else f" && sync -f {data}"
-        self._command(node, self._script.folders(node) + sync, timeout_s=60.0)
+        self._command(node, self._folders(node) + sync, timeout_s=60.0)
 
     def _bring(self, node: Node) -> None:
         """The release, where the host does not see it, and all that a start needs of it. Raises
@@ -102,7 +100,7 @@ class JvmNodes(Deployed):
         if seen.stdout.encode() != wanted:
             self._send(node, release)
         remote = self.fleet.remote(node.host)
-        self._script.put(node, self._program(node, release))
+        self._put(node, self._program(node, release))
         remote.put(self.config_for(node).encode(), self._config_path(node))
         for name, layout in LOGGING.items():
             remote.put(layout.encode(), f"{folders_of(node.host).configs}/{name}")
@@ -111,10 +109,8 @@ class JvmNodes(Deployed):
         data = data_dir(node.host)
         if self._command(node, f"ls -A {data} 2>/dev/null; true").stdout.strip():
             return
-        try:
+        with bringing(node, "format"):
             self._format(node)
-        except FleetError as wrong:
-            raise deploy_error(node, "format", str(wrong), "see that the host's disk has room") from wrong
         self._command(node, f"mkdir -p {data} && sync -f {data}")
 
     def _send(self, node: Node, release: Release) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.base import Fleet
 from wrackline.systems.base import DeployError, Node, Place
 from wrackline.systems.common.growth import share_of
 from wrackline.systems.common.nodes import Nodes
-from wrackline.systems.common.on_hosts import deploy_error
+from wrackline.systems.common.on_hosts import bringing
 from wrackline.systems.jvm.nodes import JvmNodes
 from wrackline.systems.jvm.store import Release, Store
 
@@ -57,10 +57,8 @@ class KafkaNodes(JvmNodes):
     def upgrade(self, node: Node, version: str) -> None:
         self._kafka(version)
         self._versions[node.node_id] = version
-        try:
+        with bringing(node):
             self._bring(node)
-        except FleetError as wrong:
-            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
 
     def running_version(self, node: Node) -> str:
         pid = self.pid(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -20,7 +21,7 @@ from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
 from wrackline.systems.kafka.server import formatted
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
-from wrackline.systems.zookeeper_door import kafka_on_zookeeper
+from wrackline.systems.zookeeper_door import MakeSystem, kafka_on_zookeeper
 
 NO_RECOVERY = "none"
 UNCLEAN_OFF_SINCE = (0, 11)
@@ -117,8 +118,7 @@ class KafkaSpec(SystemSpec):
             f"newest that is known here; `wrackline get kafka {self.version}` says whether there is one"
         )
 
-    def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:
-        del fleet
+    def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:  # noqa: ARG002
         try:
             wanted = parsed(version)
         except ValueError as wrong:
@@ -155,26 +155,14 @@ class KafkaSpec(SystemSpec):
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         if on_zookeeper(self.version):
-            return kafka_on_zookeeper()(
-                fleet,
-                version=self.version,
-                brokers=layout.brokers,
-                zookeepers=layout.zookeeper,
-                controllers=layout.controllers,
-                spares=layout.spares,
-                config=self.config,
-                jvm_options=self.jvm_options,
-                start_s=self.waits.start_s,
-                faketime=self.clock == "faketime",
-            )
-        return KafkaSystem(
-            fleet,
+            make: MakeSystem = partial(kafka_on_zookeeper(), fleet, zookeepers=layout.zookeeper)
+        else:
+            make = partial(KafkaSystem, fleet, cluster_id=layout.cluster_id, features=self.features)
+        return make(
             version=self.version,
             brokers=layout.brokers,
             controllers=layout.controllers,
             spares=layout.spares,
-            cluster_id=layout.cluster_id,
-            features=self.features,
             config=self.config,
             jvm_options=self.jvm_options,
             start_s=self.waits.start_s,

@@ -148,9 +148,8 @@ def _digest(files: Mapping[str, Path], *, sources: bool) -> str:
 
 
 @cache
-def _of_content(file: Path, mtime_ns: int, size: int) -> str:
+def _of_content(file: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001
     """A process that makes several runs reads what has not changed once."""
-    del mtime_ns, size
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 

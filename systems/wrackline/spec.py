@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -24,7 +25,7 @@ from wrackline.systems.wrackline.settings import (
     UPGRADES,
 )
 from wrackline.systems.wrackline.system import WracklineSystem
-from wrackline.systems.zookeeper_door import install_zookeeper, wrackline_on_zookeeper
+from wrackline.systems.zookeeper_door import MakeSystem, install_zookeeper, wrackline_on_zookeeper
 
 
 class WracklineSpec(SystemSpec):
@@ -114,23 +115,11 @@ class WracklineSpec(SystemSpec):
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         if self.on_zookeeper:
-            make = wrackline_on_zookeeper(bridges=bool(layout.controllers))
-            return make(
-                fleet,
-                brokers=layout.brokers,
-                controllers=layout.controllers,
-                spares=layout.spares,
-                zookeepers=layout.zookeeper,
-                cluster_id=layout.cluster_id,
-                profile=self.profile,
-                defects=self.defects,
-                config=self.config,
-                trace=self.trace,
-                bundle_cache=layout.cache / "bundles",
-                start_s=self.waits.start_s,
-            )
-        return WracklineSystem(
-            fleet,
+            on_zookeeper = wrackline_on_zookeeper(bridges=bool(layout.controllers))
+            make: MakeSystem = partial(on_zookeeper, fleet, zookeepers=layout.zookeeper)
+        else:
+            make = partial(WracklineSystem, fleet, racks=self.racks)
+        return make(
             brokers=layout.brokers,
             controllers=layout.controllers,
             spares=layout.spares,
@@ -139,7 +128,6 @@ class WracklineSpec(SystemSpec):
             defects=self.defects,
             config=self.config,
             trace=self.trace,
-            racks=self.racks,
             bundle_cache=layout.cache / "bundles",
             start_s=self.waits.start_s,
         )

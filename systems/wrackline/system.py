@@ -13,14 +13,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.history.store import packed
 from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.node_log import last_line
 from wrackline.systems.common.nodes import REPLICATION_PORT, nodes_on
-from wrackline.systems.common.on_hosts import deploy_error, on_each
+from wrackline.systems.common.on_hosts import bringing, deploy_error, on_each
 from wrackline.systems.metadata_changes import Chronicle
 from wrackline.systems.wrackline import bundle as bundles
 from wrackline.systems.wrackline import settings
@@ -115,20 +115,18 @@ class WracklineSystem(Deployed):
             for archive, marker in zip(bundle.archives, markers, strict=True)
             if marker not in have and node.host.name not in self._lib
         ]
-        try:
+        with bringing(node):
             remote = self.fleet.remote(node.host)
             for archive, _ in wanted:
                 remote.put(archive.path, f"{home}/{archive.name}.tar.gz")
-            self._script.put(node, self._program(node))
+            self._put(node, self._program(node))
             remote.put(self.config_for(node).encode(), _config(node))
             remote.put(self._secret.encode(), _secret(node), mode=0o600)
-        except FleetError as wrong:
-            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
         steps = [
             f"tar -xzf {archive.name}.tar.gz && rm {archive.name}.tar.gz && touch {marker}"
             for archive, marker in wanted
         ]
-        self._command(node, " && ".join([f"cd {home}", *steps, self._script.folders(node)]), timeout_s=60.0)
+        self._command(node, " && ".join([f"cd {home}", *steps, self._folders(node)]), timeout_s=60.0)
 
     def _lib_of(self, node: Node) -> str:
         """Returns the folder of the node's modules, for a shell."""
@@ -209,10 +207,8 @@ class WracklineSystem(Deployed):
     def upgrade(self, node: Node, version: str) -> None:
         """Sets the profile of the same program that a stopped node is started as from now on."""
         self._upgraded[node.node_id] = version
-        try:
+        with bringing(node):
             self.fleet.remote(node.host).put(self.config_for(node).encode(), _config(node))
-        except FleetError as wrong:
-            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
 
     def running_version(self, node: Node) -> str:
         """The profile, as the process has written it when it started."""

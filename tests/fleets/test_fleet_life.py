@@ -188,7 +188,7 @@ def test_a_detached_fleet_outlives_its_maker_until_it_is_ended(name: str, state_
         fleet.detach()
         fleet.down()
         assert clean(state_root) == []
-        assert [(seen.state.name, seen.life) for seen in survey(state_root)] == [(name, "detached")]
+        assert [(state.name, life) for state, life in survey(state_root)] == [(name, "detached")]
         with pytest.raises(FleetError, match=f"`wrackline fleet down {name}` ends it"):
             NetnsFleet(name, ["n1"], state_dir=state_root).up()
     finally:

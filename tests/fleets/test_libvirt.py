@@ -118,7 +118,7 @@ def kill_an_owner_in_the_midst(name: str, state_root: Path, hypervisor: Libvirtd
                 assert time.monotonic() < deadline
                 assert owner.poll() is None
                 time.sleep(0.1)
-            assert [seen.state.kind for seen in survey(state_root) if seen.state.name == name] == ["libvirt"]
+            assert [state.kind for state, _ in survey(state_root) if state.name == name] == ["libvirt"]
         finally:
             owner.kill()
     left = {trace.split()[0] for trace in traces(name, state_root)}

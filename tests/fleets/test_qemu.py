@@ -216,7 +216,7 @@ def test_what_a_killed_owner_left_is_removed(state_root: Path) -> None:
             assert owner.stdout.readline() == "up\n"
             kinds = {trace.split()[0] for trace in traces(name, state_root)}
             assert kinds == {"netns", "process", "loop", "mount", "file"}
-            assert [seen.state.kind for seen in survey(state_root) if seen.state.name == name] == ["qemu"]
+            assert [state.kind for state, _ in survey(state_root) if state.name == name] == ["qemu"]
         finally:
             owner.kill()
     assert traces(name, state_root) != []

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tests.nemesis.listeners import BareSystem
 from wrackline.fleets.base import FileLoss, FleetError, Host, PowerCut, Result
 from wrackline.history.model import Event
 from wrackline.nemesis.faults.steps import DescribeNode, FaultContext, StepResult, Target
@@ -21,8 +22,6 @@ from wrackline.systems.base import (
     Node,
     PartitionState,
     Place,
-    ReplicaLog,
-    TopicSpec,
 )
 
 
@@ -238,7 +237,7 @@ class FakeFleet:
         yield
 
 
-class FakeSystem:
+class FakeSystem(BareSystem):
     """Nodes with process ids; ``state`` is what describe() says; ``refuse`` names nodes that cannot start."""
 
     name = "fake"
@@ -253,8 +252,6 @@ class FakeSystem:
         """What the growth planner says."""
         self.moving: dict[Place, tuple[int, ...]] = {}
         self.cancelled: list[Place] = []
-
-    def install(self) -> None: ...
 
     def start(self, node: Node) -> None:
         self.calls.append(("start", node.node_id))
@@ -277,18 +274,8 @@ class FakeSystem:
         """The node runs, if it did not, as this process."""
         self._fleet.states.setdefault(self.pids.setdefault(node.node_id, pid), "S")
 
-    def is_running(self, node: Node) -> bool:
-        return self.pid(node) is not None
-
-    def last_words(self, node: Node) -> str:
-        return f"the log of {node.host.name} ends here"
-
     def pid(self, node: Node) -> int | None:
         return self.pids.get(node.node_id) if self._fleet.power.is_on(node.host) else None
-
-    def wait_ready(self, *, timeout_s: float = 60.0) -> None: ...
-
-    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None: ...
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
         return self.state
@@ -315,17 +302,6 @@ class FakeSystem:
         ]
         self.state = ClusterState(self.state.controller, self.state.brokers, tuple(moved))
         self.moving.clear()
-
-    def bootstrap(self) -> str:
-        return "198.18.0.11:9092"
-
-    def effective_config(self, node: Node) -> str:
-        return ""
-
-    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
-        raise DeployError("none here")
-
-    def collect(self, into: Path) -> None: ...
 
 
 @dataclass

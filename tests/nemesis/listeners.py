@@ -58,7 +58,51 @@ while True:
 RUNNING = "pid=$(cat /run/node.pid 2>/dev/null) && grep -qs node.py /proc/$pid/cmdline"
 
 
-class Listeners:
+class BareSystem:
+    """What a system is asked that has no cluster."""
+
+    nodes: tuple[Node, ...]
+
+    def pid(self, node: Node) -> int | None:
+        raise NotImplementedError
+
+    def is_running(self, node: Node) -> bool:
+        return self.pid(node) is not None
+
+    def install(self) -> None: ...
+
+    def last_words(self, node: Node) -> str:
+        return f"the log of {node.host.name} ends here"
+
+    def wait_ready(self, *, timeout_s: float = 60.0) -> None: ...
+
+    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None: ...
+
+    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
+        raise DeployError("these know nothing of one another")
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        raise DeployError("none here")
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
+        raise DeployError("none here")
+
+    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
+        raise DeployError("none here")
+
+    def bootstrap(self) -> str:
+        return "198.18.0.11:9092"
+
+    def effective_config(self, node: Node) -> str:
+        return ""
+
+    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
+        raise DeployError("none here")
+
+    def collect(self, into: Path) -> None: ...
+
+
+class Listeners(BareSystem):
     name = "listeners"
     program = NODE
 
@@ -89,12 +133,6 @@ class Listeners:
     def kill(self, node: Node) -> None:
         self._sh(node, f"{RUNNING} && kill -9 $pid")
 
-    def is_running(self, node: Node) -> bool:
-        return self.pid(node) is not None
-
-    def last_words(self, node: Node) -> str:
-        return f"the log of {node.host.name} ends here"
-
     def pid(self, node: Node) -> int | None:
         said = self._sh(node, f"{RUNNING} && echo $pid || true").strip()
         return int(said) if said else None
@@ -102,30 +140,3 @@ class Listeners:
     def _sh(self, node: Node, command: str) -> str:
         script = command.replace("'", "'\\''")
         return self._fleet.remote(node.host).run(f"bash -c '{script}'").stdout
-
-    def wait_ready(self, *, timeout_s: float = 60.0) -> None: ...
-
-    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None: ...
-
-    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
-        raise DeployError("listeners know nothing of one another")
-
-    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
-        raise DeployError("none here")
-
-    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
-        raise DeployError("none here")
-
-    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
-        raise DeployError("none here")
-
-    def bootstrap(self) -> str:
-        return ""
-
-    def effective_config(self, node: Node) -> str:
-        return ""
-
-    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
-        raise DeployError("listeners have no logs")
-
-    def collect(self, into: Path) -> None: ...

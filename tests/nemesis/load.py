@@ -1,14 +1,77 @@
-"""A producer that never rests beside the faults, and what of its records is gone afterwards."""
+"""A cluster of our broker, and a producer that never rests beside the faults: what of its records is gone."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Message, Producer
 
+from wrackline.fleets.base import Fleet
+from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.wrackline.system import WracklineSystem
+
+CONFIG = {
+    "session_timeout_ms": 1_500,
+    "heartbeat_interval_ms": 200,
+    "replica_lag_time_max_ms": 3_000,
+    "replica_fetch_backoff_ms": 200,
+    "quorum_election_timeout_ms": 500,
+    "quorum_fetch_timeout_ms": 1_000,
+    "quorum_request_timeout_ms": 1_000,
+}
+"""Time-outs that are short, so that a fault shows soon."""
+LOG = TopicSpec("log", 1, 3, {"min.insync.replicas": "2"})
+DEADLINE_S = 60.0
+
+
+@contextmanager
+def started(
+    fleet: Fleet, bundle_cache: Path, topic: TopicSpec = LOG, **settings: Any
+) -> Iterator[WracklineSystem]:
+    """A running cluster of our broker on these hosts, with the topic."""
+    system = WracklineSystem(
+        fleet, **{"cluster_id": "test-nemesis", "config": CONFIG, "bundle_cache": bundle_cache, **settings}
+    )
+    system.install()
+    system.start_all()
+    system.wait_ready()
+    system.create_topic(topic)
+    try:
+        yield system
+    finally:
+        system.close()
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Asks again and again, also while nobody answers."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        with suppress(DeployError):
+            if condition():
+                return
+        assert time.monotonic() < deadline, f"not within {DEADLINE_S:g} s: {what}"
+        time.sleep(0.1)
+
+
+@contextmanager
+def producing(system: WracklineSystem, acks: str = "all") -> Iterator[Load]:
+    """A load until the end of the block."""
+    under_way = Load(os.urandom(4).hex().encode())
+    with system.fleet.entered():
+        thread = threading.Thread(target=under_way.run, args=(system.bootstrap(), acks))
+        thread.start()
+    try:
+        yield under_way
+    finally:
+        under_way.stop.set()
+        thread.join()
 
 
 @dataclass

@@ -380,14 +380,14 @@ def test_a_host_that_answers_before_it_has_its_rules_again_is_no_leak(
     stage: Stage, fleet: FakeFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its programs are started after that. (On a busy machine it can be knocked at meanwhile.)"""
-    monkeypatch.setattr(tcp_probe, "knock", lambda *_: "refused 0.001")
-    knocked: list[StepResult] = []
+    monkeypatch.setattr(tcp_probe, "probe_tcp", lambda *_: "refused 0.001")
+    results: list[StepResult] = []
 
-    def knock() -> None:
-        knocked.extend(asyncio.run(stage.run([TcpProbe("n1", "198.18.0.11", 9092)])))
+    def probe() -> None:
+        results.extend(asyncio.run(stage.run([TcpProbe("n1", "198.18.0.11", 9092)])))
 
     def restored(_: str) -> tuple[int, str]:
-        knock()
+        probe()
         return 0, ""
 
     async def lose_power(_: Any) -> None:
@@ -395,5 +395,5 @@ def test_a_host_that_answers_before_it_has_its_rules_again_is_no_leak(
         await hold(stage, PowerCut(), "n1", fault_id="f2")
 
     asyncio.run(hold(stage, Partition(), "n1", body=lose_power))
-    knock()
-    assert [(done.skipped, done.output) for done in knocked] == [(True, ""), (False, "refused 0.001")]
+    probe()
+    assert [(done.skipped, done.output) for done in results] == [(True, ""), (False, "refused 0.001")]

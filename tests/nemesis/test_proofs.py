@@ -109,7 +109,7 @@ def look(
     return StepResult(Shell(host, "look"), f"{marker}-- boot {boot} 17\n{jumps}{listing(*rules)}")
 
 
-def knocks(host: str, **said: str) -> StepResult:
+def tcp_probes(host: str, **said: str) -> StepResult:
     """``n2="silence"``: what came of a knock at n2's broker."""
     ways = tuple(Way(f"{host}>{peer}:9092", f"198.18.0.1{peer[1:]}", 9092) for peer in said)
     lines = [f"{way.name} {each}\n" for way, each in zip(ways, said.values(), strict=True)]
@@ -122,10 +122,10 @@ def ends(
     """A probe of both ends of a link: packets dropped until it, then a knock each, at n1 and at n2."""
     return [
         look("n1", (0, "n2>n1"), (n1_to_n2, "n1>n2")),
-        knocks("n1", n2=n2),
+        tcp_probes("n1", n2=n2),
         look("n1", (0, "n2>n1"), (n1_to_n2 + 1, "n1>n2"), ahead=ahead, again=True),
         look("n2", (0, "n1>n2"), (n2_to_n1, "n2>n1")),
-        knocks("n2", n1=n1),
+        tcp_probes("n2", n1=n1),
         look("n2", (0, "n1>n2"), (n2_to_n1 + 1, "n2>n1"), again=True),
     ]
 
@@ -134,7 +134,7 @@ QUIET = ends(0, 0)
 
 
 def controls(n1: str = "connected", n2: str = "refused") -> list[StepResult]:
-    return [knocks("n1", n2=n2), knocks("n2", n1=n1)]
+    return [tcp_probes("n1", n2=n2), tcp_probes("n2", n1=n1)]
 
 
 def cut_link(active: list[StepResult], final: list[StepResult], control: Sequence[StepResult] = ()) -> Proof:
@@ -193,7 +193,7 @@ def without_rules(host: str, *, boot: str) -> StepResult:
 
 def test_rules_that_are_gone_are_only_forgiven_to_a_host_that_was_without_power() -> None:
     def final(boot: str) -> list[StepResult]:
-        return [without_rules("n1", boot=boot), knocks("n1", n2="silence"), *ends(0, 6)[3:]]
+        return [without_rules("n1", boot=boot), tcp_probes("n1", n2="silence"), *ends(0, 6)[3:]]
 
     assert cut_link(QUIET, final("b2"), controls()).proved
     gone = cut_link(QUIET, final("b1"), controls())
@@ -229,7 +229,7 @@ def test_a_host_that_lost_its_power_is_judged_by_the_probe_it_answered() -> None
     assert proof.proved, proof
 
 
-def knocked_from_clients(before: int, after: int, said: str = "silence") -> list[StepResult]:
+def probed_from_clients(before: int, after: int, said: str = "silence") -> list[StepResult]:
     return [
         look("n1", (before, "clients>n1")),
         StepResult(TcpProbe("n1", "198.18.0.11", 9092), said),
@@ -240,7 +240,7 @@ def knocked_from_clients(before: int, after: int, said: str = "silence") -> list
 def test_clients_that_are_cut_off_are_proved_by_their_own_packets() -> None:
     fault = Partition(Shape.CLIENTS)
     aimed = context("n1")
-    probes = knocked_from_clients
+    probes = probed_from_clients
     assert fault.prove(aimed, ProbeLog(active=probes(0, 1), final=probes(7, 8))).proved
     assert "no other traffic" in fault.prove(aimed, ProbeLog(active=probes(0, 1), final=probes(1, 2))).text
     assert not fault.prove(aimed, ProbeLog(active=probes(0, 0), final=probes(0, 0))).proved
@@ -254,7 +254,7 @@ def test_a_broker_that_lost_its_power_while_clients_were_cut_off_is_judged_by_th
         StepResult(TcpProbe("n1", "198.18.0.11", 9092), "EHOSTUNREACH"),
         StepResult(Shell("n1", "list"), skipped=True),
     ]
-    probe_log = ProbeLog(active=knocked_from_clients(3, 4), final=final)
+    probe_log = ProbeLog(active=probed_from_clients(3, 4), final=final)
     assert Partition(Shape.CLIENTS).prove(context("n1"), probe_log).proved
 
 

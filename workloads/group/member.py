@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wrackline.history.model import Event, Type
+from wrackline.history.model import Type
 from wrackline.workloads.clients.base import ClientError, Member
 from wrackline.workloads.group.spec import GroupSpec
 from wrackline.workloads.log.processes import (
@@ -62,7 +62,7 @@ class GroupMember(Process):
         if (away_s := self._back_at - time.monotonic()) > 0:
             time.sleep(away_s)
         client = self._joined()
-        self._event(self.process, Type.INVOKE, "poll")
+        self.record(self.process, Type.INVOKE, "poll")
         begin = time.monotonic_ns()
         polled = client.poll(timeout_s=self._spec.poll_wait_s)
         records, corrupt = read_records(polled.records, self.context)
@@ -73,11 +73,11 @@ class GroupMember(Process):
             extra["corrupt"] = corrupt
         latency = time.monotonic_ns() - begin
         if polled.error and not records:
-            self._event(self.process, Type.FAIL, "poll", error=polled.error, latency_ns=latency)
+            self.record(self.process, Type.FAIL, "poll", error=polled.error, latency_ns=latency)
         else:
             if polled.error:
                 extra["error"] = polled.error
-            self._event(self.process, Type.OK, "poll", records=records, extra=extra, latency_ns=latency)
+            self.record(self.process, Type.OK, "poll", records=records, extra=extra, latency_ns=latency)
         self._and_then(slot, client, brought=bool(records))
 
     def _and_then(self, slot: Slot, client: Member, *, brought: bool) -> None:
@@ -108,16 +108,16 @@ class GroupMember(Process):
             settings = self._spec.taking_part(self._group, self._instance)
             self._client = context.library.member(context.bootstrap, context.spec, settings)
             extra = {"partitions": list(range(context.partitions)), "group": self._group}
-            self._event(self.process, Type.INVOKE, "subscribe", extra=extra)
+            self.record(self.process, Type.INVOKE, "subscribe", extra=extra)
             self._client.subscribe(context.topic, self)
-            self._event(self.process, Type.OK, "subscribe", extra=extra)
+            self.record(self.process, Type.OK, "subscribe", extra=extra)
         return self._client
 
     def _crash(self, slot: Slot) -> None:
         if self._client is not None:
             threading.Thread(target=self._client.crash, name="crash-client", daemon=True).start()
         extra = {"group": self._group, "partitions": sorted(self._held)}
-        self._event(self.process, Type.OK, "crash", extra=extra)
+        self.record(self.process, Type.OK, "crash", extra=extra)
         self._gone(slot)
 
     def _leave(self, slot: Slot) -> None:
@@ -187,7 +187,7 @@ class GroupMember(Process):
             **self._membership(),
             **extra,
         }
-        self._event(self.process, Type.OK, "rebalance", extra=said)
+        self.record(self.process, Type.OK, "rebalance", extra=said)
 
     def _membership(self) -> dict[str, Any]:
         """Returns the membership as an operation says it: in KIP-848 each member has an epoch of its own,
@@ -245,16 +245,13 @@ class GroupMember(Process):
             "mode": mode,
             **self._membership(),
         }
-        self._event(process, Type.INVOKE, "commit", extra=extra)
+        self.record(process, Type.INVOKE, "commit", extra=extra)
         return extra, time.monotonic_ns()
 
     def _committed(self, process: int, extra: Mapping[str, Any], begin_ns: int, error: str | None) -> None:
         kind = Type.OK if error is None else Type.FAIL if error in NEVER_SENT else Type.INFO
         latency = time.monotonic_ns() - begin_ns
-        self._event(process, kind, "commit", error=error, extra=extra, latency_ns=latency)
-
-    def _event(self, process: int, kind: Type, f: str, **columns: Any) -> None:
-        self.record(Event(process, kind, f, topic=self.context.topic, **columns))
+        self.record(process, kind, "commit", error=error, extra=extra, latency_ns=latency)
 
 
 def _now(slot: Slot, every: int, salt: int) -> bool:

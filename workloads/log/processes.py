@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wrackline.history.model import Event, Record, Type
@@ -51,6 +52,11 @@ class Context:
     """Is called with the reason when a process cannot go on because of the harness, not of the system."""
     tally: Tally = field(default_factory=Tally)
 
+    def record(self, process: int, kind: Type, f: str, **columns: Any) -> None:
+        """Writes a row of the history, and counts it."""
+        event = Event(process, kind, f, topic=self.topic, **columns)
+        self.tally.count(self.recorder.record(event))
+
 
 @contextmanager
 def catch_all(context: Context, what: str) -> Iterator[None]:
@@ -72,6 +78,7 @@ class Process(threading.Thread):
         super().__init__(name=f"{self.f}-{slot}", daemon=True)
         self.context = context
         self.process = slot
+        self.record = context.record
 
     def operate(self, slot: Slot) -> None:
         """Do one operation and record it."""
@@ -98,9 +105,6 @@ class Process(threading.Thread):
         self.drop_client()
         self.process += self.context.stride
 
-    def record(self, event: Event) -> None:
-        self.context.tally.count(self.context.recorder.record(event))
-
 
 def close_in_background(client: Client) -> None:
     """A client may take seconds to end a client whose broker is silent: nobody waits for that."""
@@ -123,13 +127,11 @@ class Reading(Process):
             self._client = None
 
     def invoke(self, **columns: Any) -> None:
-        self.record(Event(self.process, Type.INVOKE, self.f, topic=self.context.topic, **columns))
+        self.record(self.process, Type.INVOKE, self.f, **columns)
 
     def complete(self, kind: Type, begin_ns: int, **columns: Any) -> None:
         latency = time.monotonic_ns() - begin_ns
-        self.record(
-            Event(self.process, kind, self.f, topic=self.context.topic, latency_ns=latency, **columns)
-        )
+        self.record(self.process, kind, self.f, latency_ns=latency, **columns)
 
 
 class Ender(Reading):
@@ -214,10 +216,10 @@ class Poller(Reading):
 
     def _assign(self, client: Consumer, positions: dict[int, int]) -> None:
         self._positions, self._lost = dict(positions), False
-        event = {"topic": self.context.topic, "extra": {"positions": positions_of(positions)}}
-        self.record(Event(self.process, Type.INVOKE, "assign", **event))  # type: ignore[arg-type]
+        extra = {"positions": positions_of(positions)}
+        self.record(self.process, Type.INVOKE, "assign", extra=extra)
         client.assign(self.context.topic, positions)
-        self.record(Event(self.process, Type.OK, "assign", **event))  # type: ignore[arg-type]
+        self.record(self.process, Type.OK, "assign", extra=extra)
 
 
 def inside_the_log(context: Context, client: Consumer, positions: Mapping[int, int]) -> dict[int, int]:
@@ -236,20 +238,17 @@ def inside_the_log(context: Context, client: Consumer, positions: Mapping[int, i
 def committed_offsets(context: Context, client: Consumer, process: int, group: str) -> dict[int, int]:
     """Returns the offsets that the group has committed, asked as an operation of this process. Raises
     ClientError."""
-
-    def record(kind: Type, extra: dict[str, Any], **columns: Any) -> None:
-        event = Event(process, kind, "committed", topic=context.topic, extra=extra, **columns)
-        context.tally.count(context.recorder.record(event))
-
-    record(Type.INVOKE, {"group": group})
+    record = partial(context.record, process, f="committed")
+    record(Type.INVOKE, extra={"group": group})
     begin = time.monotonic_ns()
     try:
         offsets = client.committed(context.topic, range(context.partitions))
     except ClientError as refused:
-        record(Type.FAIL, {"group": group}, error=refused.name, latency_ns=time.monotonic_ns() - begin)
+        latency = time.monotonic_ns() - begin
+        record(Type.FAIL, extra={"group": group}, error=refused.name, latency_ns=latency)
         raise
     told = {"offsets": positions_of(offsets), "group": group}
-    record(Type.OK, told, latency_ns=time.monotonic_ns() - begin)
+    record(Type.OK, extra=told, latency_ns=time.monotonic_ns() - begin)
     return offsets
 
 

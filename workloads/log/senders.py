@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from wrackline.history.model import UNKNOWN, Event, Record, Type, value_of
+from wrackline.history.model import UNKNOWN, Record, Type, value_of
 from wrackline.history.values import dataclass
 from wrackline.workloads.clients import outcomes
 from wrackline.workloads.clients.base import Outgoing, Producer
@@ -65,7 +65,8 @@ class LogicalProducer:
             for value in values
         )
         asked = tuple(Record(partition, UNKNOWN, value, -1, now_ms) for value in values)
-        self._record(Type.INVOKE, partition, asked, key=self._key(outgoing))
+        key = self._key(outgoing)
+        context.record(self.process, Type.INVOKE, "send", partition=partition, key=key, records=asked)
         return Operation(partition, values, outgoing, time.monotonic_ns())
 
     def complete(self, operation: Operation, found: list[Outcome]) -> Type:
@@ -76,8 +77,16 @@ class LogicalProducer:
             Record(operation.partition, outcome.offset, value, -1, outcome.timestamp_ms)
             for value, outcome in zip(operation.values, found, strict=True)
         )
-        error, key = outcomes.error_of(found), self._key(operation.outgoing)
-        self._record(kind, operation.partition, records, error, latency, key)
+        self.context.record(
+            self.process,
+            kind,
+            "send",
+            partition=operation.partition,
+            key=self._key(operation.outgoing),
+            records=records,
+            error=outcomes.error_of(found),
+            latency_ns=latency,
+        )
         if kind is Type.INFO:
             self.retire()
         return kind
@@ -88,28 +97,6 @@ class LogicalProducer:
     def retire(self) -> None:
         self.process += self.context.stride
         self._counter = 0
-
-    def _record(
-        self,
-        kind: Type,
-        partition: int,
-        records: tuple[Record, ...],
-        error: str | None = None,
-        latency_ns: int | None = None,
-        key: str | None = None,
-    ) -> None:
-        event = Event(
-            self.process,
-            kind,
-            "send",
-            topic=self.context.topic,
-            partition=partition,
-            key=key,
-            records=records,
-            error=error,
-            latency_ns=latency_ns,
-        )
-        self.context.tally.count(self.context.recorder.record(event))
 
 
 class Sending:

@@ -69,9 +69,8 @@ class ClientsSpec(Strict):
     }
 
     @staticmethod
-    def clients_for(partitions: int) -> dict[str, int]:
+    def clients_for(partitions: int) -> dict[str, int]:  # noqa: ARG004
         """Returns how many clients of each kind there are by default, where that depends on the topic."""
-        del partitions
         return {}
 
     @property
@@ -100,9 +99,8 @@ class ClientsSpec(Strict):
         """An operation that was begun is over by then: a send, or a wait for another one and a read."""
         return (self.client.message_timeout_ms + 2 * self.client.end_timeout_ms) / 1e3 + 5
 
-    def key_of(self, partition: int, value: int) -> bytes:
+    def key_of(self, partition: int, value: int) -> bytes:  # noqa: ARG002
         """The key of the record with this value, in UTF-8 where it has a meaning (``compacted``)."""
-        del partition
         return payload.key_of(value)
 
     def _wait_s(self, pollers: int) -> float:
@@ -151,10 +149,9 @@ class ClientsSpec(Strict):
         """Tells whether records that a later one of the same key follows may be gone."""
         return False
 
-    def misfits(self, partitions: int) -> Iterator[str]:
+    def misfits(self, partitions: int) -> Iterator[str]:  # noqa: ARG002
         """Yields why the workload cannot run on a topic of so many partitions: key, what is wrong, what would
         do."""
-        del partitions
         yield from ()
 
     @model_validator(mode="after")

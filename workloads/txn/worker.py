@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wrackline.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
+from wrackline.history.model import FAILED, UNKNOWN, Record, Type, value_of
 from wrackline.workloads.clients.base import ClientError, Consumer, Outgoing, TransactionalProducer
 from wrackline.workloads.clients.outcomes import Outcome
 from wrackline.workloads.log.processes import (
@@ -180,9 +180,9 @@ class Worker(Process):
             outgoing.append(Outgoing(partition, context.spec.key_of(partition, value), payload, now_ms))
             asked.append(Record(partition, UNKNOWN, value, -1, now_ms))
         extra = {"txn": drawn.number, "transactional_id": self.transactional_id}
-        self._event(self.process, Type.INVOKE, "send", records=tuple(asked), extra=extra)
+        self.record(self.process, Type.INVOKE, "send", records=tuple(asked), extra=extra)
         if drawn.polls:
-            self._event(self._consuming, Type.INVOKE, "poll", extra={"txn": drawn.number})
+            self.record(self._consuming, Type.INVOKE, "poll", extra={"txn": drawn.number})
         return _Open(drawn, tuple(outgoing), tuple(asked), time.monotonic_ns())
 
     def _complete(self, txn: _Open, ended: Ended) -> None:
@@ -192,7 +192,7 @@ class Worker(Process):
             self._commit_row(ended.kind, txn, ended.said, ended.error)
         if txn.drawn.polls:
             self._complete_poll(txn, ended, extra, latency)
-        self._event(
+        self.record(
             self.process,
             ended.kind,
             "send",
@@ -210,7 +210,7 @@ class Worker(Process):
             said["corrupt"] = txn.corrupt
         if txn.read_error:
             said["error"] = txn.read_error
-        self._event(self._consuming, Type.OK, "poll", records=tuple(txn.read), extra=said, latency_ns=latency)
+        self.record(self._consuming, Type.OK, "poll", records=tuple(txn.read), extra=said, latency_ns=latency)
 
     @staticmethod
     def _outcome(txn: _Open, place: int, kind: Type) -> Record:
@@ -229,10 +229,7 @@ class Worker(Process):
             "txn": txn.drawn.number,
             **said,
         }
-        self._event(self._committing, kind, "commit", error=error, extra=extra)
-
-    def _event(self, process: int, kind: Type, f: str, **columns: Any) -> None:
-        self.record(Event(process, kind, f, topic=self.context.topic, **columns))
+        self.record(self._committing, kind, "commit", error=error, extra=extra)
 
     # --- going on
 
@@ -334,6 +331,6 @@ class Worker(Process):
     def _assign(self, consumer: Consumer, positions: Mapping[int, int]) -> None:
         self._positions, self._lost = dict(positions), False
         extra = {"positions": positions_of(positions), "group": self.group, "member": self._member}
-        self._event(self._consuming, Type.INVOKE, "assign", extra=extra)
+        self.record(self._consuming, Type.INVOKE, "assign", extra=extra)
         consumer.assign(self.context.topic, positions)
-        self._event(self._consuming, Type.OK, "assign", extra=extra)
+        self.record(self._consuming, Type.OK, "assign", extra=extra)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wrackline.fleets.base import FleetError, Host
+from wrackline.fleets.local.look import is_alive, signal_all
 from wrackline.fleets.local.state import lent_locks
 
 NETNS_DIR = Path("/run/netns")
@@ -185,20 +186,6 @@ def own_family() -> set[int]:
         with contextlib.suppress(OSError, IndexError, ValueError):
             parent = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
     return family
-
-
-def is_alive(pid: int) -> bool:
-    """Tells whether a process still runs; a zombie does not: it holds nothing any more."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (OSError, IndexError):
-        return False
-
-
-def signal_all(pids: Sequence[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 def wait_dead(pids: Iterable[int], *, timeout_s: float = 10.0) -> None:

@@ -49,7 +49,6 @@ WAITING = b"waiting\n"
 WAITING_EVERY_S = 0.1
 SSHD_PAUSE_S = 0.2
 RNDADDENTROPY, RNDRESEEDCRNG = 0x40085203, 0x5207
-FS_IOC_SHUTDOWN, NOLOGFLUSH = 0x8004587D, 2
 MNT_DETACH = 2
 MODULES = (
     "overlay",
@@ -232,21 +231,18 @@ def thaw() -> dict[str, Any]:
 def drop_page_cache(message: dict[str, Any]) -> dict[str, Any]:
     """Lose what is not synced of the data disk, and the programs that use it."""
     device = Path(DATA).stat().st_dev
-    users: set[int] = set()
     # Stopped one and all before the first dies: none may write, or learn, of another's end.
-    while new := set(look.holders(others(), device)) - users:
-        signal_each(new, signal.SIGSTOP)
-        users |= new
+    users = look.stop_all(lambda: look.holders(others(), device))
     with look.files_seen(Path(DATA)) as seen:
         descriptor = os.open(DATA, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            fcntl.ioctl(descriptor, FS_IOC_SHUTDOWN, struct.pack("I", NOLOGFLUSH))
+            look.shut_down(descriptor)
         finally:
             os.close(descriptor)
         lost_at = time.monotonic()
-    signal_each(users, signal.SIGKILL)
+    look.signal_all(users, signal.SIGKILL)
     deadline = time.monotonic() + 10.0
-    while any(map(is_alive, users)) and time.monotonic() < deadline:
+    while any(map(look.is_alive, users)) and time.monotonic() < deadline:
         reap()
         time.sleep(0.005)
     run(["umount", DATA])
@@ -257,19 +253,6 @@ def drop_page_cache(message: dict[str, Any]) -> dict[str, Any]:
 def others() -> list[int]:
     every = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
     return [pid for pid in every if pid not in (1, os.getpid())]
-
-
-def signal_each(pids: set[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (OSError, IndexError):
-        return False
 
 
 def obey(port: Port, line: bytes) -> None:

@@ -29,6 +29,7 @@ from wrackline.fleets.base import FleetError
 from wrackline.fleets.local.network.namespaces import mounts, run_tool
 
 DESCRIPTION = "image.json"
+DESCRIBED = ("release", "packages", "python", "kernel", "built")
 Say = Callable[[str], None]
 
 
@@ -75,15 +76,7 @@ class Store:
         folder = self.root / digest
         try:
             said = json.loads((folder / DESCRIPTION).read_text())
-            return Image(
-                folder,
-                digest,
-                said["release"],
-                tuple(said["packages"]),
-                said["python"],
-                said["kernel"],
-                said["built"],
-            )
+            return Image(folder, digest, **{**said, "packages": tuple(said["packages"])})
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -132,19 +125,8 @@ class Store:
         """Moves a finished image into the store; to be called with the lock held."""
         shutil.rmtree(image.folder, ignore_errors=True)
         scratch.rename(image.folder)
-        write_atomically(
-            image.folder / DESCRIPTION,
-            json.dumps(
-                {
-                    "release": image.release,
-                    "packages": image.packages,
-                    "python": image.python,
-                    "kernel": image.kernel,
-                    "built": image.built,
-                },
-                indent=1,
-            ),
-        )
+        said = {name: getattr(image, name) for name in DESCRIBED}
+        write_atomically(image.folder / DESCRIPTION, json.dumps(said, indent=1))
         return image
 
     def remove(self, digest: str, say: Say) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar, Unpack
 
 from wrackline.fleets.base import Host
-from wrackline.fleets.local.fleet import LocalFleet
-from wrackline.fleets.local.keys import host_files, sshd_config
+from wrackline.fleets.local.fleet import LocalFleet, Options
+from wrackline.fleets.qemu.accelerators import Accelerator
+from wrackline.fleets.qemu.disk import Cache, Disks
 from wrackline.fleets.qemu.image.store import Say
 from wrackline.fleets.qemu.services import files_for
 from wrackline.fleets.qemu.settings import Hardware
@@ -29,53 +29,42 @@ WRITTEN_MB = 512
 V = TypeVar("V", bound=VirtualHost)
 
 
-class VirtualFleet(LocalFleet, Generic[V]):
+class VirtualFleet(LocalFleet[V]):
     """A kind of fleet says what runs its machines, and gives each machine what it is made of."""
-
-    power: VirtualPower
 
     def __init__(
         self,
         name: str,
         hosts: Sequence[str],
         *,
-        subnet: str,
-        state_dir: Path,
-        hardware: Hardware,
-        filesystem: str,
-        detached: bool,
+        hardware: Hardware | None = None,
+        accel: Accelerator = "auto",
+        boot_s: float = BOOT_S,
+        packages: Sequence[str] = (),
+        **more: Unpack[Options],
     ) -> None:
-        super().__init__(
-            name,
-            hosts,
-            subnet=subnet,
-            state_dir=state_dir,
-            disk_mb=hardware.disk_mb,
-            filesystem=filesystem,
-            detached=detached,
-            slowness=SLOWNESS,
-        )
-        self._hardware = hardware
-        self._machines = {host.name: self._machine(host) for host in self.hosts}
-        self.power = VirtualPower(self._machines, self._forget)
+        """``boot_s``: a host answers SSH after so long at most. ``packages``: of Debian, besides those of
+        every image."""
+        self._hardware = hardware or Hardware()
+        self._accel: Accelerator = accel
+        self._boot_s = boot_s
+        self._packages = tuple(packages)
+        super().__init__(name, hosts, disk_mb=self._hardware.disk_mb, slowness=SLOWNESS, **more)
 
     @abstractmethod
     def prepare(self, say: Say) -> None:
         """Builds the image of the hosts if it is not there. Raises FleetError."""
 
-    @abstractmethod
-    def _machine(self, host: Host) -> V:
-        """Returns the machine of a host, which is not started yet."""
-
-    def _machine_list(self) -> Sequence[V]:
-        return list(self._machines.values())
-
     def _prepare(self) -> None:
         self.prepare(log.info)
 
+    def _switch(self) -> VirtualPower[V]:
+        return VirtualPower(self._machines, self._forget)
+
+    def _disks(self, host: Host, cache: Cache) -> Disks:
+        return Disks(self.folder, host.name, self.state.filesystem, self.state.disk_mb, cache)
+
     def _build_hosts(self, public_key: str, host_key: str) -> None:
-        sshd = sshd_config()
+        super()._build_hosts(public_key, host_key)
         for machine in self._machines.values():
-            etc = host_files(machine.host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd)
-            machine.files = {**etc, **files_for(machine.init)}
-        self._each(lambda host: self._machines[host.name].disks.make())
+            machine.files = {**machine.files, **files_for(machine.init)}

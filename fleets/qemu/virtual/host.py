@@ -53,6 +53,9 @@ class VirtualHost(ABC):
         """Returns the host's data disk, as a file of this machine."""
         return self.disks.image
 
+    def make_disks(self) -> None:
+        self.disks.make()
+
     def wipe_disk(self) -> None:
         """An empty data disk in place of what was there, while the host is off. Raises FleetError."""
         self.disks.wipe()
@@ -68,9 +71,10 @@ class VirtualHost(ABC):
         """Start the machine with its link up; `_agent` is there afterwards, and its guest asks who it is.
         Raises FleetError."""
 
+    @property
     @abstractmethod
-    def copy_disk(self) -> Path:
-        """A copy of the data disk, all of it synced; the host stands still meanwhile. Raises FleetError."""
+    def pid(self) -> int | None:
+        """The process of the machine, where there is one."""
 
     @abstractmethod
     def switch_off(self) -> None:
@@ -177,6 +181,16 @@ class VirtualHost(ABC):
         FleetError."""
         answer = self.agent.ask({"order": "drop-page-cache", **self._mount()}, DROP_S)
         return {path: FileLoss(*loss) for path, loss in answer["lost"].items()}, answer["ago_s"]
+
+    def copy_disk(self) -> Path:
+        """A copy of the data disk, all of it synced; the host stands still meanwhile. Raises FleetError."""
+        agent, pid = self.agent, self.pid
+        assert pid is not None
+        try:
+            agent.ask({"order": "freeze-and-sync"}, DROP_S)
+            return self.disks.copy(pid)
+        finally:
+            agent.ask({"order": "thaw"}, DROP_S)
 
     @property
     def agent(self) -> Agent:

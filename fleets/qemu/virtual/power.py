@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from wrackline.fleets.base import Host
 from wrackline.fleets.local.power import LocalPower
 from wrackline.fleets.qemu.virtual.host import VirtualHost
 
+V = TypeVar("V", bound=VirtualHost)
 
-class VirtualPower(LocalPower[VirtualHost]):
+
+class VirtualPower(LocalPower[V]):
     """Thread-safe; hosts are switched independently of one another."""
 
     def link(self, host: Host, *, up: bool) -> None:

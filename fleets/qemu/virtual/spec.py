@@ -44,9 +44,8 @@ class VirtualSpec(FleetSpec):
             changed["memory_mb"] = max(self.memory_mb, needs.memory_mb)
         return self.model_copy(update=changed)
 
-    def lacks(self, ability: Ability) -> str | None:
+    def lacks(self, ability: Ability) -> str | None:  # noqa: ARG002
         """Returns nothing: a virtual machine has every ability."""
-        del ability
         return None
 
     @property

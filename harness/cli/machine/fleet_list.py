@@ -18,7 +18,7 @@ from wrackline.fleets.base import Host
 from wrackline.fleets.local import clean as namespaces
 from wrackline.fleets.local.network import relay
 from wrackline.fleets.local.network.namespaces import find_tool
-from wrackline.fleets.local.state import FleetFolder
+from wrackline.fleets.local.state import FleetFolder, FleetState
 from wrackline.fleets.process import state as processes
 from wrackline.fleets.process.fleet import ProcessFleet, environment
 from wrackline.harness.cli.options import WrongInput, print_json, state_dir_option
@@ -65,7 +65,11 @@ def list_fleets(state_dir: Path) -> list[FleetEntry]:
     """Returns the fleets whose state is in this folder; only root sees fleets of namespaces. Raises
     FleetError."""
     root = state_dir.resolve()
-    found = [_of_namespaces(root, one) for one in namespaces.survey(root)] if os.geteuid() == 0 else []
+    found = (
+        [_of_namespaces(root, state, life) for state, life in namespaces.survey(root)]
+        if os.geteuid() == 0
+        else []
+    )
     below = root / processes.BELOW
     return [*found, *(_of_processes(root, state, life) for state, life in processes.survey(below))]
 
@@ -77,8 +81,8 @@ def clean(state_dir: Path) -> list[str]:
     return [*removed, *processes.clean(root / processes.BELOW)]
 
 
-def _of_namespaces(root: Path, entry: namespaces.FleetSeen) -> FleetEntry:
-    state, folder = entry.state, FleetFolder(root, entry.state.name)
+def _of_namespaces(root: Path, state: FleetState, life: str) -> FleetEntry:
+    folder = FleetFolder(root, state.name)
     known = {**SSH_OPTIONS, "UserKnownHostsFile": str(folder.known_hosts)}
     options = [word for option, value in known.items() for word in ("-o", f"{option}={value}")]
     addresses = dict(zip(state.hosts, state.addresses, strict=True))
@@ -101,7 +105,7 @@ def _of_namespaces(root: Path, entry: namespaces.FleetSeen) -> FleetEntry:
     return FleetEntry(
         state.name,
         state.kind,
-        entry.life,
+        life,
         {name: variables(address) for name, address in addresses.items()},
         state.control,
         lambda: namespaces.end_detached(folder),

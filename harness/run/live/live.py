@@ -42,7 +42,7 @@ from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
 from wrackline.systems.base import ClusterState, DeployError, Featured, TopicSpec
 from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.external.external_cluster import StandingSystem
+from wrackline.systems.external.external_cluster import ExternalCluster
 from wrackline.workloads.clients.base import Unavailable
 from wrackline.workloads.clients.libraries import library_of
 from wrackline.workloads.log import Workload, workload_for
@@ -334,7 +334,7 @@ class LiveRun:
         self.account.over()
 
     def _leave_the_cluster(self) -> None:
-        assert isinstance(self.parts.system, StandingSystem)
+        assert isinstance(self.parts.system, ExternalCluster)
         if left := self.parts.system.remove_topics():
             self.progress.say(left)
 
@@ -406,7 +406,7 @@ class LiveRun:
         fleet = self.parts.fleet
         for problem in self.canaries.stop():
             log.warning("%s", problem)
-        if isinstance(self.parts.system, StandingSystem):
+        if isinstance(self.parts.system, ExternalCluster):
             self.attempt(TEAR_DOWN, self._leave_the_cluster)
         self.parts.close()
         if self.options.keep_fleet and fleet.hosts:

@@ -16,7 +16,7 @@ from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.model import DIED, NEMESIS, Event, Type
 from wrackline.nemesis.stage import Hold
 from wrackline.systems.base import DeployError, Node, System
-from wrackline.systems.external.external_cluster import StandingSystem
+from wrackline.systems.external.external_cluster import ExternalCluster
 
 LOOK_EVERY_S = 2.0
 SILENT_LOOKS = 3
@@ -85,7 +85,7 @@ class Deaths:
         self._cut_off: Counter[str] = Counter()
         """Host -> how many faults it is under, where all that can be seen of it is whether it answers: also a
         fault that does not take the node may keep the answer from us."""
-        self._standing = isinstance(system, StandingSystem)
+        self._standing = isinstance(system, ExternalCluster)
         self._unmended: set[str] = set()
         """Hosts whose last fault could not be undone as it should: that their node is down is its work."""
         self._count = 0

@@ -21,6 +21,7 @@ from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.host_steps import OwnKernel, ReadClock
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -28,7 +29,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     StepResult,
     Target,
 )
@@ -130,19 +130,17 @@ class MovedClock:
     def _possible(self, target: Target) -> Step:
         if not self.of_node:
             return OwnKernel(target.host)
-        if target.pid is None:
-            raise FaultError(f"{self.name}: node {target.node_id} on {target.host} does not run")
-        asks = f"tr '\\0' '\\n' </proc/{target.pid}/environ | grep -qxF {faketime.VARIABLES.split()[0]}"
-        loaded = f"grep -q libfaketime /proc/{target.pid}/maps"
-        no = f"process {target.pid} does not ask libfaketime for the time (system.clock: faketime)"
+        pid = target.running(self.name)
+        asks = f"tr '\\0' '\\n' </proc/{pid}/environ | grep -qxF {faketime.VARIABLES.split()[0]}"
+        loaded = f"grep -q libfaketime /proc/{pid}/maps"
+        no = f"process {pid} does not ask libfaketime for the time (system.clock: faketime)"
         return Shell(target.host, f"{{ {asks} && {loaded}; }} || {{ echo {shlex.quote(no)} >&2; exit 1; }}")
 
     def _start(self, fault_id: str, target: Target) -> Shell:
         where = faketime.CLOCK_FILE if self.of_node else "kernel"
-        program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))
         stays_s = DRIFT_STEP_S if self.mode == "drift" else self.stays_s
-        arguments = f"{where} {self.mode} {self.offset_s:g} {stays_s:g}"
-        command = f"exec {shlex.quote(target.python)} -I -S -c {program} {arguments}"
+        arguments = (where, self.mode, f"{self.offset_s:g}", f"{stays_s:g}")
+        command = f"exec {programs.python_command(target.python, _PROGRAM, *arguments)}"
         return Shell(target.host, programs.start(fault_id, "clock", command, ready="^moved") + self._noticed)
 
     def _look(self, target: Target) -> ReadClock:
@@ -226,7 +224,7 @@ def _ahead(readings: list[Reading]) -> str:
 class ClockSpec(FaultSpec):
     """Settings that faults of clocks share."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT,)
+    needs = (Ability.ROOT,)
 
     clock: Literal["host", "node"] = "host"
     """Which clock: the host's own, which needs hosts with a kernel of their own; or that of the node alone,

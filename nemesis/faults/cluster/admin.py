@@ -10,12 +10,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import admin_steps as steps
 from wrackline.nemesis.faults.admin_steps import Entity
 from wrackline.nemesis.faults.cluster.cluster_state import by_place, cluster_seen
-from wrackline.nemesis.faults.spec import FaultSpec, Role
+from wrackline.nemesis.faults.outputs import output_of
+from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     ClusterFault,
     Commands,
@@ -32,14 +33,6 @@ from wrackline.systems.spec import SystemSpec
 
 FAIL_OVER_S = 30.0
 MIN_ISR = "min.insync.replicas"
-
-
-def output_of(dones: Sequence[StepResult], kind: type) -> str | None:
-    """Returns the output of the first step of this kind that was done; None when there is none."""
-    for done in dones:
-        if isinstance(done.step, kind) and not done.error and not done.skipped:
-            return done.output
-    return None
 
 
 def _first(context: FaultContext) -> str:
@@ -65,8 +58,7 @@ class ElectPreferred(ClusterFault):
         look = steps.DescribeCluster(_first(context))
         return Commands((look, steps.ElectPreferred(_first(context))), (), (look,))
 
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        del context
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
         before, after = by_place(cluster_seen(probe_log.do)), by_place(cluster_seen(probe_log.active))
         if not before or not after:
             return Proof(False, "no election was held")
@@ -176,8 +168,7 @@ class ChangeConfig(ClusterFault):
             control=(look,),
         )
 
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        del context
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
         wanted = dict(self.values)
         before = _settings(probe_log.do, steps.ChangeSettings)
         probes = [
@@ -193,8 +184,7 @@ class ChangeConfig(ClusterFault):
         after = _settings(probe_log.control, steps.DescribeSettings)
         return Proof(True, f"{self.entity}: {change}; afterwards {_listed(after)}")
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         before = _settings(probe_log.do, steps.ChangeSettings)
         after = _settings(probe_log.control, steps.DescribeSettings)
         if not before or after == before:
@@ -202,7 +192,7 @@ class ChangeConfig(ClusterFault):
         return f"the {self.entity} has {_listed(after)} after the undo, not {_listed(before)}"
 
 
-def _settings(dones: Sequence[StepResult], kind: type) -> Mapping[str, str | None]:
+def _settings(dones: Sequence[StepResult], kind: type[Step]) -> Mapping[str, str | None]:
     found: Mapping[str, str | None] = json.loads(output_of(dones, kind) or "{}")
     return found
 
@@ -236,8 +226,7 @@ class RecreateTopic(ClusterFault):
             control=(look,),
         )
 
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        del context
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
         first, _, second = (output_of(probe_log.do, steps.Recreate) or "").partition(" ")
         if not first or not second or first == second:
             return Proof(False, f"the topic was not made again (ids {first or 'none'}, {second or 'none'})")
@@ -245,8 +234,7 @@ class RecreateTopic(ClusterFault):
             return Proof(False, f"at the end its id is {last or 'unknown'}, not {second}")
         return Proof(True, f"a topic with the id {first} was deleted and made again with the id {second}")
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         left = output_of(probe_log.control, steps.DescribeTopic)
         return "" if left == "" else f"the second topic is still there ({left or 'nobody answers'})"
 
@@ -285,38 +273,29 @@ class ControllerFailover:
 # --- settings -----------------------------------------------------------------------------------------------
 
 
-class ElectPreferredSpec(FaultSpec):
+class ElectPreferredSpec(UnprivilegedSpec):
     """Settings of the fault ``elect-preferred``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = ElectPreferred
     fault: Literal["elect-preferred"]
     """The preferred leaders are elected."""
     target: Role = "all"
     """Whoever it is: all partitions of the run's topic are meant."""
 
-    def build(self) -> ElectPreferred:
-        return ElectPreferred()
 
-
-class TransferLeadershipSpec(FaultSpec):
+class TransferLeadershipSpec(UnprivilegedSpec):
     """Settings of the fault ``transfer-leadership``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = TransferLeadership
     fault: Literal["transfer-leadership"]
     """What the target leads others lead."""
     target: Role = "leader"
     """The node that gives up what it leads."""
 
-    def build(self) -> TransferLeadership:
-        return TransferLeadership()
 
-
-class ChangeConfigSpec(FaultSpec):
+class ChangeConfigSpec(UnprivilegedSpec):
     """Settings of the fault ``change-config``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
     example: ClassVar[Mapping[str, Any]] = {"configs": {"min.insync.replicas": 1}}
 
     fault: Literal["change-config"]
@@ -353,25 +332,20 @@ class ChangeConfigSpec(FaultSpec):
         return ChangeConfig(self.entity, tuple(sorted(self.texts.items())))
 
 
-class RecreateTopicSpec(FaultSpec):
+class RecreateTopicSpec(UnprivilegedSpec):
     """Settings of the fault ``recreate-topic``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = RecreateTopic
     fault: Literal["recreate-topic"]
     """A topic beside the run's is deleted and made again."""
     target: Role = "all"
     """Whoever it is: the cluster is meant."""
 
-    def build(self) -> RecreateTopic:
-        return RecreateTopic()
 
-
-class ControllerFailoverSpec(FaultSpec):
+class ControllerFailoverSpec(UnprivilegedSpec):
     """Settings of the fault ``controller-failover``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = ControllerFailover
     fault: Literal["controller-failover"]
     """Another controller becomes active."""
     target: Role = "controller"
@@ -381,6 +355,3 @@ class ControllerFailoverSpec(FaultSpec):
         if fleet.hosts and fleet.controllers < 2 and not fleet.zookeeper:
             return "controller-failover needs another controller: fleet.controllers must be 3 or 5"
         return super().refusal(fleet, system)
-
-    def build(self) -> ControllerFailover:
-        return ControllerFailover()

@@ -58,9 +58,6 @@ class _Layers:
     wanted: dict[str, str] = field(default_factory=dict)
     """By fault, the latest last."""
 
-    def now(self) -> str | None:
-        return [self.before, *self.wanted.values()][-1]
-
 
 class AdminExecutor:
     def __init__(self, fleet: Fleet, system: System, topics: Sequence[str]) -> None:
@@ -109,6 +106,7 @@ class AdminExecutor:
                 return self._update_feature(step)
             case DescribeBroker(node_id=node_id):
                 return "there" if node_id in self._system.describe().brokers else "not there"
+        raise AssertionError(f"{step}: nobody knows how to carry it out")
 
     @property
     def _admin(self) -> Admin:

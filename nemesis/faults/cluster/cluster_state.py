@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from wrackline.nemesis.faults.admin_steps import DescribeCluster
+from wrackline.nemesis.faults.outputs import carried_out
 from wrackline.nemesis.faults.steps import StepResult
 from wrackline.systems.base import ClusterState, PartitionState, Place
 
@@ -23,7 +24,7 @@ def say_cluster(state: ClusterState, topics: Collection[str]) -> str:
 
 def cluster_seen(dones: Sequence[StepResult]) -> ClusterState | None:
     """Returns the last description of the cluster among these steps; None when there was none."""
-    said = [done.output for done in dones if isinstance(done.step, DescribeCluster) and not done.error]
+    said = [done.output for done in carried_out(dones, DescribeCluster)]
     if not said or not said[-1]:
         return None
     found = json.loads(said[-1])

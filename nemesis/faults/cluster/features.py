@@ -10,11 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import admin_steps as steps
-from wrackline.nemesis.faults.cluster.admin import output_of
-from wrackline.nemesis.faults.spec import FaultSpec, Role
+from wrackline.nemesis.faults.outputs import output_of
+from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
 from wrackline.nemesis.faults.steps import ClusterFault, Commands, FaultContext, ProbeLog, Proof
 from wrackline.systems.spec import SystemSpec
 
@@ -42,8 +41,7 @@ class UpdateFeature(ClusterFault):
         wait_s = 0.0 if self.refused else RAISE_S
         return Commands((steps.UpdateFeature(context.targets[0].host, self.feature, self.level, wait_s),), ())
 
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        del context
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
         said = output_of(probe_log.do, steps.UpdateFeature)
         if said is None:
             return Proof(False, f"nobody asked for {self.feature}={self.level}")
@@ -60,10 +58,10 @@ class UpdateFeature(ClusterFault):
         return Proof(after == self.level, f"{self.feature} was {way} from {before} to {after}")
 
 
-class UpdateFeatureSpec(FaultSpec):
+class UpdateFeatureSpec(UnprivilegedSpec):
     """Settings of the fault ``update-feature``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
+    makes = UpdateFeature
     example: ClassVar[Mapping[str, Any]] = {"feature": "metadata.version", "level": 23}
 
     fault: Literal["update-feature"]
@@ -85,6 +83,3 @@ class UpdateFeatureSpec(FaultSpec):
         if why := system.without_levels():
             return f"update-feature: {why}"
         return super().refusal(fleet, system)
-
-    def build(self) -> UpdateFeature:
-        return UpdateFeature(self.feature, self.level, self.refused)

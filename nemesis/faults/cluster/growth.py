@@ -13,8 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
-from wrackline.fleets.abilities import Ability
-from wrackline.nemesis.faults.spec import FaultSpec, Role
+from wrackline.nemesis.faults.outputs import output_of
+from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     AwaitReassignment,
     ClusterFault,
@@ -132,21 +133,18 @@ def _read_moves(listed: Sequence[Mapping[str, Any]]) -> tuple[Move, ...]:
     )
 
 
-def _output(steps: Sequence[StepResult], kind: type) -> Any:
+def _output(steps: Sequence[StepResult], kind: type[Step]) -> Any:
     """The output of the first step of this kind; None when there is none."""
-    for done in steps:
-        if isinstance(done.step, kind) and not done.error and done.output:
-            return json.loads(done.output)
-    return None
+    return json.loads(output_of(steps, kind) or "null")
 
 
-def moves_said(steps: Sequence[StepResult], begun_by: type) -> str | None:
+def moves_said(steps: Sequence[StepResult], begun_by: type[Step]) -> str | None:
     """The moves that a step began, for people; None when none began."""
     begun = _output(steps, begun_by)
     return None if begun is None else "; ".join(map(str, _read_moves(begun)))
 
 
-def _prove_moves(probe_log: ProbeLog, begun_by: type) -> Proof:
+def _prove_moves(probe_log: ProbeLog, begun_by: type[Step]) -> Proof:
     begun = _output(probe_log.do, begun_by)
     if begun is None:
         return Proof(False, "no replica began to move")
@@ -227,27 +225,19 @@ class Reassign(ClusterFault):
         return proof
 
 
-class AddBrokerSpec(FaultSpec):
+class AddBrokerSpec(UnprivilegedSpec):
     """Settings of the fault ``add-broker``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = AddBroker
     fault: Literal["add-broker"]
     """A broker on a spare host joins."""
     target: Role = SPARE
     """The target is a spare host."""
 
-    def build(self) -> AddBroker:
-        return AddBroker()
 
-
-class ReassignSpec(FaultSpec):
+class ReassignSpec(UnprivilegedSpec):
     """Settings of the fault ``reassign``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = Reassign
     fault: Literal["reassign"]
     """The target's replicas move to other brokers."""
-
-    def build(self) -> Reassign:
-        return Reassign()

@@ -4,7 +4,6 @@ while the host stays on."""
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -54,10 +53,8 @@ class EvictCache:
         )
 
     def _rounds(self, target: Target) -> str:
-        program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))
-        which = "host" if self.whole_host else "files"
-        arguments = f"{target.data_dir} {OURS} {which} {self.every_s:g}"
-        return f"exec {shlex.quote(target.python)} -I -S -c {program} {arguments}"
+        arguments = (target.data_dir, OURS, "host" if self.whole_host else "files", f"{self.every_s:g}")
+        return f"exec {programs.python_command(target.python, _PROGRAM, *arguments)}"
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
@@ -80,6 +77,7 @@ class EvictCache:
 class EvictCacheSpec(FaultSpec):
     """Settings of the fault ``evict-cache``."""
 
+    makes = EvictCache
     fault: Literal["evict-cache"]
     """Clean pages of the node's files are dropped from the page cache, again and again: reads come from the
     disk."""
@@ -95,9 +93,6 @@ class EvictCacheSpec(FaultSpec):
         if why := fleet.lacks(Ability.KERNEL):
             return f"evict-cache with {WHOLE_HOST} needs {Ability.KERNEL}: {why}"
         return None
-
-    def build(self) -> EvictCache:
-        return EvictCache(self.every_s, self.whole_host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +143,8 @@ class DroppedPageCache:
 class DropPageCacheSpec(FaultSpec):
     """Settings of the fault ``drop-page-cache``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.DISK, Ability.PAGE_CACHE)
+    makes = DroppedPageCache
+    needs = (Ability.DISK, Ability.PAGE_CACHE)
 
     fault: Literal["drop-page-cache"]
     """The node is killed and loses all unsynced bytes, while its host stays on."""
-
-    def build(self) -> DroppedPageCache:
-        return DroppedPageCache()

@@ -18,15 +18,14 @@ from wrackline.nemesis.faults.disks.power import OURS
 from wrackline.nemesis.faults.node_state import looks_at, not_down
 from wrackline.nemesis.faults.outputs import failed, last, outputs
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
-    FaultError,
     ProbeLog,
     Proof,
     Shell,
     StartNode,
-    Step,
     Target,
 )
 from wrackline.plugins.fields import SECONDS, Like
@@ -87,14 +86,12 @@ class Changed(ABC):
     def script(self, target: Target) -> str:
         """Prints a line ``changed BYTES PATH`` for each file whose bytes are others than before."""
 
-    def before(self, target: Target) -> tuple[Step, ...]:
+    def before(self, target: Target) -> tuple[Step, ...]:  # noqa: ARG002
         """Returns the steps that are done while the node still runs."""
-        del target
         return ()
 
-    def tidied(self, target: Target) -> tuple[Step, ...]:
+    def tidied(self, target: Target) -> tuple[Step, ...]:  # noqa: ARG002
         """Returns the steps that are done on undo, before the node starts."""
-        del target
         return ()
 
     def commands(self, context: FaultContext) -> Commands:
@@ -110,8 +107,8 @@ class Changed(ABC):
         )
 
     def _change(self, target: Target) -> Shell:
-        if self.running and target.pid is None:
-            raise FaultError(f"{self.name}: node {target.node_id} on {target.host} does not run")
+        if self.running:
+            target.running(self.name)
         kill = "" if self.running or target.pid is None else f"{programs.killed(target.pid)}; "
         return Shell(target.host, kill + self.script(target), timeout_s=60)
 
@@ -132,9 +129,8 @@ class Changed(ABC):
             proved, texts = False, [*texts, flaw]
         return Proof(proved, "; ".join(texts), damaged=damaged)
 
-    def told(self, files: Mapping[str, int], said: str) -> str:
+    def told(self, files: Mapping[str, int], said: str) -> str:  # noqa: ARG002
         """Describes what was changed; ``said``: what the script printed last."""
-        del said
         return f"{sum(files.values())} bytes of {', '.join(sorted(files))} are others"
 
 
@@ -174,8 +170,7 @@ class BitFlip(Changed):
             f'[ "$is" = "$new" ] && [ "$before" != "$after" ] && {_Report.line(target, "1")}'
         )
 
-    def told(self, files: Mapping[str, int], said: str) -> str:
-        del files
+    def told(self, files: Mapping[str, int], said: str) -> str:  # noqa: ARG002
         return said.partition("\n")[0]
 
 
@@ -197,8 +192,7 @@ class Truncate(Changed):
             f'[ "$now" -lt "$size" ] && {_Report.line(target, "$((size - now))")}'
         )
 
-    def told(self, files: Mapping[str, int], said: str) -> str:
-        del files
+    def told(self, files: Mapping[str, int], said: str) -> str:  # noqa: ARG002
         return said.partition("\n")[0]
 
 
@@ -262,6 +256,7 @@ class BytesSpec(FaultSpec):
 class BitFlipSpec(BytesSpec):
     """Settings of the fault ``bit-flip``."""
 
+    makes = BitFlip
     fault: Literal["bit-flip"]
     """One bit of a file on the node's disk is flipped."""
     segment: Literal["open", "closed"] = "open"
@@ -272,13 +267,11 @@ class BitFlipSpec(BytesSpec):
     bit: Annotated[int, Field(ge=0, le=7)] = 0
     """Which bit of the byte; 0 is the least."""
 
-    def build(self) -> BitFlip:
-        return BitFlip(self.files, self.running, self.segment, self.permille, self.bit)
-
 
 class TruncateSpec(BytesSpec):
     """Settings of the fault ``truncate``."""
 
+    makes = Truncate
     fault: Literal["truncate"]
     """A file on the node's disk loses its last bytes."""
     segment: Literal["open", "closed"] = "open"
@@ -287,13 +280,11 @@ class TruncateSpec(BytesSpec):
     cut_bytes: Annotated[int, Field(ge=1, le=1_000_000_000)] = 4_096
     """So many bytes; all where the file has fewer."""
 
-    def build(self) -> Truncate:
-        return Truncate(self.files, self.running, self.segment, self.cut_bytes)
-
 
 class RollBackSpec(BytesSpec):
     """Settings of the fault ``roll-back``."""
 
+    makes = RollBack
     fault: Literal["roll-back"]
     """Files on the node's disk are as they were some time ago."""
     age_s: Annotated[float, Field(ge=0.1, le=600), SECONDS] = 3.0
@@ -305,6 +296,3 @@ class RollBackSpec(BytesSpec):
     @property
     def begins_s(self) -> float:
         return self.age_s
-
-    def build(self) -> RollBack:
-        return RollBack(self.files, self.running, self.age_s, self.chunk_kb)

@@ -17,7 +17,6 @@ from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
-    FaultError,
     PowerOff,
     PowerOn,
     ProbeLog,
@@ -70,8 +69,7 @@ class Intercepted:
         )
 
     def _attach(self, fault_id: str, target: Target) -> Shell:
-        if target.pid is None:
-            raise FaultError(f"{self.name}: node {target.node_id} on {target.host} does not run")
+        pid = target.running(self.name)
         calls, paths = ",".join(self.calls), ""
         if not set(self.calls) <= set(SYNCS):
             # Else a write to a connection would fail, too.
@@ -82,7 +80,7 @@ class Intercepted:
         strace = (
             "command -v strace >/dev/null || { echo 'install strace on this host'; exit 1; }; "
             f"exec strace -f -s 0 -e signal=none -e trace={calls} "
-            f"-e inject={calls}:{self.how}:when=1+{self.every} {paths} -p {target.pid}"
+            f"-e inject={calls}:{self.how}:when=1+{self.every} {paths} -p {pid}"
         )
         return Shell(target.host, programs.start(fault_id, "strace", strace, ready="attached"))
 
@@ -222,7 +220,8 @@ def _touch(target: Target) -> Shell:
 class ReadOnlySpec(FaultSpec):
     """Settings of the fault ``read-only``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.DISK, Ability.POWER)
+    makes = ReadOnly
+    needs = (Ability.ROOT, Ability.DISK, Ability.POWER)
 
     fault: Literal["read-only"]
     """The file system of the data disk meets an error and becomes read-only. It must be ext4."""
@@ -235,6 +234,3 @@ class ReadOnlySpec(FaultSpec):
                 f"read-only needs data disks with ext4, which can be told to meet an error; they are {kind}"
             )
         return None
-
-    def build(self) -> ReadOnly:
-        return ReadOnly()

@@ -94,13 +94,11 @@ def _write(target: Target) -> Shell:
 class DiskFullSpec(FaultSpec):
     """Settings of the fault ``disk-full``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.DISK)
+    makes = DiskFull
+    needs = (Ability.ROOT, Ability.DISK)
 
     fault: Literal["disk-full"]
     """There is no room on the data disk. A node that ends for it is started when there is room again."""
-
-    def build(self) -> DiskFull:
-        return DiskFull()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +171,10 @@ def _listed(speeds: list[float | None]) -> str:
 class SlowDiskSpec(FaultSpec):
     """Settings of the fault ``slow-disk``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.DISK, Ability.THROTTLE)
+    makes = SlowDisk
+    needs = (Ability.DISK, Ability.THROTTLE)
 
     fault: Literal["slow-disk"]
     """The data disk is held back from outside of the host."""
     bytes_per_s: Annotated[int, Field(ge=65_536, le=100_000_000)] = 1_000_000
     """So many bytes it reads in a second at most, and so many it writes."""
-
-    def build(self) -> SlowDisk:
-        return SlowDisk(self.bytes_per_s)

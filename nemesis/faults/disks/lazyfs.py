@@ -18,16 +18,8 @@ from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.disks.power import OURS
 from wrackline.nemesis.faults.outputs import last, outputs
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import (
-    Commands,
-    FaultContext,
-    ProbeLog,
-    Proof,
-    Shell,
-    StartNode,
-    Step,
-    Target,
-)
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Shell, StartNode, Target
 from wrackline.plugins.fields import Lax, Like
 
 ANSWER = "finished::clear-cache"

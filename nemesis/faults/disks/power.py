@@ -14,6 +14,7 @@ from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults.host_steps import CopyDisk, InstallTools, SwapDisk
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -24,7 +25,6 @@ from wrackline.nemesis.faults.steps import (
     Proof,
     Shell,
     StartNode,
-    Step,
     StepResult,
     Target,
 )
@@ -196,7 +196,8 @@ def text_of(on: StepResult | None) -> str:
 class PowerCutSpec(FaultSpec):
     """Settings of the fault ``power-cut``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.POWER, Ability.DISK)
+    makes = PowerCut
+    needs = (Ability.POWER, Ability.DISK)
 
     fault: Literal["power-cut"]
     """The host loses its power and all unsynced bytes. Several targets lose it at the same moment."""
@@ -219,6 +220,3 @@ class PowerCutSpec(FaultSpec):
     @property
     def begins_s(self) -> float:
         return self.age_s if self.disk is Disk.STALE else 0.0
-
-    def build(self) -> PowerCut:
-        return PowerCut(self.disk, self.age_s)

@@ -20,16 +20,8 @@ from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.network.partition_proof import CLIENTS
 from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import (
-    Commands,
-    FaultContext,
-    ProbeLog,
-    Proof,
-    Shell,
-    Step,
-    Target,
-    TcpProbe,
-)
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Shell, Target, TcpProbe
 from wrackline.plugins.fields import Lax
 
 _BEHIND_TCP = "0>>22&0x3C@12>>26&0x3C@"
@@ -76,10 +68,10 @@ class StallConnections:
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         if errors := probe_log.errors():
             return Proof(False, "; ".join(errors))
-        for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
-            for knocked in probe_results(probe, CLIENTS):
-                if not knocked.answered:
-                    return Proof(False, f"a new connection {knocked.way} was not answered {when}")
+        for when, probe in probe_log.ends:
+            for probed in probe_results(probe, CLIENTS):
+                if not probed.answered:
+                    return Proof(False, f"a new connection {probed.way} was not answered {when}")
             for done in probe:
                 if isinstance(done.step, Shell) and (
                     wrong := iptables.obstacle(done.output, context.fault_id)
@@ -131,13 +123,11 @@ def _stall(context: FaultContext, target: Target, matches: tuple[str, ...]) -> s
 class StallConnectionsSpec(FaultSpec):
     """Settings of the fault ``stall-connections``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.NETWORK,)
+    makes = StallConnections
+    needs = (Ability.NETWORK,)
 
     fault: Literal["stall-connections"]
     """What clients send on the connections they have now is dropped; new connections pass."""
     requests: Annotated[tuple[Annotated[Api, Lax], ...], Lax] = ()
     """A connection goes silent with the first request of one of these kinds. Empty: at once, whatever is
     sent."""
-
-    def build(self) -> StallConnections:
-        return StallConnections(self.requests)

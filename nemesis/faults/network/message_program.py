@@ -43,13 +43,12 @@ class Frame:
     __slots__ = ("api", "client", "correlation", "dropped")
 
     def __init__(self, data: bytes) -> None:
-        self.api, version, self.correlation = struct.unpack_from("!hhi", data)
+        self.api, _, self.correlation = struct.unpack_from("!hhi", data)
         self.client = ""
         self.dropped = False
         if len(data) >= 10:
             [length] = struct.unpack_from("!h", data, 8)
             self.client = data[10 : 10 + max(0, length)].decode("utf-8", "replace")
-        del version
 
 
 class Counts:
@@ -70,18 +69,8 @@ class Counts:
         self.said = ""
 
     def say(self) -> None:
-        names = (
-            "connections",
-            "passed",
-            "such",
-            "did",
-            "delivered",
-            "unread",
-            "holding",
-            "held_s",
-            "longest_s",
-        )
-        text = json.dumps({**{name: getattr(self, name) for name in names}, "acts": self.acts})
+        counted = {name: value for name, value in vars(self).items() if name not in ("began", "said")}
+        text = json.dumps(counted)
         if text != self.said:
             self.said = text
             print("counts", text, flush=True)
@@ -168,9 +157,7 @@ class Connection:
 
     async def run(self) -> None:
         try:
-            node_reader, node_writer = await asyncio.open_connection(
-                *self.node, local_addr=(self.proxy.own, 0)
-            )
+            node_reader, node_writer = await self.proxy.connected(self.node)
         except OSError:
             self.writer.transport.abort()
             return
@@ -211,11 +198,15 @@ class Connection:
                 self.counts.passed += act is None
                 await give(writer, data)
         except ValueError as strange:
-            self.counts.unread += 1
-            writer.write(strange.args[0] if strange.args else b"")
-            while data := await self.reader.read(1 << 16):
-                writer.write(data)
-                await writer.drain()
+            await self.hand_on(strange, self.reader, writer)
+
+    async def hand_on(self, strange: ValueError, reader: Any, writer: Any) -> None:
+        """What is no frame, and all that follows it, goes on as it comes."""
+        self.counts.unread += 1
+        writer.write(strange.args[0] if strange.args else b"")
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
 
     async def again(self, data: bytes) -> None:
         """The same request once more, on a connection of its own, as of a client that asks again; nobody is
@@ -249,11 +240,7 @@ class Connection:
                 self.counts.passed += act is None
                 await give(self.writer, data)
         except ValueError as strange:
-            self.counts.unread += 1
-            self.writer.write(strange.args[0] if strange.args else b"")
-            while data := await reader.read(1 << 16):
-                self.writer.write(data)
-                await self.writer.drain()
+            await self.hand_on(strange, reader, self.writer)
 
     def asked(self, data: bytes) -> Frame | None:
         """Returns the request that this is the answer to. Requests before it have none (records with acks=0),

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -22,8 +21,10 @@ from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.network.iptables import ARRIVING, FILTER, Rule
 from wrackline.nemesis.faults.network.partition_proof import good, rebooted, still_silent, unseen
+from wrackline.nemesis.faults.outputs import commands_on
 from wrackline.nemesis.faults.shapes import is_controller, ports_of
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -31,7 +32,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     StepResult,
     Target,
     TcpProbe,
@@ -44,7 +44,7 @@ NAME = "messages"
 OWN = "127.0.0.87"
 """The address from which the proxy connects to its node: by it its connections are told from others."""
 EVERYBODY = "everybody"
-KNOCK_S = 1.0
+PROBE_WAIT_S = 1.0
 START_S = 45
 """An emulated host under load took 16 s until the proxy was ready; others take a fifth of a second."""
 _PROGRAM = Path(__file__).with_name("message_program.py")
@@ -114,7 +114,7 @@ class Messages:
             do.append(Shell(target.host, self._put_on(context, target), timeout_s=2 * START_S))
             undo.append(Shell(target.host, take_off(context.fault_id), timeout_s=START_S))
             probe.append(Shell(target.host, _look(context.fault_id)))
-            control.append(TcpProbe(target.host, target.address, target.port, KNOCK_S))
+            control.append(TcpProbe(target.host, target.address, target.port, PROBE_WAIT_S))
         return Commands(tuple(do), tuple(undo), tuple(probe), tuple(control), lasting=tuple(do))
 
     def _sources(self, context: FaultContext, target: Target) -> list[str]:
@@ -150,8 +150,8 @@ class Messages:
 
     def _put_on(self, context: FaultContext, target: Target) -> str:
         to_proxy, guard = self._rules(context, target)
-        arguments = (_PROGRAM.read_text(), self._settings(context, target))
-        run = f"exec {shlex.quote(target.python)} -I -S -c {' '.join(map(shlex.quote, arguments))}"
+        settings = self._settings(context, target)
+        run = f"exec {programs.python_command(target.python, _PROGRAM, settings)}"
         start = programs.start(context.fault_id, NAME, run, ready="^ready", wait_s=START_S)
         words = self._asking(context)
         mine = " ".join(f"-e {word}" for word in (EVERYBODY, *words))
@@ -218,22 +218,21 @@ class Messages:
             return Proof(False, flaw)
         texts, did = [], 0
         for target in context.targets:
-            counts = _counted(_of(target, (*probe_log.active, *probe_log.final, *probe_log.undo)))
+            counts = _counted(commands_on(target, (*probe_log.active, *probe_log.final, *probe_log.undo)))
             did += counts.get("did", 0)
             texts.append(f"{target.host}: {self._text(counts)}")
         return Proof(did > 0, "; ".join([*texts, *filter(None, [still_silent(probe_log)])]))
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         return still_silent(probe_log)
 
     def _gone(self, context: FaultContext, probe_log: ProbeLog) -> str | None:
         """Returns which rule was missing at the beginning or at the end, or what went past the proxy. A host
         that lost its power between the two may be looked at before it has all again."""
         back = rebooted(probe_log)
-        for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
+        for when, probe in probe_log.ends:
             for target in context.targets:
-                for done in _of(target, good(probe)):
+                for done in commands_on(target, good(probe)):
                     if target.host in back and iptables.chain(context.fault_id) not in done.output:
                         continue
                     where = f"{target.host} {when}"
@@ -309,10 +308,6 @@ def take_off(fault_id: str) -> str:
     )
 
 
-def _of(target: Target, dones: Iterable[StepResult]) -> list[StepResult]:
-    return [done for done in dones if done.step.host == target.host and isinstance(done.step, Shell)]
-
-
 def _counted(dones: Sequence[StepResult]) -> dict[str, Any]:
     """The last counts of the program that saw most; none when it said nothing."""
     lines = [
@@ -331,7 +326,7 @@ def _counted(dones: Sequence[StepResult]) -> dict[str, Any]:
 class MessagesSpec(FaultSpec):
     """Settings of the fault ``messages``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    needs = (Ability.ROOT, Ability.NETWORK)
     example: ClassVar[Mapping[str, Any]] = {"apis": ["Fetch"], "what": "answer", "peers": ["broker"]}
 
     fault: Literal["messages"]

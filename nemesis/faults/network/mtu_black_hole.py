@@ -3,7 +3,6 @@ requests and short answers arrive; an answer with much in it never does."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +11,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wrackline.fleets.abilities import Ability
+from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.network import iptables, ping_program
 from wrackline.nemesis.faults.network.iptables import Rule
 from wrackline.nemesis.faults.network.partition_proof import bypass, dropped, look, unseen
 from wrackline.nemesis.faults.shapes import Direction, Flow, Shape, Traffic, cut_flows
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -24,7 +25,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     StepResult,
     Target,
 )
@@ -35,7 +35,7 @@ LARGEST = 65535
 SMALL, LARGE = 64, 1400
 """Bytes of the packets that the probe sends, IP header included."""
 WAIT_S = 0.4
-_PROGRAM = Path(ping_program.__file__).read_text()
+_PROGRAM = Path(ping_program.__file__)
 _SHAPES = (Shape.ISOLATE, Shape.HALVES, Shape.LINK)
 
 
@@ -125,21 +125,19 @@ class BlackHole:
         flaw = self.residue(context, probe_log)
         return Proof(not flaw, f"{text}; {flaw or 'after the undo all were'}")
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         deaf = [way for way, (_, large) in _echoes(probe_log.control).items() if large != "echo"]
         return f"after the undo none on {', '.join(deaf)} either" if deaf else ""
 
 
 def _ping(host: Target, asked: Sequence[Target]) -> Shell:
-    words = " ".join(f"{host.host}>{one.host} {one.address}" for one in asked)
-    quoted = " ".join(map(shlex.quote, words.split()))
-    command = f"{shlex.quote(host.python)} -I -S -c {shlex.quote(_PROGRAM)}"
-    return Shell(host.host, f"{command} {WAIT_S:g} {SMALL} {LARGE} {quoted}")
+    names = [word for one in asked for word in (f"{host.host}>{one.host}", one.address)]
+    arguments = (f"{WAIT_S:g}", SMALL, LARGE, *names)
+    return Shell(host.host, programs.python_command(host.python, _PROGRAM, *arguments))
 
 
 def _is_ping(done: StepResult) -> bool:
-    return isinstance(done.step, Shell) and _PROGRAM.splitlines()[0] in done.step.command
+    return isinstance(done.step, Shell) and _PROGRAM.read_text().splitlines()[0] in done.step.command
 
 
 def _listings(dones: Sequence[StepResult]) -> list[StepResult]:
@@ -160,7 +158,8 @@ def _echoes(dones: Sequence[StepResult]) -> dict[str, tuple[str, str]]:
 class BlackHoleSpec(FaultSpec):
     """Settings of the fault ``mtu-black-hole``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    makes = BlackHole
+    needs = (Ability.ROOT, Ability.NETWORK)
 
     fault: Literal["mtu-black-hole"]
     """Large packets between hosts are dropped, small ones pass."""
@@ -180,6 +179,3 @@ class BlackHoleSpec(FaultSpec):
         ):
             raise ValueError(f"shape link needs two hosts as target (n1,n2), not {self.target!r}")
         return self
-
-    def build(self) -> BlackHole:
-        return BlackHole(self.shape, self.direction, self.from_bytes)

@@ -3,7 +3,8 @@ limited rate. What Jepsen's packet nemesis does with netem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,8 +16,10 @@ from wrackline.nemesis.faults.network.iptables import LEAVING
 from wrackline.nemesis.faults.network.partition_proof import CLIENTS, good, rebooted, still_silent, unseen
 from wrackline.nemesis.faults.network.shaping import Counted, Leaving, Shaping, counted
 from wrackline.nemesis.faults.network.tcp_probe import probe_results
+from wrackline.nemesis.faults.outputs import commands_on
 from wrackline.nemesis.faults.shapes import Direction, Flow, Link, Traffic, ports_of
 from wrackline.nemesis.faults.spec import TrafficSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -24,7 +27,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     StepResult,
     Target,
     TcpProbe,
@@ -33,7 +35,7 @@ from wrackline.nemesis.faults.steps import (
 )
 from wrackline.plugins.fields import Seconds
 
-KNOCKS = 5
+PROBE_TIMES = 5
 """So often each way is knocked at: the quickest counts, since much may delay a knock and nothing speeds it
 it up."""
 SEEN_FROM_S = 0.005
@@ -95,11 +97,11 @@ class Packets(Traffic):
         control: list[Step] = []
         ends = (end for one in flows for end in (one.sender, one.receiver))
         for host in dict.fromkeys((*(one.host for one in leaving), *ends)):
-            knocks = self._knocks(host, flows)
+            tcp_probes = self._tcp_probes(host, flows)
             if any(one.host == host and one.inside for one in leaving):
-                knocks += self._from_us(host)
-            probe += [*knocks, Shell(host.host, shaping.look(context.fault_id, host))]
-            control += knocks
+                tcp_probes += self._from_us(host)
+            probe += [*tcp_probes, Shell(host.host, shaping.look(context.fault_id, host))]
+            control += tcp_probes
         control += [Shell(one.host.host, shaping.LIST_BANDS) for one in leaving]
         return Commands(do, undo, tuple(probe), tuple(control), lasting=do)
 
@@ -107,15 +109,15 @@ class Packets(Traffic):
         slow = 2 * (self.shaping.delay_s + self.shaping.jitter_s)
         return 0.5 + 1.5 * slow + (2.0 if self.shaping.rate_kbit else 0.0)
 
-    def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[TcpProbeFrom | TcpProbe]:
+    def _tcp_probes(self, host: Target, flows: Sequence[Flow]) -> list[TcpProbeFrom | TcpProbe]:
         ways = dict.fromkeys(
             Way(f"{host.host}>{server.host}:{port}", server.address, port)
             for server, port in _asked_by(host, flows)
         )
-        return [TcpProbeFrom(host.host, tuple(ways) * KNOCKS, self._wait_s())] if ways else []
+        return [TcpProbeFrom(host.host, tuple(ways) * PROBE_TIMES, self._wait_s())] if ways else []
 
     def _from_us(self, host: Target) -> list[TcpProbeFrom | TcpProbe]:
-        return [TcpProbe(host.host, host.address, host.port, self._wait_s())] * KNOCKS
+        return [TcpProbe(host.host, host.address, host.port, self._wait_s())] * PROBE_TIMES
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         leaving = self.leaving(context)
@@ -124,7 +126,8 @@ class Packets(Traffic):
         found: dict[str, Counted] = {}
         for one in leaving:
             theirs = [
-                done.output for done in _of(one.host, (*probe_log.active, *probe_log.final, *probe_log.undo))
+                done.output
+                for done in commands_on(one.host, (*probe_log.active, *probe_log.final, *probe_log.undo))
             ]
             if (count := counted(theirs)) is not None:
                 found[one.host.host] = count
@@ -135,8 +138,7 @@ class Packets(Traffic):
         by = "netem" if all(one.by_netem for one in found.values()) else "our program"
         return Proof(True, "; ".join([f"{by} on {', '.join(found)}: {total.text}", *slowed.texts]))
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         bands = [
             f"{done.step.host}: {said}" for done in good(probe_log.control) if (said := done.output.strip())
         ]
@@ -148,9 +150,9 @@ class Packets(Traffic):
         """A host without our rules, or our program, at the beginning or at the end. One that lost its power
         between the two may be looked at before it has them again."""
         back = rebooted(probe_log)
-        for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
+        for when, probe in probe_log.ends:
             for one in leaving:
-                for done in _of(one.host, good(probe)):
+                for done in commands_on(one.host, good(probe)):
                     if f"qdisc netem {shaping.NETEM}:" in done.output:
                         continue
                     if one.host.host in back and iptables.chain(context.fault_id) not in done.output:
@@ -282,16 +284,12 @@ def _asked_by(host: Target, flows: Sequence[Flow]) -> list[tuple[Target, int]]:
     return list(dict.fromkeys(asked))
 
 
-def _of(host: Target, dones: Iterable[StepResult]) -> list[StepResult]:
-    return [done for done in dones if done.step.host == host.host and isinstance(done.step, Shell)]
-
-
 def _took(dones: Sequence[StepResult], of_all: Callable[[list[float]], float]) -> dict[str, float]:
     """Returns how long answered probes took, by way."""
     took: dict[str, list[float]] = {}
-    for knock in probe_results(dones, CLIENTS):
-        if knock.answered and knock.took_s is not None:
-            took.setdefault(knock.way, []).append(knock.took_s)
+    for probed in probe_results(dones, CLIENTS):
+        if probed.answered and probed.took_s is not None:
+            took.setdefault(probed.way, []).append(probed.took_s)
     return {way: of_all(each) for way, each in took.items()}
 
 
@@ -312,8 +310,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class PacketsSpec(TrafficSpec):
     """Settings of the fault ``packets``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
-    of_hosts_alone: ClassVar[tuple[str, ...]] = ("links", "ports")
+    makes = Packets
+    needs = (Ability.ROOT, Ability.NETWORK)
+    of_hosts_alone = ("links", "ports")
     example: ClassVar[Mapping[str, Any]] = {"delay_s": 0.05, "loss": 0.02}
 
     fault: Literal["packets"]
@@ -346,20 +345,7 @@ class PacketsSpec(TrafficSpec):
             raise ValueError("what clients send is not shaped, only what they get: direction out or both")
         return self
 
-    def build(self) -> Packets:
-        road = Shaping(
-            delay_s=self.delay_s,
-            jitter_s=self.jitter_s,
-            loss=self.loss,
-            duplicate=self.duplicate,
-            corrupt=self.corrupt,
-            reorder=self.reorder,
-            rate_kbit=self.rate_kbit,
-        )
-        return Packets(
-            road,
-            direction=self.direction,
-            links=self.links,
-            ports=self.ports,
-            at_clients=self.at_clients,
-        )
+    @property
+    def shaping(self) -> Shaping:
+        """Returns what is done to the packets."""
+        return Shaping(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Shaping)})

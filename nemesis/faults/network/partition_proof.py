@@ -8,32 +8,34 @@ from collections.abc import Sequence
 
 from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.faults.network.tcp_probe import probe_results, unanswered
-from wrackline.nemesis.faults.steps import ProbeLog, Shell, Step, StepResult, Target
+from wrackline.nemesis.faults.outputs import carried_out
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import ProbeLog, Shell, StepResult, Target
 
 CLIENTS = "clients"
 MOST_LEAKS = 12
 """So many knocks that were answered are told; a cut that leaks for long has one for each second and way."""
-_AFTER_KNOCK = "--- after knocking"
+_AFTER_PROBES = "--- after knocking"
 
 
 def good(probes: Sequence[StepResult]) -> list[StepResult]:
     """The listings that hosts gave. (A knock says nothing: what it did shows in the listing after it.)"""
-    return [done for done in probes if isinstance(done.step, Shell) and not done.error and not done.skipped]
+    return carried_out(probes, Shell)
 
 
-def look(host: Target, fault_id: str, knocks: Sequence[Step]) -> list[Step]:
+def look(host: Target, fault_id: str, tcp_probes: Sequence[Step]) -> list[Step]:
     """Counters, the knocks, the counters again: three steps, for nobody else's must wait while a knock
     does."""
     listing = iptables.look(fault_id)
-    return [Shell(host.host, listing), *knocks, Shell(host.host, f"echo '{_AFTER_KNOCK}'; {listing}")]
+    return [Shell(host.host, listing), *tcp_probes, Shell(host.host, f"echo '{_AFTER_PROBES}'; {listing}")]
 
 
 def leak(probe_log: ProbeLog) -> str | None:
     answers = [
-        f"{knock.way} answered {look.when} ({knock.answer})"
+        f"{probed.way} answered {look.when} ({probed.answer})"
         for look in probe_log.looks
-        for knock in probe_results(look.done, CLIENTS)
-        if knock.answered
+        for probed in probe_results(look.done, CLIENTS)
+        if probed.answered
     ]
     more = f" and {len(answers) - MOST_LEAKS} more" if len(answers) > MOST_LEAKS else ""
     return f"the cut leaks: {', '.join(answers[:MOST_LEAKS])}{more}" if answers else None
@@ -52,7 +54,7 @@ def bypass(fault_id: str, probe_log: ProbeLog) -> str | None:
     """A rule that lets packets pass before they meet ours. A host that has just come back may have none of
     ours."""
     back = rebooted(probe_log)
-    for when, probe in (("at the beginning", probe_log.active), ("at the end", probe_log.final)):
+    for when, probe in probe_log.ends:
         for done in good(probe):
             if done.step.host in back and iptables.chain(fault_id) not in done.output:
                 continue
@@ -80,12 +82,12 @@ def still_silent(probe_log: ProbeLog) -> str:
 def silence(probe_log: ProbeLog) -> str:
     """Describes what the TCP probes showed: silence is the cut's where the same probe was answered without
     it."""
-    knocked = {knock.way for knock in probe_results((*probe_log.active, *probe_log.final), CLIENTS)}
-    silent = f"no TCP knock on {len(knocked)} {'port' if len(knocked) == 1 else 'ports'} was answered"
+    probed = {one.way for one in probe_results((*probe_log.active, *probe_log.final), CLIENTS)}
+    silent = f"no TCP knock on {len(probed)} {'port' if len(probed) == 1 else 'ports'} was answered"
     if not probe_log.control:
         return silent
-    answered = {knock.way for knock in probe_results(probe_log.control, CLIENTS) if knock.answered}
-    if dumb := sorted(knocked - answered):
+    answered = {one.way for one in probe_results(probe_log.control, CLIENTS) if one.answered}
+    if dumb := sorted(probed - answered):
         ways = ", ".join(dumb)
         return f"{silent}, and none on {ways} after the undo either: there the packets alone are proof"
     return f"{silent}, each was after the undo"
@@ -96,7 +98,7 @@ def dropped(probes: Sequence[StepResult]) -> tuple[Tally[str], Tally[str]]:
     before: Tally[str] = Tally()
     after: Tally[str] = Tally()
     for done in probes:
-        first, _, second = done.output.partition(_AFTER_KNOCK)
+        first, _, second = done.output.partition(_AFTER_PROBES)
         for tally, listing in ((before, first), (after, second)):
             for rule in iptables.parse_counters(listing):
                 if rule.action == "DROP":

@@ -36,6 +36,7 @@ from wrackline.nemesis.faults.shapes import (
     ports_of,
 )
 from wrackline.nemesis.faults.spec import TrafficSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -43,7 +44,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    Step,
     Target,
     TcpProbe,
     TcpProbeFrom,
@@ -100,22 +100,22 @@ class Partition(Traffic):
     def commands(self, context: FaultContext) -> Commands:
         flows = self.flows(context)
         rules: dict[Target, list[Rule]] = {}
-        knocks: dict[Target, list[TcpProbeFrom | TcpProbe]] = {}
+        tcp_probes: dict[Target, list[TcpProbeFrom | TcpProbe]] = {}
         spared = [] if self.controllers else _of_controllers(flows)
         for host in self._ends(context, flows):
             rules[host] = [*spared, *_drops(host, flows)]
-            knocks[host] = [*self._knocks(host, flows)]
+            tcp_probes[host] = [*self._tcp_probes(host, flows)]
         for target in self._off_clients(context):
             rules.setdefault(target, []).extend(self._client_rules(context, target))
-            knocks.setdefault(target, []).append(TcpProbe(target.host, target.address, target.port))
-        return _carried_out(context.fault_id, rules, knocks)
+            tcp_probes.setdefault(target, []).append(TcpProbe(target.host, target.address, target.port))
+        return _carried_out(context.fault_id, rules, tcp_probes)
 
     def _ends(self, context: FaultContext, flows: Sequence[Flow]) -> list[Target]:
         """Returns the hosts where packets are dropped."""
         ends = _once(end for flow in flows for end in (flow.sender, flow.receiver))
         return [end for end in ends if end == context.clients] if self.at_clients else ends
 
-    def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[TcpProbeFrom]:
+    def _tcp_probes(self, host: Target, flows: Sequence[Flow]) -> list[TcpProbeFrom]:
         """Returns the TCP probes of a host: at what it may not ask; and, where only the answers are dropped,
         at whom it may."""
         ways = {(flow.sender, flow.receiver) for flow in flows}
@@ -155,7 +155,7 @@ class Partition(Traffic):
             missing = ", ".join(unmatched) or "any host"
             return Proof(False, f"no packet was dropped on the way {missing}")
         ours = probe_results([done for look in probe_log.looks[:-1] for done in look.done], CLIENTS)
-        traffic = sum(before.values()) - sum(knock.host in answered - rebooted(probe_log) for knock in ours)
+        traffic = sum(before.values()) - sum(one.host in answered - rebooted(probe_log) for one in ours)
         way = "way" if len(wanted) == 1 else "ways"
         busiest = ", ".join(f"{cut} {packets}" for cut, packets in before.most_common(6) if packets)
         if traffic > 0:
@@ -164,8 +164,7 @@ class Partition(Traffic):
             lost = f"probe packets were dropped on {len(wanted)} {way}; no other traffic met the cut"
         return Proof(True, f"{lost}; {silence(probe_log)}")
 
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        del context
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         return still_silent(probe_log)
 
     def _directions(self, context: FaultContext, probed: set[str]) -> set[str]:
@@ -174,10 +173,10 @@ class Partition(Traffic):
         ways = {flow.way for flow in flows}
         wanted = set()
         for flow in flows:
-            knocked = flow.asked is None or bool(flow.asked)
+            tried = flow.asked is None or bool(flow.asked)
             # Of answers alone a packet shows only when the question gets through.
-            knocked |= f"{flow.receiver.host}>{flow.sender.host}" not in ways and flow.receiver.host in probed
-            if knocked and (flow.sender.host in probed or self.at_clients):
+            tried |= f"{flow.receiver.host}>{flow.sender.host}" not in ways and flow.receiver.host in probed
+            if tried and (flow.sender.host in probed or self.at_clients):
                 wanted.add(flow.way)
         # A cut of the answers alone shows in the clients' own handshakes: the broker's SYN-ACK is dropped.
         wanted |= {
@@ -206,16 +205,16 @@ def _drops(host: Target, flows: Sequence[Flow]) -> list[Rule]:
 def _carried_out(
     fault_id: str,
     rules: Mapping[Target, Sequence[Rule]],
-    knocks: Mapping[Target, Sequence[TcpProbeFrom | TcpProbe]],
+    tcp_probes: Mapping[Target, Sequence[TcpProbeFrom | TcpProbe]],
 ) -> Commands:
     probe: list[Step] = []
     control: list[Step] = []
     for host in rules:
-        probe += look(host, fault_id, knocks[host])
-        control += [replace(knock, wait_s=CONTROL_WAIT_S) for knock in knocks[host]]
+        probe += look(host, fault_id, tcp_probes[host])
+        control += [replace(one, wait_s=CONTROL_WAIT_S) for one in tcp_probes[host]]
     do = tuple(Shell(host.host, iptables.install(fault_id, ours)) for host, ours in rules.items())
     undo = tuple(Shell(host.host, iptables.remove(fault_id)) for host in rules)
-    watch = tuple(knock for host in rules for knock in knocks[host])
+    watch = tuple(one for host in rules for one in tcp_probes[host])
     return Commands(do, undo, tuple(probe), tuple(control), watch, lasting=do)
 
 
@@ -250,8 +249,9 @@ _ONE_SIDED = (Shape.MAJORITIES_RING, Shape.BRIDGE)
 class PartitionSpec(TrafficSpec):
     """Settings of the fault ``partition``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.NETWORK,)
-    of_hosts_alone: ClassVar[tuple[str, ...]] = ("shape", "controllers", "links", "ports")
+    makes = Partition
+    needs = (Ability.NETWORK,)
+    of_hosts_alone = ("shape", "controllers", "links", "ports")
 
     fault: Literal["partition"]
     """Packets between hosts are dropped."""
@@ -294,13 +294,3 @@ class PartitionSpec(TrafficSpec):
         if self.shape is Shape.MAJORITIES_RING and hosts and len(hosts) < SMALLEST_RING:
             return f"partition majorities-ring needs {SMALLEST_RING} hosts or more, there are {len(hosts)}"
         return super().refusal(fleet, system)
-
-    def build(self) -> Partition:
-        return Partition(
-            self.shape,
-            self.controllers,
-            direction=self.direction,
-            links=self.links,
-            ports=self.ports,
-            at_clients=self.at_clients,
-        )

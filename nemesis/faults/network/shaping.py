@@ -13,7 +13,7 @@ import re
 import shlex
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wrackline.nemesis.faults import programs
@@ -72,20 +72,10 @@ class Shaping:
 
     def settings(self, fault_id: str, host: str) -> str:
         """Returns the settings of the program."""
-        return json.dumps(
-            {
-                "queue": queue_number(fault_id),
-                "mark": MARK,
-                "seed": f"{fault_id} {host}",
-                "delay_s": self.delay_s,
-                "jitter_s": self.jitter_s,
-                "loss": self.loss,
-                "duplicate": self.duplicate,
-                "corrupt": self.corrupt,
-                "reorder": self.reorder,
-                "rate_bytes_s": self.rate_kbit * 125,
-            }
-        )
+        own = asdict(self)
+        rate_kbit = own.pop("rate_kbit")
+        ours = {"queue": queue_number(fault_id), "mark": MARK, "seed": f"{fault_id} {host}"}
+        return json.dumps({**ours, **own, "rate_bytes_s": rate_kbit * 125})
 
 
 def queue_number(fault_id: str) -> int:
@@ -149,9 +139,7 @@ def put_on(fault_id: str, leaving: Leaving, shaping: Shaping) -> str:
     the host's packets already."""
     host, where = leaving.host, leaving.host.programs
     here = programs.folder(fault_id, NAME, where)
-    python = f"exec {shlex.quote(host.python)} -I -S -c"
-    arguments = [shlex.quote(text) for text in (_PROGRAM.read_text(), shaping.settings(fault_id, host.host))]
-    run = " ".join([python, *arguments])
+    run = f"exec {programs.python_command(host.python, _PROGRAM, shaping.settings(fault_id, host.host))}"
     filters = " &&\n  ".join(
         f"tc filter add dev $dev parent {BANDS}: protocol ip {one}" for one in leaving.filters()
     )

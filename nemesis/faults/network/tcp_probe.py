@@ -9,6 +9,7 @@ cut.
 from __future__ import annotations
 
 import errno
+import inspect
 import shlex
 import socket
 import struct
@@ -20,46 +21,20 @@ from wrackline.nemesis.faults.steps import StepResult, TcpProbe, TcpProbeFrom
 
 ANSWERS = ("connected", "refused", "ECONNRESET")
 """Everything else is no answer: ``silence``, ``EHOSTUNREACH``."""
-_PROGRAM = """\
-import errno, socket, struct, sys, threading, time
-def knock(way, address, port):
-    began, rtt = time.monotonic(), 0
-    try:
-        with socket.create_connection((address, int(port)), WAIT_S) as it:
-            answer = "connected"
-            rtt = struct.unpack_from("=I", it.getsockopt(6, 11, RTT_AT + 4), RTT_AT)[0] / 1e6
-    except socket.timeout:
-        answer = "silence"
-    except ConnectionRefusedError:
-        answer = "refused"
-    except OSError as error:
-        answer = errno.errorcode.get(error.errno, "error")
-    print(f"{way} {answer} {rtt or time.monotonic() - began:.4f}", flush=True)
-for way in WAYS:
-    threading.Thread(target=knock, args=way.split()).start()
-"""
-_RTT_AT = 68
+RTT_AT = 68
 """Where ``tcpi_rtt`` is in what TCP_INFO gives (linux/tcp.h), in microseconds: what the kernel itself has
-measured from the SYN to its answer, however slowly the program runs that knocks."""
+measured from the SYN to its answer, however slowly the program runs that probes."""
 
 
-def command(step: TcpProbeFrom, python: str) -> str:
-    """The command that knocks from a host. It prints a line for each way: ``n1>n2:9092 silence 0.3001``."""
-    ways = [f"{way.name} {way.address} {way.port}" for way in step.ways]
-    program = _PROGRAM.replace("WAIT_S", f"{step.wait_s:g}").replace("WAYS", repr(ways))
-    program = program.replace("RTT_AT", str(_RTT_AT))
-    return f"{shlex.quote(python)} -I -S -c {shlex.quote(program)}"
-
-
-def knock(address: str, port: int, wait_s: float) -> str:
-    """The same, from where we are: what came of it, and after how many seconds."""
+def probe_tcp(address: str, port: int, wait_s: float, rtt_at: int) -> str:
+    """Tries a connection: what came of it, and after how many seconds. Its text runs on hosts, too."""
     began, rtt_s = time.monotonic(), 0.0
     try:
-        with socket.create_connection((address, port), timeout=wait_s) as it:
+        with socket.create_connection((address, port), wait_s) as it:
             answer = "connected"
-            info = it.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_AT + 4)
-            rtt_s = struct.unpack_from("=I", info, _RTT_AT)[0] / 1e6
-    except TimeoutError:
+            info = it.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, rtt_at + 4)
+            rtt_s = struct.unpack_from("=I", info, rtt_at)[0] / 1e6
+    except socket.timeout:  # noqa: UP041 - the Python of a host may be older than ours
         answer = "silence"
     except ConnectionRefusedError:
         answer = "refused"
@@ -68,8 +43,25 @@ def knock(address: str, port: int, wait_s: float) -> str:
     return f"{answer} {rtt_s or time.monotonic() - began:.4f}"
 
 
+_PROGRAM = f"""\
+import errno, socket, struct, threading, time
+{inspect.getsource(probe_tcp)}
+def run(name, address, port):
+    print(name + " " + probe_tcp(address, int(port), WAIT_S, {RTT_AT}) + "\\n", end="", flush=True)
+for way in WAYS:
+    threading.Thread(target=run, args=way.split()).start()
+"""
+
+
+def command(step: TcpProbeFrom, python: str) -> str:
+    """The command that probes from a host. It prints a line for each way: ``n1>n2:9092 silence 0.3001``."""
+    ways = [f"{way.name} {way.address} {way.port}" for way in step.ways]
+    program = _PROGRAM.replace("WAIT_S", f"{step.wait_s:g}").replace("WAYS", repr(ways))
+    return f"{shlex.quote(python)} -I -S -c {shlex.quote(program)}"
+
+
 @dataclass(frozen=True, slots=True)
-class Knocked:
+class ProbeResult:
     way: str
     host: str
     """The host that knocked, or was knocked at from the control node."""
@@ -82,7 +74,7 @@ class Knocked:
         return self.answer in ANSWERS
 
 
-def probe_results(dones: Iterable[StepResult], clients: str) -> list[Knocked]:
+def probe_results(dones: Iterable[StepResult], clients: str) -> list[ProbeResult]:
     """Returns the result of every TCP probe of these steps; ``clients``: the name of those who probe from the
     control node."""
     found = []
@@ -91,10 +83,10 @@ def probe_results(dones: Iterable[StepResult], clients: str) -> list[Knocked]:
             continue
         match done.step:
             case TcpProbe(host=host, port=port):
-                found.append(_knocked(f"{clients}>{host}:{port}", host, done.output.split()))
+                found.append(_result(f"{clients}>{host}:{port}", host, done.output.split()))
             case TcpProbeFrom(host=host):
                 lines = (line.split() for line in done.output.splitlines())
-                found += [_knocked(line[0], host, line[1:]) for line in lines if len(line) >= 2]
+                found += [_result(line[0], host, line[1:]) for line in lines if len(line) >= 2]
             case _:
                 pass
     return found
@@ -113,8 +105,8 @@ def unanswered(dones: Iterable[StepResult], clients: str) -> list[str]:
                 ways |= {way.name for way in named}
             case _:
                 pass
-    return sorted(ways - {knock.way for knock in probe_results(tried, clients) if knock.answered})
+    return sorted(ways - {one.way for one in probe_results(tried, clients) if one.answered})
 
 
-def _knocked(way: str, host: str, said: Sequence[str]) -> Knocked:
-    return Knocked(way, host, said[0] if said else "", float(said[1]) if len(said) > 1 else None)
+def _result(way: str, host: str, said: Sequence[str]) -> ProbeResult:
+    return ProbeResult(way, host, said[0] if said else "", float(said[1]) if len(said) > 1 else None)

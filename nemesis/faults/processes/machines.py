@@ -3,8 +3,9 @@ network cable is out. Nobody can log in to such a host meanwhile, so what shows 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from wrackline.fleets.abilities import Ability
@@ -12,105 +13,101 @@ from wrackline.nemesis.faults.host_steps import PlugHost, StopHost
 from wrackline.nemesis.faults.network.partition_proof import CLIENTS
 from wrackline.nemesis.faults.network.tcp_probe import probe_results
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Step, StepResult, TcpProbe
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, StepResult, TcpProbe
 
 CONTROL_WAIT_S = 5.0
 """A host that has stood still has much to catch up with."""
 SSH = 22
 
 
-def _commands(context: FaultContext, do: Sequence[Step], undo: Sequence[Step]) -> Commands:
-    """The kernel of a host answers at the port of SSH whatever its node does."""
-    knocks = tuple(TcpProbe(one.host, one.address, SSH, 1.0) for one in context.targets)
-    again = tuple(TcpProbe(one.host, one.address, SSH, CONTROL_WAIT_S) for one in context.targets)
-    return Commands(tuple(do), tuple(undo), knocks, again, watch=knocks)
+class Silenced(ABC):
+    """A machine that does not answer by TCP until its hypervisor lets it.
 
+    Proved when no host answered by TCP at the beginning and at the end, and each did after the undo."""
 
-def _prove(context: FaultContext, probe_log: ProbeLog, what: str) -> Proof:
-    """Proved when no host answered by TCP at the beginning and at the end, and each did after the undo."""
-    names = ", ".join(one.host for one in context.targets)
-    if errors := probe_log.errors():
-        return Proof(False, "; ".join(errors))
-    for look in probe_log.looks:
-        if answered := _answered(look.done):
-            return Proof(False, f"{', '.join(sorted(answered))} answered {look.when}")
-    if not probe_log.undo:
-        return Proof(False, f"{names} {what}: no TCP knock was answered")
-    if flaw := _residue(context, probe_log):
-        return Proof(False, flaw)
-    return Proof(True, f"{names} {what}: no TCP knock was answered, each was after the undo")
+    __slots__ = ()
+    holds_node: ClassVar[bool] = True
+    what: ClassVar[str]
+    """What became of the hosts, for people."""
 
+    @staticmethod
+    @abstractmethod
+    def switch(host: str, on: bool) -> Step:
+        """The step that silences the host (not ``on``), or lets it go on."""
 
-def _residue(context: FaultContext, probe_log: ProbeLog) -> str:
-    dumb = sorted({one.host for one in context.targets} - _answered(probe_log.control))
-    return f"{', '.join(dumb)} did not answer after the undo either" if dumb else ""
+    def commands(self, context: FaultContext) -> Commands:
+        """The kernel of a host answers at the port of SSH whatever its node does."""
+        probe = tuple(TcpProbe(one.host, one.address, SSH, 1.0) for one in context.targets)
+        return Commands(
+            do=tuple(self.switch(one.host, False) for one in context.targets),
+            undo=tuple(self.switch(one.host, True) for one in context.targets),
+            probe=probe,
+            control=tuple(replace(each, wait_s=CONTROL_WAIT_S) for each in probe),
+            watch=probe,
+        )
+
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        names = ", ".join(one.host for one in context.targets)
+        if errors := probe_log.errors():
+            return Proof(False, "; ".join(errors))
+        for look in probe_log.looks:
+            if answered := _answered(look.done):
+                return Proof(False, f"{', '.join(sorted(answered))} answered {look.when}")
+        if not probe_log.undo:
+            return Proof(False, f"{names} {self.what}: no TCP knock was answered")
+        if flaw := self.residue(context, probe_log):
+            return Proof(False, flaw)
+        return Proof(True, f"{names} {self.what}: no TCP knock was answered, each was after the undo")
+
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        dumb = sorted({one.host for one in context.targets} - _answered(probe_log.control))
+        return f"{', '.join(dumb)} did not answer after the undo either" if dumb else ""
 
 
 def _answered(dones: Sequence[StepResult]) -> set[str]:
-    return {knock.host for knock in probe_results(dones, CLIENTS) if knock.answered}
+    return {probed.host for probed in probe_results(dones, CLIENTS) if probed.answered}
 
 
 @dataclass(frozen=True, slots=True)
-class FreezeHost:
+class FreezeHost(Silenced):
     """The whole machine stands still, and its clock with it: it goes on as if no time had passed."""
 
     name: ClassVar[str] = "freeze-host"
-    holds_node: ClassVar[bool] = True
+    what: ClassVar[str] = "stood still"
 
-    def commands(self, context: FaultContext) -> Commands:
-        return _commands(
-            context,
-            [StopHost(one.host, stopped=True) for one in context.targets],
-            [StopHost(one.host, stopped=False) for one in context.targets],
-        )
-
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        return _prove(context, probe_log, "stood still")
-
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        return _residue(context, probe_log)
+    @staticmethod
+    def switch(host: str, on: bool) -> Step:
+        return StopHost(host, stopped=not on)
 
 
 @dataclass(frozen=True, slots=True)
-class UnplugHost:
+class UnplugHost(Silenced):
     """The network cable is out: the host sees its carrier go, and goes on without a network."""
 
     name: ClassVar[str] = "unplug-host"
-    holds_node: ClassVar[bool] = True
+    what: ClassVar[str] = "had no network"
 
-    def commands(self, context: FaultContext) -> Commands:
-        return _commands(
-            context,
-            [PlugHost(one.host, up=False) for one in context.targets],
-            [PlugHost(one.host, up=True) for one in context.targets],
-        )
-
-    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        return _prove(context, probe_log, "had no network")
-
-    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        return _residue(context, probe_log)
+    @staticmethod
+    def switch(host: str, on: bool) -> Step:
+        return PlugHost(host, up=on)
 
 
 class FreezeHostSpec(FaultSpec):
     """Settings of the fault ``freeze-host``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.HYPERVISOR,)
+    makes = FreezeHost
+    needs = (Ability.HYPERVISOR,)
 
     fault: Literal["freeze-host"]
     """A whole virtual machine stands still, its clock too, and goes on afterwards."""
-
-    def build(self) -> FreezeHost:
-        return FreezeHost()
 
 
 class UnplugHostSpec(FaultSpec):
     """Settings of the fault ``unplug-host``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.HYPERVISOR,)
+    makes = UnplugHost
+    needs = (Ability.HYPERVISOR,)
 
     fault: Literal["unplug-host"]
     """The network cable of a virtual machine is out; the host sees that."""
-
-    def build(self) -> UnplugHost:
-        return UnplugHost()

@@ -4,7 +4,6 @@ for it."""
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -18,7 +17,6 @@ from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
-    FaultError,
     ProbeLog,
     Proof,
     Shell,
@@ -38,8 +36,7 @@ GROUP_BYTES = 32 * 2**20
 
 
 def _run(target: Target, *arguments: object) -> str:
-    program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))
-    return f"exec {shlex.quote(target.python)} -I -S -c {program} {' '.join(map(str, arguments))}"
+    return f"exec {programs.python_command(target.python, _PROGRAM, *arguments)}"
 
 
 def _be_nice(nice: int) -> str:
@@ -116,6 +113,7 @@ class CpuPressure:
 class CpuPressureSpec(FaultSpec):
     """Settings of the fault ``cpu-pressure``."""
 
+    makes = CpuPressure
     fault: Literal["cpu-pressure"]
     """Programs beside the node work without end. Hosts in namespaces share the machine's processors with each
     other and with the clients."""
@@ -125,9 +123,6 @@ class CpuPressureSpec(FaultSpec):
     """How much of its time each works."""
     nice: Annotated[int, Field(ge=-20, le=19)] = 0
     """Their niceness: below zero they go before the node."""
-
-    def build(self) -> CpuPressure:
-        return CpuPressure(self.workers, self.percent, self.nice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +180,12 @@ class MemoryPressure:
 class MemoryPressureSpec(FaultSpec):
     """Settings of the fault ``memory-pressure``."""
 
+    makes = MemoryPressure
     fault: Literal["memory-pressure"]
     """A program beside the node holds memory, so that there is less for files. Hosts in namespaces share the
     machine's memory."""
     size_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 128
     """How much, in MiB; no more than four fifths of what the host has left."""
-
-    def build(self) -> MemoryPressure:
-        return MemoryPressure(self.size_mb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +210,7 @@ class OomKill:
         )
 
     def _kill(self, target: Target) -> Shell:
-        if target.pid is None:
-            raise FaultError(f"{self.name}: node {target.node_id} on {target.host} does not run")
-        pid = target.pid
+        pid = target.running(self.name)
         return Shell(
             target.host,
             "set -e; root=$(mktemp -d /run/wrackline-memory.XXXXXX); "
@@ -261,8 +252,6 @@ class OomKill:
 class OomKillSpec(FaultSpec):
     """Settings of the fault ``oom-kill``."""
 
+    makes = OomKill
     fault: Literal["oom-kill"]
     """The kernel runs out of memory in a group that has the node in it, and kills the node."""
-
-    def build(self) -> OomKill:
-        return OomKill()

@@ -6,40 +6,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.node_state import looks_at, not_down, not_stopped
-from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.outputs import carried_out, last
+from wrackline.nemesis.faults.spec import UnprivilegedSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
-    FaultError,
     ProbeLog,
     Proof,
     Shell,
     StartNode,
-    StepResult,
     StopNode,
     Target,
 )
 
 CLEAN_FILE = ".kafka_cleanshutdown"
 """Kafka's own name, at the top of a data directory or one folder below."""
-
-
-def _running(fault: str, target: Target) -> int:
-    if target.pid is None:
-        raise FaultError(f"{fault}: node {target.node_id} on {target.host} does not run")
-    return target.pid
-
-
-def _outputs(dones: Iterable[StepResult], kind: type) -> dict[str, str]:
-    """Host -> output of its successful step of this kind."""
-    return {
-        done.step.host: done.output
-        for done in dones
-        if isinstance(done.step, kind) and not done.error and not done.skipped
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +36,7 @@ class Kill:
 
     def commands(self, context: FaultContext) -> Commands:
         return Commands(
-            do=tuple(Shell(one.host, programs.killed(_running(self.name, one))) for one in context.targets),
+            do=tuple(Shell(one.host, programs.killed(one.running(self.name))) for one in context.targets),
             undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
             probe=looks_at(context.targets),
             watch=looks_at(context.targets),
@@ -73,7 +56,7 @@ class Pause:
     holds_node: ClassVar[bool] = True
 
     def commands(self, context: FaultContext) -> Commands:
-        pids = {one.host: _running(self.name, one) for one in context.targets}
+        pids = {one.host: one.running(self.name) for one in context.targets}
         # Waited for: a process that waits for its disk stops only when the disk has answered.
         stop = (
             "kill -STOP {0}; for i in $(seq 250); do "
@@ -102,7 +85,7 @@ class Restart:
 
     def commands(self, context: FaultContext) -> Commands:
         for one in context.targets:
-            _running(self.name, one)
+            one.running(self.name)
         return Commands(
             do=tuple(StopNode(one.host, one.node_id) for one in context.targets),
             undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
@@ -115,9 +98,10 @@ class Restart:
         )
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        clean = _outputs(probe_log.active, Shell)
         unclean = [
-            one.host for one in context.targets if CLEAN_FILE not in clean.get(one.host, "") and one.is_broker
+            one.host
+            for one in context.targets
+            if CLEAN_FILE not in last(probe_log.active, one) and one.is_broker
         ]
         if unclean or any(done.error for done in probe_log.do):
             return Proof(False, f"no clean shutdown of {', '.join(unclean) or 'every target'}")
@@ -131,41 +115,29 @@ def _pids(targets: Iterable[Target]) -> str:
 
 
 def _restarted(probe_log: ProbeLog) -> str:
-    started = _outputs(probe_log.undo, StartNode)
+    started = {done.step.host: done.output for done in carried_out(probe_log.undo, StartNode)}
     return "".join(f"; {host} runs again as {pid}" for host, pid in sorted(started.items()))
 
 
-class KillSpec(FaultSpec):
+class KillSpec(UnprivilegedSpec):
     """Settings of the fault ``kill``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = Kill
     fault: Literal["kill"]
     """The process is killed."""
 
-    def build(self) -> Kill:
-        return Kill()
 
-
-class PauseSpec(FaultSpec):
+class PauseSpec(UnprivilegedSpec):
     """Settings of the fault ``pause``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = Pause
     fault: Literal["pause"]
     """The process is stopped, and goes on afterwards."""
 
-    def build(self) -> Pause:
-        return Pause()
 
-
-class RestartSpec(FaultSpec):
+class RestartSpec(UnprivilegedSpec):
     """Settings of the fault ``restart``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = Restart
     fault: Literal["restart"]
     """The process is asked to end, and is started again."""
-
-    def build(self) -> Restart:
-        return Restart()

@@ -8,21 +8,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults.node_state import NOBODY, looks_at, nodes_seen, not_down
-from wrackline.nemesis.faults.spec import FaultSpec, Role
+from wrackline.nemesis.faults.spec import FaultSpec, Role, UnprivilegedSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
-    FaultError,
     KillNode,
     ProbeLog,
     Proof,
     Roll,
     Shell,
     StartNode,
-    Step,
     Target,
 )
 from wrackline.plugins.fields import SECONDS
@@ -58,11 +56,10 @@ class CrashLoop:
         )
 
     def _loop(self, target: Target) -> list[Step]:
-        if target.pid is None:
-            raise FaultError(f"{self.name}: node {target.node_id} on {target.host} does not run")
-        kill = KillNode(target.host, target.node_id)
+        target.running(self.name)
+        kill, start = KillNode(target.host, target.node_id), StartNode(target.host, target.node_id)
         up = Shell(target.host, f"sleep {self.up_s:g}", timeout_s=self.up_s + 15)
-        return [kill, *(step for _ in range(self.times - 1) for step in (StartNode(*_id(target)), up, kill))]
+        return [kill, *(step for _ in range(self.times - 1) for step in (start, up, kill))]
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         texts = []
@@ -82,15 +79,10 @@ class CrashLoop:
         return Proof(True, "; ".join(texts))
 
 
-def _id(target: Target) -> tuple[str, int]:
-    return target.host, target.node_id
-
-
-class CrashLoopSpec(FaultSpec):
+class CrashLoopSpec(UnprivilegedSpec):
     """Settings of the fault ``crash-loop``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = CrashLoop
     fault: Literal["crash-loop"]
     """The process is killed, and again each time it has come up."""
     times: Annotated[int, Field(ge=2, le=50)] = 3
@@ -101,9 +93,6 @@ class CrashLoopSpec(FaultSpec):
     @property
     def begins_s(self) -> float:
         return self.times * (self.up_s + START_S)
-
-    def build(self) -> CrashLoop:
-        return CrashLoop(self.times, self.up_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +114,7 @@ class Rolling:
 
     def commands(self, context: FaultContext) -> Commands:
         for one in context.targets:
-            if one.pid is None:
-                raise FaultError(f"{self.name}: node {one.node_id} on {one.host} does not run")
+            one.running(self.name)
         first = context.targets[0].host
         return Commands(
             do=(Roll(first, tuple(one.node_id for one in context.targets), self.to, ROLL_S, self.settle_s),),
@@ -155,11 +143,10 @@ class Rolling:
         return Proof(True, "; ".join(texts))
 
 
-class RollingRestartSpec(FaultSpec):
+class RollingRestartSpec(UnprivilegedSpec):
     """Settings of the fault ``rolling-restart``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = ()
-
+    makes = Rolling
     fault: Literal["rolling-restart"]
     """One node after another is stopped cleanly and started, each when the ISR is full again."""
     target: Role = "all"
@@ -169,13 +156,11 @@ class RollingRestartSpec(FaultSpec):
     def begins_s(self) -> float:
         return ALL_S
 
-    def build(self) -> Rolling:
-        return Rolling()
-
 
 class RollingUpgradeSpec(FaultSpec):
     """Settings of the fault ``rolling-upgrade``."""
 
+    makes = Rolling
     example: ClassVar[Mapping[str, Any]] = {"to": "4.4.0"}
 
     fault: Literal["rolling-upgrade"]
@@ -200,6 +185,3 @@ class RollingUpgradeSpec(FaultSpec):
         if why := system.cannot_become(self.to, fleet):
             return f"rolling-upgrade to {self.to}: {why}"
         return None
-
-    def build(self) -> Rolling:
-        return Rolling(self.to, self.settle_s)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from tests.nemesis.doubles import Recorded
 from tests.nemesis.listeners import PORT, Listeners
@@ -16,6 +19,31 @@ from wrackline.nemesis.faults.network import iptables
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.nemesis.spec import load
+
+
+@pytest.fixture(scope="module")
+def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
+    """The hosts that the module names, or three."""
+    names = getattr(request.module, "HOSTS", ("n1", "n2", "n3"))
+    made = NetnsFleet(f"nem-{os.getpid()}", names, state_dir=tmp_path_factory.mktemp("a fleet"), disk_mb=64)
+    with made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def system(request: pytest.FixtureRequest, fleet: NetnsFleet) -> Listeners:
+    """Started nodes, of the kind that the module names."""
+    kind: type[Listeners] = getattr(request.module, "NODES", Listeners)
+    system = kind(fleet)
+    system.install()
+    for node in system.nodes:
+        system.start(node)
+    return system
+
+
+def proof(run: Running) -> str:
+    """The proof of the first fault, which was proved."""
+    return str(run.recorded.assert_proved("f1")["proof"])
 
 
 def assert_soon(seen: Callable[[], bool], within_s: float = 30.0) -> None:

@@ -15,7 +15,8 @@ from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.network.partitions import Partition
 from wrackline.nemesis.faults.processes.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.shapes import Shape
-from wrackline.nemesis.faults.steps import Commands, FaultError, Step, TcpProbeFrom
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import Commands, FaultError, TcpProbeFrom
 from wrackline.nemesis.spec import FAULT
 from wrackline.plugins.registry import Group, entries
 
@@ -91,13 +92,13 @@ def test_a_cut_that_spares_the_controllers_lets_their_port_pass_where_they_share
 
 
 def test_a_cut_knocks_at_brokers_and_controllers_but_not_where_it_lets_pass() -> None:
-    def knocked(controllers: bool) -> set[str]:
+    def probed(controllers: bool) -> set[str]:
         probe = Partition(controllers=controllers).commands(combined_scene("n2")).probe
         return {way.name for step in probe if isinstance(step, TcpProbeFrom) for way in step.ways}
 
     brokers = {"n2>n1:9092", "n2>n3:9092", "n1>n2:9092", "n3>n2:9092"}
-    assert knocked(controllers=False) == brokers
-    assert knocked(controllers=True) == brokers | {way.replace("9092", "9093") for way in brokers}
+    assert probed(controllers=False) == brokers
+    assert probed(controllers=True) == brokers | {way.replace("9092", "9093") for way in brokers}
 
 
 def test_undoing_names_only_the_chain_of_the_fault() -> None:

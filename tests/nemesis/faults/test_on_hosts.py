@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ import pytest
 
 from tests.nemesis.canaries import sync_just_now, watched
 from tests.nemesis.doubles import Recorded
-from tests.nemesis.faults.running import Running, running
+from tests.nemesis.faults.running import Running, fleet, running, system
 from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.base import Host, PowerCut
 from wrackline.fleets.canary import Canaries
@@ -24,16 +23,8 @@ from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
 
+__all__ = ["fleet", "system"]
 pytestmark = pytest.mark.fleet
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
-    fleet = NetnsFleet(
-        f"nem-{os.getpid()}", ("n1", "n2", "n3"), state_dir=tmp_path_factory.mktemp("fleet"), disk_mb=64
-    )
-    with fleet:
-        yield fleet
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +33,9 @@ def canaries(fleet: NetnsFleet) -> Iterator[Canaries]:
         yield canaries
 
 
-@pytest.fixture(scope="module")
-def system(fleet: NetnsFleet, canaries: Canaries) -> Listeners:
-    system = Listeners(fleet)
+@pytest.fixture(scope="module", autouse=True)
+def watched_system(system: Listeners, canaries: Canaries) -> None:
     system.canaries = canaries
-    system.install()
-    for node in system.nodes:
-        system.start(node)
-    return system
 
 
 def test_an_isolated_host_is_cut_off_from_hosts_but_not_from_clients(

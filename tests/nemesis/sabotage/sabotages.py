@@ -17,6 +17,7 @@ import pytest
 from tests.nemesis.doubles import Recorded
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.canary import Canaries
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     Fault,
@@ -26,7 +27,6 @@ from wrackline.nemesis.faults.steps import (
     Proof,
     Restorable,
     Shell,
-    Step,
 )
 from wrackline.nemesis.heal import Healer
 from wrackline.nemesis.inject import injected, look_again

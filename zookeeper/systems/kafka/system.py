@@ -155,7 +155,7 @@ class KafkaOnZooKeeper(KafkaNodes):
 
     @property
     def _patience_s(self) -> float:
-        return 2 * self._script.start_s
+        return 2 * self._start_s
 
     def _await_unregistered(self, node: Node) -> None:
         """Waits until the broker is unregistered, or ZooKeeper does not answer: then nobody knows; the
@@ -179,7 +179,7 @@ class KafkaOnZooKeeper(KafkaNodes):
                 raise DeployError("no broker is the controller")
             return state
 
-        wait_ready(self._placed, described, self._script.assert_alive, timeout_s)
+        wait_ready(self._placed, described, self._assert_alive, timeout_s)
         self._was_ready = True
 
     # --- asking and telling the cluster -------------------------------------------------------------------

@@ -82,7 +82,7 @@ class WracklineOnZooKeeper(WracklineSystem):
             start_s=SLOWER * start_s,
         )
         self.zookeepers = self._placed.zookeepers
-        self._servers = ZooKeeperServers(fleet, self.zookeepers, start_s=self._script.start_s)
+        self._servers = ZooKeeperServers(fleet, self.zookeepers, start_s=self._start_s)
         self._session = Session(fleet, self._placed.zookeeper_connect())
 
     # --- installing and starting --------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class WracklineOnZooKeeper(WracklineSystem):
                 create_cluster(asking, members, level)
                 add_broker(asking, node.node_id)  # which changes nothing, but for a spare
 
-            self._session.ask(listed, self._script.start_s * crowding())
+            self._session.ask(listed, self._start_s * crowding())
         super().start(node)
 
     # --- another profile -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from tests.nemesis.doubles import Recorded
+from tests.nemesis.load import started
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults.cluster.admin import ChangeConfigSpec
 from wrackline.nemesis.runner import Nemesis
@@ -21,7 +22,6 @@ from wrackline.systems.base import TopicSpec
 from wrackline.systems.wrackline.system import WracklineSystem
 
 HOSTS = ("n1", "n2", "n3")
-CONFIG = {"quorum_election_timeout_ms": 500, "quorum_fetch_timeout_ms": 1_000}
 T = TypeVar("T")
 
 
@@ -56,21 +56,12 @@ class Watcher:
 @pytest.fixture(scope="module")
 def system(bundle_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WracklineSystem]:
     folder = tmp_path_factory.mktemp("fleet")
-    with NetnsFleet(f"admin-{os.getpid()}", HOSTS, state_dir=folder, disk_mb=64) as fleet:
-        system = WracklineSystem(
-            fleet,
-            brokers=HOSTS,
-            controllers=HOSTS,
-            cluster_id="test-admin",
-            config=CONFIG,
-            bundle_cache=bundle_cache,
-        )
-        system.install()
-        system.start_all()
-        system.wait_ready()
-        system.create_topic(TopicSpec("log", 3, 3, {"min.insync.replicas": "2"}))
+    topic = TopicSpec("log", 3, 3, {"min.insync.replicas": "2"})
+    with (
+        NetnsFleet(f"admin-{os.getpid()}", HOSTS, state_dir=folder, disk_mb=64) as fleet,
+        started(fleet, bundle_cache, topic, brokers=HOSTS, controllers=HOSTS) as system,
+    ):
         yield system
-        system.close()
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,7 @@ own.
 from __future__ import annotations
 
 import os
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,66 +15,26 @@ import pytest
 
 from tests.nemesis.canaries import watched
 from tests.nemesis.doubles import Recorded
-from tests.nemesis.load import Load, missing
+from tests.nemesis.load import Load, missing, producing, started, wait_until
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
-from wrackline.systems.base import ClusterState, DeployError, TopicSpec
+from wrackline.systems.base import ClusterState, DeployError
 from wrackline.systems.wrackline.system import WracklineSystem
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
-CONFIG = {
-    "session_timeout_ms": 1_500,
-    "heartbeat_interval_ms": 200,
-    "replica_lag_time_max_ms": 3_000,
-    "replica_fetch_backoff_ms": 200,
-    "quorum_election_timeout_ms": 500,
-    "quorum_fetch_timeout_ms": 1_000,
-    "quorum_request_timeout_ms": 1_000,
-}
 BROKERS = ("n1", "n2", "n3")
-DEADLINE_S = 60.0
 
 
 @contextmanager
 def cluster(controllers: tuple[str, ...], tmp_path: Path, bundle_cache: Path) -> Iterator[WracklineSystem]:
     hosts = tuple(dict.fromkeys((*BROKERS, *controllers)))
-    with NetnsFleet(f"quorum-{os.getpid()}", hosts, state_dir=tmp_path / "fleet", disk_mb=64) as fleet:
-        system = WracklineSystem(
-            fleet,
-            brokers=BROKERS,
-            controllers=controllers,
-            cluster_id="test-quorum",
-            config=CONFIG,
-            bundle_cache=bundle_cache,
-        )
-        system.install()
-        system.start_all()
-        system.wait_ready()
-        system.create_topic(TopicSpec("log", 1, 3, {"min.insync.replicas": "2"}))
+    with (
+        NetnsFleet(f"quorum-{os.getpid()}", hosts, state_dir=tmp_path / "fleet", disk_mb=64) as fleet,
+        started(fleet, bundle_cache, brokers=BROKERS, controllers=controllers) as system,
+    ):
         yield system
-        system.close()
-
-
-@contextmanager
-def producing(system: WracklineSystem) -> Iterator[Load]:
-    under_way = Load(b"quorum")
-    with system.fleet.entered():
-        thread = threading.Thread(target=under_way.run, args=(system.bootstrap(), "all"))
-        thread.start()
-    try:
-        yield under_way
-    finally:
-        under_way.stop.set()
-        thread.join()
-
-
-def wait_for(what: str, met: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not met():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S:g} s: {what}"
-        time.sleep(0.1)
 
 
 def healthy(system: WracklineSystem) -> ClusterState | None:
@@ -90,10 +48,10 @@ def healthy(system: WracklineSystem) -> ClusterState | None:
 
 
 def settled(system: WracklineSystem) -> ClusterState:
-    deadline = time.monotonic() + DEADLINE_S
-    while (state := healthy(system)) is None:
-        assert time.monotonic() < deadline, f"the cluster was not healthy within {DEADLINE_S:g} s"
-        time.sleep(0.1)
+    seen: list[ClusterState | None] = []
+    wait_until(lambda: seen.append(healthy(system)) or seen[-1], "a healthy cluster")
+    state = seen[-1]
+    assert state is not None
     return state
 
 
@@ -118,9 +76,9 @@ def hit(system: WracklineSystem, load_under_way: Load, fault: str, target: str =
         try:
             recorded.wait_for(lambda: "active" in recorded.phases("f1"), timeout_s=40)
             if target == "controller":
-                wait_for(f"another controller after {fault}", lambda: active(system) not in (-1, before))
+                wait_until(lambda: active(system) not in (-1, before), f"another controller after {fault}")
                 now = len(load_under_way.acked)
-                wait_for(f"writes after {fault}", lambda: len(load_under_way.acked) > now + 20)
+                wait_until(lambda: len(load_under_way.acked) > now + 20, f"writes after {fault}")
         finally:
             repairs = nemesis.stop_and_heal()
     assert repairs == []
@@ -143,10 +101,10 @@ def test_the_quorum_and_its_brokers_survive_faults_on_combined_nodes(
         assert missing(system, acked) == {}
         before = system.describe()
         with producing(system) as again:
-            wait_for("writes", lambda: len(again.acked) > 20)
+            wait_until(lambda: len(again.acked) > 20, "writes")
             hit(system, again, "power-cut", "all")
             now = len(again.acked)
-            wait_for("writes after all power was gone", lambda: len(again.acked) > now + 20)
+            wait_until(lambda: len(again.acked) > now + 20, "writes after all power was gone")
         after = settled(system)
         assert [one.replicas for one in after.partitions] == [one.replicas for one in before.partitions]
         assert after.partitions[0].leader_epoch > before.partitions[0].leader_epoch

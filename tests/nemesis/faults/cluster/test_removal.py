@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tests.nemesis.doubles import Recorded
+from tests.nemesis.load import started
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults.admin_steps import DescribeBroker, Unregister
 from wrackline.nemesis.faults.cluster.growth import Move, say_moves
@@ -27,7 +28,6 @@ from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
 from wrackline.systems.base import TopicSpec
-from wrackline.systems.wrackline.system import WracklineSystem
 
 BROKERS = ("n1", "n2", "n3")
 
@@ -40,21 +40,11 @@ def replicas(client: AdminClient) -> list[set[int]]:
 @pytest.mark.fleet
 def test_one_is_replaced_by_a_spare_and_one_removed(bundle_cache: Path, tmp_path: Path) -> None:
     hosts = (*BROKERS, "n4", "c1")
-    with NetnsFleet(f"gone-{os.getpid()}", hosts, state_dir=tmp_path, disk_mb=64) as fleet:
-        system = WracklineSystem(
-            fleet,
-            brokers=BROKERS,
-            controllers=("c1",),
-            spares=("n4",),
-            cluster_id="test-gone",
-            config={"session_timeout_ms": 1_500, "heartbeat_interval_ms": 200},
-            bundle_cache=bundle_cache,
-        )
-        system.install()
-        for node in (*system.controllers, *system.brokers):
-            system.start(node)
-        system.wait_ready()
-        system.create_topic(TopicSpec("log", 2, 2, {}))
+    settings = {"brokers": BROKERS, "controllers": ("c1",), "spares": ("n4",)}
+    with (
+        NetnsFleet(f"gone-{os.getpid()}", hosts, state_dir=tmp_path, disk_mb=64) as fleet,
+        started(fleet, bundle_cache, TopicSpec("log", 2, 2, {}), **settings) as system,
+    ):
         with fleet.entered():
             client = AdminClient({"bootstrap.servers": system.bootstrap()})
             client.list_topics(timeout=10)
@@ -82,7 +72,6 @@ def test_one_is_replaced_by_a_spare_and_one_removed(bundle_cache: Path, tmp_path
                 assert {4} < set().union(*replicas(client))
         system.wait_ready()
         assert set(client.list_topics(timeout=10).brokers) >= {1, 2, 3}, "they are back, without replicas"
-        system.close()
 
 
 ONE = Target("n1", "198.18.0.11", 1, 9092, "/data", pid=7)

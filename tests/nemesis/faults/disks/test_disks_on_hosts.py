@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.nemesis.faults.running import assert_soon, running
-from tests.nemesis.faults.test_on_hosts import canaries, fleet, system
+from tests.nemesis.faults.running import assert_soon, fleet, running, system
+from tests.nemesis.faults.test_on_hosts import canaries, watched_system
 from tests.nemesis.listeners import Listeners
 from wrackline.fleets.local import throttle
 from wrackline.fleets.local.throttle import FILES, FOLDER
 from wrackline.fleets.netns.fleet import NetnsFleet
 
-__all__ = ["canaries", "fleet", "system"]
+__all__ = ["canaries", "fleet", "system", "watched_system"]
 pytestmark = pytest.mark.fleet
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, combined_scene, context
-from tests.nemesis.test_proofs import knocks, look
+from tests.nemesis.test_proofs import look, tcp_probes
 from wrackline.fleets.libvirt.spec import LibvirtSpec
 from wrackline.fleets.netns.spec import NetnsSpec
 from wrackline.fleets.process.spec import ProcessSpec
@@ -146,13 +146,13 @@ def probe(packets: int, said: str = "silence", *, ahead: str = "") -> list[StepR
     """Packets dropped until it, then a knock."""
     return [
         look("clients", (packets, "clients>n1")),
-        knocks("clients", n1=said),
+        tcp_probes("clients", n1=said),
         look("clients", (packets + 1, "clients>n1"), again=True, ahead=ahead),
     ]
 
 
 def test_clients_that_are_cut_off_are_proved_by_their_own_knocks() -> None:
-    aimed, control = context("n1"), [knocks("clients", n1="connected")]
+    aimed, control = context("n1"), [tcp_probes("clients", n1="connected")]
 
     def proved(active: list[StepResult], final: list[StepResult], fault: Partition = CLIENTS) -> Proof:
         return fault.prove(aimed, ProbeLog(active=active, final=final, control=control))

@@ -19,7 +19,7 @@ from statistics import median
 import pytest
 
 from tests.nemesis.doubles import Recorded
-from tests.nemesis.faults.running import Running, running
+from tests.nemesis.faults.running import fleet, proof, running, system
 from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.local.clean import clean
 from wrackline.fleets.netns.fleet import NetnsFleet
@@ -29,30 +29,8 @@ from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import FAULT, load
 
+__all__ = ["fleet", "system"]
 pytestmark = pytest.mark.fleet
-
-
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
-    fleet = NetnsFleet(
-        f"cli-{os.getpid()}", ("n1", "n2", "n3"), state_dir=tmp_path_factory.mktemp("a fleet"), disk_mb=64
-    )
-    with fleet:
-        yield fleet
-
-
-@pytest.fixture(scope="module")
-def system(fleet: NetnsFleet) -> Listeners:
-    system = Listeners(fleet)
-    system.install()
-    for node in system.nodes:
-        system.start(node)
-    return system
-
-
-def proof(run: Running) -> str:
-    ended = run.recorded.assert_proved("f1")
-    return str(ended["proof"])
 
 
 @contextmanager

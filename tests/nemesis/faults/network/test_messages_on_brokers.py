@@ -14,18 +14,18 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.nemesis.doubles import Recorded
+from tests.nemesis.load import CONFIG, started, wait_until
 from tests.systems.kafka.conftest import cluster as kafka_cluster
 from wrackline.fleets.folders import folders_of
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
-from wrackline.systems.base import DeployError, PartitionState, System, TopicSpec
+from wrackline.systems.base import PartitionState, System, TopicSpec
 from wrackline.systems.kafka.system import KafkaSystem
 from wrackline.systems.wrackline.system import WracklineSystem
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
-DEADLINE_S = 60.0
 HELD_S = 2.0
 
 
@@ -43,18 +43,6 @@ def in_force(system: WracklineSystem | KafkaSystem, fault: dict[str, Any]) -> It
         repairs = nemesis.stop_and_heal()
     assert repairs == []
     recorded.assert_proved("f1")
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        try:
-            if condition():
-                return
-        except DeployError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError(f"not within {DEADLINE_S:g} s: {what}")
 
 
 def partition(system: System) -> PartitionState:
@@ -119,25 +107,13 @@ def the_answer_is_late(system: WracklineSystem | KafkaSystem, api: str, act: Cal
 
 
 def test_messages_of_our_broker(bundle_cache: Path, tmp_path: Path) -> None:
-    config = {
-        "session_timeout_ms": 1_500,
-        "heartbeat_interval_ms": 200,
-        "replica_lag_time_max_ms": 1_500,
-        "replica_fetch_backoff_ms": 200,
-    }
-    with NetnsFleet(f"held-{os.getpid()}", ("n1", "n2", "c1"), state_dir=tmp_path, disk_mb=64) as fleet:
-        system = WracklineSystem(
-            fleet,
-            brokers=("n1", "n2"),
-            controllers=("c1",),
-            cluster_id="test-held",
-            config=config,
-            bundle_cache=bundle_cache,
-        )
-        system.install()
-        system.start_all()
-        system.wait_ready()
-        system.create_topic(TopicSpec("log", 1, 2, {"min.insync.replicas": "1"}))
+    config = {**CONFIG, "replica_lag_time_max_ms": 1_500}
+    topic = TopicSpec("log", 1, 2, {"min.insync.replicas": "1"})
+    settings = {"brokers": ("n1", "n2"), "controllers": ("c1",), "config": config}
+    with (
+        NetnsFleet(f"held-{os.getpid()}", ("n1", "n2", "c1"), state_dir=tmp_path, disk_mb=64) as fleet,
+        started(fleet, bundle_cache, topic, **settings) as system,
+    ):
         the_follower_falls_behind(system)
         with fleet.entered():
             producer = Producer({"bootstrap.servers": system.bootstrap()})
@@ -148,7 +124,6 @@ def test_messages_of_our_broker(bundle_cache: Path, tmp_path: Path) -> None:
         with in_force(system, fenced):
             wait_until(lambda: system.describe().brokers == (1,), "a broker without heartbeats is fenced")
         wait_until(lambda: set(system.describe().brokers) == {1, 2}, "it is back")
-        system.close()
 
 
 @pytest.mark.nightly

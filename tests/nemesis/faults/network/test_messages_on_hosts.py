@@ -4,7 +4,6 @@ asks with sockets of its own."""
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import socket
 import struct
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.nemesis.doubles import Recorded
-from tests.nemesis.faults.running import Running, running
+from tests.nemesis.faults.running import fleet, proof, running, system
 from tests.nemesis.listeners import NODE, PORT, Listeners
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns.fleet import NetnsFleet
@@ -25,6 +24,7 @@ from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import FAULT, load
 
+__all__ = ["fleet", "system"]
 pytestmark = pytest.mark.fleet
 
 PRODUCE, FETCH, END_TXN = 0, 1, 26
@@ -47,23 +47,9 @@ class Answerers(Listeners):
     program = ANSWERING
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
-    fleet = NetnsFleet(
-        f"mes-{os.getpid()}", ("n1", "n2"), state_dir=tmp_path_factory.mktemp("fleet"), disk_mb=64
-    )
-    with fleet:
-        yield fleet
-
-
-@pytest.fixture(scope="module")
-def system(fleet: NetnsFleet) -> Listeners:
-    assert ANSWERING.count("struct") == 4
-    system = Answerers(fleet)
-    system.install()
-    for node in system.nodes:
-        system.start(node)
-    return system
+HOSTS = ("n1", "n2")
+NODES = Answerers
+assert ANSWERING.count("struct") == 4
 
 
 class Asker:
@@ -104,11 +90,6 @@ def seen(fleet: Fleet) -> list[tuple[int, int]]:
     """Key and correlation id of what the node got since it was asked last."""
     said = fleet.remote(fleet.hosts[0]).run("cat /run/node.seen 2>/dev/null; rm -f /run/node.seen").stdout
     return [(int(line.split()[0]), int(line.split()[1])) for line in said.splitlines()]
-
-
-def proof(run: Running) -> str:
-    ended = run.recorded.assert_proved("f1")
-    return str(ended["proof"])
 
 
 def test_a_request_is_held_until_the_end_and_holds_what_is_behind_it(

@@ -3,33 +3,17 @@ kernels' counters."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-
 import pytest
 
-from tests.nemesis.faults.running import Running, running
+from tests.nemesis.faults.running import Running, fleet, running, system
 from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.netns.fleet import NetnsFleet
 
+__all__ = ["fleet", "system"]
 pytestmark = pytest.mark.fleet
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
-    names = ("n1", "n2", "n3", "n4")
-    fleet = NetnsFleet(f"net-{os.getpid()}", names, state_dir=tmp_path_factory.mktemp("fleet"), disk_mb=64)
-    with fleet:
-        yield fleet
-
-
-@pytest.fixture(scope="module")
-def system(fleet: NetnsFleet) -> Listeners:
-    system = Listeners(fleet)
-    system.install()
-    for node in system.nodes:
-        system.start(node)
-    return system
+HOSTS = ("n1", "n2", "n3", "n4")
 
 
 def seen_by(run: Running) -> dict[str, set[str]]:

@@ -101,7 +101,7 @@ def program(seen: int, running: bool = True, jump: str = JUMP, bad: int = 0, **c
     return StepResult(Shell("n1", "look"), output)
 
 
-def knock(took_s: float, answer: str = "connected") -> StepResult:
+def probed(took_s: float, answer: str = "connected") -> StepResult:
     return StepResult(
         TcpProbeFrom("n1", (Way("n1>n2:9092", "", 9092),)), f"n1>n2:9092 {answer} {took_s:.4f}\n"
     )
@@ -115,11 +115,11 @@ def prove(
     answer: str = "connected",
 ) -> Proof:
     active = [
-        knock(during_s, answer),
+        probed(during_s, answer),
         replace(final, output=final.output.partition("counts")[0] + SNMP.format(bad=0)),
     ]
     probe_log = ProbeLog(
-        active=active, final=[final], undo=[StepResult(Shell("n1", "undo"))], control=[knock(after_s)]
+        active=active, final=[final], undo=[StepResult(Shell("n1", "undo"))], control=[probed(after_s)]
     )
     return Packets(shaping, direction=Direction.OUT).prove(context("n1"), probe_log)
 

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import shlex
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
@@ -17,7 +15,7 @@ import pytest
 
 from tests.nemesis.doubles import Recorded
 from tests.nemesis.faults.network.datagrams import watch
-from tests.nemesis.faults.running import Running, assert_soon, running
+from tests.nemesis.faults.running import Running, assert_soon, fleet, proof, running, system
 from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults.network.packets import PacketsSpec
@@ -26,30 +24,11 @@ from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import FAULT, load
 
+__all__ = ["fleet", "system"]
 pytestmark = pytest.mark.fleet
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
-    fleet = NetnsFleet(
-        f"pac-{os.getpid()}", ("n1", "n2"), state_dir=tmp_path_factory.mktemp("fleet"), disk_mb=64
-    )
-    with fleet:
-        yield fleet
-
-
-@pytest.fixture(scope="module")
-def system(fleet: NetnsFleet) -> Listeners:
-    system = Listeners(fleet)
-    system.install()
-    for node in system.nodes:
-        system.start(node)
-    return system
-
-
-def proof(run: Running) -> str:
-    ended = run.recorded.assert_proved("f1")
-    return str(ended["proof"])
+HOSTS = ("n1", "n2")
 
 
 def test_packets_are_held_back_on_their_way_out_and_ours_are_not(

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ from confluent_kafka import Producer
 
 from tests.nemesis.canaries import watched
 from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, context, node_look, partition
-from tests.nemesis.load import Load, missing
+from tests.nemesis.load import missing, producing, started, wait_until
 from tests.systems.kafka.conftest import READY_S, installed
 from tests.systems.kafka.conftest import cluster as kafka_cluster
 from wrackline.fleets.netns.fleet import NetnsFleet
@@ -31,26 +28,6 @@ from wrackline.systems.base import DeployError, Node, TopicSpec
 from wrackline.systems.kafka.spec import KafkaSpec
 from wrackline.systems.wrackline.spec import WracklineSpec
 from wrackline.systems.wrackline.system import WracklineSystem
-
-CONFIG = {
-    "session_timeout_ms": 1_500,
-    "heartbeat_interval_ms": 200,
-    "replica_lag_time_max_ms": 3_000,
-    "replica_fetch_backoff_ms": 200,
-}
-
-
-@contextmanager
-def producing(system: WracklineSystem) -> Iterator[Load]:
-    under_way = Load(b"restarts")
-    with system.fleet.entered():
-        thread = threading.Thread(target=under_way.run, args=(system.bootstrap(), "all"))
-        thread.start()
-    try:
-        yield under_way
-    finally:
-        under_way.stop.set()
-        thread.join()
 
 
 def boots(system: WracklineSystem, host: str) -> list[str]:
@@ -68,19 +45,10 @@ def test_a_real_broker_loses_its_disk_and_gets_all_back_and_all_are_restarted(
 ) -> None:
     """All in one: the cluster is what costs."""
     hosts = ("n1", "n2", "n3", "c1")
-    with NetnsFleet(f"again-{os.getpid()}", hosts, state_dir=tmp_path / "fleet", disk_mb=64) as fleet:
-        system = WracklineSystem(
-            fleet,
-            brokers=hosts[:3],
-            controllers=hosts[3:],
-            cluster_id="test-restarts",
-            config=CONFIG,
-            bundle_cache=bundle_cache,
-        )
-        system.install()
-        system.start_all()
-        system.wait_ready()
-        system.create_topic(TopicSpec("log", 1, 3, {"min.insync.replicas": "2"}))
+    with (
+        NetnsFleet(f"again-{os.getpid()}", hosts, state_dir=tmp_path / "fleet", disk_mb=64) as fleet,
+        started(fleet, bundle_cache, brokers=hosts[:3], controllers=hosts[3:]) as system,
+    ):
         with watched(fleet) as canaries, producing(system) as under_way:
             for fault in (
                 {"fault": "power-cut", "target": "n2", "disk": "wiped"},
@@ -95,16 +63,14 @@ def test_a_real_broker_loses_its_disk_and_gets_all_back_and_all_are_restarted(
                 recorded.assert_proved("f1")
         assert [len(set(boots(system, host))) for host in hosts[:3]] == [2, 3, 2]
         system.wait_ready()
-        deadline = time.monotonic() + 60
-        while not (found := system.describe().partition("log", 0)) or not found.full_isr:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_until(
+            lambda: (found := system.describe().partition("log", 0)) and found.full_isr, "the full ISR"
+        )
         assert len(under_way.acked) > 100
         assert missing(system, under_way.acked) == {}
         wiped = system.replica_log(system.nodes[1], "log", 0)
         assert wiped.problem is None
         assert len(wiped.records) >= len(under_way.acked), "it got back what it had lost"
-        system.close()
 
 
 def produced(bootstrap: str) -> int:
