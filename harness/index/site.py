@@ -21,7 +21,7 @@ from wrackline.harness.index.collect import Entry, Kept, save
 from wrackline.harness.index.incidents import incidents
 from wrackline.harness.index.latency import latest, places
 from wrackline.harness.index.pages import Site, embedded, page
-from wrackline.harness.index.runs import Link, Run, shown
+from wrackline.harness.index.runs import Link, Run, group_runs, shown
 from wrackline.harness.index.suites import NightRow, grid, suites
 from wrackline.harness.index.trends import (
     HIGHER_IS_BETTER,
@@ -215,10 +215,7 @@ def _run_pages(site: Site) -> Iterator[tuple[str, str]]:
         for trend in one.trends:
             for point in trend.points:
                 points.setdefault(point.run.slug, []).append((trend, point))
-    by_case: dict[str, list[Run]] = {}
-    for run in site.runs:
-        by_case.setdefault(run.record.case, []).append(run)
-    for related in by_case.values():
+    for related in group_runs(site.runs, lambda run: run.record.case).values():
         for at, run in enumerate(related):
             yield page(
                 site,
