@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import click
@@ -42,13 +43,19 @@ def pages() -> dict[str, str]:
     }
 
 
+def _page(title: str, *lines: str) -> str:
+    return "\n".join([f"# {title}", "", *lines]) + "\n"
+
+
+def _section(heading: str, *lines: str) -> list[str]:
+    return ["", f"## {heading}", "", *lines]
+
+
 # --- from the schema ----------------------------------------------------------------------------------------
 
 
 def _specification(whole: Schema) -> str:
     lines = [
-        "# Specification",
-        "",
         "Every key of a specification, as `wrackline list specs --schema` has them: this page is made "
         "from it. What the keys are for: [A specification](../specification.md), "
         "[Workloads](../workloads.md), [Faults](../faults.md).",
@@ -57,35 +64,25 @@ def _specification(whole: Schema) -> str:
     ]
     for section, (key, page, title) in PARTS.items():
         about = whole["properties"][section]["description"]
-        lines += [
-            "",
-            f"## {section}",
-            "",
-            f"{about} Which keys there are depends on `{section}.{key}`: [{title}]({page}.md).",
-        ]
+        depends = f"Which keys there are depends on `{section}.{key}`: [{title}]({page}.md)."
+        lines += _section(section, f"{about} {depends}")
     for section in SECTIONS:
         about = whole["properties"][section]
-        lines += [
-            "",
-            f"## {section}",
-            "",
-            about["description"],
-            "",
-            *_table(_keys(_resolved(about, whole), whole, f"{section}.")),
-        ]
-    lines += ["", "## Presets", "", "| `nemesis.preset` | |", "|---|---|"]
+        keys = _keys(_resolved(about, whole), whole, f"{section}.")
+        lines += _section(section, about["description"], "", *_table(keys))
+    lines += _section("Presets", "| `nemesis.preset` | |", "|---|---|")
     lines += [f"| `{name}` | {_cell(preset.what)} |" for name, preset in PRESETS.items()]
-    return "\n".join(lines) + "\n"
+    return _page("Specification", *lines)
 
 
 def _parts(whole: Schema, section: str, key: str, title: str) -> str:
-    lines = [f"# {title}", "", f"The keys of `{section}` in a specification, by its `{key}`."]
+    lines = [f"The keys of `{section}` in a specification, by its `{key}`."]
     for one in whole["properties"][section]["oneOf"]:
         model = _resolved(one, whole)
-        name = model["properties"][key]["const"]
-        lines += ["", f"## {name}", "", model["properties"][key].get("description", ""), ""]
-        lines += _table(_keys(model, whole, f"{section}.", without=(key,)))
-    return "\n".join(lines) + "\n"
+        name = model["properties"][key]
+        keys = _keys(model, whole, f"{section}.", without=(key,))
+        lines += _section(name["const"], name.get("description", ""), "", *_table(keys))
+    return _page(title, *lines)
 
 
 def _resolved(given: Schema, whole: Schema) -> Schema:
@@ -182,26 +179,22 @@ def _cell(text: str) -> str:
 
 def _faults() -> str:
     fleets = fleets_with_hosts()
+    known = known_faults()
     lines = [
-        "# Faults",
-        "",
         "Every fault that is installed, as `wrackline list faults NAME` has it: this page is made from it. "
         "What each does, how it is proved and undone: [Faults](../faults.md).",
-        "",
-        "## On which hosts",
-        "",
-        "`part`: with some systems only. `wrackline list faults NAME` gives the reason of each `no`.",
-        "",
-        f"| fault | {' | '.join(f'`{fleet}`' for fleet in fleets)} |",
-        "|---|" + "---|" * len(fleets),
-        *(
-            f"| `{one.name}` | {' | '.join(works(one, fleet) for fleet in fleets)} |"
-            for one in known_faults()
+        *_section(
+            "On which hosts",
+            "`part`: with some systems only. `wrackline list faults NAME` gives the reason of each `no`.",
+            "",
+            f"| fault | {' | '.join(f'`{fleet}`' for fleet in fleets)} |",
+            "|---|" + "---|" * len(fleets),
+            *(f"| `{one.name}` | {' | '.join(works(one, fleet) for fleet in fleets)} |" for one in known),
         ),
     ]
-    for one in known_faults():
-        lines += ["", f"## {one.name}", "", one.what, "", *_fault(one, fleets)]
-    return "\n".join(lines) + "\n"
+    for one in known:
+        lines += _section(one.name, one.what, "", *_fault(one, fleets))
+    return _page("Faults", *lines)
 
 
 def _fault(one: Known, fleets: Sequence[str]) -> Iterator[str]:
@@ -222,38 +215,26 @@ def _fault(one: Known, fleets: Sequence[str]) -> Iterator[str]:
 
 def _anomalies() -> str:
     lines = [
-        "# Anomalies",
-        "",
         "Everything that the judge looks for, as `wrackline list anomalies` has it: this page is made from "
         "it. Definitions and contracts: "
         "[Anomalies, contracts, verdicts](../anomalies.md).",
     ]
-    family = ""
-    for one in rows():
-        if one.family != family:
-            family = one.family
-            lines += [
-                "",
-                f"## {family}",
-                "",
-                "| anomaly | meaning | contracts | Jepsen |",
-                "|---|---|---|---|",
-            ]
-        lines.append(f"| `{one.name}` | {_cell(one.meaning)} | {_cell(one.contract)} | {_cell(one.jepsen)} |")
-    return "\n".join(lines) + "\n"
+    for family, own in groupby(rows(), key=lambda one: one.family):
+        lines += _section(family, "| anomaly | meaning | contracts | Jepsen |", "|---|---|---|---|")
+        lines += [
+            f"| `{one.name}` | {_cell(one.meaning)} | {_cell(one.contract)} | {_cell(one.jepsen)} |"
+            for one in own
+        ]
+    return _page("Anomalies", *lines)
 
 
 def _librdkafka() -> str:
-    return "\n".join(
-        [
-            "# Properties of librdkafka",
-            "",
-            "`workload.client.librdkafka` may set these. This page is made from the list that specifications "
-            "are checked by; [Workloads](../workloads.md#log) says why others are refused.",
-            "",
-            *(f"- `{name}`" for name in sorted(ALLOWED)),
-            "",
-        ]
+    return _page(
+        "Properties of librdkafka",
+        "`workload.client.librdkafka` may set these. This page is made from the list that specifications "
+        "are checked by; [Workloads](../workloads.md#log) says why others are refused.",
+        "",
+        *(f"- `{name}`" for name in sorted(ALLOWED)),
     )
 
 
@@ -261,11 +242,7 @@ def _librdkafka() -> str:
 
 
 def _commands() -> str:
-    lines = [
-        "# Commands",
-        "",
-        "What each command says with `--help`. From a checkout, `./wrack COMMAND` does the same.",
-    ]
+    lines = ["What each command says with `--help`. From a checkout, `./wrack COMMAND` does the same."]
     with click.Context(wrackline, info_name="wrackline") as context:
         for heading, under in wrackline.headings.items():
             lines += ["", f"## {heading}"]
@@ -273,7 +250,7 @@ def _commands() -> str:
                 command = wrackline.get_command(context, name)
                 assert command is not None
                 lines += _command(command, f"wrackline {name}", "###")
-    return "\n".join(lines) + "\n"
+    return _page("Commands", *lines)
 
 
 def _command(command: click.Command, path: str, level: str) -> Iterator[str]:

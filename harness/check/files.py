@@ -11,17 +11,16 @@ from types import TracebackType
 from typing import Any
 
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.checkers.exact.transactions.placement import Limits as TransactionLimits
+from wrackline.checkers.exact.transactions.placement import Limits
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model as KnossosModel
 from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
 from wrackline.checkers.models.checker import Checker
 from wrackline.checkers.models.loading import known, load_decider
 from wrackline.checkers.models.protocol import Model, ModelError, Operation
-from wrackline.harness.check.objects import LOG, Asking, Limits, decide, decide_log
+from wrackline.harness.check.objects import LOG, Asking, decide, decide_log
 from wrackline.harness.check.results import Judged, Verdict
 from wrackline.harness.check.rules import decide_by_rule
-from wrackline.harness.check.transactions import Asking as AskingTransactions
 from wrackline.harness.check.transactions import decide_transactions, levels_of
 from wrackline.harness.jepsen.log_histories import logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Subject, asked, transactions, untold
@@ -209,12 +208,9 @@ class Judge:
             if found.foreign:
                 return
             raise TextError(NOTHING)
-        limits = TransactionLimits(question.deadline_s, question.memory_bytes)
         self._progress(f"{path}: {len(txns)} transactions")
         for level in levels_of(question.consistency):
-            asking = AskingTransactions(
-                question.model, level, question.by, limits, self._bridge, self._progress
-            )
+            asking = replace(self._asking, level=level)
             yield partial(map, partial(decide_transactions, found), [asking])
 
     def _with_jvms(self, judge: Callable[[], Iterable[Verdict]]) -> list[Verdict]:

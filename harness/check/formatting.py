@@ -70,7 +70,7 @@ def _figure(figure: Any) -> str:
 
 
 def _few(operations: Sequence[Operation]) -> str:
-    some = "; ".join(f"{one.words} of process {one.process}" for one in operations[:_WAITING_SHOWN])
+    some = "; ".join(one.short for one in operations[:_WAITING_SHOWN])
     more = len(operations) - _WAITING_SHOWN
     return some + (f"; and {more} more" if more > 0 else "")
 
@@ -84,7 +84,7 @@ def _of_anomaly(anomaly: Anomaly) -> Iterator[str]:
                 yield "    " + ", ".join(f"{n} is {shown(name)}" for n, name in example.names.items())
         else:
             for link in example.links:
-                yield f"    T{link.before} < T{link.after} ({link.kind}): {link.sentence}"
+                yield f"    {link.line}"
         for at, one in enumerate(example.transactions, 1):
             ends = f"operation {one.at}" + (f" to {one.until}" if one.until is not None else "")
             yield f"    T{at} is process {one.process} {transaction(one)} ({one.outcome}, {ends})"

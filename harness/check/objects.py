@@ -13,6 +13,7 @@ from wrackline.checkers.exact.operations import RepeatedValue
 from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
 from wrackline.checkers.exact.transactions.columns import NIL
+from wrackline.checkers.exact.transactions.placement import Limits
 from wrackline.checkers.jvm.answers import Judgement
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Calls
@@ -43,27 +44,24 @@ _LAST_OF_ORDER = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    deadline_s: float
-    memory_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Asking:
-    """The settings for deciding each object."""
+    """The settings for deciding each object, or the transactions of a file."""
 
     name: str
     """Of the model."""
     model: Model[Any] | None
     """For our own search; None of transactions, which Elle decides."""
     by: str
-    """"": exactly where possible, else by our own search. search, knossos, both."""
+    """"": exactly where possible, else by our own search, and of transactions by Elle. search, knossos, both,
+    elle."""
     initial: Any
     holes: bool
     limits: Limits
     bridge: Callable[[], Bridge]
     """Starts none before the first question. Raises JvmUnavailable."""
     progress: Callable[[str], None]
+    level: str = ""
+    """The consistency that is asked about, of transactions."""
 
 
 def decide(subject: Subject, asking: Asking) -> Iterator[Verdict]:
@@ -135,10 +133,11 @@ def _exactly(subject: Subject, asking: Asking) -> Verdict:
     table = subject.exact(asking.initial)
     found: list[Any] = list(check_register(table) if asking.name == REGISTER else check_queue(table))
     done = subject.rows_of_exact()
-    named = [[done[row] for row in breach.rows[:MOST_OPERATIONS]] for breach in found[:MOST_PROBLEMS]]
-    problems = [Problem(str(one.rule), _said(one, subject), ()) for one in found[:MOST_PROBLEMS]]
-    problems += [Problem(str(one.rule), "", ()) for one in found[MOST_PROBLEMS:]]
-    return _exact_verdict(subject.key, len(table), problems, named, subject.done)
+    problems = [
+        _problem(one.rule, _said(one, subject), [done[row] for row in one.rows[:MOST_OPERATIONS]])
+        for one in found[:MOST_PROBLEMS]
+    ]
+    return _exact_verdict(subject.key, len(table), problems, len(found), subject.done)
 
 
 def _said(breach: Any, subject: Subject) -> str:
@@ -146,25 +145,27 @@ def _said(breach: Any, subject: Subject) -> str:
     return of_object(breach.rule, *about)
 
 
+def _problem(rule: Any, said: str, done: Sequence[Done]) -> tuple[Problem, Sequence[Done]]:
+    """The problem, and the operations that show it as the file has them."""
+    return Problem(str(rule), said, tuple(map(operation, done))), done
+
+
 def _exact_verdict(
     key: Any,
     operations: int,
-    problems: Sequence[Problem],
-    named: Sequence[Sequence[Done]],
+    problems: Sequence[tuple[Problem, Sequence[Done]]],
+    count: int,
     done: Sequence[Done],
 ) -> Verdict:
-    shown_ones = tuple(
-        replace(problem, operations=tuple(operation(one) for one in ones))
-        for problem, ones in zip(problems, named, strict=False)
-    )
-    more = len(problems) - len(shown_ones)
+    """``problems``: the first of the ``count`` that there are."""
+    more = count - len(problems)
     return Verdict(
         key,
-        Answer.INVALID if problems else Answer.VALID,
+        Answer.INVALID if count else Answer.VALID,
         EXACT,
         operations,
-        problems=shown_ones,
-        around=around(done, next(filter(None, named), ())),
+        problems=tuple(problem for problem, _ in problems),
+        around=around(done, next((named for _, named in problems if named), ())),
         note=f"and {more} more" if more else "",
     )
 
@@ -197,16 +198,15 @@ def _log_by_search(log: Log, asking: Asking) -> Verdict:
 def _log_exactly(log: Log, whole: bool) -> Verdict:
     found = log.violations(holes=whole)
     problems = [
-        Problem(
-            str(wrong.rule),
+        _problem(
+            wrong.rule,
             of_log(wrong.rule, log.value(wrong.offset) if wrong.rule in OF_VALUES else f"{wrong.offset:,}"),
-            (),
+            about[:MOST_OPERATIONS],
         )
-        for wrong, _ in found
+        for wrong, about in found[:MOST_PROBLEMS]
     ]
-    named = [about[:MOST_OPERATIONS] for _, about in found[:MOST_PROBLEMS]]
     done = list({one.at: one for _, _, one in log.parts}.values())
-    verdict = _exact_verdict(log.key, len(log), problems, named, done)
+    verdict = _exact_verdict(log.key, len(log), problems, len(found), done)
     return verdict if whole else replace(verdict, note=_joined(verdict.note, "holes allowed"))
 
 

@@ -43,6 +43,10 @@ class Operation:
         ends = f" to {self.until}" if self.until is not None else ", never completed"
         return f"process {self.process} {self.words} (operation {self.at}{ends})"
 
+    @property
+    def short(self) -> str:
+        return f"{self.words} of process {self.process}"
+
 
 def operation(one: Read) -> Operation:
     until = None if one.ret is None else one.until
@@ -143,6 +147,10 @@ class Link:
     """What the first wrote, or read; None for the state before the first write."""
     next_value: Any = None
     """What the second wrote, for ww and rw."""
+
+    @property
+    def line(self) -> str:
+        return f"T{self.before} < T{self.after} ({self.kind}): {self.sentence}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.transactions.answers import Decision, Impasse
 from wrackline.checkers.exact.transactions.decide import LIST, decide
 from wrackline.checkers.exact.transactions.levels import LEVELS, ORDERS
-from wrackline.checkers.exact.transactions.placement import Limits
-from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.classpath import JvmUnavailable
 from wrackline.checkers.models.protocol import ModelError
 from wrackline.harness.check.elle import anomalies
-from wrackline.harness.check.objects import around
+from wrackline.harness.check.objects import Asking, around
 from wrackline.harness.check.results import ELLE, EXACT, SEARCH, State, Stuck, Verdict, operation, shown
 from wrackline.harness.jepsen.object_histories import Asked
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """The settings for deciding the transactions."""
-
-    model: str
-    level: str
-    by: str
-    """"": our own search, and Elle where that does not decide. search, elle."""
-    limits: Limits
-    bridge: Callable[[], Bridge]
-    """Starts none before the first question. Raises JvmUnavailable."""
-    progress: Callable[[str], None]
 
 
 def levels_of(consistency: str) -> tuple[str, ...]:
@@ -49,7 +33,7 @@ def decide_transactions(asked: Asked, asking: Asking) -> Verdict:
     if asking.by == "elle":
         return replace(_by_elle(asked, asking), seconds=time.monotonic() - began)
     found = decide(
-        asking.model, asked.transactions, asking.limits, level=asking.level, progress=asking.progress
+        asking.name, asked.transactions, asking.limits, level=asking.level, progress=asking.progress
     )
     verdict = _ours(found, asked, asking)
     if found.answer is Answer.UNKNOWN and found.repeated is None and asking.by != "search":
@@ -61,10 +45,10 @@ def _ours(found: Decision, asked: Asked, asking: Asking) -> Verdict:
     by = SEARCH if found.searched or found.answer is Answer.UNKNOWN else EXACT
     verdict = Verdict(None, found.answer, by, len(asked.transactions), promise=asking.level, why=found.why)
     if found.repeated is not None:
-        return replace(verdict, by=EXACT, why=_repeated(*found.repeated, asked, asking.model))
+        return replace(verdict, by=EXACT, why=_repeated(*found.repeated, asked, asking.name))
     verdict = replace(
         verdict,
-        anomalies=anomalies(found.anomalies, asking.model, asked.names, asked.done),
+        anomalies=anomalies(found.anomalies, asking.name, asked.names, asked.done),
         refuted=found.refuted,
     )
     return verdict if found.impasse is None else _stuck(verdict, found.impasse, asked)
@@ -120,7 +104,7 @@ def _with_elle(ours: Verdict, asked: Asked, asking: Asking) -> Verdict:
 def _by_elle(asked: Asked, asking: Asking) -> Verdict:
     asking.progress(f"Elle, {len(asked.transactions)} transactions")
     found = asking.bridge().serializable(
-        asking.model, asked.transactions, consistency=asking.level, deadline_s=asking.limits.deadline_s
+        asking.name, asked.transactions, consistency=asking.level, deadline_s=asking.limits.deadline_s
     )
     return Verdict(
         None,
@@ -129,7 +113,7 @@ def _by_elle(asked: Asked, asking: Asking) -> Verdict:
         len(asked.transactions),
         promise=asking.level,
         why=found.why,
-        anomalies=anomalies(found.anomalies, asking.model, asked.names, asked.done),
+        anomalies=anomalies(found.anomalies, asking.name, asked.names, asked.done),
         refuted=found.refuted,
     )
 

@@ -7,9 +7,9 @@ Every table is partitioned by ``night``, which stands in the folders' names alon
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,8 +17,6 @@ import pyarrow.parquet as pq
 from wrackline.checkers.findings import FINDINGS, Meaning
 from wrackline.harness.records import METRICS, Record
 
-Row = dict[str, Any]
-_LIST = pa.list_(pa.string())
 FINDINGS_FILE: Final = "findings.parquet"
 _BATCH_ROWS: Final = 50_000
 
@@ -39,67 +37,59 @@ def _column(name: str, kind: pa.DataType, meaning: str, *, always: bool = False)
     return pa.field(name, kind, nullable=not always, metadata={"comment": meaning})
 
 
-def _run() -> pa.Field:
-    return _column("run", pa.string(), "the run's id, which begins with its time", always=True)
+def _text(name: str, meaning: str) -> pa.Field:
+    """A text that is always there."""
+    return _column(name, pa.string(), meaning, always=True)
+
+
+def _texts(name: str, meaning: str) -> pa.Field:
+    """A list of texts that is always there; it may be empty."""
+    return _column(name, pa.list_(pa.string()), meaning, always=True)
+
+
+_RUN: Final = _text("run", "the run's id, which begins with its time")
 
 
 RUNS = pa.schema(
     [
-        _run(),
-        _column("folder", pa.string(), "where the run's files are", always=True),
-        _column(
-            "state",
-            pa.string(),
-            "`judged`, `not judged`, `recording`, `infrastructure` or `damaged`",
-            always=True,
-        ),
-        _column(
-            "trouble", pa.string(), "what cannot be read, or failed on our side; else empty", always=True
-        ),
-        _column("task", pa.string(), "the night's name for it, e.g. `CASE~twin`", always=True),
-        _column("case", pa.string(), "the night's case it belongs to", always=True),
-        _column("follow_up", pa.string(), "`twin`, `repeat-2`, ...; empty for the case itself", always=True),
-        _column("name", pa.string(), "of the specification", always=True),
+        _RUN,
+        _text("folder", "where the run's files are"),
+        _text("state", "`judged`, `not judged`, `recording`, `infrastructure` or `damaged`"),
+        _text("trouble", "what cannot be read, or failed on our side; else empty"),
+        _text("task", "the night's name for it, e.g. `CASE~twin`"),
+        _text("case", "the night's case it belongs to"),
+        _text("follow_up", "`twin`, `repeat-2`, ...; empty for the case itself"),
+        _text("name", "of the specification"),
         _column("seed", pa.int64(), "seed of every random choice"),
         _column("started_at", pa.timestamp("us", tz="UTC"), "when it began"),
         _column("seconds", pa.float64(), "how long it took, from set-up to the collected logs"),
-        _column("system", pa.string(), "`wrackline`, `apache-kafka`, ...", always=True),
-        _column("version", pa.string(), "of the system", always=True),
-        _column("profile", pa.string(), "the broker's set of rules, where the system is ours", always=True),
-        _column("fleet", pa.string(), "kind of hosts", always=True),
-        _column("workload", pa.string(), "`log`, `register`, ...", always=True),
-        _column("acks", pa.string(), "of the producers", always=True),
-        _column("guided", pa.string(), "the guided schedule, if there was one", always=True),
-        _column("defects", _LIST, "known defects it was started with", always=True),
-        _column("expected", _LIST, "anomalies it had to show", always=True),
+        _text("system", "`wrackline`, `apache-kafka`, ..."),
+        _text("version", "of the system"),
+        _text("profile", "the broker's set of rules, where the system is ours"),
+        _text("fleet", "kind of hosts"),
+        _text("workload", "`log`, `register`, ..."),
+        _text("acks", "of the producers"),
+        _text("guided", "the guided schedule, if there was one"),
+        _texts("defects", "known defects it was started with"),
+        _texts("expected", "anomalies it had to show"),
         _column("verdict", pa.string(), "null while it is not judged"),
-        _column("contract", pa.string(), "what it was judged by", always=True),
-        _column("headline", pa.string(), "the verdict in one sentence", always=True),
-        _column("reasons", _LIST, "why, a sentence each", always=True),
-        _column("violations", _LIST, "anomalies that its contract forbids and that it showed", always=True),
-        _column(
-            "cause",
-            pa.string(),
-            "the violations joined by `+`; with the next, system and version an incident's signature",
-            always=True,
+        _text("contract", "what it was judged by"),
+        _text("headline", "the verdict in one sentence"),
+        _texts("reasons", "why, a sentence each"),
+        _texts("violations", "anomalies that its contract forbids and that it showed"),
+        _text(
+            "cause", "the violations joined by `+`; with the next, system and version an incident's signature"
         ),
         _column("incidents", pa.int64(), "how many its contract forbids; null: not counted yet"),
-        _column(
-            "schedule", pa.string(), "the guided schedule, or the kinds of faults joined by `+`", always=True
-        ),
+        _text("schedule", "the guided schedule, or the kinds of faults joined by `+`"),
         _column("planned_faults", pa.int64(), "how many faults it was to have", always=True),
     ]
 )
 FOUND = pa.schema(
     [
-        _run(),
-        _column("anomaly", pa.string(), "its name (docs/anomalies.md)", always=True),
-        _column(
-            "meaning",
-            pa.string(),
-            "what the run's contract says: `violation`, `allowed`, `expected`, `n/a`",
-            always=True,
-        ),
+        _RUN,
+        _text("anomaly", "its name (docs/anomalies.md)"),
+        _text("meaning", "what the run's contract says: `violation`, `allowed`, `expected`, `n/a`"),
         _column("topic", pa.string(), "where it is"),
         _column("partition", pa.int32(), "where it is"),
         _column("offset", pa.int64(), "where it is"),
@@ -111,23 +101,23 @@ FOUND = pa.schema(
             always=True,
         ),
         _column("where", pa.string(), "a part of the log, such as `tail`, or a rule"),
-        _column("explanation", pa.string(), "a sentence", always=True),
+        _text("explanation", "a sentence"),
     ]
 )
 MEASURED = pa.schema(
     [
-        _run(),
-        _column("metric", pa.string(), "one of: " + ", ".join(f"`{name}`" for name in METRICS), always=True),
+        _RUN,
+        _text("metric", "one of: " + ", ".join(f"`{name}`" for name in METRICS)),
         _column("value", pa.float64(), "in the metric's unit; no row where it was not measured", always=True),
     ]
 )
 FAULTS = pa.schema(
     [
-        _run(),
-        _column("id", pa.string(), "within the run", always=True),
-        _column("fault", pa.string(), "its kind (docs/faults.md)", always=True),
-        _column("targets", _LIST, "hosts", always=True),
-        _column("role", pa.string(), "what the target was, e.g. `leader(log-0)`", always=True),
+        _RUN,
+        _text("id", "within the run"),
+        _text("fault", "its kind (docs/faults.md)"),
+        _texts("targets", "hosts"),
+        _text("role", "what the target was, e.g. `leader(log-0)`"),
         _column("began_s", pa.float64(), "seconds since the run began; null where it never did"),
         _column("ended_s", pa.float64(), "seconds since the run began; null where it never did"),
         _column("proved", pa.bool_(), "whether it was seen to take effect", always=True),
@@ -179,17 +169,8 @@ def _of_metrics(record: Record) -> Iterator[pa.RecordBatch]:
 
 
 def _of_faults(record: Record) -> Iterator[pa.RecordBatch]:
-    rows: list[Row] = [
-        {
-            "run": record.run,
-            "id": fault.id,
-            "fault": fault.kind,
-            "targets": list(fault.targets),
-            "role": fault.role,
-            "began_s": fault.began_s,
-            "ended_s": fault.ended_s,
-            "proved": fault.proved,
-        }
+    rows = [
+        {**asdict(fault), "run": record.run, "fault": fault.kind, "targets": list(fault.targets)}
         for fault in record.faults
     ]
     yield pa.RecordBatch.from_pylist(rows, FAULTS)

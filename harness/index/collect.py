@@ -6,7 +6,7 @@ A history is read once: what was made of it is kept beside the site, by the size
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,12 +15,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 from upath import UPath
 
 from wrackline.checkers.inputs.cluster_history import cluster_of
 from wrackline.harness.records import Night, Record, folders, record
 from wrackline.harness.report.read.columns import Places
-from wrackline.harness.report.read.latency import Latency, Leaders, Spread, Spreads
+from wrackline.harness.report.read.latency import Latency, Leaders, Spreads
 from wrackline.history.excerpts import decode_extra
 from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, Type
 from wrackline.history.store.folder import PARQUET, whole_file
@@ -40,6 +41,7 @@ _SIGNED: Final = (
 )
 _FORM: Final = 2
 """Of what is kept; raised when `Latency` changes."""
+_LATENCIES: Final = TypeAdapter(dict[str, tuple[str, Latency | None]])
 
 
 class NothingThere(Exception):
@@ -155,10 +157,8 @@ def load(path: Path) -> Kept:
     """Returns what was kept in the file; nothing where there is no file, or the file is no work of ours."""
     try:
         said = orjson.loads(path.read_bytes())
-        if said["form"] != _FORM:
-            return Kept(path)
-        return Kept(path, {folder: (stamp, _latency_of(of)) for folder, (stamp, of) in said["runs"].items()})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Kept(path, _LATENCIES.validate_python(said["runs"]) if said["form"] == _FORM else {})
+    except (OSError, ValueError, KeyError, TypeError):
         return Kept(path)
 
 
@@ -166,20 +166,8 @@ def save(kept: Kept) -> None:
     """Raises OSError."""
     if kept.path is None:
         return
-    runs = {
-        folder: (stamp, None if of is None else asdict(of)) for folder, (stamp, of) in kept.latencies.items()
-    }
     with whole_file(kept.path) as part:
-        part.write_bytes(orjson.dumps({"form": _FORM, "runs": runs}))
-
-
-def _latency_of(said: dict[str, Any] | None) -> Latency | None:
-    if said is None:
-        return None
-    partitions, nodes = (
-        {name: Spread(**of) for name, of in said[key].items()} for key in ("partitions", "nodes")
-    )
-    return Latency(partitions, nodes)
+        part.write_bytes(orjson.dumps({"form": _FORM, "runs": kept.latencies}))
 
 
 _SENDS: Final = ["time_ns", "f", "type", "topic", "partition", "latency_ns"]

@@ -15,8 +15,8 @@ from statistics import median
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.index.baseline import FEWEST, PAST, Band, Share, expected, label, share
-from wrackline.harness.index.runs import Run
-from wrackline.harness.index.trends import HIGHER_IS_BETTER, settings
+from wrackline.harness.index.runs import Run, group_runs
+from wrackline.harness.index.trends import HIGHER_IS_BETTER, series_of, settings
 from wrackline.harness.records import METRICS
 
 
@@ -77,7 +77,10 @@ class Anomaly:
     before: int
     """Runs that show it."""
     after: int
-    new: bool
+
+    @property
+    def new(self) -> bool:
+        return self.after > 0 and self.before == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,7 @@ def compared(before: Side, after: Side, all_runs: Sequence[Run], *, across: bool
             "--across compares them all the same"
         )
     names = {name for side in (before, after) for run in side.runs for name in run.record.violations}
+    shown = [Anomaly(name, before.showing(name), after.showing(name)) for name in sorted(names)]
     parts = _common(before, after)
     comparisons = len(parts) * len(METRICS)
     figures = [
@@ -192,33 +196,21 @@ def compared(before: Side, after: Side, all_runs: Sequence[Run], *, across: bool
         before,
         after,
         _apart(before, after),
-        tuple(_anomaly(name, before, after) for name in sorted(names)),
+        tuple(shown),
         tuple(figures) if alone else tuple(_together(before, after)),
         () if alone else tuple(one for one in figures if one.outside),
         sum(one.noise is not None for one in figures),
     )
 
 
-def _anomaly(name: str, before: Side, after: Side) -> Anomaly:
-    was, is_ = before.showing(name), after.showing(name)
-    return Anomaly(name, was, is_, new=is_ > 0 and was == 0)
-
-
 def _common(before: Side, after: Side) -> list[tuple[str, Side, Side]]:
     """The parts of both sides that measure the same: of one suite, with the same settings."""
-    found = []
-    for key in dict.fromkeys(_series(run) for run in before.runs):
-        one, other = (
-            Side(side.name, tuple(run for run in side.runs if _series(run) == key))
-            for side in (before, after)
-        )
-        if other.runs:
-            found.append((key[0], one, other))
-    return found
-
-
-def _series(run: Run) -> tuple[str, str]:
-    return run.record.name, settings(run)
+    own, others = (group_runs(side.runs, series_of) for side in (before, after))
+    return [
+        (key[0], Side(before.name, tuple(runs)), Side(after.name, tuple(others[key])))
+        for key, runs in own.items()
+        if key in others
+    ]
 
 
 def _moved(
@@ -237,7 +229,7 @@ def _past(metric: str, before: Side, after: Side, runs: Sequence[Run]) -> list[f
     return [
         run.record.metrics[metric]
         for run in runs
-        if _series(run) == _series(before.runs[0])
+        if series_of(run) == series_of(before.runs[0])
         and metric in run.record.metrics
         and run.record.started_at <= until
         and run.slug not in others

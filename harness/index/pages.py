@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, Final
@@ -54,7 +54,7 @@ class Site:
     incidents: Sequence[Incident]
     stamp: str
     """Another one whenever a run is; empty where the pages do not ask for it."""
-    pages: tuple[tuple[str, str], ...] = field(default=PAGES)
+    pages: tuple[tuple[str, str], ...] = PAGES
 
     @cached_property
     def suite_page(self) -> dict[str, str]:
@@ -99,11 +99,11 @@ def _templates() -> Templates:
     )
 
 
-def page(name: str, site: Site, *, here: str, script: str = "", **values: Any) -> str:
-    """The page of a template. ``here``: its file, from the site's folder. ``script``: one of ours that it has
-    besides, as the content of its element."""
-    root = "../" * here.count("/")
-    return _templates().render(name, script=script, site=site, here=here, root=root, **values)
+def page(site: Site, here: str, template: str = "", *, script: str = "", **values: Any) -> tuple[str, str]:
+    """Returns a page's file, from the site's folder, and its HTML. ``template``: named as the file by
+    default. ``script``: one of ours that it has besides, as the content of its element."""
+    name, root = template or f"{here}.j2", "../" * here.count("/")
+    return here, _templates().render(name, script=script, site=site, here=here, root=root, **values)
 
 
 def embedded(json: bytes) -> Markup:

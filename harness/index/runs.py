@@ -6,10 +6,10 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 from upath import UPath
@@ -19,6 +19,7 @@ from wrackline.harness.index.collect import Entry
 from wrackline.harness.records import BAD, GOOD, Found, Record, State
 from wrackline.harness.report.read.latency import Latency
 
+_K = TypeVar("_K", bound=Hashable)
 MARKS: Final = {
     Verdict.INCONCLUSIVE.value: "?",
     Verdict.INFRASTRUCTURE.value: "!",
@@ -112,6 +113,14 @@ class Run:
     def finding(self, anomaly: str) -> str:
         """The link to an anomaly in its report."""
         return f"{self.report}#a-{quote(anomaly)}" if self.report else ""
+
+
+def group_runs(runs: Iterable[Run], key: Callable[[Run], _K]) -> dict[_K, list[Run]]:
+    """The runs by a key, in the order in which the keys are met."""
+    found: dict[_K, list[Run]] = {}
+    for run in runs:
+        found.setdefault(key(run), []).append(run)
+    return found
 
 
 Link = Callable[[UPath], str]

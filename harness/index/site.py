@@ -21,7 +21,7 @@ from wrackline.harness.index.collect import Entry, Kept, save
 from wrackline.harness.index.incidents import incidents
 from wrackline.harness.index.latency import latest, places
 from wrackline.harness.index.pages import Site, embedded, page
-from wrackline.harness.index.runs import Link, Run, shown
+from wrackline.harness.index.runs import Link, Run, group_runs, shown
 from wrackline.harness.index.suites import NightRow, grid, suites
 from wrackline.harness.index.trends import (
     HIGHER_IS_BETTER,
@@ -130,44 +130,30 @@ def _write(path: Path, content: bytes) -> bool:
 
 def _pages(site: Site, reader: Reader) -> Iterator[tuple[str, str]]:
     found = news(site.series)
-    yield "index.html", _nights(site, found)
-    yield "suites.html", page("suites.html.j2", site, here="suites.html", suites=site.suites)
+    yield _nights(site, found)
+    yield page(site, "suites.html", suites=site.suites)
     columns = [(metric, label(metric)) for metric in _IN_EVERY_SERIES]
-    yield (
-        "trends.html",
-        page("trends.html.j2", site, here="trends.html", news=found, series=site.series, shown=columns),
-    )
-    yield "incidents.html", page("incidents.html.j2", site, here="incidents.html", incidents=site.incidents)
-    yield "latency.html", page("latency.html.j2", site, here="latency.html", latencies=latest(site.series))
-    yield "runs.html", page("runs.html.j2", site, here="runs.html")
-    data = embedded(_data(site.runs, found))
-    yield "compare.html", page("compare.html.j2", site, here="compare.html", data=data)
-    yield (
-        "history.html",
-        page(
-            "history.html.j2",
-            site,
-            here="history.html",
-            script=reader.script,
-            reader=Markup(reader.script),  # ours, and hashed in the page's policy
-            why=reader.why,
-        ),
-    )
+    yield page(site, "trends.html", news=found, series=site.series, shown=columns)
+    yield page(site, "incidents.html", incidents=site.incidents)
+    yield page(site, "latency.html", latencies=latest(site.series))
+    yield page(site, "runs.html")
+    yield page(site, "compare.html", data=embedded(_data(site.runs, found)))
+    script = Markup(reader.script)  # ours, and hashed in the page's policy
+    yield page(site, "history.html", script=reader.script, reader=script, why=reader.why)
     for suite in site.suites:
         here = f"suite/{site.suite_page[suite.name]}"
         own = [one for one in site.series if one.suite == suite.name]
         seen = [one for one in site.incidents if suite.name in one.suites]
-        yield here, page("suite.html.j2", site, here=here, suite=suite, series=own, incidents=seen)
+        yield page(site, here, "suite.html.j2", suite=suite, series=own, incidents=seen)
     yield from _run_pages(site)
 
 
-def _nights(site: Site, found: Sequence[News]) -> str:
+def _nights(site: Site, found: Sequence[News]) -> tuple[str, str]:
     nights = grid(site.runs)
     rows = nights[:NIGHTS_SHOWN]
     return page(
-        "index.html.j2",
         site,
-        here="index.html",
+        "index.html",
         tiles=_tiles(site, nights, found) if nights else [],
         nights=rows,
         hidden_nights=len(nights) - len(rows),
@@ -229,24 +215,18 @@ def _run_pages(site: Site) -> Iterator[tuple[str, str]]:
         for trend in one.trends:
             for point in trend.points:
                 points.setdefault(point.run.slug, []).append((trend, point))
-    by_case: dict[str, list[Run]] = {}
-    for run in site.runs:
-        by_case.setdefault(run.record.case, []).append(run)
-    for related in by_case.values():
+    for related in group_runs(site.runs, lambda run: run.record.case).values():
         for at, run in enumerate(related):
-            yield (
+            yield page(
+                site,
                 run.page,
-                page(
-                    "run.html.j2",
-                    site,
-                    here=run.page,
-                    run=run,
-                    facts=_facts(run),
-                    before=related[at - 1] if at else None,
-                    measured=points.get(run.slug, []),
-                    one=places(run, of_run.get(run.slug)),
-                    related=related[-_RELATED:] if len(related) > 1 else [],
-                ),
+                "run.html.j2",
+                run=run,
+                facts=_facts(run),
+                before=related[at - 1] if at else None,
+                measured=points.get(run.slug, []),
+                one=places(run, of_run.get(run.slug)),
+                related=related[-_RELATED:] if len(related) > 1 else [],
             )
 
 

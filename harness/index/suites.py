@@ -10,11 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Final
 
 from wrackline.harness.index.baseline import Share, share
-from wrackline.harness.index.runs import Run
+from wrackline.harness.index.runs import Run, group_runs
 
 _TIME: Final = re.compile(r"-\d{8}T\d{6}Z$")
 
@@ -64,18 +64,13 @@ class Suite:
 
 def grid(runs: Sequence[Run]) -> list[NightRow]:
     """Latest night first."""
-    by_night: dict[str, list[Run]] = {}
-    for run in runs:
-        by_night.setdefault(run.night, []).append(run)
-    rows = [_row(name, of) for name, of in by_night.items()]
+    rows = [_row(name, of) for name, of in group_runs(runs, lambda run: run.night).items()]
     return sorted(rows, key=lambda row: (row.began, row.name), reverse=True)
 
 
 def _row(name: str, runs: Sequence[Run]) -> NightRow:
     own = [run for run in runs if not run.record.follow_up]
-    suites: dict[str, list[Run]] = {}
-    for run in runs:
-        suites.setdefault(run.record.name, []).append(run)
+    suites = group_runs(runs, lambda run: run.record.name)
     return NightRow(
         name=name,
         began=min(run.record.started_at for run in runs),
@@ -95,17 +90,16 @@ def _cell(runs: Sequence[Run]) -> Cell:
 
 def suites(runs: Sequence[Run]) -> list[Suite]:
     """The one that fails most often first."""
-    by_name: dict[str, list[Run]] = {}
-    for run in runs:
-        if not run.record.follow_up:
-            by_name.setdefault(run.record.name, []).append(run)
-    found = [_suite(name, of) for name, of in by_name.items()]
+    own = (run for run in runs if not run.record.follow_up)
+    found = [_suite(name, of) for name, of in group_runs(own, lambda run: run.record.name).items()]
     return sorted(found, key=lambda one: (-one.failed.value, -one.flaky.count, one.name))
 
 
 def _suite(name: str, runs: Sequence[Run]) -> Suite:
     telling = [run for run in runs if run.good is not None]
-    ways = [_ways(of) for of in _by_case(telling)]
+    # Of one case, system and seed: in these runs nothing but chance is different.
+    alike = group_runs(telling, lambda run: (run.record.case, run.system, run.record.seed or 0))
+    ways = [_ways(of) for of in alike.values()]
     return Suite(
         name=name,
         runs=tuple(runs),
@@ -114,15 +108,6 @@ def _suite(name: str, runs: Sequence[Run]) -> Suite:
         flips=sum(flips for flips, _ in ways),
         flaky=share(sum(fewer for _, fewer in ways), len(telling)),
     )
-
-
-def _by_case(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs of one case, system and version each: in these, nothing but chance is different."""
-
-    def key(run: Run) -> tuple[str, str, int]:
-        return run.record.case, run.system, run.record.seed or 0
-
-    return [list(of) for _, of in groupby(sorted(runs, key=key), key)]
 
 
 def _ways(runs: Sequence[Run]) -> tuple[int, int]:

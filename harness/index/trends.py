@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wrackline.harness.index.baseline import Band, band, label
-from wrackline.harness.index.runs import Run
+from wrackline.harness.index.runs import Run, group_runs
 from wrackline.harness.records import METRICS
 
 HIGHER_IS_BETTER: Final = frozenset({"acknowledged", "read", "operations", "acknowledged_per_s"})
@@ -62,15 +62,18 @@ class Series:
 def series(runs: Sequence[Run]) -> list[Series]:
     """Returns the series of runs, by suite and settings. Of runs that were judged; twins and smaller ones
     are other experiments."""
-    by_key: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        if run.record.verdict is not None and run.record.metrics and _alike(run):
-            by_key.setdefault((run.record.name, settings(run)), []).append(run)
-    return [Series(*key, tuple(of), tuple(_trends(of))) for key, of in sorted(by_key.items())]
+    measured = (run for run in runs if run.record.verdict is not None and run.record.metrics and _alike(run))
+    by_series = group_runs(measured, series_of)
+    return [Series(*key, tuple(of), tuple(_trends(of))) for key, of in sorted(by_series.items())]
 
 
 def _alike(run: Run) -> bool:
     return not run.record.follow_up or run.record.follow_up.startswith("repeat")
+
+
+def series_of(run: Run) -> tuple[str, str]:
+    """Returns the suite and the settings of the series that a run belongs to."""
+    return run.record.name, settings(run)
 
 
 def settings(run: Run) -> str:
@@ -84,14 +87,9 @@ def settings(run: Run) -> str:
 def _trends(runs: Sequence[Run]) -> list[Trend]:
     found = []
     for metric in METRICS:
-        points: list[Point] = []
-        past: list[float] = []
-        for run in runs:
-            value = run.record.metrics.get(metric)
-            if value is None:
-                continue
-            points.append(Point(run, value, band(past)))
-            past.append(value)
+        measured = [run for run in runs if metric in run.record.metrics]
+        values = [run.record.metrics[metric] for run in measured]
+        points = [Point(run, values[at], band(values[:at])) for at, run in enumerate(measured)]
         if points:
             found.append(Trend(metric, tuple(points)))
     return found

@@ -58,9 +58,7 @@ def junit(
         root.append(_suite(files, name, (good or {}).get(run_dir)))
     for name, why in (without or {}).items():
         root.append(_suite_without_run(name, why))
-    for key in ("tests", "failures", "errors", "skipped"):
-        root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
-    root.set("time", f"{sum(float(suite.get('time', '0')) for suite in root):.3f}")
+    _count(root)
     ElementTree.indent(root)
     return replace_file(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
@@ -86,10 +84,10 @@ def _suite(files: RunFiles, name: str, is_good: bool | None) -> ElementTree.Elem
     for row in rows(verdict, "conditions"):
         case = _case(suite, f"{name}.conditions", str(row.get("name", "?")))
         if row.get("ok") is not True:
-            _outcome(
-                case, "failure", "the condition does not hold", str(row.get("detail") or ""), "inconclusive"
-            )
-    return _counted(suite)
+            detail = str(row.get("detail") or "")
+            _outcome(case, "failure", "the condition does not hold", detail, "inconclusive")
+    _count(suite)
+    return suite
 
 
 def _suite_without_run(name: str, why: str) -> ElementTree.Element:
@@ -99,16 +97,17 @@ def _suite_without_run(name: str, why: str) -> ElementTree.Element:
         _outcome(case, "error", why, why, "infrastructure")
     else:
         ElementTree.SubElement(case, "skipped").set("message", "not made")
-    return _counted(suite)
-
-
-def _counted(suite: ElementTree.Element) -> ElementTree.Element:
-    """Sets in the suite how many cases of each kind there are, and their time."""
-    suite.set("tests", str(len(suite.findall("testcase"))))
-    for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(key, str(len(suite.findall(f"testcase/{tag}"))))
-    suite.set("time", f"{sum(float(case.get('time', '0')) for case in suite.iter('testcase')):.3f}")
+    _count(suite)
     return suite
+
+
+def _count(suites: ElementTree.Element) -> None:
+    """Sets in a suite, or in all of them, how many cases of each kind there are, and their time."""
+    cases = list(suites.iter("testcase"))
+    suites.set("tests", str(len(cases)))
+    for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suites.set(key, str(sum(len(case.findall(tag)) for case in cases)))
+    suites.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
 
 
 def _made_case(suite: ElementTree.Element, name: str, files: RunFiles, is_good: bool | None) -> None:
@@ -123,10 +122,8 @@ def _made_case(suite: ElementTree.Element, name: str, files: RunFiles, is_good: 
         why = next((gap.why for gap in files.gaps if gap.what == "verdict.json"), "not readable")
         _outcome(case, "error", "the run has no verdict", f"verdict.json: {why}", "not judged")
     elif verdict.get("verdict") == Verdict.INFRASTRUCTURE:
-        reasons = "\n".join(texts(verdict, "reasons"))
-        _outcome(
-            case, "error", str(verdict.get("headline") or "infrastructure failed"), reasons, "infrastructure"
-        )
+        reasons, headline = "\n".join(texts(verdict, "reasons")), verdict.get("headline")
+        _outcome(case, "error", str(headline or "infrastructure failed"), reasons, "infrastructure")
     elif verdict.get("verdict") == Verdict.PASS and is_good is False:
         _outcome(case, "failure", "the specification expects a violation", "", "not reproduced")
 
@@ -154,9 +151,8 @@ def _incident_cases(
         said += [f"fault {one}: {_fault(faults[one])}" for one in texts(row, "faults") if one in faults]
         for one in anomalies:
             aside = "" if one.get("meaning") == row.get("meaning") else " by itself"
-            said.append(
-                f"{number(whole(one, 'count') or 0)} × {one.get('anomaly')}, {one.get('meaning')}{aside}"
-            )
+            count = number(whole(one, "count") or 0)
+            said.append(f"{count} × {one.get('anomaly')}, {one.get('meaning')}{aside}")
             said += [f"  {sentence}" for sentence in _sentences(row.get("id"), one.get("anomaly"), files)]
         said += [
             f"{line.get('file')}:{line.get('number')}: {line.get('text')}" for line in rows(row, "lines")
@@ -201,11 +197,8 @@ def _anomaly_case(
     is_expected: bool,
 ) -> None:
     """``failures``: as ``_incident_cases`` has them; what is evidence of these is not told again."""
-    anomaly, meaning, count = (
-        str(row.get("anomaly", "?")),
-        str(row.get("meaning", "?")),
-        whole(row, "count") or 0,
-    )
+    anomaly, meaning = (str(row.get(key, "?")) for key in ("anomaly", "meaning"))
+    count = whole(row, "count") or 0
     case = _case(suite, f"{name}.anomalies", anomaly)
     why = str(row.get("why") or "")
     if meaning == Meaning.NOT_APPLICABLE:
@@ -232,11 +225,8 @@ def _proof(anomaly: str, files: RunFiles, failures: Mapping[str, str]) -> str:
             sentences = [one.finding.sentence for one in group.explanations[:5]]
             lines += sentences
             if group.count > len(sentences):
-                more = number(group.count - len(sentences))
-                lines.append(
-                    f"... and {more} more in {partition_label(group.topic, group.partition)} "
-                    "(findings.parquet)"
-                )
+                more, where = group.count - len(sentences), partition_label(group.topic, group.partition)
+                lines.append(f"... and {number(more)} more in {where} (findings.parquet)")
     return "\n".join(lines)
 
 

@@ -127,10 +127,7 @@ class Report:
     nodes: tuple[str, ...]
     replay: Replay | None
     versions: tuple[tuple[str, str], ...]
-    spec: str | None
-    plan: str | None
-    configs: Mapping[str, str]
-    listing: tuple[tuple[str, int], ...]
+    files: RunFiles
 
 
 def build(run_dir: Path) -> Report:
@@ -222,10 +219,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         nodes=hosts,
         replay=replay_of(files.directory, files.info.seed) if files.info else None,
         versions=versions_of(files),
-        spec=files.spec_text,
-        plan=files.plan_text,
-        configs=files.configs,
-        listing=files.listing,
+        files=files,
     )
 
 

@@ -15,13 +15,13 @@ from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.harness.report.draw.delivery_charts import lag_charts, unseen_chart
 from wrackline.harness.report.draw.latency_charts import latency_by_place, latency_quantiles, latency_raw
 from wrackline.harness.report.draw.order_charts import order_around, order_chart
-from wrackline.harness.report.draw.over_time import Chart
+from wrackline.harness.report.draw.over_time import Chart, PictureData
 from wrackline.harness.report.draw.page_data import Tables
-from wrackline.harness.report.draw.process_lanes import add_bars, processes_chart
-from wrackline.harness.report.read.columns import OUTCOMES, Operations, Table
+from wrackline.harness.report.draw.process_lanes import processes_chart
+from wrackline.harness.report.read.columns import OUTCOMES, Operations
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import Stretch, stretches
-from wrackline.harness.report.read.moments import Moment, of_partition
+from wrackline.harness.report.read.moments import Moment
 from wrackline.harness.report.read.pictures import Gathered, Gatherer
 from wrackline.history.labels import IMPORTED
 from wrackline.history.wording import number, partition_label
@@ -30,17 +30,6 @@ from wrackline.pages.frame import for_both
 _FINDINGS: Final = 200
 """Findings that the timeline can go to."""
 _CITED: Final = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """Offsets that findings are about, drawn."""
-
-    label: str
-    first: int
-    last: int
-    anomalies: tuple[str, ...]
-    drawing: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +45,8 @@ class Pictures:
     quantiles: Markup | None
     places: Markup | None
     order: Chart | None
-    around: tuple[Around, ...]
+    around: tuple[tuple[Stretch, Markup], ...]
+    """Offsets that findings are about, drawn."""
     processes: Chart | None
     packed: str
     """The tables of draw/page_data.py."""
@@ -77,50 +67,34 @@ def pictures(
     gatherer = Gatherer(operations, end_ns, leaders, stretches(groups), cited)
     for batch in operations.batches():
         gatherer.add(batch)
-    return _drawn(gatherer.gathered(), faults, found, system, moments)
-
-
-def _drawn(
-    of: Gathered,
-    faults: Sequence[Fault],
-    found: Sequence[Finding],
-    system: str,
-    moments: Sequence[Moment],
-) -> Pictures:
-    tables = Tables(
-        {
-            "fs": of.fs,
-            "outcomes": OUTCOMES,
-            "places": of.places,
-            "errors": of.errors,
-            "hosts": of.hosts,
-            "imported": system == IMPORTED,
-            "end": of.end_ns // 1_000,
-            "findings": [_finding(finding) for finding in found if finding.operations],
-        },
-        of.led_by,
-    )
-    unseen = unseen_chart(of, faults, tables)
-    lag, lag_s = lag_charts(of, faults, tables) or (None, None)
-    order = order_chart(of, faults, moments, tables)
-    processes = processes_chart(of, faults)
-    if processes is not None:
-        add_bars(of, faults, tables)
+    of = gatherer.gathered()
+    words = {
+        "fs": of.fs,
+        "outcomes": OUTCOMES,
+        "places": of.places,
+        "errors": of.errors,
+        "hosts": of.hosts,
+        "imported": system == IMPORTED,
+        "end": of.end_ns // 1_000,
+        "findings": [_finding(finding) for finding in found if finding.operations],
+    }
+    data = PictureData(of, faults, moments, Tables(words, of.led_by))
+    unseen = unseen_chart(data)
+    lag, lag_s = lag_charts(data) or (None, None)
     return Pictures(
         of=of,
         unseen=unseen,
         lag=lag,
         lag_s=lag_s,
-        raw=latency_raw(of, faults, tables),
-        quantiles=latency_quantiles(of.quantiles, of.end_ns, faults),
+        order=order_chart(data),
+        processes=processes_chart(data),
+        raw=latency_raw(data),
+        quantiles=latency_quantiles(data),
         places=latency_by_place({"node": of.latency.nodes, "partition": of.latency.partitions}),
-        order=order,
         around=tuple(
-            _around(of, at, stretch, rows, faults, moments, tables)
-            for at, (stretch, rows) in enumerate(of.around)
+            (stretch, for_both(partial(order_around, data, at))) for at, (stretch, _) in enumerate(of.around)
         ),
-        processes=processes,
-        packed=tables.packed(),
+        packed=data.tables.packed(),
     )
 
 
@@ -130,23 +104,3 @@ def _finding(finding: Finding) -> dict[str, Any]:
         [finding.anomaly, where, f"offset {number(finding.offset)}" if finding.offset is not None else ""]
     )
     return {"label": label.strip(), "cites": finding.operations[:_CITED], "anchor": finding.anchor}
-
-
-def _around(
-    of: Gathered,
-    at: int,
-    stretch: Stretch,
-    rows: Table,
-    faults: Sequence[Fault],
-    moments: Sequence[Moment],
-    tables: Tables,
-) -> Around:
-    label = partition_label(stretch.topic, stretch.partition)
-    own = of_partition(moments, label)
-    return Around(
-        label=label,
-        first=stretch.first,
-        last=stretch.last,
-        anomalies=stretch.anomalies,
-        drawing=for_both(partial(order_around, of, at, stretch, rows, faults, own, tables)),
-    )

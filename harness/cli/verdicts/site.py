@@ -127,7 +127,7 @@ def compare_command(before: str, after: str, results: str, html: Path | None, ac
     if html is not None:
         site = Site(results, runs, (), (), (), "", pages=())
         with whole_file(html) as part:
-            part.write_text(page("comparison.html.j2", site, here=html.name, comparison=comparison))
+            part.write_text(page(site, html.name, "comparison.html.j2", comparison=comparison)[1])
         click.echo(f"  {html}")
     return comparison.outcome.value
 

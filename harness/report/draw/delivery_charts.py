@@ -9,13 +9,17 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.over_time import SERIES, Chart, Legend, OverTime, colour
-from wrackline.harness.report.draw.page_data import Tables
+from wrackline.harness.report.draw.over_time import (
+    SERIES,
+    Chart,
+    Legend,
+    PictureData,
+    colour,
+    rank_processes,
+)
 from wrackline.harness.report.draw.run_chart import draw_frame
 from wrackline.harness.report.read.columns import Ints
 from wrackline.harness.report.read.delivery import COLUMNS
-from wrackline.harness.report.read.faults import Fault
-from wrackline.harness.report.read.pictures import Gathered
 from wrackline.history.wording import number, process_label
 from wrackline.pages.frame import Frame, for_both
 from wrackline.pages.svg import Scale, ticks
@@ -28,41 +32,33 @@ _SILENT: Final = 0.02
 """Share of the run for which a consumer may say nothing of a partition before its line ends."""
 
 
-def unseen_chart(of: Gathered, faults: Sequence[Fault], tables: Tables) -> Chart | None:
+def unseen_chart(data: PictureData) -> Chart | None:
     """A line for each partition; those with the most unseen records have a colour of their own."""
-    series = of.unseen.series()
+    series = data.of.unseen.series()
     ranked = sorted(series, key=lambda place: (-int(series[place].max()), place))[:_LINES]
     if not ranked or not any(series[place].any() for place in ranked):
         return None
-    drawn = for_both(lambda frame: _unseen(of, faults, tables, series, ranked, frame))
-    return Chart(drawn, legend=_legend([of.places[place] for place in ranked]))
+    drawn = for_both(partial(_unseen, data, series, ranked))
+    return Chart(drawn, legend=_legend([data.of.places[place] for place in ranked]))
 
 
-def _unseen(
-    of: Gathered,
-    faults: Sequence[Fault],
-    tables: Tables,
-    series: Mapping[int, Ints],
-    ranked: Sequence[int],
-    frame: Frame,
-) -> Markup:
-    picture = OverTime(
+def _unseen(data: PictureData, series: Mapping[int, Ints], ranked: Sequence[int], frame: Frame) -> Markup:
+    of = data.of
+    picture = data.over_time(
         "Records acknowledged and not yet given to any consumer, by partition",
         "Left to right: time. Upwards: how many acknowledged records of a partition no consumer had been "
         "given yet. A line that stays up at the end shows records that were never delivered. Faults are "
         "shaded.",
-        faults,
-        of.end_ns,
         [_HEIGHT],
         frame,
-        points="unseen",
+        "unseen",
     )
     most = max(int(series[place].max()) for place in ranked)
     y = Scale(0, most * 1.04, picture.tops[0] + _HEIGHT, picture.tops[0])
     marks = [(value, number(value)) for value in ticks(0, most, 4)]
-    draw_frame(picture.svg, y, marks, "records unseen", picture.tops[0], frame)
+    draw_frame(picture.svg, y, marks, "records unseen", frame)
     edges = [picture.x((at + 1) * of.end_ns / COLUMNS / 1e9) for at in range(COLUMNS)]
-    xs, ys, rows, counts = [], [], [], []
+    points, counts = [], []
     for rank, place in reversed(list(enumerate(ranked))):
         values = series[place]
         heights = [y(value) for value in values.tolist()]
@@ -70,13 +66,11 @@ def _unseen(
         picture.svg.path([(edges[at], heights[at]) for at in turns.tolist()], f"line {colour(rank)}")
         latest = of.unseen.latest(place)
         known = np.flatnonzero(latest["end"] > 0)
-        xs.append(np.array(edges)[known])
-        ys.append(np.array(heights)[known])
-        rows.append(latest[known])
+        rows = latest[known]
+        rows["place"] = place
+        points.append((np.array(edges)[known], np.array(heights)[known], rows))
         counts.append(values[known])
-        rows[-1]["place"] = place
-    figures = {"unseen records of the partition": np.concatenate(counts)}
-    tables.points("unseen", np.concatenate(xs), np.concatenate(ys), np.concatenate(rows), figures)
+    data.tables.points("unseen", points, {"unseen records of the partition": np.concatenate(counts)})
     return picture.markup()
 
 
@@ -89,9 +83,10 @@ def _legend(names: Sequence[str]) -> Legend:
     return tuple(own)
 
 
-def lag_charts(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[Chart, Markup] | None:
+def lag_charts(data: PictureData) -> tuple[Chart, Markup] | None:
     """Returns the charts of lag (in records, in seconds): a panel for each partition, a line for each
     consumer."""
+    of = data.of
     if not len(of.lags):
         return None
     place, process = of.lags["operation"]["place"], of.lags["operation"]["process"]
@@ -99,10 +94,9 @@ def lag_charts(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[C
     most = {at: int(of.lags["behind"][place == at].max()) for at in numbers.tolist()}
     chosen = sorted(most, key=lambda at: (-most[at], at))[:_PANELS]
     chosen.sort()
-    consumers, counts = np.unique(process, return_counts=True)
-    ranks = {int(consumers[at]): rank for rank, at in enumerate(np.argsort(-counts, kind="stable").tolist())}
+    ranks = rank_processes(process)
     records, in_seconds = (
-        for_both(partial(_lag_chart, of, faults, tables, chosen, ranks, name, upwards))
+        for_both(partial(_lag_chart, data, chosen, ranks, name, upwards))
         for name, upwards in (("lag", of.lags["behind"]), ("behind", of.behind_ns / 1e9))
     )
     names = [f"process {process_label(process)}" for process in ranks]
@@ -110,33 +104,29 @@ def lag_charts(of: Gathered, faults: Sequence[Fault], tables: Tables) -> tuple[C
 
 
 def _lag_chart(
-    of: Gathered,
-    faults: Sequence[Fault],
-    tables: Tables,
+    data: PictureData,
     chosen: Sequence[int],
     ranks: dict[int, int],
     name: str,
     upwards: np.ndarray,
     frame: Frame,
 ) -> Markup:
-    unit = "records" if name == "lag" else "seconds"
-    picture = OverTime(
+    of, unit = data.of, "records" if name == "lag" else "seconds"
+    picture = data.over_time(
         f"Consumer lag in {unit}, by partition and process",
         f"One panel for each partition, one line for each process that polls. Upwards: how far its position "
         f"was behind the end of the log that clients knew of, in {unit}. Faults are shaded.",
-        faults,
-        of.end_ns,
         [_SMALL] * len(chosen),
         frame,
-        points=name,
+        name,
     )
     at, process = of.lags["operation"]["place"], of.lags["operation"]["process"]
     most = float(upwards[np.isin(at, chosen)].max()) or 1.0
-    xs, ys, drawn = [], [], []
+    points, drawn = [], []
     for place, top in zip(chosen, picture.tops, strict=True):
         y = Scale(0, most * 1.04, top + _SMALL, top)
         marks = [(value, number(value)) for value in ticks(0, most, 3)]
-        draw_frame(picture.svg, y, marks, f"{of.places[place]}, {unit} behind", top, frame)
+        draw_frame(picture.svg, y, marks, f"{of.places[place]}, {unit} behind", frame)
         own = np.flatnonzero(at == place)
         own = own[np.lexsort((of.lags["operation"]["end"][own], process[own]))]
         x_of = np.array([frame.place(picture.x(end)) for end in of.lags["operation"]["end"][own] / 1e9])
@@ -144,12 +134,11 @@ def _lag_chart(
         lines: dict[str, list[list[tuple[float, float]]]] = {}
         silent = np.diff(of.lags["operation"]["end"][own]) > _SILENT * of.end_ns
         for line in np.split(np.arange(len(own)), np.flatnonzero((np.diff(process[own]) != 0) | silent) + 1):
-            points = list(zip(x_of[line].tolist(), y_of[line].tolist(), strict=True))
-            lines.setdefault(colour(ranks[int(process[own[line[0]]])]), []).append(points)
+            places = list(zip(x_of[line].tolist(), y_of[line].tolist(), strict=True))
+            lines.setdefault(colour(ranks[int(process[own[line[0]]])]), []).append(places)
         for cls, drawn_lines in sorted(lines.items(), reverse=True):
             picture.svg.paths(drawn_lines, f"line thin {cls}")
-        xs.append(x_of)
-        ys.append(y_of)
+        points.append((x_of, y_of, of.lags["operation"][own]))
         drawn.append(own)
     rows = np.concatenate(drawn)
     figures: dict[str, Ints] = {
@@ -157,5 +146,5 @@ def _lag_chart(
         "records behind": of.lags["behind"][rows],
         "milliseconds behind": of.behind_ns[rows] // 1_000_000,
     }
-    tables.points(name, np.concatenate(xs), np.concatenate(ys), of.lags["operation"][rows], figures)
+    data.tables.points(name, points, figures)
     return picture.markup()

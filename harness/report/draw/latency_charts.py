@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Final
 
 import numpy as np
 from markupsafe import Markup
 
-from wrackline.harness.report.draw.over_time import OverTime
-from wrackline.harness.report.draw.page_data import Tables
+from wrackline.harness.report.draw.over_time import OverTime, PictureData
 from wrackline.harness.report.draw.run_chart import draw_frame, latency_marks, latency_scale
 from wrackline.harness.report.read.columns import OUTCOMES
-from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.latency import Spread, quantiles_ms
-from wrackline.harness.report.read.pictures import TIMES, Gathered, Histogram
+from wrackline.harness.report.read.pictures import TIMES, Histogram
 from wrackline.history.wording import milliseconds, number, plural, seconds, shorten
 from wrackline.pages.frame import PHONE, Frame, for_both
 from wrackline.pages.svg import Scale, Svg, letters_in
@@ -28,39 +27,37 @@ _PANEL: Final = 150
 _PLACES: Final = 40
 
 
-def latency_raw(of: Gathered, faults: Sequence[Fault], tables: Tables) -> Markup | None:
+def latency_raw(data: PictureData) -> Markup | None:
     """A point for each operation: when it ended, how long it took, and its outcome."""
+    of = data.of
     kinds = _kinds([name for name in of.fs if np.any(of.raw["f"] == of.fs.index(name))])
-    return for_both(lambda frame: _raw(of, faults, tables, kinds, frame)) if kinds else None
+    return for_both(partial(_raw, data, kinds)) if kinds else None
 
 
-def _raw(of: Gathered, faults: Sequence[Fault], tables: Tables, kinds: Sequence[str], frame: Frame) -> Markup:
-    picture = OverTime(
+def _raw(data: PictureData, kinds: Sequence[str], frame: Frame) -> Markup:
+    of = data.of
+    picture = data.over_time(
         "Latency of each operation, by kind and outcome",
         "Left to right: when an operation ended. Upwards, on a log scale: how long it had taken. One panel "
         "for each kind of operation, one colour for each outcome. Faults are shaded.",
-        faults,
-        of.end_ns,
         [_PANEL] * len(kinds),
         frame,
-        points="raw",
+        "raw",
     )
-    drawn, xs, ys = [], [], []
+    drawn = []
     for name, top in zip(kinds, picture.tops, strict=True):
         own = np.flatnonzero(of.raw["f"] == of.fs.index(name))
         took = (of.raw["end"][own] - of.raw["begin"][own]) / 1e6
         y = latency_scale(float(took.min()), float(took.max()), top, _PANEL)
-        draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", top, picture.frame)
+        draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", picture.frame)
         x_of = np.array([frame.place(picture.x(at)) for at in of.raw["end"][own] / 1e9])
         y_of = np.array([frame.place(y(value)) for value in took])
         for outcome in ("ok", "fail", "info"):
             chosen = of.raw["outcome"][own] == OUTCOMES.index(outcome)
             points = zip(x_of[chosen].tolist(), y_of[chosen].tolist(), strict=True)
             picture.svg.dots(frame.apart(points), f"dots s-{outcome}")
-        drawn.append(own)
-        xs.append(x_of)
-        ys.append(y_of)
-    tables.points("raw", np.concatenate(xs), np.concatenate(ys), of.raw[np.concatenate(drawn)], {})
+        drawn.append((x_of, y_of, of.raw[own]))
+    data.tables.points("raw", drawn)
     return picture.markup()
 
 
@@ -69,33 +66,23 @@ def _kinds(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: (order.get(name, 9), name))[:_KINDS]
 
 
-def latency_quantiles(
-    quantiles: Mapping[str, Histogram], end_ns: int, faults: Sequence[Fault]
-) -> Markup | None:
+def latency_quantiles(data: PictureData) -> Markup | None:
     """Quantiles of the latency of acknowledged operations, by kind, over time."""
-    kinds = _kinds([name for name, held in quantiles.items() if held.counts.any()])
-    return for_both(lambda frame: _quantiles(quantiles, end_ns, faults, kinds, frame)) if kinds else None
+    kinds = _kinds([name for name, held in data.of.quantiles.items() if held.counts.any()])
+    return for_both(partial(_quantiles, data, kinds)) if kinds else None
 
 
-def _quantiles(
-    quantiles: Mapping[str, Histogram],
-    end_ns: int,
-    faults: Sequence[Fault],
-    kinds: Sequence[str],
-    frame: Frame,
-) -> Markup:
-    picture = OverTime(
+def _quantiles(data: PictureData, kinds: Sequence[str], frame: Frame) -> Markup:
+    picture = data.over_time(
         "Quantiles of latency over time, by kind of operation",
         "Lines for the median, the 95th and 99th percentile and the largest latency of acknowledged "
         "operations, on a log scale. One panel for each kind of operation. Faults are shaded.",
-        faults,
-        end_ns,
         [_PANEL] * len(kinds),
         frame,
     )
     tips: dict[int, list[str]] = {}
     for name, top in zip(kinds, picture.tops, strict=True):
-        _draw_quantiles(picture, name, _coarse(quantiles[name]), end_ns, top, tips)
+        _draw_quantiles(picture, name, _coarse(data.of.quantiles[name]), data.of.end_ns, top, tips)
     if frame is PHONE:  # its columns are narrower than a finger
         return picture.markup()
     width = (frame.right - frame.left) / TIMES
@@ -129,7 +116,7 @@ def _draw_quantiles(
     read = {at: quantiles_ms(held.counts[at], int(held.most[at]), QUANTILES) for at in known}
     values = [value for one in read.values() for value in one]
     y = latency_scale(min(values), max(values), top, _PANEL)
-    draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", top, picture.frame)
+    draw_frame(picture.svg, y, latency_marks(y), f"{name} latency (log scale)", picture.frame)
     x = {at: picture.x((at + 0.5) * end_ns / times / 1e9) for at in known}
     runs = np.split(np.array(known), np.flatnonzero(np.diff(known) > 1) + 1)
     for line, share in reversed(list(enumerate(QUANTILES))):
@@ -152,7 +139,7 @@ def _draw_quantiles(
 def latency_by_place(places: Mapping[str, Mapping[str, Spread]]) -> Markup | None:
     """Bars of quantiles, a row for each name in each group (``node``, ``partition``)."""
     rows = [(group, name, own[name]) for group, own in places.items() for name in list(own)[:_PLACES]]
-    return for_both(lambda frame: _by_place(rows, frame)) if rows else None
+    return for_both(partial(_by_place, rows)) if rows else None
 
 
 def _by_place(rows: Sequence[tuple[str, str, Spread]], frame: Frame) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -10,15 +11,14 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from wrackline.harness.report.draw.events import Moments, fault_tip
-from wrackline.harness.report.draw.over_time import SERIES, Chart, OverTime, colour
-from wrackline.harness.report.draw.page_data import Tables
+from wrackline.harness.report.draw.over_time import SERIES, Chart, PictureData, colour, rank_processes
 from wrackline.harness.report.draw.run_chart import draw_frame
 from wrackline.harness.report.read.columns import Bools, Table
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.log_order import PLACES, Stretch
-from wrackline.harness.report.read.moments import Moment
+from wrackline.harness.report.read.moments import of_partition
 from wrackline.harness.report.read.pictures import Gathered
-from wrackline.history.wording import number, partition_label, value_label
+from wrackline.history.wording import number, value_label
 from wrackline.pages.frame import PHONE, Frame, draw_time_axis, for_both
 from wrackline.pages.svg import Scale, Svg, text_width, ticks
 
@@ -30,48 +30,35 @@ _SEND: Final = "send"
 _FINAL_READ: Final = "drain"
 
 
-def order_chart(
-    of: Gathered, faults: Sequence[Fault], moments: Sequence[Moment], tables: Tables
-) -> Chart | None:
+def order_chart(data: PictureData) -> Chart | None:
     """A panel for each partition, time to the right, offsets upwards."""
-    rows = of.order
-    numbers = np.unique(rows["place"]).tolist()
-    chosen = sorted(numbers, key=lambda at: of.places[at])[:PLACES]
+    numbers = np.unique(data.of.order["place"]).tolist()
+    chosen = sorted(numbers, key=lambda at: data.of.places[at])[:PLACES]
     if not chosen:
         return None
-    drawn = for_both(lambda frame: _order(of, faults, moments, tables, chosen, frame))
-    return Chart(drawn, len(numbers) - len(chosen))
+    return Chart(for_both(partial(_order, data, chosen)), len(numbers) - len(chosen))
 
 
-def _order(
-    of: Gathered,
-    faults: Sequence[Fault],
-    moments: Sequence[Moment],
-    tables: Tables,
-    chosen: Sequence[int],
-    frame: Frame,
-) -> Markup:
-    rows = of.order
-    picture = OverTime(
+def _order(data: PictureData, chosen: Sequence[int], frame: Frame) -> Markup:
+    of, rows = data.of, data.of.order
+    picture = data.over_time(
         "Sends and reads along the offsets of each partition, over time",
         "One panel for each partition: time to the right, offsets upwards. A thick pale point is a send that "
         "was acknowledged there; an upright line is what one poll was given, in the colour of its process.",
-        faults,
-        of.end_ns,
         [_PANEL] * len(chosen),
         frame,
-        points="order",
-        moments=moments,
+        "order",
+        data.moments,
     )
     sent = _of_kind(of, rows, _SEND)
-    ranks = _ranks(rows[~sent])
-    xs, ys, drawn = [], [], []
+    ranks = rank_processes(rows[~sent]["process"])
+    points = []
     for place, top in zip(chosen, picture.tops, strict=True):
         own = np.flatnonzero(rows["place"] == place)
         low, high = int(rows["offset"][own].min()), int(rows["last"][own].max())
         y = Scale(low, max(high, low + 1), top + _PANEL, top)
         marks = [(value, number(value)) for value in ticks(low, high, 3)]
-        draw_frame(picture.svg, y, marks, f"{of.places[place]}, offsets", top, frame)
+        draw_frame(picture.svg, y, marks, f"{of.places[place]}, offsets", frame)
         x_of = [frame.place(picture.x(at)) for at in (rows["end"][own] / 1e9).tolist()]
         spans = [
             (frame.place(y(a)), frame.place(y(b)))
@@ -83,17 +70,9 @@ def _order(
             lines.setdefault(cls, []).append((x, low_y, high_y))
         for cls in sorted(lines, key=lambda cls: cls != "dots sent"):
             picture.svg.strokes(frame.apart(lines[cls]), cls)
-        xs.append(np.array(x_of))
-        ys.append(np.array([(a + b) / 2 for a, b in spans]))
-        drawn.append(own)
-    tables.points("order", np.concatenate(xs), np.concatenate(ys), rows[np.concatenate(drawn)], {})
+        points.append((np.array(x_of), np.array([(a + b) / 2 for a, b in spans]), rows[own]))
+    data.tables.points("order", points)
     return picture.markup()
-
-
-def _ranks(reads: Table) -> dict[int, int]:
-    processes, counts = np.unique(reads["process"], return_counts=True)
-    order = np.argsort(-counts, kind="stable").tolist()
-    return {int(processes[at]): rank for rank, at in enumerate(order)}
 
 
 def _colour(of: Gathered, row: np.void, ranks: dict[int, int]) -> str:
@@ -102,38 +81,31 @@ def _colour(of: Gathered, row: np.void, ranks: dict[int, int]) -> str:
     return colour(min(ranks.get(int(row["process"]), SERIES), SERIES - 1))
 
 
-def order_around(
-    of: Gathered,
-    number_: int,
-    stretch: Stretch,
-    rows: Table,
-    faults: Sequence[Fault],
-    moments: Sequence[Moment],
-    tables: Tables,
-    frame: Frame,
-) -> Markup:
+def order_around(data: PictureData, number_: int, frame: Frame) -> Markup:
     """Each record sent or read at the offsets of a stretch: a row for each offset, time to the right. A send
     is a bar from its invocation to its ack with the value it put there, a read a point; one that was given
     another value than was acknowledged first is red. The final read is in a column of its own."""
+    of, (stretch, rows) = data.of, data.of.around[number_]
     final, sent = _of_kind(of, rows, _FINAL_READ), _of_kind(of, rows, _SEND)
     begin_ns = int(min(rows["begin"][sent], default=rows["end"].min()))
     end_ns = int(max(rows["end"][~final], default=begin_ns + 1))
     room = max((end_ns - begin_ns) // 12, 1_000_000)
     x = Scale((begin_ns - room) / 1e9, (end_ns + room // 2) / 1e9, frame.left, frame.right - _FINAL)
+    moments = of_partition(data.moments, stretch.label)
     marks = Moments([one for one in moments if x.low <= one.at_ns / 1e9 <= x.high], x)
-    top, label = 36 + marks.height, partition_label(stretch.topic, stretch.partition)
+    top = 36 + marks.height
     bottom = top + _ROW * (stretch.last - stretch.first + 1)
     name = f"around-{number_}"
     svg = Svg(
         frame.width,
         bottom + 26,
-        f"Sends and reads of {label} from offset {stretch.first:,} to {stretch.last:,}",
+        f"Sends and reads of {stretch.label} from offset {stretch.first:,} to {stretch.last:,}",
         frame.cls,
         desc=f"A row for each offset, time to the right. Findings are about {_listed(stretch.cited)}. Bars "
         "are sends with their values, points are reads; red: another value than was acknowledged first.",
         points=name,
     )
-    near = [one for one in faults if one.begin_ns is not None and one.begin_ns / 1e9 <= x.high]
+    near = [one for one in data.faults if one.begin_ns is not None and one.begin_ns / 1e9 <= x.high]
     near = [one for one in near if one.ended_ns is None or one.ended_ns / 1e9 >= x.low]
     _draw_shade(svg, near, x, top, bottom, marks.height)
     _draw_rows(svg, stretch, top, frame)
@@ -144,7 +116,7 @@ def order_around(
     places[final] = frame.right - _FINAL + 18
     acked = {int(row["offset"]): int(row["value"]) for row in rows[sent][::-1]}
     shown = {(int(row["offset"]), int(row["value"])) for row in rows[sent]}
-    ranks = _ranks(rows[~sent & ~final])
+    ranks = rank_processes(rows[~sent & ~final]["process"])
     for at in np.flatnonzero(~sent).tolist():
         offset, value = int(rows["offset"][at]), int(rows["value"][at])
         wrong = acked.get(offset, value) != value
@@ -155,7 +127,7 @@ def order_around(
     _draw_absent(svg, set(rows["offset"][final].tolist()), stretch, acked, top, frame)
     marks.draw(svg, top - marks.height, bottom)
     draw_time_axis(svg, x, bottom, frame, about=3 if frame is PHONE else 6, digits=3)
-    tables.points(name, places, middle, rows, {})
+    data.tables.points(name, [(places, middle, rows)])
     return svg.markup()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 from markupsafe import Markup
 
 from wrackline.harness.report.draw.events import (
@@ -17,8 +18,11 @@ from wrackline.harness.report.draw.events import (
     draw_fault_lanes,
     pack_faults,
 )
+from wrackline.harness.report.draw.page_data import Tables
+from wrackline.harness.report.read.columns import Ints
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.moments import Moment
+from wrackline.harness.report.read.pictures import Gathered
 from wrackline.pages.frame import Frame, draw_time_axis
 from wrackline.pages.svg import Scale, Svg
 
@@ -73,6 +77,34 @@ class OverTime:
         self._moments.draw(self.svg, self._moments_top, self._bottom)
         draw_fault_lanes(self.svg, self._faults, self._lanes, self.x, 4, self.frame)
         return self.svg.markup()
+
+
+@dataclass(frozen=True, slots=True)
+class PictureData:
+    """What the pictures of a run are drawn from, and the tables for the page's script."""
+
+    of: Gathered
+    faults: Sequence[Fault]
+    moments: Sequence[Moment]
+    tables: Tables
+
+    def over_time(
+        self,
+        label: str,
+        desc: str,
+        heights: Sequence[float],
+        frame: Frame,
+        points: str = "",
+        moments: Sequence[Moment] = (),
+    ) -> OverTime:
+        return OverTime(label, desc, self.faults, self.of.end_ns, heights, frame, points, moments)
+
+
+def rank_processes(processes: Ints) -> dict[int, int]:
+    """Returns the rank of each process; the one that is there most often is the first."""
+    numbers, counts = np.unique(processes, return_counts=True)
+    order = np.argsort(-counts, kind="stable").tolist()
+    return {int(numbers[at]): rank for rank, at in enumerate(order)}
 
 
 def colour(rank: int) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -38,11 +39,15 @@ class Tables:
         self._tables[name] = dict(columns)
 
     def points(
-        self, name: str, x: NDArray[Any], y: NDArray[Any], rows: Table, figures: Mapping[str, Ints]
+        self,
+        name: str,
+        parts: Sequence[tuple[NDArray[Any], NDArray[Any], Table]],
+        figures: Mapping[str, Ints] = MappingProxyType({}),
     ) -> None:
-        """Operations behind the points of a drawing, in the order of time. ``x``, ``y``: where they are, in
-        the drawing's units; ``figures``: what the script shows besides, by name. A second drawing of the same
-        points, for a phone, adds where they are there."""
+        """Operations behind the points of a drawing, in the order of time. ``parts``: x and y, in the
+        drawing's units, and the operations there; ``figures``: what the script shows besides, by name. A
+        second drawing of the same points, for a phone, adds where they are there."""
+        x, y, rows = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         if name in self._orders:
             order = self._orders[name]
             self._tables[name] |= {"phone_x": np.rint(x[order] * 10), "phone_y": np.rint(y[order] * 10)}

@@ -19,8 +19,7 @@ from markupsafe import Markup
 from wrackline.checkers.explain.model import OPEN, Operation, Window
 from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.harness.report.draw.events import fault_tip
-from wrackline.harness.report.draw.over_time import Chart, OverTime
-from wrackline.harness.report.draw.page_data import Tables
+from wrackline.harness.report.draw.over_time import Chart, PictureData
 from wrackline.harness.report.read.bars import SEVERAL
 from wrackline.harness.report.read.columns import OUTCOMES, Ints
 from wrackline.harness.report.read.faults import Fault
@@ -238,18 +237,17 @@ _TALL: Final = 560
 _BOXES: Final = 4_000
 
 
-def processes_chart(of: Gathered, faults: Sequence[Fault]) -> Chart | None:
+def processes_chart(data: PictureData) -> Chart | None:
     """All of the run at once, what touches drawn as one box."""
+    of = data.of
     if not len(of.bars):
         return None
     lanes = int(of.lane.max()) + 1
     shown = min(lanes, _LANES)
     height = min(_THIN_LANE, _TALL / shown)
-    picture = OverTime(
+    picture = data.over_time(
         "What every process did over time",
         "One lane for each process, one box for each operation, coloured by outcome. Faults are shaded.",
-        faults,
-        of.end_ns,
         [shown * height],
         PAGE,
     )
@@ -271,6 +269,7 @@ def processes_chart(of: Gathered, faults: Sequence[Fault]) -> Chart | None:
                 (left, top + lane * height + gap, width, height - 2 * gap) for lane, left, width in boxes
             ]
             picture.svg.columns(drawn, f"op o-{name} q-{shade}")
+    _add_bars(of, data)
     return Chart(picture.markup(), lanes - shown)
 
 
@@ -309,14 +308,16 @@ def _boxes(begin: Ints, end: Ints, lane: Ints, end_ns: int) -> list[tuple[int, f
     return list(zip(lane.tolist(), left.tolist(), (right - left).tolist(), strict=True))
 
 
-def add_bars(of: Gathered, faults: Sequence[Fault], tables: Tables) -> None:
+def _add_bars(of: Gathered, data: PictureData) -> None:
     """The table ``bars`` for the script, in the order of lanes and begins, and what it must know besides."""
     order = np.lexsort((of.bars["operation"]["begin"], of.lane))
     bars = of.bars[order]
     own = {"lane": of.lane[order], "stands": bars["stands_for"], "bad": bars["bad"]}
-    tables.add("bars", own | tables.operations(bars["operation"]))
-    tables.words["several"] = SEVERAL
-    tables.words["faults"] = [_fault(fault, of.end_ns) for fault in faults if fault.begin_ns is not None]
+    data.tables.add("bars", own | data.tables.operations(bars["operation"]))
+    data.tables.words["several"] = SEVERAL
+    data.tables.words["faults"] = [
+        _fault(fault, of.end_ns) for fault in data.faults if fault.begin_ns is not None
+    ]
 
 
 def _fault(fault: Fault, end_ns: int) -> dict[str, Any]:

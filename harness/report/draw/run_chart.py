@@ -139,14 +139,12 @@ def _draw_phases(svg: Svg, phases: Sequence[Phase], x: Scale, bottom: float, fra
 # panels -----------------------------------------------------------------------------------------------------
 
 
-def draw_frame(
-    svg: Svg, y: Scale, marks: Sequence[tuple[float, str]], name: str, top: float, frame: Frame
-) -> None:
-    """Lines of a panel's scale with their labels, and the panel's name above it."""
+def draw_frame(svg: Svg, y: Scale, marks: Sequence[tuple[float, str]], name: str, frame: Frame) -> None:
+    """Lines of a panel's scale, which ends at its top, with their labels; and the panel's name above it."""
     for value, label in marks:
         svg.line(frame.left, y(value), frame.right, y(value), "grid")
         svg.text(frame.left - 8, y(value) + 4, label, "tick", anchor="end")
-    svg.text(frame.left, top - 5, name, "panel-name")
+    svg.text(frame.left, y.end - 5, name, "panel-name")
 
 
 def _draw_rates(
@@ -155,7 +153,7 @@ def _draw_rates(
     peak = max((bucket.rate for bucket in own), default=0) or 1
     y = Scale(0, peak * 1.04, top + height, top)
     marks = [(value, number(value)) for value in ticks(0, peak, 3 if height > 80 else 2)]
-    draw_frame(svg, y, marks, f"{f} per second", top, frame)
+    draw_frame(svg, y, marks, f"{f} per second", frame)
     boxes: dict[str, list[tuple[float, float, float, float]]] = {"ok": [], "fail": [], "info": []}
     for bucket in own:
         left = x(bucket.begin_s)
@@ -177,7 +175,7 @@ def _draw_latency(
 ) -> None:
     known = [value for b in own for value in (b.p50, b.p99, b.worst) if value is not None and value > 0]
     y = latency_scale(min(known, default=1.0), max(known, default=10.0), top, height)
-    draw_frame(svg, y, latency_marks(y), f"{f} latency (log scale)", top, frame)
+    draw_frame(svg, y, latency_marks(y), f"{f} latency (log scale)", frame)
     for bucket in own:
         if bucket.worst is not None:
             svg.circle(x(bucket.begin_s + step / 2), y(bucket.worst), 1.6, "worst")

@@ -9,15 +9,16 @@ for the end offset.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from wrackline.harness.report.read.columns import OPERATION, Batch, Bools, Ints, Table, Words
 from wrackline.harness.report.read.downsample import Downsampler
+from wrackline.history.excerpts import decode_extra
+from wrackline.history.json_values import mapping
 
 COLUMNS: Final = 600
 """Points in time that unseen records are counted at."""
@@ -238,18 +239,9 @@ class Lags:
 
 def _positions_said(text: str | None) -> dict[int, int]:
     """``extra.positions`` of a row; {} where it says nothing of the kind."""
-    if not text:
-        return {}
-    try:
-        said: Any = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {}
-    positions = said.get("positions") if isinstance(said, dict) else None
-    if not isinstance(positions, dict):
-        return {}
     return {
         int(partition): position
-        for partition, position in positions.items()
+        for partition, position in mapping(decode_extra(text), "positions").items()
         if partition.isdecimal() and isinstance(position, int)
     }
 

@@ -5,10 +5,10 @@ Nothing here raises for the content of a run: what cannot be read becomes a ``Ga
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -19,6 +19,7 @@ from wrackline.history.json_values import mapping, numeric, rows, texts, whole
 from wrackline.history.model import RunInfo
 from wrackline.history.store.folder import whole_file
 
+_T = TypeVar("_T")
 __all__ = ("mapping", "numeric", "rows", "texts", "whole")
 """What others of the report take from here, too."""
 KNOWN: Final = (
@@ -86,109 +87,99 @@ def check_run(directory: Path) -> None:
 def read_run(directory: Path) -> RunFiles:
     """Reads everything of a run but its history. Raises ReportError when the folder is no run at all."""
     check_run(directory)
-    gaps: list[Gap] = []
-    info = _read_info(directory / "run.json", gaps)
-    verdict = _read_verdict(directory / "verdict.json", "so there is no verdict", gaps)
+    files = _Files(directory)
     return RunFiles(
         directory=directory,
-        info=info,
-        verdict=verdict,
-        others=_read_others(directory, gaps),
-        metrics=_read_json(
-            directory / "metrics.json", "so throughput, latency and availability are not known", gaps
+        info=files.read("run.json", "so the run's configuration is not known", RunInfo.from_json),
+        verdict=files.read_verdict("verdict.json", "so there is no verdict"),
+        others=_read_others(files),
+        metrics=files.read(
+            "metrics.json", "so throughput, latency and availability are not known", _parse_object
         ),
-        plan_text=_read_text(directory / "plan.json", "so the fault schedule is not known", gaps),
-        spec_text=_read_text(directory / "spec.yaml", "so the specification is not known", gaps),
-        configs=_read_configs(directory / "nodes", gaps),
-        explanations=_read_explanations(directory / EXPLANATIONS_FILE, gaps),
+        plan_text=files.read("plan.json", "so the fault schedule is not known", _cut),
+        spec_text=files.read("spec.yaml", "so the specification is not known", _cut),
+        configs=_read_configs(files),
+        explanations=_read_explanations(files),
         listing=_list_files(directory),
-        trouble=_read_trouble(directory / "infrastructure.json", gaps),
-        gaps=tuple(gaps),
+        trouble=_read_trouble(files),
+        gaps=tuple(files.gaps),
     )
 
 
-def _read_bytes(path: Path, loss: str, gaps: list[Gap]) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        gaps.append(Gap(path.name, f"missing, {loss}"))
-    except OSError as wrong:
-        gaps.append(Gap(path.name, f"not readable: {wrong.strerror}"))
-    return None
+class _Files:
+    """Reads the files of a run. What cannot be read becomes a gap."""
 
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.gaps: list[Gap] = []
 
-def _read_json(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | None:
-    content = _read_bytes(path, loss, gaps)
-    if content is None:
+    def read(self, name: str, loss: str, parse: Callable[[bytes], _T]) -> _T | None:
+        """``loss``: what the report lacks without the file; ``parse`` may raise ValueError or TypeError."""
+        path = self.directory / name
+        try:
+            return parse(path.read_bytes())
+        except FileNotFoundError:
+            self.gaps.append(Gap(path.name, f"missing, {loss}"))
+        except OSError as wrong:
+            self.gaps.append(Gap(path.name, f"not readable: {wrong.strerror}"))
+        except (ValueError, TypeError) as wrong:
+            self.gaps.append(Gap(path.name, str(wrong)))
         return None
+
+    def read_verdict(self, name: str, loss: str) -> Mapping[str, Any] | None:
+        """Returns the verdict; None too where something was changed after the run had been judged."""
+        found = self.read(name, loss, _parse_object)
+        try:
+            why = why_broken(self.directory, found or {})
+        except OSError as wrong:
+            why = f"its seal cannot be checked: {wrong.strerror or wrong}"
+        if why:
+            self.gaps.append(Gap(name, why))
+            return None
+        if found is not None and SEAL not in found:
+            self.gaps.append(Gap(name, UNSEALED))
+        return found
+
+
+def _parse_object(content: bytes) -> Mapping[str, Any]:
     try:
         found = orjson.loads(content)
     except orjson.JSONDecodeError as wrong:
-        gaps.append(Gap(path.name, f"not JSON: {wrong}"))
-        return None
+        raise ValueError(f"not JSON: {wrong}") from wrong
     if not isinstance(found, dict):
-        gaps.append(Gap(path.name, f"not a JSON object but a {type(found).__name__}"))
-        return None
+        raise ValueError(f"not a JSON object but a {type(found).__name__}")
     return found
 
 
-def _read_verdict(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | None:
-    """Returns the verdict; None too where something was changed after the run had been judged."""
-    found = _read_json(path, loss, gaps)
+def _parse_explanations(content: bytes) -> Explanations:
     try:
-        why = why_broken(path.parent, found or {})
-    except OSError as wrong:
-        why = f"its seal cannot be checked: {wrong.strerror or wrong}"
-    if why:
-        gaps.append(Gap(path.name, why))
-        return None
-    if found is not None and SEAL not in found:
-        gaps.append(Gap(path.name, UNSEALED))
-    return found
-
-
-def _read_explanations(path: Path, gaps: list[Gap]) -> Explanations:
-    """Returns the explanations that the judge wrote of its findings."""
-    content = _read_bytes(path, "so the evidence behind the verdict cannot be shown", gaps)
-    if content is None:
-        return Explanations(VERSION)
-    try:
-        found = from_json(content)
+        return from_json(content)
     except ValueError as wrong:
-        gaps.append(Gap(path.name, f"not readable: {first_line(wrong)}"))
-        return Explanations(VERSION)
-    gaps += [Gap(*what) for what in found.lacking]
+        raise ValueError(f"not readable: {first_line(wrong)}") from wrong
+
+
+def _read_explanations(files: _Files) -> Explanations:
+    """Returns the explanations that the judge wrote of its findings."""
+    loss = "so the evidence behind the verdict cannot be shown"
+    found = files.read(EXPLANATIONS_FILE, loss, _parse_explanations) or Explanations(VERSION)
+    files.gaps += [Gap(*what) for what in found.lacking]
     return found
 
 
-def _read_trouble(path: Path, gaps: list[Gap]) -> str | None:
-    found = _read_json(path, "", gaps) if path.exists() else None
+def _read_trouble(files: _Files) -> str | None:
+    name = "infrastructure.json"
+    found = files.read(name, "", _parse_object) if (files.directory / name).exists() else None
     return str(found["error"]) if found is not None and found.get("error") else None
 
 
-def _read_others(directory: Path, gaps: list[Gap]) -> dict[str, Mapping[str, Any]]:
-    others = {}
-    for path in sorted(directory.glob("verdict.*.json"))[:20]:
-        found = _read_verdict(path, "", gaps)
-        if found is not None:
-            others[path.name.removeprefix("verdict.").removesuffix(".json")] = found
-    return others
-
-
-def _read_info(path: Path, gaps: list[Gap]) -> RunInfo | None:
-    content = _read_bytes(path, "so the run's configuration is not known", gaps)
-    if content is None:
-        return None
-    try:
-        return RunInfo.from_json(content)
-    except (ValueError, TypeError) as wrong:
-        gaps.append(Gap(path.name, str(wrong)))
-        return None
-
-
-def _read_text(path: Path, loss: str, gaps: list[Gap]) -> str | None:
-    content = _read_bytes(path, loss, gaps)
-    return None if content is None else _cut(content)
+def _read_others(files: _Files) -> dict[str, Mapping[str, Any]]:
+    names = sorted(path.name for path in files.directory.glob("verdict.*.json"))[:20]
+    found = {name: files.read_verdict(name, "") for name in names}
+    return {
+        name.removeprefix("verdict.").removesuffix(".json"): verdict
+        for name, verdict in found.items()
+        if verdict is not None
+    }
 
 
 def _cut(content: bytes) -> str:
@@ -198,13 +189,10 @@ def _cut(content: bytes) -> str:
     return text
 
 
-def _read_configs(nodes: Path, gaps: list[Gap]) -> dict[str, str]:
-    configs: dict[str, str] = {}
-    for path in sorted(nodes.glob("*/effective-config.toml"))[:32]:
-        content = _read_bytes(path, "", gaps)
-        if content is not None:
-            configs[path.parent.name] = _cut(content)
-    return configs
+def _read_configs(files: _Files) -> dict[str, str]:
+    hosts = sorted(path.parent.name for path in files.directory.glob("nodes/*/effective-config.toml"))[:32]
+    found = {host: files.read(f"nodes/{host}/effective-config.toml", "", _cut) for host in hosts}
+    return {host: text for host, text in found.items() if text is not None}
 
 
 def _list_files(directory: Path, limit: int = 60) -> tuple[tuple[str, int], ...]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wrackline.checkers.explain.model import Group
 from wrackline.harness.report.read.columns import OPERATION, Batch, Bools, Ints
 from wrackline.harness.report.read.downsample import Downsampler
+from wrackline.history.wording import partition_label
 
 PLACES: Final = 12
 """Partitions whose order is shown."""
@@ -36,6 +37,10 @@ class Stretch:
     last: int
     cited: tuple[int, ...]
     anomalies: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return partition_label(self.topic, self.partition)
 
 
 def stretches(groups: Sequence[Group]) -> list[Stretch]:

@@ -7,12 +7,13 @@ from typing import cast
 import pytest
 
 from wrackline.checkers.exact.judgement import Answer
+from wrackline.checkers.exact.transactions.placement import Limits
 from wrackline.checkers.jvm.answers import Judgement, State
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Calls
 from wrackline.checkers.models.loading import load
 from wrackline.checkers.models.protocol import Operation
-from wrackline.harness.check.objects import Asking, Limits, decide
+from wrackline.harness.check.objects import Asking, decide
 from wrackline.harness.check.results import Verdict
 from wrackline.harness.jepsen.object_histories import Subject
 

@@ -16,8 +16,9 @@ from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.classpath import JvmUnavailable
 from wrackline.checkers.models.protocol import Operation, Outcome
 from wrackline.harness.check.formatting import details
+from wrackline.harness.check.objects import Asking
 from wrackline.harness.check.results import Verdict
-from wrackline.harness.check.transactions import Asking, decide_transactions
+from wrackline.harness.check.transactions import decide_transactions
 from wrackline.harness.cli.verdicts.check import check_command
 from wrackline.harness.jepsen.object_histories import transactions
 
@@ -65,7 +66,7 @@ TWO_ORDERS = [
 def verdict(
     done: list[Operation], elle: Elle, *, level: str = STRICT, by: str = "", limits: Limits = ENOUGH
 ) -> Verdict:
-    asking = Asking("rw-register", level, by, limits, elle.bridge, lambda _line: None)
+    asking = Asking("rw-register", None, by, None, False, limits, elle.bridge, lambda _line: None, level)
     return decide_transactions(transactions(done, "rw-register"), asking)
 
 
