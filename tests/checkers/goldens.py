@@ -1,5 +1,5 @@
-"""Recorded verdicts: small histories made by ``golden/ask.py``, and what Knossos, Porcupine and Elle said of
-them.
+"""Recorded verdicts: small histories made by ``golden/ask.py``, transactions by hand, and what Knossos,
+Porcupine and Elle said of them.
 
 One JSON object a line. ``ops``: [f, value, inv, ret]; value is null where it is not known, "empty" for an
 empty queue, [old, new] for a cas, a list for the elements of a set, [[r or w, key, value], ...] for a

@@ -22,35 +22,25 @@ from tests.checkers.exact.drawn_transactions import (
     is_possible,
     serial,
 )
+from tests.checkers.exact.transactions import CASES, ENOUGH, Case, X, what_is_decided
 from tests.checkers.goldens import ELLE, load, transactions
 from wrackline.checkers.exact.judgement import Answer
-from wrackline.checkers.exact.operations import NEVER
 from wrackline.checkers.exact.transactions.answers import Decision
 from wrackline.checkers.exact.transactions.decide import decide
 from wrackline.checkers.exact.transactions.levels import LEVELS, STRICT, assumed_of_keys
 from wrackline.checkers.exact.transactions.placement import Limits
 from wrackline.checkers.models.protocol import Outcome
 
-ENOUGH = Limits(60.0, 1 << 30)
 OF_LEVEL: dict[str, Callable[[Drawn, Drawn], bool]] = {
     STRICT: in_real_time,
     "strong-session-serializable": in_session,
     "serializable": in_any_order,
 }
-X, Y = 1, 2
 
 
 def ok(process: int, inv: int, ret: int, *mops: list[Any]) -> Drawn:
     """A micro-operation is ["w", key, value] or ["r", key, value]."""
     return Drawn(process, inv, [[f == "w", key, value] for f, key, value in mops], ret, Outcome.OK)
-
-
-def info(process: int, inv: int, *mops: list[Any]) -> Drawn:
-    return Drawn(process, inv, [[f == "w", key, value] for f, key, value in mops], NEVER, Outcome.INFO)
-
-
-def failed(process: int, inv: int, ret: int, *mops: list[Any]) -> Drawn:
-    return Drawn(process, inv, [[f == "w", key, value] for f, key, value in mops], ret, Outcome.FAIL)
 
 
 def decided(
@@ -101,135 +91,13 @@ def test_it_finds_what_elle_finds_and_more() -> None:
         assert found.answer is (theirs or Answer.INVALID), golden["name"]
 
 
-WRITE, READ = "w", "r"
-CYCLES: dict[str, tuple[list[Drawn], str, tuple[str, ...]]] = {
-    "each reads what the other wrote": (
-        [ok(0, 1, 9, ["w", X, 1], ["r", Y, 1]), ok(1, 2, 8, ["w", Y, 1], ["r", X, 1])],
-        "G1c",
-        ("read-committed",),
-    ),
-    "lost update": (
-        [ok(0, 1, 9, ["r", X, None], ["w", X, 1]), ok(1, 2, 8, ["r", X, None], ["w", X, 2])],
-        "G2-item",
-        ("repeatable-read",),
-    ),
-    "read skew": (
-        [ok(0, 1, 9, ["w", X, 1], ["w", Y, 1]), ok(1, 2, 8, ["r", X, None], ["r", Y, 1])],
-        "G-single-item",
-        ("consistent-view", "repeatable-read"),
-    ),
-    "long fork": (
-        [
-            ok(0, 1, 9, ["w", X, 1]),
-            ok(1, 1, 9, ["w", Y, 1]),
-            ok(2, 1, 9, ["r", X, 1], ["r", Y, None]),
-            ok(3, 1, 9, ["r", X, None], ["r", Y, 1]),
-        ],
-        "G-nonadjacent-item",
-        ("repeatable-read", "snapshot-isolation"),
-    ),
-    "nil is read after a write": (
-        [ok(0, 1, 2, ["w", X, 1]), ok(1, 3, 4, ["r", X, None])],
-        "G-single-item-realtime",
-        ("strong-snapshot-isolation",),
-    ),
-    "an old value is read": (
-        [ok(0, 1, 2, ["w", X, 1]), ok(0, 3, 4, ["w", X, 2]), ok(1, 5, 6, ["r", X, 1])],
-        "G-single-item-realtime",
-        (STRICT,),
-    ),
-    "read skew of a later version": (
-        [
-            ok(0, 1, 2, ["w", X, 1], ["w", Y, 1]),
-            ok(0, 3, 9, ["w", X, 2], ["w", Y, 2]),
-            ok(1, 4, 8, ["r", X, 1], ["r", Y, 2]),
-        ],
-        "G-single-item-realtime",
-        (STRICT,),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CYCLES)
-def test_a_cycle_has_elles_name_and_refutes_the_weakest_level(name: str) -> None:
-    history, kind, refuted = CYCLES[name]
-    found = decided(history)
-    assert (found.answer, list(found.anomalies), found.refuted) == (Answer.INVALID, [kind], refuted)
-    [case] = found.anomalies[kind][1]
-    assert [edge.after for edge in case.cycle] == [
-        *(edge.before for edge in case.cycle[1:]),
-        case.cycle[0].before,
-    ]
-
-
-ONE_LOOK: list[tuple[str, str, list[Drawn]]] = [
-    ("garbage-read", REGISTERS, [ok(0, 1, 2, ["w", X, 1]), ok(1, 3, 4, ["r", X, 2])]),
-    ("garbage-read", LIST, [ok(0, 1, 2, ["w", X, 1]), ok(1, 3, 4, ["r", X, (1, 2)])]),
-    ("G1a", REGISTERS, [failed(0, 1, 2, ["w", X, 1]), ok(1, 3, 4, ["r", X, 1])]),
-    ("G1a", LIST, [failed(0, 1, 2, ["w", X, 1]), ok(1, 3, 4, ["r", X, (1,)])]),
-    ("G1b", REGISTERS, [ok(0, 1, 9, ["w", X, 1], ["w", X, 2]), ok(1, 2, 8, ["r", X, 1])]),
-    ("G1b", LIST, [ok(0, 1, 9, ["w", X, 1], ["w", X, 2]), ok(1, 2, 8, ["r", X, (1,)])]),
-    (
-        "G1b",
-        LIST,
-        [ok(0, 1, 9, ["w", X, 1], ["w", X, 2]), ok(1, 2, 8, ["w", X, 3]), ok(2, 10, 11, ["r", X, (1, 3, 2)])],
-    ),
-    ("internal", REGISTERS, [ok(0, 1, 2, ["w", X, 1], ["r", X, None])]),
-    ("internal", REGISTERS, [ok(0, 1, 9, ["r", X, None], ["r", X, 1]), ok(1, 2, 8, ["w", X, 1])]),
-    ("internal", LIST, [ok(0, 1, 2, ["w", X, 1], ["r", X, ()])]),
-    ("internal", LIST, [ok(0, 1, 9, ["r", X, ()], ["r", X, (1,)]), ok(1, 2, 8, ["w", X, 1])]),
-    ("future-read", REGISTERS, [ok(0, 1, 2, ["r", X, 1], ["w", X, 1])]),
-    ("future-read", LIST, [ok(0, 1, 2, ["r", X, (1,)], ["w", X, 1])]),
-    ("duplicate-elements", LIST, [ok(0, 1, 2, ["w", X, 1]), ok(1, 3, 4, ["r", X, (1, 1)])]),
-    (
-        "incompatible-order",
-        LIST,
-        [
-            ok(0, 1, 9, ["w", X, 1]),
-            ok(1, 1, 9, ["w", X, 2]),
-            ok(2, 1, 9, ["r", X, (1, 2)]),
-            ok(3, 1, 9, ["r", X, (2, 1)]),
-        ],
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "model", "history"), ONE_LOOK)
-def test_what_one_look_shows(kind: str, model: str, history: list[Drawn]) -> None:
-    assert list(decided(history, model).anomalies) == [kind]
-    says = {level: decided(history, model, level).answer for level in LEVELS}
-    of_all = kind in ("garbage-read", "duplicate-elements")
-    assert says["read-uncommitted"] is (Answer.INVALID if of_all else Answer.UNKNOWN)
-    assert says["read-committed"] is (Answer.UNKNOWN if kind == "internal" else Answer.INVALID)
-    assert says["snapshot-isolation"] is Answer.INVALID
-
-
-def test_a_failed_write_that_was_done_again_is_no_dirty_read() -> None:
-    assert (
-        decided([failed(0, 1, 2, ["w", X, 1]), ok(0, 3, 4, ["w", X, 1]), ok(1, 5, 6, ["r", X, 1])]).answer
-        is Answer.VALID
-    )
-
-
-def test_whose_value_it_was_must_be_known() -> None:
-    twice = [ok(0, 1, 2, ["w", X, 1]), ok(1, 3, 4, ["w", X, 1])]
-    assert decided(twice).answer is Answer.VALID, "nobody read it"
-    found = decided([*twice, ok(0, 5, 6, ["r", X, 1])])
-    assert (found.answer, found.repeated) == (Answer.UNKNOWN, (X, 1, (0, 1)))
-    found = decided([ok(0, 1, 2, ["w", X, None]), ok(0, 5, 6, ["r", X, None])])
-    assert found.repeated is not None
-    assert found.repeated[2] == (0,)
-    appended = [*twice, ok(0, 5, 6, ["r", X, (1, 1)])]
-    assert decided(appended, LIST).repeated == (X, 1, (0, 1))
-
-
-def test_one_of_unknown_outcome_happened_where_it_was_read() -> None:
-    """What else it wrote was written too, and at any time."""
-    both = info(0, 1, ["w", X, 1], ["w", Y, 1])
-    assert decided([both, ok(1, 2, 3, ["r", X, 1]), ok(1, 4, 5, ["r", Y, 1])]).answer is Answer.VALID
-    assert decided([both, ok(1, 2, 3, ["r", X, 1]), ok(1, 4, 5, ["r", Y, None])]).answer is Answer.INVALID
-    assert decided([both, ok(1, 2, 3, ["r", X, None]), ok(1, 4, 5, ["r", Y, 1])]).answer is Answer.VALID
-    assert decided([both, ok(1, 2, 3, ["r", X, None])]).answer is Answer.VALID
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name} {case.model}")
+def test_a_case_is_decided_as_it_says(case: Case) -> None:
+    assert what_is_decided(case) == case.said
+    for _, some in decided(case.history, case.model).anomalies.values():
+        for cycle in (one.cycle for one in some):
+            following = [*cycle[1:], *cycle[:1]]
+            assert [edge.after for edge in cycle] == [edge.before for edge in following]
 
 
 def test_without_an_order_it_is_told_where_the_search_got_stuck(monkeypatch: pytest.MonkeyPatch) -> None:

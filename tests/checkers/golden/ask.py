@@ -1,4 +1,5 @@
-"""Make the golden histories again and ask Knossos, Elle and Porcupine what they are.
+"""Make the golden histories of objects again and ask Knossos and Porcupine what they are, and Elle about the
+transactions of elle.jsonl, which are written by hand.
 
 WRACKLINE_JVM_CLASSPATH=... python tests/checkers/golden/ask.py --porcupine benchmarks/checkers/porcupine
 """
@@ -15,8 +16,7 @@ from pathlib import Path
 import orjson
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.checkers.elle_cases import CASES
-from tests.checkers.goldens import ELLE, LINEARIZABLE, Golden, calls, histories, transactions
+from tests.checkers.goldens import ELLE, LINEARIZABLE, Golden, calls, histories, load, transactions
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model
 
@@ -46,7 +46,7 @@ def main() -> None:
         for golden, verdict in zip(made, porcupine(made, chosen.porcupine), strict=True):
             golden["porcupine"] = verdict
         write(LINEARIZABLE, made)
-        write(ELLE, [elle(bridge, case) for case in CASES])
+        write(ELLE, [elle(bridge, case) for case in load(ELLE)])
 
 
 def elle(bridge: Bridge, case: Golden) -> Golden:

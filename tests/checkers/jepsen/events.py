@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from wrackline.checkers.models.checker import Checker, Found
 from wrackline.checkers.models.protocol import Operation, Outcome
 
 
@@ -39,12 +37,3 @@ def history(*events: tuple[Any, ...]) -> list[Operation]:
 def done(process: int, f: str, argument: Any = None, result: Any = None) -> list[tuple[Any, ...]]:
     """An operation that nothing else overlaps."""
     return [(process, "invoke", f, argument), (process, "ok", f, argument if result is None else result)]
-
-
-def rules(checker: Checker, operations: Sequence[Operation]) -> list[str]:
-    """The rules that are broken, each once and in alphabetical order."""
-    return sorted(checker.check(operations).counts)
-
-
-def found(checker: Checker, operations: Sequence[Operation]) -> Found:
-    return checker.check(operations)
