@@ -269,28 +269,11 @@ class KeepElr(ElectionRules):
         return Eligible(tuple(b for b in old.replicas if b in {*old.elr, *old.isr} and b not in isr), ())
 
 
-class AnyBrokerEpoch(IsrChangeRules):
-    """B19."""
-
-    def has_epoch(self, broker: object, epoch: int) -> bool:  # noqa: ARG002
-        return True
-
-
 class AllowFenced(IsrChangeRules):
     """B20."""
 
     def is_active(self, broker: object) -> bool:  # noqa: ARG002
         return True
-
-
-class AnyPartitionEpoch(IsrChangeRules):
-    """B22."""
-
-    def is_outdated(self, item: AlterPartitionItem, partition: PartitionImage) -> bool:  # noqa: ARG002
-        return False
-
-    def from_the_future(self, item: AlterPartitionItem, partition: PartitionImage) -> bool:  # noqa: ARG002
-        return False
 
 
 @pytest.mark.parametrize(
@@ -309,39 +292,3 @@ def test_a_wrong_rule_breaks_them(wrong: Rules) -> None:
     found = settings(max_examples=600, phases=[Phase.generate], **PROFILE)
     with pytest.raises(AssertionError):
         run_machine(Wrong, settings=found)
-
-
-def test_b19_by_hand_a_stale_broker_epoch_would_put_an_empty_replica_into_the_isr() -> None:
-    """Too rare for chance (docs/protocol.md 4.4), so guided: the replica restarts while its joining is on the
-    way."""
-    outcome = {}
-    for name, rules in (("right", Rules()), ("wrong", replace(Rules(), isr_change=AnyBrokerEpoch()))):
-        driver = Driver(rules=rules)
-        driver.start(1, 2, 3)
-        driver.create()
-        driver.alter([1, 2])
-        p = driver.partition()
-        members = ((1, -1), (2, -1), (3, driver.epochs[3]))
-        item = AlterPartitionItem(T, p.topic_id, p.leader_epoch, p.partition_epoch, members)
-        late = AlterPartitionRequest(1, driver.epochs[1], (item,))
-        driver.let_expire(3)
-        driver.start(3)
-        driver.ask(late)
-        outcome[name] = set(driver.partition().isr)
-    assert outcome == {"right": {1, 2}, "wrong": {1, 2, 3}}
-
-
-def test_b22_by_hand_a_stale_partition_epoch_would_bring_back_a_member_that_was_removed() -> None:
-    outcome = {}
-    for name, rules in (("right", Rules()), ("wrong", replace(Rules(), isr_change=AnyPartitionEpoch()))):
-        driver = Driver(rules=rules)
-        driver.start(1, 2, 3)
-        driver.create()
-        p = driver.partition()
-        item = AlterPartitionItem(T, p.topic_id, p.leader_epoch, p.partition_epoch, ((1, -1), (3, -1)))
-        late = AlterPartitionRequest(1, driver.epochs[1], (item,))
-        driver.let_expire(3)
-        driver.start(3)
-        driver.ask(late)
-        outcome[name] = set(driver.partition().isr)
-    assert outcome == {"right": {1, 2}, "wrong": {1, 3}}
