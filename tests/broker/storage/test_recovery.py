@@ -213,7 +213,7 @@ def test_a_recovery_point_never_passes_what_was_flushed(tmp_path: Path, start: S
 
 
 def test_left_overs_and_half_made_logs_go(tmp_path: Path, start: Start) -> None:
-    directory = start.with_log(run_of(3))
+    start.with_log(run_of(3))
     start.stop()
     log = tmp_path / "log-0"
     (log / "00000000000000000000.log.deleted").write_bytes(b"x")
@@ -308,7 +308,7 @@ def test_the_metadata_log_needs_no_stored_topic_id(tmp_path: Path, start: Start)
 def test_an_unreadable_checkpoint_is_reported_and_done_without(
     tmp_path: Path, start: Start, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    directory = start.with_log(run_of(3, epoch=2))
+    start.with_log(run_of(3, epoch=2))
     start.stop()
     (tmp_path / "replication-offset-checkpoint").write_bytes(content)
     (tmp_path / "log-0" / "leader-epoch-checkpoint").write_bytes(content)
