@@ -19,16 +19,18 @@ OnFire = Callable[[], None]
 
 
 class Continuations:
-    def __init__(self) -> None:
+    def __init__(self, first_correlation: int = 0) -> None:
         self.out: list[Effect] = []
         self.now_ms = 0.0
-        self._correlation = 0
+        self._correlation = first_correlation
         self._answers: dict[int, OnAnswer] = {}
         self._timers: dict[str, OnFire] = {}
 
-    def begin(self, now_ms: float) -> None:
+    def begin(self, now_ms: float) -> list[Effect]:
+        """Returns the list that takes this event's effects."""
         self.out = []
         self.now_ms = now_ms
+        return self.out
 
     def reply(self, request_id: int, response: Response) -> None:
         self.out.append(Reply(request_id, response))

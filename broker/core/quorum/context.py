@@ -1,14 +1,12 @@
-"""Context that the parts of the quorum share: effects and clock of the event, questions, timers, random
-numbers."""
+"""Context that the parts of the quorum share: continuations of their own, and random numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from uuid import UUID
 
+from wrackline.broker.core.continuations import Continuations, OnAnswer, OnFire
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.effects import CancelTimer, Effect, Send, SetTimer
-from wrackline.broker.model.messages.requests import Request, Response
+from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.types import NodeId
 
 RAFT = "raft"
@@ -16,8 +14,6 @@ RAFT = "raft"
 _FIRST_CORRELATION = 1 << 32
 """Apart from the questions that the controller itself asks of brokers."""
 _MASK = (1 << 64) - 1
-
-OnAnswer = Callable[[Response | None], None]
 
 
 class Chance:
@@ -36,51 +32,24 @@ class Chance:
         return ((mixed ^ (mixed >> 31)) >> 11) / (1 << 53) * ms
 
 
-class RaftContext:
+class RaftContext(Continuations):
     def __init__(self, config: ControllerConfig) -> None:
+        super().__init__(_FIRST_CORRELATION)
         self.config = config
         self.me = config.node_id
         self.voters = tuple(endpoint.node_id for endpoint in config.controllers)
         self.others = tuple(voter for voter in self.voters if voter != self.me)
-        self.out: list[Effect] = []
-        self.now_ms = 0.0
         self.chance = Chance(UUID(int=0), self.me)
-        self._correlation = _FIRST_CORRELATION
-        self._asked: dict[int, OnAnswer] = {}
-        self._timers: dict[str, Callable[[], None]] = {}
 
-    def begin(self, now_ms: float) -> list[Effect]:
-        """The list that takes this event's effects."""
-        self.now_ms = now_ms
-        self.out = []
-        return self.out
+    def ask(self, voter: NodeId, request: Request, timeout_ms: float, on_answer: OnAnswer) -> None:
+        self.send(voter, RAFT, request, timeout_ms, on_answer)
 
-    def send(self, voter: NodeId, request: Request, timeout_ms: float, on_answer: OnAnswer) -> None:
-        self._correlation += 1
-        self._asked[self._correlation] = on_answer
-        self.out.append(Send(self._correlation, voter, RAFT, request, int(timeout_ms)))
-
-    def answered(self, correlation: int, response: Response | None) -> None:
-        on_answer = self._asked.pop(correlation, None)
-        if on_answer is not None:
-            on_answer(response)
+    def wait(self, key: str, ms: float, on_fire: OnFire) -> None:
+        self.set_timer(key, self.now_ms + ms, on_fire)
 
     @staticmethod
     def is_mine(correlation: int) -> bool:
         return correlation > _FIRST_CORRELATION
-
-    def set_timer(self, key: str, after_ms: float, on_fire: Callable[[], None]) -> None:
-        self._timers[key] = on_fire
-        self.out.append(SetTimer(key, self.now_ms + after_ms))
-
-    def cancel_timer(self, key: str) -> None:
-        if self._timers.pop(key, None) is not None:
-            self.out.append(CancelTimer(key))
-
-    def fired(self, key: str) -> None:
-        on_fire = self._timers.pop(key, None)
-        if on_fire is not None:
-            on_fire()
 
     def election_timeout_ms(self) -> float:
         """Split votes end because no two wait equally long."""

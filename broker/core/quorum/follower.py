@@ -49,7 +49,7 @@ class RaftFollower(RaftSnapshots):
                 self._fetched(response)
 
         timeout_ms = min(wait_ms + config.quorum_request_timeout_ms, config.quorum_fetch_timeout_ms)
-        self._ctx.send(self.state.leader_id, request, timeout_ms, answered)
+        self._ctx.ask(self.state.leader_id, request, timeout_ms, answered)
 
     def _fetched(self, response: Response | None) -> None:
         result = (
@@ -84,7 +84,7 @@ class RaftFollower(RaftSnapshots):
             self._wait(pause_ms + 2 * config.quorum_retry_backoff_ms, self._ask_around)
 
     def _fetch_later(self) -> None:
-        self._ctx.set_timer(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch)
+        self._ctx.wait(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch)
 
     def _take(self, result: FetchResult) -> None:
         out = self._ctx.out

@@ -110,7 +110,7 @@ class RaftRoles(ABC):
             self._ctx.out.append(WriteQuorumState(written))
 
     def _wait(self, ms: float, then: Callable[[], None]) -> None:
-        self._ctx.set_timer(CLOCK, ms, then)
+        self._ctx.wait(CLOCK, ms, then)
 
     def _detach(self, epoch: int) -> None:
         """A newer epoch, and nobody known to lead it."""

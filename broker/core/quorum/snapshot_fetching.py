@@ -85,7 +85,7 @@ class RaftSnapshots(RaftRoles):
             directory=self.state.directory_id,
         )
         timeout_ms = min(config.quorum_request_timeout_ms, config.quorum_fetch_timeout_ms)
-        self._ctx.send(self.state.leader_id, request, timeout_ms, answered)
+        self._ctx.ask(self.state.leader_id, request, timeout_ms, answered)
 
     def _piece(self, download: Download, response: Response | None) -> None:
         if not isinstance(response, FetchSnapshotResponse):
@@ -114,7 +114,7 @@ class RaftSnapshots(RaftRoles):
         for."""
         if why is not None:
             self._ctx.out.append(Trace("snapshot_bad", {"why": why}, loud=True))
-        self._ctx.set_timer(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch_again)
+        self._ctx.wait(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch_again)
 
     def _fetch_again(self) -> None:
         self._fetching = False

@@ -198,7 +198,7 @@ class Raft(RaftFollower):
                 last_offset=self._end.offset,
                 pre_vote=pre_vote,
             )
-            ctx.send(
+            ctx.ask(
                 voter,
                 request,
                 ctx.config.quorum_request_timeout_ms,
@@ -293,13 +293,13 @@ class Raft(RaftFollower):
 
         for voter, progress in leadership.voters.items():
             if not progress.knows:
-                ctx.send(
+                ctx.ask(
                     voter,
                     request,
                     ctx.config.quorum_request_timeout_ms,
                     lambda response, voter=voter: answered(voter, response),  # type: ignore[misc]
                 )
-        ctx.set_timer(PULSE, ctx.config.quorum_fetch_timeout_ms / 4, self._pulse)
+        ctx.wait(PULSE, ctx.config.quorum_fetch_timeout_ms / 4, self._pulse)
 
     def _resign(self, why: str) -> None:
         ctx, leadership = self._ctx, self.leadership
@@ -317,7 +317,7 @@ class Raft(RaftFollower):
 
         for voter in ctx.others:
             self._ending += 1
-            ctx.send(voter, request, ctx.config.quorum_request_timeout_ms, answered)
+            ctx.ask(voter, request, ctx.config.quorum_request_timeout_ms, answered)
 
     # --- following (docs/protocol.md 2.12.4) -------------------------------------------------------------
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
+
 from wrackline.broker.core.continuations import Continuations
 from wrackline.broker.core.replication.throttle import Throttle
 from wrackline.broker.model.config import BrokerConfig
@@ -48,6 +50,17 @@ class Context(Continuations):
         )
 
     # --- what the image says -------------------------------------------------------------------------------
+
+    def elsewhere(
+        self, tp: TopicPartition, topic_id: UUID | None
+    ) -> tuple[ErrorCode, LeaderIdAndEpoch | None]:
+        """Returns the error for a partition that this broker does not lead, and its leader: it is unknown
+        altogether, or another broker leads it."""
+        if topic_id is not None and topic_id not in self.image.topics_by_id:
+            return ErrorCode.unknown_topic_id, None
+        leader = self.leader_of(tp)
+        known = leader is not None
+        return ErrorCode.not_leader_or_follower if known else ErrorCode.unknown_topic_or_partition, leader
 
     def leader_of(self, tp: TopicPartition) -> LeaderIdAndEpoch | None:
         """Returns the leader for answers that send the asker elsewhere."""

@@ -141,17 +141,8 @@ class FetchHandler:
         )
 
     def _elsewhere(self, part: FetchPartition) -> FetchResult:
-        image = self._ctx.image
-        if part.topic_id is not None and part.topic_id not in image.topics_by_id:
-            return _error(part, ErrorCode.unknown_topic_id)
-        if image.partition(part.tp) is None:
-            return _error(part, ErrorCode.unknown_topic_or_partition)
-        return FetchResult(
-            part.tp,
-            ErrorCode.not_leader_or_follower,
-            current_leader=self._ctx.leader_of(part.tp),
-            topic_id=part.topic_id,
-        )
+        error, leader = self._ctx.elsewhere(part.tp, part.topic_id)
+        return FetchResult(part.tp, error, current_leader=leader, topic_id=part.topic_id)
 
     # --- reading -------------------------------------------------------------------------------------------
 

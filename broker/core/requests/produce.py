@@ -147,19 +147,8 @@ class ProduceHandler:
         )
 
     def _elsewhere(self, part: ProducePartition) -> ProduceResult:
-        """Returns the result for a partition that this broker does not lead: unknown altogether, or led by
-        another broker."""
-        image = self._ctx.image
-        if part.topic_id is not None and part.topic_id not in image.topics_by_id:
-            return _refused(part, ErrorCode.unknown_topic_id)
-        if image.partition(part.tp) is None:
-            return _refused(part, ErrorCode.unknown_topic_or_partition)
-        return ProduceResult(
-            part.tp,
-            ErrorCode.not_leader_or_follower,
-            current_leader=self._ctx.leader_of(part.tp),
-            topic_id=part.topic_id,
-        )
+        error, leader = self._ctx.elsewhere(part.tp, part.topic_id)
+        return ProduceResult(part.tp, error, current_leader=leader, topic_id=part.topic_id)
 
 
 def _refused(part: ProducePartition, error: ErrorCode, message: str | None = None) -> ProduceResult:

@@ -296,7 +296,7 @@ class DescribeQuorumResponse:
     """The controllers."""
 
 
-DecidedRequest = (
+ForwardedRequest = (
     AlterPartitionReassignmentsRequest
     | ListPartitionReassignmentsRequest
     | ElectLeadersRequest
@@ -305,9 +305,8 @@ DecidedRequest = (
     | AlterConfigsRequest
     | UnregisterBrokerRequest
     | UpdateFeaturesRequest
+    | DescribeQuorumRequest
 )
-"""What the active controller decides."""
-ForwardedRequest = DecidedRequest | DescribeQuorumRequest
 """What a broker passes on to it."""
 ForwardedResponse = (
     AlterPartitionReassignmentsResponse

@@ -135,16 +135,13 @@ class ClusterImage:
     """Who wrote the latest LeaderChangeRecord."""
 
     def copy(self) -> ClusterImage:
-        return ClusterImage(
+        return replace(
+            self,
             topics_by_name=dict(self.topics_by_name),
             topics_by_id=dict(self.topics_by_id),
             brokers=dict(self.brokers),
             configs={resource: dict(settings) for resource, settings in self.configs.items()},
             features=dict(self.features),
-            next_producer_id=self.next_producer_id,
-            zk_migration=self.zk_migration,
-            metadata_offset=self.metadata_offset,
-            controller_id=self.controller_id,
         )
 
     @property

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import fields as dataclass_fields
 from functools import lru_cache
+from typing import get_args
 from uuid import UUID
 
 from wrackline.broker.model.types import NodeId
@@ -158,24 +159,7 @@ MetadataRecord = (
     | LeaderChangeRecord
 )
 
-_KINDS: dict[str, type[MetadataRecord]] = {
-    kind.__name__: kind
-    for kind in (
-        RegisterBrokerRecord,
-        BrokerRegistrationChangeRecord,
-        UnregisterBrokerRecord,
-        TopicRecord,
-        RemoveTopicRecord,
-        PartitionRecord,
-        PartitionChangeRecord,
-        ConfigRecord,
-        ProducerIdsRecord,
-        FeatureLevelRecord,
-        ZkMigrationStateRecord,
-        NoOpRecord,
-        LeaderChangeRecord,
-    )
-}
+_KINDS: dict[str, type[MetadataRecord]] = {kind.__name__: kind for kind in get_args(MetadataRecord)}
 _UUID_FIELDS = {"incarnation_id", "topic_id"}
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.clients.loopback import Cluster, wait_for
-from tests.broker.clients.test_failures import Writer, check_everything_acked_is_there
+from tests.broker.clients.loopback import wait_for
+from tests.broker.clients.test_failures import under_load
 
 pytestmark = pytest.mark.real
 
@@ -18,11 +18,7 @@ DISK_FAILED = 3
 @pytest.mark.parametrize("role", ["leader", "follower"])
 def test_a_failed_write_ends_the_broker_and_loses_nothing_acknowledged(tmp_path: Path, role: str) -> None:
     """The limit on file size makes a write fail in the middle of a batch, as a full disk does."""
-    with Cluster(tmp_path) as cluster:
-        cluster.create_topic("log")
-        writer = Writer(cluster.bootstrap, "log")
-        writer.start()
-        writer.wait_for_more()
+    with under_load(tmp_path) as (cluster, writer):
         leader = cluster.leader("log")
         victim = leader if role == "leader" else next(n for n in cluster.brokers if n != leader)
         node = cluster.brokers[victim]
@@ -41,4 +37,3 @@ def test_a_failed_write_ends_the_broker_and_loses_nothing_acknowledged(tmp_path:
         node.start()
         cluster.wait_isr("log")
         writer.wait_for_more()
-        check_everything_acked_is_there(cluster, "log", writer.finish())

@@ -11,7 +11,10 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -82,12 +85,20 @@ def check_everything_acked_is_there(cluster: Cluster, topic: str, acked: dict[by
     assert values == sorted(values), "nor out of order"
 
 
-def test_kill_minus_9_of_leaders_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    with Cluster(tmp_path) as cluster:
+@contextmanager
+def under_load(folder: Path, **settings: Any) -> Iterator[tuple[Cluster, Writer]]:
+    """A cluster that is written to; at the end everything that was acknowledged is there."""
+    with Cluster(folder, **settings) as cluster:
         cluster.create_topic("log")
         writer = Writer(cluster.bootstrap, "log")
         writer.start()
         writer.wait_for_more()
+        yield cluster, writer
+        check_everything_acked_is_there(cluster, "log", writer.finish())
+
+
+def test_kill_minus_9_of_leaders_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    with under_load(tmp_path) as (cluster, writer):
         for _ in range(2):
             leader = cluster.leader("log")
             cluster.brokers[leader].kill()
@@ -97,15 +108,10 @@ def test_kill_minus_9_of_leaders_loses_nothing_acknowledged(tmp_path: Path) -> N
             cluster.wait_isr("log")
         acked = writer.finish()
         assert len(acked) == writer.sent, "with retries on, everything is acknowledged in the end"
-        check_everything_acked_is_there(cluster, "log", acked)
 
 
 def test_a_rolling_restart_is_clean(tmp_path: Path) -> None:
-    with Cluster(tmp_path) as cluster:
-        cluster.create_topic("log")
-        writer = Writer(cluster.bootstrap, "log")
-        writer.start()
-        writer.wait_for_more()
+    with under_load(tmp_path) as (cluster, writer):
         for node in cluster.brokers.values():
             assert node.stop() == 0, node.log.read_text()[-2_000:]
             clean = json.loads((node.data_dir / ".kafka_cleanshutdown").read_text())
@@ -117,7 +123,6 @@ def test_a_rolling_restart_is_clean(tmp_path: Path) -> None:
             assert not (node.data_dir / ".kafka_cleanshutdown").exists()
             assert f"previous broker epoch {clean['brokerEpoch']}" in node.log.read_text()
             writer.wait_for_more()
-        check_everything_acked_is_there(cluster, "log", writer.finish())
 
 
 def test_the_whole_cluster_goes_and_comes_back(tmp_path: Path) -> None:
@@ -177,26 +182,17 @@ def _all_heard(cluster: Cluster) -> bool:
 
 
 def test_the_controller_may_be_away(tmp_path: Path) -> None:
-    with Cluster(tmp_path, controller_keys={"session_timeout_ms": 6_000}) as cluster:
-        cluster.create_topic("log")
-        writer = Writer(cluster.bootstrap, "log")
-        writer.start()
-        writer.wait_for_more()
+    with under_load(tmp_path, controller_keys={"session_timeout_ms": 6_000}) as (cluster, writer):
         cluster.controller.kill()
         writer.wait_for_more(300)
         cluster.controller.start()
         wait_for("the controller", lambda: cluster.controller.log.read_text().count("listening on") == 2)
         wait_for("the brokers to notice", lambda: _all_heard(cluster))
         cluster.create_topic("made-after")
-        check_everything_acked_is_there(cluster, "log", writer.finish())
 
 
 def test_a_paused_leader_is_replaced_and_comes_back_as_a_follower(tmp_path: Path) -> None:
-    with Cluster(tmp_path) as cluster:
-        cluster.create_topic("log")
-        writer = Writer(cluster.bootstrap, "log")
-        writer.start()
-        writer.wait_for_more()
+    with under_load(tmp_path) as (cluster, writer):
         leader = cluster.leader("log")
         process = cluster.brokers[leader].process
         assert process is not None
@@ -207,7 +203,6 @@ def test_a_paused_leader_is_replaced_and_comes_back_as_a_follower(tmp_path: Path
         finally:
             os.kill(process.pid, signal.SIGCONT)
         cluster.wait_isr("log")
-        check_everything_acked_is_there(cluster, "log", writer.finish())
 
 
 def test_too_few_replicas_refuse_acks_all_and_nothing_is_half_written(tmp_path: Path) -> None:

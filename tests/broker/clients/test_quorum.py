@@ -12,7 +12,7 @@ from kio.schema.describe_quorum.v2.response import PartitionData
 
 from tests.broker.clients.logs import produce
 from tests.broker.clients.loopback import Cluster, Node, wait_for
-from tests.broker.clients.test_failures import Writer, check_everything_acked_is_there
+from tests.broker.clients.test_failures import under_load
 from wrackline.broker.admin import cli
 from wrackline.broker.admin.client import AdminClient
 
@@ -26,11 +26,7 @@ def epochs_led(node: Node) -> list[int]:
 
 
 def test_the_active_controller_is_killed_under_load_and_everything_goes_on(tmp_path: Path) -> None:
-    with Cluster(tmp_path, controllers=3) as cluster:
-        cluster.create_topic("log")
-        writer = Writer(cluster.bootstrap, "log")
-        writer.start()
-        writer.wait_for_more()
+    with under_load(tmp_path, controllers=3) as (cluster, writer):
         for round_ in range(2):
             old = cluster.active_controller()
             old.kill()
@@ -46,7 +42,7 @@ def test_the_active_controller_is_killed_under_load_and_everything_goes_on(tmp_p
             victim.start()
             old.start()
             cluster.wait_isr("log")
-        check_everything_acked_is_there(cluster, "log", writer.finish())
+        writer.finish()
         led = [epoch for node in cluster.controllers.values() for epoch in epochs_led(node)]
         assert len(set(led)) == len(led) >= 3, f"two leaders of one epoch: {led}"
         states = [json.loads((n.data_dir / "quorum-state").read_text()) for n in cluster.controllers.values()]
@@ -54,11 +50,7 @@ def test_the_active_controller_is_killed_under_load_and_everything_goes_on(tmp_p
 
 
 def test_combined_processes_are_killed_and_stopped_under_load(tmp_path: Path) -> None:
-    with Cluster(tmp_path, combined=True) as cluster:
-        cluster.create_topic("log")
-        writer = Writer(cluster.bootstrap, "log")
-        writer.start()
-        writer.wait_for_more()
+    with under_load(tmp_path, combined=True) as (cluster, writer):
         old = cluster.active_controller()
         old.kill()
         writer.wait_for_more()
@@ -72,15 +64,10 @@ def test_combined_processes_are_killed_and_stopped_under_load(tmp_path: Path) ->
         active.start()
         cluster.wait_isr("log")
         writer.wait_for_more()
-        check_everything_acked_is_there(cluster, "log", writer.finish())
 
 
 def test_everything_is_killed_at_once_and_the_quorum_remembers(tmp_path: Path) -> None:
-    with Cluster(tmp_path, combined=True) as cluster:
-        cluster.create_topic("log")
-        writer = Writer(cluster.bootstrap, "log")
-        writer.start()
-        writer.wait_for_more()
+    with under_load(tmp_path, combined=True) as (cluster, writer):
         for node in cluster.nodes:
             node.kill()
         for node in cluster.nodes:
@@ -88,7 +75,7 @@ def test_everything_is_killed_at_once_and_the_quorum_remembers(tmp_path: Path) -
         cluster.wait_registered()
         cluster.wait_isr("log")
         writer.wait_for_more()
-        check_everything_acked_is_there(cluster, "log", writer.finish())
+        writer.finish()
         led = [epoch for node in cluster.controllers.values() for epoch in epochs_led(node)]
         assert len(set(led)) == len(led)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
+
 from tests.broker.core.machine import Call, Machine
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
@@ -15,8 +17,22 @@ from wrackline.broker.model.batches import batch
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.events import Boot, RequestReceived, StopRequested
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, NewTopic
-from wrackline.broker.model.messages.requests import ProducePartition, ProduceRequest, ProduceResult, Request
-from wrackline.broker.model.types import METADATA, NO_EPOCH, Endpoint, FlushMode, NodeId, TopicPartition
+from wrackline.broker.model.messages.requests import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResult,
+    Request,
+)
+from wrackline.broker.model.types import (
+    METADATA,
+    NO_EPOCH,
+    NO_LEADER,
+    Endpoint,
+    FlushMode,
+    NodeId,
+    TopicPartition,
+)
 from wrackline.broker.rules.profile import profile
 
 CONTROLLER = 101
@@ -135,6 +151,17 @@ class Cluster(Machine):
         self.kill(node)
         self.nodes[node].disk.lose_power(keep or {})
 
+    def isolate(self, node: NodeId) -> None:
+        """Cut off from every other node; its clients still reach it."""
+        for other in self.nodes.keys() - {node}:
+            self.cut(node, other)
+
+    def start_all(self) -> None:
+        """Whoever is down starts again."""
+        for node, runtime in self.nodes.items():
+            if runtime.core is None:
+                self.boot(node)
+
     def stop(self, node: NodeId) -> None:
         self._handle(node, StopRequested())
 
@@ -195,3 +222,58 @@ class Cluster(Machine):
                 if self.nodes[node].core is not None
             )
         )
+
+
+class Writer:
+    """Sends one record after the other with acks=all to whom the controller has as leader of ``T``; never the
+    same value twice."""
+
+    def __init__(self, cluster: Cluster, pause_ms: float = 2) -> None:
+        self.acked: dict[bytes, int] = {}
+        self.stopped = False
+        self._cluster = cluster
+        self._pause_ms = pause_ms
+        self._sent = 0
+        self._next()
+
+    def _next(self) -> None:
+        c = self._cluster
+        if self.stopped:
+            return
+        partition = c.controller.committed.partition(T) if c.nodes[CONTROLLER].core is not None else None
+        leader = NO_LEADER if partition is None else partition.leader
+        if leader == NO_LEADER or c.nodes[leader].core is None:
+            c.at(c.now + 20, self._next)
+            return
+        self._sent += 1
+        value = b"v%d" % self._sent
+        call = c.produce(leader, value, timeout_ms=500)
+        self._wait(call, value, c.now + 1_000)
+
+    def _wait(self, call: Call, value: bytes, until: float) -> None:
+        """An answer of a broker that was killed never comes."""
+        c = self._cluster
+        if not call.done and c.now < until:
+            c.at(c.now + self._pause_ms, lambda: self._wait(call, value, until))
+            return
+        if isinstance(call.response, ProduceResponse):
+            (result,) = call.response.partitions
+            if result.error is ErrorCode.none:
+                self.acked[value] = result.base_offset
+        c.at(c.now + self._pause_ms, self._next)
+
+    def finish(self) -> None:
+        """Every replica has the same log, with all that was acknowledged in place; nobody else has one."""
+        self.stopped = True
+        c = self._cluster
+        partition = c.controller.committed.partition(T)
+        assert partition is not None
+        members = set(partition.replicas)
+        c.until(lambda: {node for node, runtime in c.nodes.items() if T in runtime.disk.logs} == members)
+        c.until(lambda: len({c.nodes[node].disk.logs[T].leo for node in members}) == 1)
+        log, *others = (c.values(node) for node in members)
+        assert all(other == log for other in others), "logs differ"
+        start = c.nodes[min(members)].disk.logs[T].leo - len(log)
+        there = {value: offset for offset, value in enumerate(log, start)}
+        assert self.acked
+        assert {value: there.get(value) for value in self.acked} == self.acked, "acknowledged, and not there"

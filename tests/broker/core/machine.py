@@ -81,6 +81,7 @@ class Machine:
         self.holds: list[Tamper] = []
         self.held: list[Message] = []
         self.flushing = True
+        self.latency: Callable[[], float] = lambda: LATENCY_MS
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._seq = 0
         self._routes: dict[int, tuple[NodeId, int, int, Call | None]] = {}
@@ -90,7 +91,7 @@ class Machine:
 
     # --- time ----------------------------------------------------------------------------------------------
 
-    def _at(self, when: float, what: Callable[[], None]) -> None:
+    def at(self, when: float, what: Callable[[], None]) -> None:
         self._seq += 1
         heappush(self._events, (when, self._seq, what))
 
@@ -136,7 +137,7 @@ class Machine:
         self.holds.clear()
         held, self.held = self.held, []
         for message in held:
-            self._at(self.now + LATENCY_MS, message.deliver)
+            self.at(self.now + self.latency(), message.deliver)
 
     def drop_held(self) -> None:
         self.holds.clear()
@@ -164,12 +165,12 @@ class Machine:
                 self._finish_call(effect.request_id, None)
             case Flush():
                 if self.flushing or effect.tp == METADATA:
-                    self._at(self.now + FLUSH_MS, self._alive(runtime, lambda: self._flushed(node, effect)))
+                    self.at(self.now + FLUSH_MS, self._alive(runtime, lambda: self._flushed(node, effect)))
             case SetTimer():
                 assert effect.at_ms >= self.now - 1e-6, f"timer {effect.key} in the past"
                 self._seq += 1
                 ticket = runtime.timers[effect.key] = self._seq
-                self._at(effect.at_ms, self._alive(runtime, lambda: self._fire(runtime, effect.key, ticket)))
+                self.at(effect.at_ms, self._alive(runtime, lambda: self._fire(runtime, effect.key, ticket)))
             case CancelTimer():
                 runtime.timers.pop(effect.key, None)
             case Trace():
@@ -179,7 +180,7 @@ class Machine:
                 self.kill(node)
             case CloseLogs():
                 runtime.disk.carry_out(effect)
-                self._at(self.now + FLUSH_MS, self._alive(runtime, lambda: self._handle(node, LogsClosed())))
+                self.at(self.now + FLUSH_MS, self._alive(runtime, lambda: self._handle(node, LogsClosed())))
             case _:
                 runtime.disk.carry_out(effect)
 
@@ -215,13 +216,13 @@ class Machine:
         if any(hold(message) for hold in self.holds):
             self.held.append(message)
             return
-        self._at(self.now + LATENCY_MS, deliver)
+        self.at(self.now + self.latency(), deliver)
 
     def _send(self, runtime: Node, effect: Send) -> None:
         source, life = runtime.id, runtime.life
         key = (source, life, effect.correlation)
         self._open.add(key)
-        self._at(self.now + effect.timeout_ms, lambda: self._fail(key, effect, "timed out"))
+        self.at(self.now + effect.timeout_ms, lambda: self._fail(key, effect, "timed out"))
 
         def deliver() -> None:
             target = self.nodes[effect.destination]

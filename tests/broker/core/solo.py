@@ -255,6 +255,24 @@ class Solo:
             result = replace(result, records=self.disk.read(result.records))
         return result
 
+    def fetch_from(self, leader: Solo) -> FetchResult:
+        """The fetcher's next request, answered at once by its leader, which is a real broker too."""
+        send = self.sent("fetcher-0")
+        assert isinstance(send.request, FetchRequest)
+        request = replace(send.request, max_wait_ms=0, session_id=0, session_epoch=-1)
+        result: FetchResult = leader.result(leader.ask(request))
+        if isinstance(result.records, LogSlice):
+            result = result.with_records(leader.disk.read(result.records))
+        self.answer(send, FetchResponse((result,)))
+        return result
+
+    def ask_epoch_end(self, leader: Solo) -> None:
+        """The question of profile kip101 where an epoch ends, answered at once by the leader."""
+        send = self.sent("fetcher-epochs")
+        response = leader.replies[leader.ask(send.request)]
+        assert response is not None
+        self.answer(send, response)
+
     def list_offsets(self, timestamp: int, **more: Any) -> Any:
         part = ListOffsetsPartition(T, timestamp)
         return self.result(self.ask(ListOffsetsRequest((part,), **more)))

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 OF_ZOOKEEPER = ROOT / "zookeeper" / "rules.py"
 FILES = sorted([*(ROOT / "broker" / "rules").rglob("[a-z]*.py"), OF_ZOOKEEPER])
 ROWS = rows()
+CHANGES = (ROOT / "tests" / "broker" / "defects" / "decisions.txt").read_text(encoding="utf-8")
 ELSEWHERE = {
     "isr.has_committed": "isr.may_join",
     "isr.has_former_terms": "isr.may_join",
@@ -145,6 +146,17 @@ def test_a_bug_fails_the_row_that_is_there_for_it(name: str) -> None:
     wrong = [row for row in mine if shown(decided(row, rules)) != row.right]
     assert wrong, f"no row of {replaced(defect)} notices it"
     assert [row for row in wrong if any(code in row.comment for code in codes)], [str(row) for row in wrong]
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_bug_decides_as_it_is_written_down_and_changes_no_other_row(name: str) -> None:
+    rules = with_defect(name)
+    decisions = ((row, shown(decided(row, rules))) for row in ROWS)
+    assert [line for line in CHANGES.splitlines() if line.startswith(f"{name} ")] == [
+        "  ".join((name, row.name, *row.facts.values(), "->", *decision))
+        for row, decision in decisions
+        if decision != row.right
+    ]
 
 
 # --- the reader --------------------------------------------------------------------------------------------

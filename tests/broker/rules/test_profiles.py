@@ -9,11 +9,9 @@ import pytest
 
 from wrackline.broker.defects import apply
 from wrackline.broker.defects.isr import NoPartitionEpoch
-from wrackline.broker.model.messages.requests import EpochEndOffset
 from wrackline.broker.model.metadata.features import WITH_ELR, WITHOUT_ELR, WITHOUT_EPOCHS
 from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
-from wrackline.broker.rules.leadership.election import RECOVERING
 from wrackline.broker.rules.leadership.eligible import ChangeInput
 from wrackline.broker.rules.profile import profile
 
@@ -81,16 +79,6 @@ def test_a_defect_is_in_the_rules_of_every_level() -> None:
 
 
 @pytest.mark.parametrize("name", ["kraft35", "kip101"])
-def test_nobody_is_eligible_outside_the_isr(name: str) -> None:
-    rules = profile(name).election
-    record = rules.change(given(partition(), (1,), {1, 2, 3}))
-    assert record is not None
-    assert record.isr == (1,)
-    assert not record.elr
-    assert not record.last_known_elr
-
-
-@pytest.mark.parametrize("name", ["kraft35", "kip101"])
 def test_the_last_isr_member_stays_in_the_isr_when_it_is_fenced(name: str) -> None:
     """K37: without a leader, with itself in the ISR; and it leads as soon as it may."""
     rules = profile(name).election
@@ -104,25 +92,3 @@ def test_the_last_isr_member_stays_in_the_isr_when_it_is_fenced(name: str) -> No
     assert back is not None
     assert back.leader == 1
     assert rules.recovery(frozen, frozenset({1, 2, 3})) is None
-
-
-@pytest.mark.parametrize("name", ["kraft35", "kip101"])
-def test_an_unclean_election_goes_beyond_the_last_replica(name: str) -> None:
-    record = profile(name).election.change(given(partition((1,)), (), {2, 3}, unclean_election=True))
-    assert record is not None
-    assert (record.leader, record.isr, record.leader_recovery_state) == (2, (2,), RECOVERING)
-
-
-@pytest.mark.parametrize(
-    ("own", "theirs", "cut", "again"),
-    [
-        (EpochEndOffset(2, 5), EpochEndOffset(2, 3), 3, False),
-        (EpochEndOffset(2, 3), EpochEndOffset(2, 5), 3, False),
-        (EpochEndOffset(1, 1), EpochEndOffset(2, 2), 1, True),
-        (None, EpochEndOffset(1, 2), 2, False),
-    ],
-)
-def test_kip279_cuts_to_what_both_have_and_asks_again(
-    own: EpochEndOffset | None, theirs: EpochEndOffset, cut: int, again: bool
-) -> None:
-    assert profile("kip101").truncation.on_answer(own, theirs, 6) == (cut, again)

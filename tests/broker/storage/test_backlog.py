@@ -16,6 +16,7 @@ from uuid import UUID
 import pytest
 
 from tests.broker.storage.batches import run_of
+from tests.broker.storage.conftest import Start
 from tests.broker.storage.losing_disk import LosingDisk
 from wrackline.broker.model.effects import Checkpoint
 from wrackline.broker.model.types import EpochEntry, TopicPartition
@@ -271,10 +272,9 @@ def test_a_start_removes_a_log_whose_topic_had_not_reached_the_disk(tmp_path: Pa
     logs.close()
 
 
-def test_a_deletion_leaves_no_offset_to_another_log_of_the_name(tmp_path: Path) -> None:
+def test_a_deletion_leaves_no_offset_to_another_log_of_the_name(start: Start) -> None:
     """The log start of the former one would hide the records of the new one after a crash."""
-    logs = LogDir(tmp_path, SMALL, node_id=1, cluster_id="c")
-    logs.open()
+    logs, _ = start(SMALL)
     logs.create(PARTS[0], OLD, 0)
     logs[PARTS[0]].append(run_of(9))
     logs.move_log_start(PARTS[0], 6)
@@ -285,16 +285,13 @@ def test_a_deletion_leaves_no_offset_to_another_log_of_the_name(tmp_path: Path) 
     job = logs.behind()
     assert job is not None
     job()
-    logs.close()
-    logs = LogDir(tmp_path, SMALL, node_id=1, cluster_id="c")
-    assert logs.open().logs[PARTS[0]].log_start == 0
-    logs.close()
+    _, found = start(SMALL)
+    assert found.logs[PARTS[0]].log_start == 0
 
 
-def test_who_needs_a_log_sooner_does_not_wait_for_those_before_it(tmp_path: Path) -> None:
+def test_who_needs_a_log_sooner_does_not_wait_for_those_before_it(tmp_path: Path, start: Start) -> None:
     """The batch stands at the first log while the last one is written to."""
-    logs = LogDir(tmp_path, SMALL, node_id=1, cluster_id="c")
-    logs.open()
+    logs, _ = start(SMALL)
     begun, go_on = threading.Event(), threading.Event()
 
     def stand() -> tuple[Path, ...]:
@@ -317,13 +314,11 @@ def test_who_needs_a_log_sooner_does_not_wait_for_those_before_it(tmp_path: Path
     go_on.set()
     batch.join()
     assert all((tmp_path / str(tp)).exists() for tp in PARTS)
-    logs.close()
 
 
-def test_a_checkpoint_that_is_due_does_not_overwrite_a_later_one(tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_due_does_not_overwrite_a_later_one(tmp_path: Path, start: Start) -> None:
     """By the clock, and then at once: a recovery point is lowered before the log is cut."""
-    logs = LogDir(tmp_path, SMALL, node_id=1, cluster_id="c")
-    logs.open()
+    logs, _ = start(SMALL)
     logs.create(PARTS[0], OLD, 0)
     logs[PARTS[0]].append(run_of(9))
     logs[PARTS[0]].flush()
@@ -334,14 +329,11 @@ def test_a_checkpoint_that_is_due_does_not_overwrite_a_later_one(tmp_path: Path)
     job()
     file = tmp_path / checkpoint.CHECKPOINT_FILES[Checkpoint.RECOVERY_POINT]
     assert checkpoint.read_offsets(file) == {PARTS[0]: 5}
-    logs.close()
 
 
-def test_nothing_is_done_behind_once_the_directory_is_offline(tmp_path: Path) -> None:
-    logs = LogDir(tmp_path, SMALL, node_id=1, cluster_id="c")
-    logs.open()
+def test_nothing_is_done_behind_once_the_directory_is_offline(tmp_path: Path, start: Start) -> None:
+    logs, _ = start(SMALL)
     logs.create(PARTS[0], OLD, 0)
     logs.take_offline("no room")
     assert logs.behind() is None
     assert not (tmp_path / str(PARTS[0])).exists()
-    logs.close()

@@ -12,20 +12,18 @@ from uuid import UUID
 import pytest
 
 from tests.broker.storage.batches import batch, run_of
+from tests.broker.storage.conftest import TOPIC, TP
 from wrackline.broker.model.types import (
     METADATA,
     METADATA_TOPIC_ID,
     EpochEntry,
     LogSlice,
     QuorumState,
-    TopicPartition,
 )
 from wrackline.broker.storage import checkpoint
 from wrackline.broker.storage.logdir import DataDirError, Found, LogDir
 from wrackline.broker.storage.logs.log import LogSettings
 
-TP = TopicPartition("log", 0)
-TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")
 SMALL = LogSettings(segment_bytes=600, index_interval_bytes=200)
 EPOCHS = (0, 0, 0, 2, 2, 5, 7, 7, 7, 7, 8, 8)
 BATCHES = [batch(offset, epoch=epoch) for offset, epoch in enumerate(EPOCHS)]
@@ -77,25 +75,6 @@ def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(os, sync, lambda _: None)
     closed_cleanly(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def pristine(stopped: Path) -> Callable[[], None]:
-    """Put every file back to what it was."""
-    files = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
-
-    def restore() -> None:
-        for path in list(stopped.rglob("*")):
-            if path.is_file() and path not in files:
-                path.unlink()
-        for path, content in files.items():
-            if not path.exists() or path.read_bytes() != content:
-                fd = os.open(path, os.O_WRONLY | os.O_CREAT)
-                os.pwrite(fd, content, 0)
-                os.ftruncate(fd, len(content))
-                os.close(fd)
-
-    return restore
 
 
 def put_aside(path: Path) -> list[Path]:

@@ -13,15 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.broker.storage.batches import batch, run_of
+from tests.broker.storage.conftest import SMALL, TOPIC, TP, Start
 from wrackline.broker.model.batches.batch import split
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice, TopicPartition
 from wrackline.broker.storage import checkpoint
 from wrackline.broker.storage.logdir import DataDirError, Found, LogDir
-from wrackline.broker.storage.logs.log import LogSettings
-
-TP = TopicPartition("log", 0)
-TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")
-SMALL = LogSettings(segment_bytes=1_024, index_interval_bytes=200)
 
 
 def log_dir(path: Path, *, node_id: int = 1, cluster_id: str = "c") -> LogDir:
@@ -37,36 +33,32 @@ def whole(directory: LogDir, tp: TopicPartition = TP) -> list[bytes]:
     return directory[tp].batches()
 
 
-def test_a_clean_stop_is_remembered_once(tmp_path: Path) -> None:
-    directory, found = reopen(tmp_path)
+def test_a_clean_stop_is_remembered_once(tmp_path: Path, start: Start) -> None:
+    directory, found = start()
     assert found.previous_broker_epoch == -1
     directory.create(TP, TOPIC, 0)
     directory[TP].append(run_of(60, epoch=3))
     directory.close_cleanly(broker_epoch=42, high_watermarks={TP: 55})
-    directory.close()
+    start.stop()
     assert (tmp_path / ".kafka_cleanshutdown").read_text() == '{"version":0,"brokerEpoch":42}'
 
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
     assert found.previous_broker_epoch == 42
     log = found.logs[TP]
     assert (log.topic_id, log.leo, log.high_watermark, log.flushed) == (TOPIC, 60, 55, 60)
     assert log.epochs == (EpochEntry(3, 0),)
-    directory.close()
 
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert found.previous_broker_epoch == -1, "the second start follows a crash"
-    directory.close()
 
 
-def test_the_files_are_in_kafkas_formats(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
-    directory.create(TP, TOPIC, 0)
-    directory[TP].append([batch(0, 5)])
+def test_the_files_are_in_kafkas_formats(tmp_path: Path, start: Start) -> None:
+    directory = start.with_log([batch(0, 5)])
     directory.write_epochs(TP, (EpochEntry(0, 0), EpochEntry(4, 3)))
     directory.write_checkpoint("high-watermark", {TP: 5})
     directory.close_cleanly(7, {})
-    directory.close()
+    start.stop()
     assert (tmp_path / "log-0" / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n4 3\n"
     # Kafka's reader takes the last row for a partition of a topic that there cannot be.
     offsets = f"0\n2\nlog 0 5\n#crc32c 0 {crc32c(b'log 0 5')}\n"
@@ -82,46 +74,40 @@ def test_the_files_are_in_kafkas_formats(tmp_path: Path) -> None:
     assert len(identity["directory.id"]) == 22
 
 
-def test_producer_state_and_epochs_come_back_from_the_headers(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
+def test_producer_state_and_epochs_come_back_from_the_headers(start: Start) -> None:
+    directory, _ = start()
     directory.create(TP, TOPIC, 0)
     log = directory[TP]
     for i in range(7):
         log.append([batch(2 * i, 2, epoch=i // 3, producer=(9, 0, 2 * i))])
     log.append([batch(14, 1, epoch=2, producer=(8, 5, 0))])
     log.append([batch(15, 1, epoch=5, producer=(9, 1, 0))])
-    directory.close()
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     recovered = found.logs[TP]
     assert recovered.epochs == (EpochEntry(0, 0), EpochEntry(1, 6), EpochEntry(2, 12), EpochEntry(5, 15))
     assert recovered.producers[8].batches[0].base_offset == 14
     newest = recovered.producers[9]
     assert newest.producer_epoch == 1
     assert [(b.first_sequence, b.base_offset) for b in newest.batches] == [(0, 15)]
-    directory.close()
 
 
-def test_the_last_five_batches_of_a_producer_are_kept(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
+def test_the_last_five_batches_of_a_producer_are_kept(start: Start) -> None:
+    directory, _ = start()
     directory.create(TP, TOPIC, 0)
     for i in range(9):
         directory[TP].append([batch(i, 1, producer=(9, 0, i))])
-    directory.close()
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     batches = found.logs[TP].producers[9].batches
     assert [b.first_sequence for b in batches][-5:] == [4, 5, 6, 7, 8], "and those a truncation may call for"
-    directory.close()
 
 
-def test_the_metadata_log_is_handed_over_whole(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
+def test_the_metadata_log_is_handed_over_whole(start: Start) -> None:
+    directory, _ = start()
     directory.create(METADATA, METADATA_TOPIC_ID, 0)
     batches = run_of(40)
     directory[METADATA].append(batches)
-    directory.close()
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert list(found.metadata) == batches
-    directory.close()
 
 
 @settings(max_examples=60, deadline=None)
@@ -190,59 +176,45 @@ def test_any_damage_leaves_a_whole_prefix_that_can_be_written_to(
     shutil.rmtree(path)
 
 
-def test_a_hole_between_segments_ends_the_log(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
-    directory.create(TP, TOPIC, 0)
-    directory[TP].append(run_of(60))
+def test_a_hole_between_segments_ends_the_log(tmp_path: Path, start: Start) -> None:
+    directory = start.with_log(run_of(60))
     bases = [segment.base_offset for segment in directory[TP].segments]
-    directory.close()
+    start.stop()
     with (tmp_path / "log-0" / f"{bases[1]:020d}.log").open("r+b") as file:
         file.truncate(0)
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert found.logs[TP].leo == bases[1]
     assert len(sorted((tmp_path / "log-0").glob("*.log"))) == 2
-    directory.close()
 
 
-def test_a_log_cut_below_its_recovery_point_counts_as_an_unclean_stop(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
-    directory.create(TP, TOPIC, 0)
-    directory[TP].append(run_of(5))
+def test_a_log_cut_below_its_recovery_point_counts_as_an_unclean_stop(tmp_path: Path, start: Start) -> None:
+    directory = start.with_log(run_of(5))
     directory.close_cleanly(11, {TP: 5})
-    directory.close()
+    start.stop()
     segment = tmp_path / "log-0" / f"{0:020d}.log"
     segment.write_bytes(segment.read_bytes()[:-1])
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert found.logs[TP].leo == 4
     assert found.previous_broker_epoch == -1
-    directory.close()
 
 
-def test_a_truncation_lowers_the_recovery_point_first(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
-    directory.create(TP, TOPIC, 0)
-    directory[TP].append(run_of(10))
+def test_a_truncation_lowers_the_recovery_point_first(tmp_path: Path, start: Start) -> None:
+    directory = start.with_log(run_of(10))
     directory[TP].flush()
     directory.write_checkpoint("recovery-point", {TP: 10})
     directory.truncate(TP, 4)
     assert checkpoint.read_offsets(tmp_path / "recovery-point-offset-checkpoint") == {TP: 4}
-    directory.close()
 
 
-def test_a_recovery_point_never_passes_what_was_flushed(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
-    directory.create(TP, TOPIC, 0)
-    directory[TP].append(run_of(10))
+def test_a_recovery_point_never_passes_what_was_flushed(tmp_path: Path, start: Start) -> None:
+    directory = start.with_log(run_of(10))
     directory.write_checkpoint("recovery-point", {TP: 10})
     assert checkpoint.read_offsets(tmp_path / "recovery-point-offset-checkpoint") == {TP: 0}
-    directory.close()
 
 
-def test_left_overs_and_half_made_logs_go(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
-    directory.create(TP, TOPIC, 0)
-    directory[TP].append(run_of(3))
-    directory.close()
+def test_left_overs_and_half_made_logs_go(tmp_path: Path, start: Start) -> None:
+    start.with_log(run_of(3))
+    start.stop()
     log = tmp_path / "log-0"
     (log / "00000000000000000000.log.deleted").write_bytes(b"x")
     (log / "leader-epoch-checkpoint.tmp").write_bytes(b"x")
@@ -251,7 +223,7 @@ def test_left_overs_and_half_made_logs_go(tmp_path: Path) -> None:
     (tmp_path / "log-9.0123-delete").mkdir()
     (tmp_path / "log-9.0123-delete" / "f").write_bytes(b"x")
     (tmp_path / "log-7").mkdir()
-    directory, found = reopen(tmp_path)
+    _, found = start()
     assert set(found.logs) == {TP}
     assert sorted(path.name for path in log.iterdir()) == [
         "00000000000000000000.index",
@@ -260,20 +232,19 @@ def test_left_overs_and_half_made_logs_go(tmp_path: Path) -> None:
         "partition.metadata",
     ]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("log-9") or path.name == "log-7"]
-    directory.close()
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "another id"])
 def test_records_without_their_topic_id_are_offline_and_never_thrown_away(
-    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, start: Start, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = TopicPartition("other", 0)
-    directory, _ = reopen(tmp_path)
+    directory, _ = start()
     directory.create(TP, TOPIC, 0)
     directory.create(other, UUID(int=2), 0)
     directory[TP].append(run_of(3))
     directory.close_cleanly(7, {TP: 3, other: 0})
-    directory.close()
+    start.stop()
     metadata = tmp_path / "log-0" / "partition.metadata"
     content = {
         "missing": None,
@@ -282,33 +253,30 @@ def test_records_without_their_topic_id_are_offline_and_never_thrown_away(
         "another id": metadata.read_bytes().replace(b"ABEi", b"BBEi"),
     }[damage]
     metadata.unlink() if content is None else metadata.write_bytes(content)
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert found.offline == (TP,)
     assert set(found.logs) == {other}, "the others are served"
     assert found.previous_broker_epoch == -1, "the broker may not stay in the ISR"
     assert "log log-0 is offline" in caplog.text
     directory.write_checkpoint("high-watermark", {other: 0, TP: 0})
     assert (tmp_path / "log-0" / "00000000000000000000.log").stat().st_size > 0
-    directory.close()
+    start.stop()
     checkpoint.write_topic_id(tmp_path / "log-0", TOPIC)
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert not found.offline
     assert (found.logs[TP].leo, found.logs[TP].high_watermark) == (3, 3), "mended by hand it is what it was"
-    directory.close()
 
 
 @pytest.mark.parametrize("how", ["created anew", "deleted"])
 def test_records_without_their_topic_id_are_put_aside_when_the_cluster_has_another_use_for_their_name(
-    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, start: Start, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    directory, _ = reopen(tmp_path)
-    directory.create(TP, TOPIC, 0)
-    directory[TP].append(run_of(3))
+    directory = start.with_log(run_of(3))
     directory.close_cleanly(7, {TP: 3})
-    directory.close()
+    start.stop()
     whole = (tmp_path / "log-0" / "00000000000000000000.log").read_bytes()
     (tmp_path / "log-0" / "partition.metadata").unlink()
-    directory, _ = reopen(tmp_path)
+    directory, _ = start()
     if how == "deleted":
         directory.delete(TP)
     else:
@@ -319,47 +287,39 @@ def test_records_without_their_topic_id_are_put_aside_when_the_cluster_has_anoth
     assert str(aside) in caplog.text
     if (job := directory.behind()) is not None:
         job()
-    directory.close()
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert found.offline == ()
     assert [(log.leo, log.high_watermark) for log in found.logs.values()] == [(0, 0)] * (how != "deleted")
-    directory.close()
 
 
-def test_the_metadata_log_needs_no_stored_topic_id(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
+def test_the_metadata_log_needs_no_stored_topic_id(tmp_path: Path, start: Start) -> None:
+    directory, _ = start()
     directory.create(METADATA, METADATA_TOPIC_ID, 0)
     directory[METADATA].append(run_of(3))
-    directory.close()
+    start.stop()
     (tmp_path / "__cluster_metadata-0" / "partition.metadata").write_bytes(b"")
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert (found.offline, found.logs[METADATA].topic_id, len(found.metadata)) == ((), METADATA_TOPIC_ID, 3)
-    directory.close()
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"\0\0\0\0", b"0\n2\nlog 0 5\n", b"1\n0\n", b"0\n1\nlog 0\n", b"\xff\xfe"]
 )
 def test_an_unreadable_checkpoint_is_reported_and_done_without(
-    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, start: Start, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    directory, _ = reopen(tmp_path)
-    directory.create(TP, TOPIC, 0)
-    directory[TP].append(run_of(3, epoch=2))
-    directory.close()
+    start.with_log(run_of(3, epoch=2))
+    start.stop()
     (tmp_path / "replication-offset-checkpoint").write_bytes(content)
     (tmp_path / "log-0" / "leader-epoch-checkpoint").write_bytes(content)
-    directory, found = reopen(tmp_path)
+    _, found = start()
     assert "replication-offset-checkpoint" in caplog.text
     assert found.logs[TP].high_watermark == 0
     assert found.logs[TP].epochs == (EpochEntry(2, 0),)
-    directory.close()
 
 
-def test_a_topic_made_again_under_its_name_starts_empty(tmp_path: Path) -> None:
-    directory, _ = reopen(tmp_path)
-    directory.create(TP, TOPIC, 0)
-    directory[TP].append(run_of(3))
+def test_a_topic_made_again_under_its_name_starts_empty(start: Start) -> None:
+    directory = start.with_log(run_of(3))
     directory.delete(TP)
     assert directory.topic_name(TOPIC) is None
     other = UUID(int=7)
@@ -367,20 +327,18 @@ def test_a_topic_made_again_under_its_name_starts_empty(tmp_path: Path) -> None:
     assert directory[TP].leo == 0
     directory[TP].append(run_of(1))
     assert directory.topic_name(other) == "log"
-    directory.close()
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert (found.logs[TP].topic_id, found.logs[TP].leo) == (other, 1)
-    directory.close()
 
 
 @pytest.mark.parametrize("length", [1, 213, 214, 249])
 @pytest.mark.parametrize("partition", [0, 99_999])
 def test_a_log_can_be_deleted_whatever_the_length_of_its_topics_name(
-    tmp_path: Path, length: int, partition: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, start: Start, length: int, partition: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when the process ends between the new name and the removal: the next start removes it."""
     tp = TopicPartition("t" * length, partition)
-    directory, _ = reopen(tmp_path)
+    directory, _ = start()
     directory.create(tp, TOPIC, 0)
     directory[tp].append(run_of(3))
     with monkeypatch.context() as patch:
@@ -393,11 +351,9 @@ def test_a_log_can_be_deleted_whatever_the_length_of_its_topics_name(
     assert doomed.startswith("t")
     assert doomed.endswith("-delete")
     assert f"-{partition}." in doomed
-    directory.close()
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert not found.logs
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
-    directory.close()
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -416,15 +372,13 @@ def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
         log_dir(tmp_path, cluster_id="d")
 
 
-def test_recovery_does_not_decompress_batches(tmp_path: Path) -> None:
+def test_recovery_does_not_decompress_batches(start: Start) -> None:
     from tests.broker.storage.batches import foreign_batch
 
-    directory, _ = reopen(tmp_path)
+    directory, _ = start()
     directory.create(TP, TOPIC, 0)
     raw = foreign_batch([b"a" * 500] * 10, 0, epoch=1, codec=1)
     directory[TP].append([raw])
-    directory.close()
-    directory, found = reopen(tmp_path)
+    directory, found = start()
     assert found.logs[TP].leo == 10
     assert [header.count for header, _ in split(whole(directory)[0])] == [10]
-    directory.close()

@@ -16,6 +16,7 @@ from uuid import UUID
 import pytest
 
 from tests.broker.storage.batches import batch, run_of
+from tests.broker.storage.conftest import TOPIC, TP
 from wrackline.broker.model.metadata import snapshot_format
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import (
@@ -24,14 +25,11 @@ from wrackline.broker.model.types import (
     EpochEntry,
     QuorumState,
     SnapshotId,
-    TopicPartition,
 )
 from wrackline.broker.storage import snapshots
 from wrackline.broker.storage.logdir import DataDirError, Found, LogDir
 from wrackline.broker.storage.logs.log import LogSettings
 
-TP = TopicPartition("log", 0)
-TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")
 EPOCHS = (0, 0, 0, 2, 2, 2, 5, 5, 5)
 BATCHES = [batch(offset, epoch=epoch) for offset, epoch in enumerate(EPOCHS)]
 METADATA_BATCHES = run_of(6)
@@ -130,21 +128,6 @@ def stopped(tmp_path: Path, role: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory.close_cleanly(BROKER_EPOCH, {TP: len(BATCHES)} if role == "broker" else {})
     directory.close()
     return tmp_path
-
-
-@pytest.fixture
-def pristine(stopped: Path) -> Callable[[], None]:
-    """Put every file back to what it was."""
-    files = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
-
-    def restore() -> None:
-        for path in [path for path in stopped.rglob("*") if path.is_file() and path not in files]:
-            path.unlink()
-        for path, content in files.items():
-            if not path.exists() or path.read_bytes() != content:
-                path.write_bytes(content)
-
-    return restore
 
 
 def flips(path: Path) -> Iterator[bytes]:

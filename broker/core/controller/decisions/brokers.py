@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.decisions.draft import Draft
 from wrackline.broker.core.controller.decisions.partitions import elect_leaderless, led_by, remove_broker
+from wrackline.broker.model.messages.admin import UnregisterBrokerRequest, UnregisterBrokerResponse
 from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -22,6 +23,7 @@ from wrackline.broker.model.metadata.records import (
     BrokerRegistrationChangeRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    UnregisterBrokerRecord,
 )
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.model.values import NO_ERROR
@@ -191,6 +193,23 @@ class Brokers:
         session.last_contact_ms = now_ms
         session.metadata_offset = max(session.metadata_offset, metadata_offset)
         return session
+
+
+def unregister(draft: Draft, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+    """Unregisters a broker for good: whoever comes back under this id has proved nothing about its logs, so
+    it leaves the ELR too."""
+    broker = draft.image.brokers.get(request.broker_id)
+    if broker is None:
+        return UnregisterBrokerResponse(
+            ErrorCode.broker_id_not_registered, f"broker {request.broker_id} is not registered"
+        )
+    if not broker.fenced:
+        return UnregisterBrokerResponse(
+            ErrorCode.invalid_request, f"broker {broker.id} is running; stop it first"
+        )
+    remove_broker(draft, broker.id, unclean=True)
+    draft.add(UnregisterBrokerRecord(broker.id, broker.epoch))
+    return UnregisterBrokerResponse()
 
 
 def allocate_producer_ids(draft: Draft, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:

@@ -10,12 +10,10 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY
-from wrackline.broker.defects import apply
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, NewTopic
 from wrackline.broker.model.metadata.records import PartitionChangeRecord
 from wrackline.broker.model.types import NO_LEADER, Placement, TopicPartition
-from wrackline.broker.rules.profile import Rules
 
 CLUSTER = a.Resource(a.BROKER, "")
 TOPIC = a.Resource(a.TOPIC, "t")
@@ -64,15 +62,6 @@ def test_a_changed_min_isr_clears_the_elr(three: Driver, resource: a.Resource) -
     assert three.controller.committed.min_isr(T) == 1
     three.let_expire(1)
     assert three.state()[:2] == (NO_LEADER, set()), "no leader until 1 returns"
-
-
-def test_the_defect_keeps_the_elr() -> None:
-    driver = started(rules=apply(Rules(), ["elr_kept_on_config"]))
-    driver.alter([1])
-    configure(driver, TOPIC, min_insync_replicas="1")
-    assert driver.state() == (1, {1}, {2, 3}, set())
-    driver.let_expire(1)
-    assert driver.state()[0] in (2, 3), "without what 1 committed alone"
 
 
 def test_while_the_isr_is_too_small_who_was_eligible_stays_a_candidate(three: Driver) -> None:

@@ -22,7 +22,6 @@ from wrackline.broker.model.metadata.records import (
     RegisterBrokerRecord,
 )
 from wrackline.broker.model.types import NO_LEADER
-from wrackline.broker.rules.leadership.registration import BrokerState, Heartbeat, RegistrationRules
 
 
 @pytest.fixture
@@ -128,35 +127,6 @@ def test_a_broker_is_unfenced_only_after_it_has_read_its_own_registration(driver
     assert (starting.is_caught_up, starting.is_fenced) == (True, True)
     ready = driver.beat(1, offset=epoch)
     assert (ready.is_caught_up, ready.is_fenced) == (True, False)
-
-
-F, U, C, S = BrokerState
-# state, wants fence, wants to shut down, caught up, leads, shutdown offset, lowest active offset -> next
-HEARTBEATS = [
-    (F, False, False, False, False, -1, None, F),
-    (F, False, False, True, False, -1, None, U),
-    (F, True, False, True, False, -1, None, F),
-    (F, False, True, True, False, -1, None, S),
-    (F, True, True, False, False, -1, 5, S),
-    (U, False, False, True, True, -1, 5, U),
-    (U, False, False, False, True, -1, 5, U),
-    (U, True, False, True, True, -1, 5, F),
-    (U, False, True, True, True, -1, 5, C),
-    (U, False, True, True, False, -1, 5, S),
-    (U, True, True, True, True, -1, 5, S),
-    (C, False, True, True, True, 9, 20, C),
-    (C, False, True, True, False, 9, 8, C),
-    (C, False, True, True, False, 9, 9, S),
-    (C, False, True, True, False, 9, None, S),
-    (C, False, True, True, True, 9, None, C),
-]
-
-
-@pytest.mark.parametrize("row", HEARTBEATS)
-def test_the_heartbeat_table(
-    row: tuple[BrokerState, bool, bool, bool, bool, int, int | None, BrokerState],
-) -> None:
-    assert RegistrationRules().next_state(Heartbeat(*row[:-1])) is row[-1]
 
 
 def test_a_silent_broker_is_fenced_after_the_session_timeout_and_not_before(driver: Driver) -> None:

@@ -19,45 +19,6 @@ def cache_of(epochs: list[int], leading: int | None = None) -> EpochCache:
     return cache if leading is None else cache.assign(leading, len(epochs))
 
 
-# name, leader's epochs by offset, leader's current epoch, follower's epochs, diverging answer, truncation
-VECTORS = [
-    ("A", [1, 1, 1, 1], 2, [1, 1], None, 2),
-    ("B", [1, 1, 2, 2], 2, [1, 1], None, 2),
-    ("C", [1, 1], 2, [1, 1, 1, 1], (1, 2), 2),
-    ("D", [1, 1], 3, [1, 1, 2, 2], (1, 2), 2),
-    ("E", [1, 1, 3, 3], 3, [1, 1, 2, 2], (1, 2), 2),
-    ("F", [1, 1], 3, [1, 2], (1, 2), 1),
-    ("G", [1, 3], 3, [2, 2], (1, 1), 0),
-]
-
-
-@pytest.mark.parametrize(
-    ("leader", "epoch", "follower", "diverging", "truncated"), [v[1:] for v in VECTORS], ids="ABCDEFG"
-)
-def test_divergence_vectors(
-    leader: list[int],
-    epoch: int,
-    follower: list[int],
-    diverging: tuple[int, int] | None,
-    truncated: int,
-) -> None:
-    theirs = cache_of(follower)
-    answer = end_of_epoch(cache_of(leader, epoch), theirs.latest, len(leader))
-    assert answer is not None
-    diverges = answer.epoch < theirs.latest or answer.end_offset < len(follower)
-    assert ((answer.epoch, answer.end_offset) if diverges else None) == diverging
-    if diverging is None:
-        return
-    own = end_of_epoch(theirs, answer.epoch, len(follower))
-    if own is None:
-        to = answer.end_offset
-    elif own.epoch != answer.epoch:
-        to = own.end_offset
-    else:
-        to = min(own.end_offset, answer.end_offset)
-    assert min(to, len(follower)) == truncated
-
-
 def test_an_epoch_newer_than_any_here_is_undefined() -> None:
     assert end_of_epoch(cache_of([1, 1]), 2, 2) is None
     assert end_of_epoch(EpochCache(), 0, 0) is None

@@ -75,6 +75,8 @@ def test_equal_racks_carry_equal_loads(per_rack: int, names: int) -> None:
 def test_more_replicas_than_brokers() -> None:
     with pytest.raises(ValueError, match="3 replicas on 2 brokers"):
         RULES.place_striped({1: None, 2: None}, 1, 3)
+    with pytest.raises(ValueError, match="4 replicas on 3 brokers"):
+        RULES.place([1, 2, 3], 1, 4)
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 60), st.data())

@@ -9,10 +9,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
-from wrackline.broker.defects import apply
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.types import NO_LEADER, ReassignRule, TopicPartition
-from wrackline.broker.rules.profile import Rules
 
 
 def five(**changes: object) -> Driver:
@@ -130,15 +128,6 @@ def test_the_configured_rule_says_when_a_reassignment_is_complete(
     reassign(driver, [2, 3, 4])
     driver.alter(isr)
     assert (driver.partition().adding == ()) is complete
-
-
-def test_the_defect_completes_with_fewer_than_min_isr() -> None:
-    driver = five(rules=apply(Rules(), ["reassign_no_minisr"]))
-    driver.alter([1])
-    reassign(driver, [2, 3, 4])
-    driver.alter([1, 4])
-    assert assignment(driver) == ((2, 3, 4), (), ())
-    assert driver.state()[:2] == (4, {4})
 
 
 def test_cancelling_goes_back_to_the_first_replicas(cluster: Driver) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ from wrackline.broker.model.messages.requests import (
     Refused,
 )
 from wrackline.broker.model.metadata.records import PartitionRecord
-from wrackline.broker.model.types import NO_LEADER, FlushMode, LogSlice
+from wrackline.broker.model.types import NO_LEADER, FlushMode
 
 
 def follower(epochs: list[int], leader_epoch: int = 3, **more: Any) -> Solo:
@@ -57,44 +56,34 @@ def records(offset: int, epoch: int, *values: bytes) -> bytes:
     return batch.build(values or (b"x",), offset, epoch, 0)
 
 
-def pass_on(leader: Solo, solo: Solo) -> FetchResult:
-    """One round between two real brokers."""
-    send, _ = asked(solo)
-    assert isinstance(send.request, FetchRequest)
-    result: FetchResult = leader.result(leader.ask(replace(send.request, max_wait_ms=0)))
-    if isinstance(result.records, LogSlice):
-        result = replace(result, records=leader.disk.read(result.records))
-    solo.answer(send, FetchResponse((result,)))
-    return result
-
-
 # --- divergence (docs/protocol.md 2.3) -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("leader_epochs", "current", "own", "diverging", "cut"),
-    [
-        pytest.param([1, 1, 1, 1], 2, [1, 1], None, 2, id="A"),
-        pytest.param([1, 1, 2, 2], 2, [1, 1], None, 2, id="B"),
-        pytest.param([1, 1], 2, [1, 1, 1, 1], EpochEndOffset(1, 2), 2, id="C"),
-        pytest.param([1, 1], 3, [1, 1, 2, 2], EpochEndOffset(1, 2), 2, id="D"),
-        pytest.param([1, 1, 3, 3], 3, [1, 1, 2, 2], EpochEndOffset(1, 2), 2, id="E"),
-        pytest.param([1, 1], 3, [1, 2], EpochEndOffset(1, 2), 1, id="F"),
-        pytest.param([1, 3], 3, [2, 2], EpochEndOffset(1, 1), 0, id="G"),
-    ],
-)
+VECTORS: list[tuple[list[int], int, list[int], EpochEndOffset | None, int]] = [
+    ([1, 1, 1, 1], 2, [1, 1], None, 2),
+    ([1, 1, 2, 2], 2, [1, 1], None, 2),
+    ([1, 1], 2, [1, 1, 1, 1], EpochEndOffset(1, 2), 2),
+    ([1, 1], 3, [1, 1, 2, 2], EpochEndOffset(1, 2), 2),
+    ([1, 1, 3, 3], 3, [1, 1, 2, 2], EpochEndOffset(1, 2), 2),
+    ([1, 1], 3, [1, 2], EpochEndOffset(1, 2), 1),
+    ([1, 3], 3, [2, 2], EpochEndOffset(1, 1), 0),
+]
+"""A to G: the leader's epochs by offset, its current one, the follower's epochs, the answer, the cut."""
+
+
+@pytest.mark.parametrize(("leader_epochs", "current", "own", "diverging", "cut"), VECTORS, ids="ABCDEFG")
 def test_divergence_vectors(
     leader_epochs: list[int], current: int, own: list[int], diverging: EpochEndOffset | None, cut: int
 ) -> None:
     """Leader and follower are real brokers; afterwards the follower catches up to the leader's very log."""
     leader = Solo(1, log=log_of(leader_epochs), leader_epoch=current)
     solo = follower(own, current)
-    result = pass_on(leader, solo)
+    result = solo.fetch_from(leader)
     assert result.diverging == diverging
     if diverging is not None:
         assert solo.replica.log.leo == cut
     for _ in range(4):
-        pass_on(leader, solo)
+        solo.fetch_from(leader)
     assert solo.disk.logs[T].epochs_of_offsets() == leader_epochs
     assert solo.disk.logs[T].values()[cut:] == leader.disk.logs[T].values()[cut:]
     scan = [entry for entry in leader.disk.logs[T].epochs if entry.start_offset < len(leader_epochs)]
@@ -107,9 +96,9 @@ def test_an_epoch_in_which_nothing_was_written_is_dropped_too() -> None:
     solo = Solo(2, log=log_of([1, 1]), leader=2, leader_epoch=3)
     assert [tuple(entry) for entry in solo.disk.logs[T].epochs] == [(1, 0), (3, 2)]
     solo.metadata(change(leader=1))
-    assert pass_on(leader, solo).diverging == EpochEndOffset(1, 2)
+    assert solo.fetch_from(leader).diverging == EpochEndOffset(1, 2)
     assert [tuple(entry) for entry in solo.disk.logs[T].epochs] == [(1, 0)]
-    assert pass_on(leader, solo).diverging is None
+    assert solo.fetch_from(leader).diverging is None
 
 
 def test_a_diverging_answer_moves_no_high_watermark() -> None:
@@ -160,19 +149,6 @@ def test_an_empty_answer_keeps_the_last_fetched_epoch() -> None:
     assert asked(solo)[1].last_fetched_epoch == 1
 
 
-def test_a_late_answer_is_not_appended_again() -> None:
-    """B23: the first request is overtaken when the leader epoch changes, and answered late."""
-    solo = follower([])
-    late, _ = asked(solo)
-    solo.metadata(change(leader=1))
-    send, part = asked(solo, "fetcher-0.1")
-    assert part.current_leader_epoch == 4
-    answer(solo, late, records=records(0, 3), high_watermark=0)
-    assert solo.replica.log.leo == 0, "asked in another leader epoch"
-    answer(solo, send, records=records(0, 3), high_watermark=0)
-    assert solo.replica.log.leo == 1
-
-
 def test_an_overtaken_answer_to_a_former_offset_changes_nothing() -> None:
     """B23: same leader, same epoch, but what it answers has been had meanwhile."""
     solo = follower([])
@@ -184,16 +160,6 @@ def test_an_overtaken_answer_to_a_former_offset_changes_nothing() -> None:
     assert solo.replica.high_watermark <= 1
     answer(solo, late, records=records(0, 3), high_watermark=0)
     assert (solo.replica.log.leo, solo.replica.high_watermark) == (1, 1)
-
-
-def test_the_same_leader_epoch_leaves_the_fetcher_alone() -> None:
-    """K52: the parked request stays the current one."""
-    solo = follower([])
-    send, _ = asked(solo)
-    solo.metadata(change(isr=(1, 2)))
-    assert not [s for s in solo.sends if s.channel.startswith("fetcher")]
-    answer(solo, send, records=records(0, 3), high_watermark=0)
-    assert solo.replica.log.leo == 1
 
 
 def test_a_batch_of_a_later_leader_is_not_taken() -> None:
@@ -362,15 +328,3 @@ def test_nothing_is_written_once_the_logs_are_closed() -> None:
         assert solo.handle(event) == []
     solo.handle(LogsClosed())
     assert solo.exits[0].code == 0
-
-
-# --- the defect B01 rests on --------------------------------------------------------------------------------
-
-
-def test_trunc_hw_cuts_what_the_follower_does_not_know_to_be_committed() -> None:
-    assert follower([1, 1]).replica.log.leo == 2
-    assert follower([1, 1], defects=["trunc_hw"], high_watermark=1).replica.log.leo == 1
-
-
-def test_no_divergence_check_asks_without_an_epoch() -> None:
-    assert asked(follower([1, 1], defects=["no_divergence_check"]))[1].last_fetched_epoch == -1

@@ -3,22 +3,18 @@ H14, H15)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
+from tests.broker.core.replication.test_following import VECTORS
 from tests.broker.core.solo import Solo, T, change, log_of
 from wrackline.broker.model.events import SendFailed
 from wrackline.broker.model.messages.requests import (
-    FetchRequest,
-    FetchResponse,
-    OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderEpochResult,
 )
-from wrackline.broker.model.types import LogSlice
 
 EPOCHS_CHANNEL = "fetcher-epochs"
 
@@ -29,37 +25,13 @@ def follower(epochs: list[int], leader_epoch: int = 3, **more: Any) -> Solo:
     )
 
 
-def ask_on(leader: Solo, solo: Solo) -> OffsetForLeaderEpochResult:
-    send = solo.sent(EPOCHS_CHANNEL, OffsetForLeaderEpochRequest)
-    response = leader.replies[leader.ask(send.request)]
-    assert isinstance(response, OffsetForLeaderEpochResponse)
-    solo.answer(send, response)
-    return response.partitions[0]
-
-
-def fetch_on(leader: Solo, solo: Solo) -> None:
-    send = solo.sent("fetcher-0")
-    assert isinstance(send.request, FetchRequest)
-    assert all(part.last_fetched_epoch == -1 for part in send.request.partitions)
-    request = replace(send.request, max_wait_ms=0, session_id=0, session_epoch=-1)
-    result = leader.result(leader.ask(request))
-    if isinstance(result.records, LogSlice):
-        result = replace(result, records=leader.disk.read(result.records))
-    solo.answer(send, FetchResponse((result,)))
-
-
 @pytest.mark.parametrize(
     ("leader_epochs", "current", "own", "cut", "questions"),
     [
-        pytest.param([1, 1, 1, 1], 2, [1, 1], 2, 1, id="A"),
-        pytest.param([1, 1, 2, 2], 2, [1, 1], 2, 1, id="B"),
-        pytest.param([1, 1], 2, [1, 1, 1, 1], 2, 1, id="C"),
-        pytest.param([1, 1], 3, [1, 1, 2, 2], 2, 1, id="D"),
-        pytest.param([1, 1, 3, 3], 3, [1, 1, 2, 2], 2, 1, id="E"),
-        pytest.param([1, 1], 3, [1, 2], 1, 1, id="F"),
-        pytest.param([1, 3], 3, [2, 2], 0, 1, id="G"),
-        pytest.param([1, 3, 5, 5], 5, [1, 2, 4, 4], 1, 2, id="asks again"),
+        *((leader, current, own, cut, 1) for leader, current, own, _, cut in VECTORS),
+        ([1, 3, 5, 5], 5, [1, 2, 4, 4], 1, 2),
     ],
+    ids=[*"ABCDEFG", "asks again"],
 )
 def test_followers_truncate_as_the_divergence_vectors_say(
     leader_epochs: list[int], current: int, own: list[int], cut: int, questions: int
@@ -70,11 +42,13 @@ def test_followers_truncate_as_the_divergence_vectors_say(
     solo = follower(own, current)
     assert not solo.has_sent("fetcher-0"), "nothing is fetched before the answer"
     for _ in range(questions):
-        ask_on(leader, solo)
+        solo.ask_epoch_end(leader)
     assert solo.replica.log.leo == cut
     assert not solo.has_sent(EPOCHS_CHANNEL)
+    (part,) = solo.sends[-1].request.partitions  # type: ignore[union-attr]
+    assert part.last_fetched_epoch == -1  # type: ignore[union-attr]
     for _ in range(4):
-        fetch_on(leader, solo)
+        solo.fetch_from(leader)
     assert solo.disk.logs[T].epochs_of_offsets() == leader_epochs
     assert solo.disk.logs[T].values()[cut:] == leader.disk.logs[T].values()[cut:]
 

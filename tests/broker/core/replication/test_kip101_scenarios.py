@@ -8,34 +8,16 @@ back.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.broker.core.solo import Solo, T, change, log_of
-from wrackline.broker.model.messages.requests import FetchRequest, FetchResponse, OffsetForLeaderEpochRequest
-from wrackline.broker.model.types import EpochEntry, LogSlice
+from wrackline.broker.model.types import EpochEntry
 
 PROFILES = ["kip966", "kip101"]
 MENDED: tuple[str, ...] = ()
 HISTORIC = ("trunc_hw", "no_divergence_check")
-
-
-def one_round(leader: Solo, follower: Solo) -> None:
-    """The follower's next question, whichever it is, is answered by the leader."""
-    send: Any = follower.sends.pop(next(i for i, s in enumerate(follower.sends) if "fetcher" in s.channel))
-    request = send.request
-    if isinstance(request, OffsetForLeaderEpochRequest):
-        response: Any = leader.replies[leader.ask(request)]
-    else:
-        assert isinstance(request, FetchRequest)
-        full = replace(request, max_wait_ms=0, session_id=0, session_epoch=-1)
-        result = leader.result(leader.ask(full))
-        if isinstance(result.records, LogSlice):
-            result = replace(result, records=leader.disk.read(result.records))
-        response = FetchResponse((result,))
-    follower.answer(send, response)
 
 
 def data_loss(profile: str, defects: tuple[str, ...]) -> Solo:
@@ -84,8 +66,10 @@ def divergence(profile: str, defects: tuple[str, ...]) -> tuple[Solo, Solo]:
     b = Solo(2, isr=(2,), log=log_of([0], value="m"), high_watermark=1, **settings)
     assert b.result(b.produce(b"m3")).base_offset == 1
     a = Solo(1, isr=(2,), log=log_of([0, 0], value="m"), high_watermark=2, **settings)
-    for _ in range(4):
-        one_round(b, a)
+    if a.has_sent("fetcher-epochs"):
+        a.ask_epoch_end(b)
+    for _ in range(3):
+        a.fetch_from(b)
     return a, b
 
 

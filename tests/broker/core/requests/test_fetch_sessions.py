@@ -21,7 +21,6 @@ from wrackline.broker.model.messages.requests import (
 )
 from wrackline.broker.model.metadata.records import PartitionRecord, TopicRecord
 from wrackline.broker.model.types import TopicPartition
-from wrackline.broker.rules.leadership.sessions import SessionFacts, SessionRules
 
 T1 = TopicPartition("t", 1)
 FULL, CLOSE = 0, -1
@@ -188,11 +187,6 @@ def test_a_request_given_up_is_not_answered_out_of_its_session() -> None:
     assert told(good) == [T]
 
 
-def test_epochs_wrap_to_one() -> None:
-    rules = SessionRules()
-    assert [rules.next_epoch(epoch) for epoch in (0, 1, 2**31 - 2, 2**31 - 1, -1)] == [1, 2, 2**31 - 1, 1, -1]
-
-
 def test_a_deleted_topic_can_be_forgotten() -> None:
     """By its id: its name is not known any more."""
     solo = two_partitions()
@@ -226,25 +220,6 @@ def test_an_idle_session_makes_room_a_busy_one_does_not() -> None:
     assert answer(solo, (0, FULL), part(T, 2)).session_id > 0
     assert answer(solo, (busy, 2)).error is ErrorCode.none
     assert answer(solo, (idle, 1)).error is ErrorCode.fetch_session_id_not_found
-
-
-@pytest.mark.parametrize(
-    ("there", "newcomer", "evicted"),
-    [
-        (SessionFacts(True, 9, 500, 101), SessionFacts(False, 1, 0, 0), True),
-        (SessionFacts(False, 1, 50, 50), SessionFacts(True, 9, 0, 0), False),
-        (SessionFacts(False, 9, 500, 50), SessionFacts(True, 1, 0, 0), True),
-        (SessionFacts(True, 1, 500, 50), SessionFacts(False, 9, 0, 0), False),
-        (SessionFacts(False, 1, 500, 50), SessionFacts(False, 2, 0, 0), True),
-        (SessionFacts(False, 2, 500, 50), SessionFacts(False, 2, 0, 0), False),
-        (SessionFacts(True, 1, 500, 50), SessionFacts(True, 2, 0, 0), True),
-    ],
-    ids=["idle", "young", "a follower's turn", "not a consumer's", "larger", "not larger", "larger follower"],
-)
-def test_a_session_is_evicted_by_its_age_its_size_and_its_kind(
-    there: SessionFacts, newcomer: SessionFacts, evicted: bool
-) -> None:
-    assert SessionRules().may_evict(there, newcomer, 100) is evicted
 
 
 # --- together -----------------------------------------------------------------------------------------------
