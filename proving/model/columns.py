@@ -48,7 +48,9 @@ def one_event(
     at: int, process: int, kind: str, f: str, extra: object, topic: str | None = TOPIC, **columns: Any
 ) -> Block:
     """A block of a single event; numbers among its ``columns`` are the event's."""
-    arrays = {name: np.array([it]) if isinstance(it, int) else it for name, it in columns.items()}
+    arrays: dict[str, Any] = {
+        name: np.array([it]) if isinstance(it, int) else it for name, it in columns.items()
+    }
     said = None if extra is None else [orjson.dumps(extra).decode()]
     return Block(np.array([at]), np.array([process]), kind, f, topic=topic, extra=said, **arrays)
 

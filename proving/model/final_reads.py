@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +60,7 @@ def final_read(outcome: Outcome, seed: int) -> Iterator[Block]:
         for piece, last in _pieces(log, p, upto, there, with_epochs=outcome.knobs.epochs_reported):
             yield one_event(at, first + p, "invoke", "drain", None, partition=p)
             extra = {"complete": True} if last and whole else {}
-            bounds = {"partition": p, "offset": 0, "high_watermark": end}
+            bounds: dict[str, Any] = {"partition": p, "offset": 0, "high_watermark": end}
             yield one_event(at + 1, first + p, "ok", "drain", extra, **bounds, records=piece)
             at += 2
 
@@ -91,7 +92,7 @@ def replicas(outcome: Outcome, seed: int) -> Iterator[Block]:
             leo = hw + 1 if held is not log else hw
             for piece, last in _pieces(held, p, leo, there, raw=True):
                 extra = {"in_isr": not behind, "complete": last, "hw": hw}
-                bounds = {"partition": p, "offset": 0, "high_watermark": leo}
+                bounds: dict[str, Any] = {"partition": p, "offset": 0, "high_watermark": leo}
                 yield one_event(at, REPLICA, "ok", "replica", extra, **bounds, node=host, records=piece)
                 at += 1
 

@@ -255,8 +255,8 @@ def _control(outcome: Outcome) -> Iterator[Block]:
                 extra = {**fault, "phase": phase, "proved": proved, "restored": proved}
                 yield one_event(int(at), NEMESIS, "info", "kill", extra, None)
             for at, isr in ((one.change[number], left), (one.reopen[number], list(HOSTS))):
-                extra = {"partitions": [_reported(p, number + 1, isr)]}
-                yield one_event(int(at), CONTROL, "info", "cluster", extra, None)
+                changed = {"partitions": [_reported(p, number + 1, isr)]}
+                yield one_event(int(at), CONTROL, "info", "cluster", changed, None)
     yield from teardown(outcome.end_ns)
 
 
