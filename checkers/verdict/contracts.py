@@ -29,7 +29,6 @@ Nobody promises ISOLATED_WRITES (KIP-98).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,6 +48,7 @@ from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing
 from wrackline.checkers.verdict.wording import partition_name
 from wrackline.errors import InputError
 from wrackline.history.model import RunInfo
+from wrackline.plugins.nearest import nearest
 
 OF_TRANSACTIONS: Final = frozenset(
     {
@@ -493,10 +493,9 @@ def named(name: str) -> Terms:
     """``acks-all``, ``acks-all+idempotence`` and so on. Raises UnknownContract."""
     base, *modifiers = name.split("+")
     if base not in TERMS or any(modifier not in MODIFIERS for modifier in modifiers):
-        near = difflib.get_close_matches(base, TERMS, n=1) if base not in TERMS else []
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = nearest(base, TERMS) if base not in TERMS else ""
         raise UnknownContract(
-            f"no contract is called {name!r}; {hint}there are {', '.join(TERMS)}, each also with "
+            f"no contract is called {name!r}{hint or ';'} there are {', '.join(TERMS)}, each also with "
             f"{' or '.join('+' + modifier for modifier in MODIFIERS)}"
         )
     return replace(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from wrackline.history.store.schema import RECORD, SCHEMA
+from wrackline.proving.model.drawing import Bools, Ints, Operations, Polls
 from wrackline.proving.model.log_server import Outcome
 
-Ints = NDArray[np.int64]
 TOPIC = "log"
+REFUSED_ERROR, LOST_ERROR = "MSG_SIZE_TOO_LARGE", "_TIMED_OUT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,24 @@ class Block:
     error: str | None = None
     node: str | None = None
     extra: Sequence[str | None] | None = None
+
+
+def events(of: Operations, rows: Ints, kind: str, f: str, **columns: Any) -> Block:
+    """Events of some operations: their invocations, or their completions of one type. ``columns``: of them,
+    as in ``Block``."""
+    time = of.invoke_op if kind == "invoke" else of.complete_op
+    return Block(time[rows], of.process_op[rows], kind, f, topic=TOPIC, **columns)
+
+
+def one_event(
+    at: int, process: int, kind: str, f: str, extra: object, topic: str | None = TOPIC, **columns: Any
+) -> Block:
+    """A block of a single event; numbers among its ``columns`` are the event's."""
+    arrays: dict[str, Any] = {
+        name: np.array([it]) if isinstance(it, int) else it for name, it in columns.items()
+    }
+    said = None if extra is None else [orjson.dumps(extra).decode()]
+    return Block(np.array([at]), np.array([process]), kind, f, topic=topic, extra=said, **arrays)
 
 
 def records(
@@ -96,7 +116,38 @@ def _strings(values: Sequence[str | None], sizes: Ints) -> pa.Array:
     ).cast(pa.string())
 
 
-def positions(stands: Ints, holds: NDArray[np.bool_]) -> list[str]:
+def polls(outcome: Outcome, of: Polls, rows: Ints, failed: Bools) -> Iterator[Block]:
+    """Polls of consumers: their invocations, and their completions with all that they were given."""
+    yield events(of, rows, "invoke", "poll")
+    yield events(of, rows[failed], "fail", "poll", error=LOST_ERROR)
+    good = rows[~failed]
+    begin, end, holds = of.begin_op[good], of.end_op[good], of.holds_op[good]
+    some = given(outcome, begin, end, holds)
+    yield events(of, good, "ok", "poll", records=some, extra=positions(end, holds))
+
+
+def rebalanced(of: Polls, rows: Ints, begin: Ints, who: Iterable[Mapping[str, object]]) -> list[str]:
+    """``extra`` of rebalances, each at one of the rows: every third is without positions. ``begin``:
+    (operation, partition) where the member begins. ``who``: its group, and what else it tells of itself."""
+    reported, before = list[str](), (-1, list[int]())
+    for number, (row, said) in enumerate(zip(rows.tolist(), who, strict=True)):
+        process, mine = int(of.process_op[row]), np.flatnonzero(of.holds_op[row]).tolist()
+        extra = {**said, "partitions": mine}
+        if before[0] == process:
+            extra["revoked"] = [p for p in before[1] if p not in mine]
+        if number % 3:
+            extra["positions"] = offsets_at(begin[row], mine)
+        reported.append(orjson.dumps(extra).decode())
+        before = (process, mine)
+    return reported
+
+
+def offsets_at(offsets: Ints, partitions: Iterable[int]) -> dict[str, int]:
+    """Partition -> offset, as ``extra`` has them."""
+    return {str(p): int(offsets[p]) for p in partitions}
+
+
+def positions(stands: Ints, holds: Bools) -> list[str]:
     """``extra`` of polls and assignments: (operation, partition) where a consumer stands, in those that it
     holds."""
     return [
@@ -105,7 +156,7 @@ def positions(stands: Ints, holds: NDArray[np.bool_]) -> list[str]:
     ]
 
 
-def given(outcome: Outcome, begin: Ints, end: Ints, holds: NDArray[np.bool_]) -> pa.Array:
+def given(outcome: Outcome, begin: Ints, end: Ints, holds: Bools) -> pa.Array:
     """The records between where each poll stood and where it stands, partition after partition."""
     parts = outcome.knobs.partitions
     count = np.where(holds, end - begin, 0).reshape(-1)

@@ -49,11 +49,29 @@ class PartitionLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Sends:
+class Operations:
+    """Operations of clients. Arrays end in what their rows are: ``_op`` operations, ``_rec`` records sent."""
+
     process_op: Ints
     invoke_op: Ints
     complete_op: Ints
     """Also where none is on record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Polls(Operations):
+    """Operations of consumers."""
+
+    holds_op: Bools
+    """(operation, partition): is the partition the consumer's, as far as it knows?"""
+    begin_op: Ints
+    """(operation, partition): where it stood."""
+    end_op: Ints
+    """(operation, partition): where it stands afterwards; a poll gives what is between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sends(Operations):
     first_op: Ints
     """Row of the first record; ``count_op`` follow."""
     count_op: Ints

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from wrackline.history.model import REPLICA, UNKNOWN
-from wrackline.proving.model.columns import TOPIC, Block, records
+from wrackline.proving.model.columns import Block, one_event, records
 from wrackline.proving.model.drawing import MARKER, Bools, PartitionLog
 from wrackline.proving.model.knobs import Final
 from wrackline.proving.model.log_server import Outcome
@@ -58,20 +58,10 @@ def final_read(outcome: Outcome, seed: int) -> Iterator[Block]:
         upto = end if whole else int(random.integers(0, end + 1))
         there = _compacted(log, outcome.knobs.compacted, np.random.default_rng([seed, 0xC03, p]))
         for piece, last in _pieces(log, p, upto, there, with_epochs=outcome.knobs.epochs_reported):
-            now, process, partition = np.array([at]), np.array([first + p]), np.array([p])
-            yield Block(now, process, "invoke", "drain", topic=TOPIC, partition=partition)
-            yield Block(
-                now + 1,
-                process,
-                "ok",
-                "drain",
-                topic=TOPIC,
-                partition=partition,
-                offset=np.array([0]),
-                high_watermark=np.array([end]),
-                records=piece,
-                extra=['{"complete":true}' if last and whole else "{}"],
-            )
+            yield one_event(at, first + p, "invoke", "drain", None, partition=p)
+            extra = {"complete": True} if last and whole else {}
+            bounds: dict[str, Any] = {"partition": p, "offset": 0, "high_watermark": end}
+            yield one_event(at + 1, first + p, "ok", "drain", extra, **bounds, records=piece)
             at += 2
 
 
@@ -102,19 +92,8 @@ def replicas(outcome: Outcome, seed: int) -> Iterator[Block]:
             leo = hw + 1 if held is not log else hw
             for piece, last in _pieces(held, p, leo, there, raw=True):
                 extra = {"in_isr": not behind, "complete": last, "hw": hw}
-                yield Block(
-                    np.array([at]),
-                    np.array([REPLICA]),
-                    "ok",
-                    "replica",
-                    topic=TOPIC,
-                    partition=np.array([p]),
-                    node=host,
-                    offset=np.array([0]),
-                    high_watermark=np.array([leo]),
-                    records=piece,
-                    extra=[orjson.dumps(extra).decode()],
-                )
+                bounds: dict[str, Any] = {"partition": p, "offset": 0, "high_watermark": leo}
+                yield one_event(at, REPLICA, "ok", "replica", extra, **bounds, node=host, records=piece)
                 at += 1
 
 

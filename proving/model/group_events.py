@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import orjson
 
-from wrackline.proving.model.columns import TOPIC, Block, Ints, given, positions
+from wrackline.proving.model.columns import (
+    LOST_ERROR,
+    TOPIC,
+    Block,
+    events,
+    offsets_at,
+    polls,
+    rebalanced,
+)
+from wrackline.proving.model.drawing import Ints
 from wrackline.proving.model.group_server import (
     COMMIT,
     COMMITTED,
@@ -23,7 +32,7 @@ from wrackline.proving.model.group_server import (
 from wrackline.proving.model.log_server import Outcome
 
 _TYPES = {OK: "ok", REFUSED: "fail", LOST: "info"}
-LOST_ERROR, FENCED_ERROR = "_TIMED_OUT", "ILLEGAL_GENERATION"
+FENCED_ERROR = "ILLEGAL_GENERATION"
 
 
 def members(outcome: Outcome, group: Group) -> Iterator[Block]:
@@ -31,7 +40,8 @@ def members(outcome: Outcome, group: Group) -> Iterator[Block]:
         return
     yield from _subscriptions(outcome, group)
     yield from _rebalances(outcome, group)
-    yield from _polls(outcome, group)
+    rows = np.flatnonzero(group.kind_op == POLL)
+    yield from polls(outcome, group, rows, group.outcome_op[rows] == REFUSED)
     yield from _commits(outcome, group)
     yield from _asked(group)
 
@@ -60,47 +70,23 @@ def _reported(outcome: Outcome, group: Group, row: int) -> dict[str, object]:
 
 
 def _rebalances(outcome: Outcome, group: Group) -> Iterator[Block]:
-    """Yields the rebalances, each in the middle of a poll; every third without positions."""
-    rows, answers = np.flatnonzero(group.joins_op), list[str | None]()
-    before: tuple[int, list[int]] = (NONE, [])
-    for number, row in enumerate(rows.tolist()):
-        process, mine = int(group.process_op[row]), np.flatnonzero(group.holds_op[row]).tolist()
-        extra = _reported(outcome, group, row) | {"partitions": mine}
-        if before[0] == process:
-            extra["revoked"] = [p for p in before[1] if p not in mine]
-        if number % 3:
-            extra["positions"] = _at(group.begin_op[row], mine)
-        answers.append(orjson.dumps(extra).decode())
-        before = (process, mine)
-    yield Block(group.asked_op[rows], group.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=answers)
-
-
-def _at(offsets: Ints, partitions: list[int]) -> Mapping[str, int]:
-    return {str(p): int(offsets[p]) for p in partitions}
-
-
-def _polls(outcome: Outcome, group: Group) -> Iterator[Block]:
-    polls = np.flatnonzero(group.kind_op == POLL)
-    yield Block(group.invoke_op[polls], group.process_op[polls], "invoke", "poll", topic=TOPIC)
-    good, bad = (polls[group.outcome_op[polls] == outcome_is] for outcome_is in (OK, REFUSED))
-    yield Block(group.complete_op[bad], group.process_op[bad], "fail", "poll", topic=TOPIC, error=LOST_ERROR)
-    begin, end, holds = group.begin_op[good], group.end_op[good], group.holds_op[good]
-    yield Block(
-        group.complete_op[good],
-        group.process_op[good],
-        "ok",
-        "poll",
-        topic=TOPIC,
-        records=given(outcome, begin, end, holds),
-        extra=positions(end, holds),
+    """Yields the rebalances, each in the middle of a poll."""
+    rows = np.flatnonzero(group.joins_op)
+    answers = rebalanced(
+        group, rows, group.begin_op, (_reported(outcome, group, row) for row in rows.tolist())
     )
+    yield Block(group.asked_op[rows], group.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=answers)
 
 
 def _commits(outcome: Outcome, group: Group) -> Iterator[Block]:
     rows = np.flatnonzero(group.kind_op == COMMIT)
     extra = [
         orjson.dumps(
-            {"offsets": _at(group.offset_op[row], np.flatnonzero(group.offset_op[row] != NONE).tolist())}
+            {
+                "offsets": offsets_at(
+                    group.offset_op[row], np.flatnonzero(group.offset_op[row] != NONE).tolist()
+                )
+            }
             | _reported(outcome, group, row)
         ).decode()
         for row in rows.tolist()
@@ -113,7 +99,7 @@ def _asked(group: Group) -> Iterator[Block]:
     who: dict[str, Any] = {"group": group.name}
     everything = list(range(group.offset_op.shape[1]))
     answers = [
-        orjson.dumps({"offsets": _at(group.offset_op[row], everything)} | who).decode()
+        orjson.dumps({"offsets": offsets_at(group.offset_op[row], everything)} | who).decode()
         for row in rows.tolist()
     ]
     asked = [orjson.dumps(who).decode()] * len(rows)
@@ -124,13 +110,11 @@ def _operations(
     group: Group, rows: Ints, f: str, asked: list[str], answers: list[str], failure: str
 ) -> Iterator[Block]:
     """Invocations, and the completions that are on record."""
-    yield Block(group.invoke_op[rows], group.process_op[rows], "invoke", f, topic=TOPIC, extra=asked)
+    yield events(group, rows, "invoke", f, extra=asked)
     outcomes = group.outcome_op[rows]
     for number, kind in _TYPES.items():
         done = np.flatnonzero(outcomes == number)
         texts = answers if number == OK else asked
         error = {OK: None, REFUSED: failure, LOST: LOST_ERROR}[number]
-        some, extra = rows[done], [texts[at] for at in done.tolist()]
-        yield Block(
-            group.complete_op[some], group.process_op[some], kind, f, topic=TOPIC, error=error, extra=extra
-        )
+        extra = [texts[at] for at in done.tolist()]
+        yield events(group, rows[done], kind, f, error=error, extra=extra)

@@ -16,7 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrackline.proving.model.drawing import BEGIN_NS, Bools, Draw, Ints, PartitionLog, Times
+from wrackline.proving.model.drawing import (
+    BEGIN_NS,
+    Bools,
+    Draw,
+    Ints,
+    PartitionLog,
+    Polls,
+    Times,
+)
 from wrackline.proving.model.knobs import Knobs
 
 POLL, COMMIT, COMMITTED, NOTHING = 0, 1, 2, 3
@@ -31,14 +39,11 @@ _OPERATIONS_OF_A_GENERATION = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(Polls):
     """Operations of one group's members, member by member, each in order of time."""
 
     name: str
     member_op: Ints
-    process_op: Ints
-    invoke_op: Ints
-    complete_op: Ints
     asked_op: Ints
     """When the coordinator, or the broker, had it: between the two."""
     kind_op: Ints
@@ -47,11 +52,6 @@ class Group:
     """As the member knows it."""
     joins_op: Bools
     """A poll in which it is told of its generation."""
-    holds_op: Bools
-    """(operation, partition), as the member knows it."""
-    begin_op: Ints
-    end_op: Ints
-    """(operation, partition): as of ``Reads``."""
     offset_op: Ints
     """(operation, partition): committed, or told to be; NONE: not in this commit, or told that there is
     none."""
@@ -125,19 +125,19 @@ def _group(
     before = np.cumsum(unknown) - unknown
     before -= before[plan.thread * (n // knobs.members)] if n else 0
     return Group(
-        name,
-        plan.thread,
         process + plan.thread + knobs.threads * before,
         invoke,
         complete,
+        plan.holds,
+        begin,
+        end,
+        name,
+        plan.thread,
         asked,
         plan.kind,
         outcome,
         np.where(plan.turn == NONE, NONE, numbers[plan.turn]),
         plan.joins,
-        plan.holds,
-        begin,
-        end,
         offset,
     )
 

@@ -7,7 +7,7 @@ lie among them; the final read and the replicas' own logs follow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -30,13 +30,23 @@ from wrackline.history.model import (
 from wrackline.history.store.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
 from wrackline.history.store.schema import SCHEMA
 from wrackline.proving.model import group_events, transaction_events
-from wrackline.proving.model.columns import TOPIC, Block, Ints, given, join, positions, records
-from wrackline.proving.model.drawing import Bools
+from wrackline.proving.model.columns import (
+    LOST_ERROR,
+    REFUSED_ERROR,
+    TOPIC,
+    Block,
+    events,
+    join,
+    one_event,
+    polls,
+    positions,
+    rebalanced,
+    records,
+)
+from wrackline.proving.model.drawing import Bools, Ints
 from wrackline.proving.model.final_reads import HOSTS, final_read, replicas
 from wrackline.proving.model.knobs import Knobs
 from wrackline.proving.model.log_server import Outcome, serve
-
-REFUSED_ERROR, LOST_ERROR = "MSG_SIZE_TOO_LARGE", "_TIMED_OUT"
 
 
 @dataclass
@@ -145,37 +155,32 @@ def _sends(outcome: Outcome) -> Iterator[Block]:
     of = outcome.sends
     if not len(of.invoke_op):
         return
-    partition = of.partition_rec[of.first_op]
     bounds = np.append(of.first_op, len(of.value_rec))
     asked = np.full(len(of.value_rec), UNKNOWN, dtype=np.int64)
-    yield Block(
-        of.invoke_op,
-        of.process_op,
-        "invoke",
-        "send",
-        topic=TOPIC,
-        partition=partition,
-        key=_keys(of.key_rec[of.first_op]),
-        records=records(of.partition_rec, asked, of.value_rec, bounds),
-        extra=_in_transactions(of.txn_op),
-    )
+    errors = {"invoke": None, "ok": None, "fail": REFUSED_ERROR, "info": LOST_ERROR}
+
+    def block(rows: Ints, kind: str, of_all: pa.Array, extra: list[str | None] | None) -> Block:
+        first = of.first_op[rows]
+        return events(
+            of,
+            rows,
+            kind,
+            "send",
+            partition=of.partition_rec[first],
+            key=_keys(of.key_rec[first]),
+            records=of_all.take(pa.array(rows)),
+            error=errors[kind],
+            extra=extra,
+        )
+
+    sent = records(of.partition_rec, asked, of.value_rec, bounds)
+    yield block(np.arange(len(of.invoke_op)), "invoke", sent, _in_transactions(of.txn_op))
     whole = records(of.partition_rec, of.told_rec, of.value_rec, bounds)
-    errors = {"ok": None, "fail": REFUSED_ERROR, "info": LOST_ERROR}
     for kind, mine in of.kinds().items():
-        error, rows = errors[kind], np.flatnonzero(mine & of.recorded_op)
+        rows = np.flatnonzero(mine & of.recorded_op)
         if len(rows):
-            yield Block(
-                of.complete_op[rows],
-                of.process_op[rows],
-                kind,
-                "send",
-                topic=TOPIC,
-                partition=partition[rows],
-                key=_keys(of.key_rec[of.first_op[rows]]),
-                records=whole.take(pa.array(rows)),
-                error=error,
-                extra=_in_transactions(of.txn_op[rows], of.end_op[rows], of.commits_op[rows]),
-            )
+            extra = _in_transactions(of.txn_op[rows], of.end_op[rows], of.commits_op[rows])
+            yield block(rows, kind, whole, extra)
 
 
 def _keys(number: Ints) -> list[str | None] | None:
@@ -200,26 +205,10 @@ def _ends(outcome: Outcome) -> Iterator[Block]:
     of = outcome.ends
     if not len(of.invoke_op):
         return
-    yield Block(of.invoke_op, of.process_op, "invoke", "end", topic=TOPIC, partition=of.partition_op)
     good, bad = np.flatnonzero(~of.failed_op), np.flatnonzero(of.failed_op)
-    yield Block(
-        of.complete_op[good],
-        of.process_op[good],
-        "ok",
-        "end",
-        topic=TOPIC,
-        partition=of.partition_op[good],
-        high_watermark=of.told_op[good],
-    )
-    yield Block(
-        of.complete_op[bad],
-        of.process_op[bad],
-        "fail",
-        "end",
-        topic=TOPIC,
-        partition=of.partition_op[bad],
-        error=LOST_ERROR,
-    )
+    yield events(of, np.arange(len(of.invoke_op)), "invoke", "end", partition=of.partition_op)
+    yield events(of, good, "ok", "end", partition=of.partition_op[good], high_watermark=of.told_op[good])
+    yield events(of, bad, "fail", "end", partition=of.partition_op[bad], error=LOST_ERROR)
 
 
 def _reads(outcome: Outcome) -> Iterator[Block]:
@@ -229,22 +218,10 @@ def _reads(outcome: Outcome) -> Iterator[Block]:
     members = outcome.knobs.producers + round(outcome.knobs.subscribed * outcome.knobs.consumers)
     yield from _rebalances(outcome, np.flatnonzero(of.assigns_op & (of.process_op < members)))
     assigns = np.flatnonzero(of.assigns_op & (of.process_op >= members))
-    polls = np.flatnonzero(~of.assigns_op)
     starts = positions(of.end_op[assigns], of.holds_op[assigns])
-    for times, kind in ((of.invoke_op, "invoke"), (of.complete_op, "ok")):
-        yield Block(times[assigns], of.process_op[assigns], kind, "assign", topic=TOPIC, extra=starts)
-    yield Block(of.invoke_op[polls], of.process_op[polls], "invoke", "poll", topic=TOPIC)
-    good, bad = polls[~of.failed_op[polls]], polls[of.failed_op[polls]]
-    yield Block(of.complete_op[bad], of.process_op[bad], "fail", "poll", topic=TOPIC, error=LOST_ERROR)
-    yield Block(
-        of.complete_op[good],
-        of.process_op[good],
-        "ok",
-        "poll",
-        topic=TOPIC,
-        records=given(outcome, of.begin_op[good], of.end_op[good], of.holds_op[good]),
-        extra=positions(of.end_op[good], of.holds_op[good]),
-    )
+    yield from (events(of, assigns, kind, "assign", extra=starts) for kind in ("invoke", "ok"))
+    rows = np.flatnonzero(~of.assigns_op)
+    yield from polls(outcome, of, rows, of.failed_op[rows])
 
 
 def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
@@ -256,35 +233,18 @@ def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
         orjson.dumps({"group": f"g{p}", "partitions": list(range(outcome.knobs.partitions))}).decode()
         for p in of.process_op[first].tolist()
     ]
-    for times, kind in ((of.invoke_op, "invoke"), (of.complete_op, "ok")):
-        yield Block(times[first], of.process_op[first], kind, "subscribe", topic=TOPIC, extra=joins)
-    reported, before = [], (-1, list[int]())
-    for generation, row in enumerate(rows.tolist()):
-        process, mine = int(of.process_op[row]), np.flatnonzero(of.holds_op[row]).tolist()
-        extra: dict[str, object] = {"group": f"g{process}", "generation": generation, "partitions": mine}
-        if before[0] == process:
-            extra["revoked"] = [p for p in before[1] if p not in mine]
-        if generation % 3:
-            extra["positions"] = {str(p): int(of.end_op[row, p]) for p in mine}
-        reported.append(orjson.dumps(extra).decode())
-        before = (process, mine)
-    yield Block(of.complete_op[rows], of.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=reported)
+    yield from (events(of, first, kind, "subscribe", extra=joins) for kind in ("invoke", "ok"))
+    members = enumerate(of.process_op[rows].tolist())
+    who = ({"group": f"g{process}", "generation": generation} for generation, process in members)
+    yield events(of, rows, "ok", "rebalance", extra=rebalanced(of, rows, of.end_op, who))
 
 
 # --- runner and nemesis -------------------------------------------------------------------------------------
 
 
 def _control(outcome: Outcome) -> Iterator[Block]:
-    def row(at: int, process: int, f: str, extra: object, topic: str | None = None) -> Block:
-        said = [orjson.dumps(extra).decode()]
-        return Block(np.array([at]), np.array([process]), "info", f, topic=topic, extra=said)
-
-    nodes, parts = {str(node): host for node, host in HOSTS.items()}, range(outcome.knobs.partitions)
-    yield row(0, CONTROL, "phase", {"phase": "setup"})
-    assignment = {str(p): list(HOSTS) for p in parts}
-    yield row(1, CONTROL, "assignment", {"assignment": assignment, "nodes": nodes}, TOPIC)
-    yield row(2, CONTROL, "cluster", {"partitions": [_reported(p, 0, list(HOSTS)) for p in parts]})
-    yield row(3, CONTROL, "phase", {"phase": "main"})
+    parts = range(outcome.knobs.partitions)
+    yield from setup([_reported(p, 0, list(HOSTS)) for p in parts])
     for p, one in enumerate(outcome.failovers):
         for number in range(len(one.stall)):
             old, left = _leader(number), [node for node in HOSTS if node != _leader(number)]
@@ -293,13 +253,27 @@ def _control(outcome: Outcome) -> Iterator[Block]:
             for at, phase in zip(times, ("begin", "active", "undo", "ended"), strict=True):
                 proved = True if phase == "ended" else None
                 extra = {**fault, "phase": phase, "proved": proved, "restored": proved}
-                yield row(int(at), NEMESIS, "kill", extra)
-            changed = {"partitions": [_reported(p, number + 1, left)]}
-            whole = {"partitions": [_reported(p, number + 1, list(HOSTS))]}
-            yield row(int(one.change[number]), CONTROL, "cluster", changed)
-            yield row(int(one.reopen[number]), CONTROL, "cluster", whole)
-    yield row(outcome.end_ns + 1, CONTROL, "phase", {"phase": "heal"})
-    yield row(outcome.end_ns + 2, CONTROL, "phase", {"phase": "drain"})
+                yield one_event(int(at), NEMESIS, "info", "kill", extra, None)
+            for at, isr in ((one.change[number], left), (one.reopen[number], list(HOSTS))):
+                changed = {"partitions": [_reported(p, number + 1, isr)]}
+                yield one_event(int(at), CONTROL, "info", "cluster", changed, None)
+    yield from teardown(outcome.end_ns)
+
+
+def setup(cluster: Sequence[Mapping[str, object]]) -> Iterator[Block]:
+    """The runner's rows before clients begin. ``cluster``: the metadata of each partition, in order."""
+    nodes = {str(node): host for node, host in HOSTS.items()}
+    assignment = {str(p): list(HOSTS) for p in range(len(cluster))}
+    yield one_event(0, CONTROL, "info", "phase", {"phase": "setup"}, None)
+    yield one_event(1, CONTROL, "info", "assignment", {"assignment": assignment, "nodes": nodes})
+    yield one_event(2, CONTROL, "info", "cluster", {"partitions": cluster}, None)
+    yield one_event(3, CONTROL, "info", "phase", {"phase": "main"}, None)
+
+
+def teardown(end_ns: int) -> Iterator[Block]:
+    """The runner's rows after clients are done."""
+    for after, phase in enumerate(("heal", "drain"), 1):
+        yield one_event(end_ns + after, CONTROL, "info", "phase", {"phase": phase}, None)
 
 
 def _leader(epoch: int) -> int:

@@ -8,15 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
-from wrackline.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo
+from wrackline.history.model import FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo
 from wrackline.history.store.files import ROW_GROUP_ROWS, open_writer, put_info
 from wrackline.history.store.schema import SCHEMA
-from wrackline.proving.model.columns import TOPIC, Block, Ints, join, records
+from wrackline.proving.model.columns import (
+    LOST_ERROR,
+    REFUSED_ERROR,
+    TOPIC,
+    Block,
+    events,
+    join,
+    one_event,
+    records,
+)
+from wrackline.proving.model.drawing import Ints
 from wrackline.proving.model.final_reads import CHUNK, HOSTS
-from wrackline.proving.model.made import LOST_ERROR, REFUSED_ERROR, MadeTable, numbered
+from wrackline.proving.model.made import MadeTable, numbered, setup, teardown
 from wrackline.proving.model.objects import (
     ACKED,
     GET_FAILED,
@@ -67,13 +76,13 @@ def write_objects(run_dir: Path, seed: int, knobs: ObjectKnobs, *, block_ns: int
     """The same as a file in a directory of its own, so much of its time at once: for histories larger than
     memory. Returns the number of events. Raises OSError."""
     run_dir.mkdir(parents=True, exist_ok=True)
-    events = 0
+    written = 0
     with open_writer(run_dir / "history.parquet") as writer:
         for table in _tables(serve_objects(seed, knobs), run_dir.name, block_ns):
             writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
-            events += len(table)
+            written += len(table)
         put_info(writer, _info(run_dir.name, seed, knobs))
-    return events
+    return written
 
 
 def _info(test_id: str, seed: int, knobs: ObjectKnobs) -> RunInfo:
@@ -110,21 +119,12 @@ def _sends(happened: Objects, during: During) -> Iterator[Block]:
     reported = np.where(of.reported == ACKED, happened.offset, of.reported)
 
     def block(rows: Ints, kind: str, error: str | None = None) -> Block:
-        done = kind != "invoke"
-        offsets = reported[rows] if done else np.full(len(rows), UNKNOWN)
-        return Block(
-            (of.ret if done else of.inv)[rows],
-            of.process[rows],
-            kind,
-            "send",
-            topic=TOPIC,
-            partition=of.partition[rows],
-            records=records(of.partition[rows], offsets, of.value[rows], np.arange(len(rows) + 1)),
-            error=error,
-        )
+        offsets = np.full(len(rows), UNKNOWN) if kind == "invoke" else reported[rows]
+        some = records(of.partition[rows], offsets, of.value[rows], np.arange(len(rows) + 1))
+        return events(of, rows, kind, "send", partition=of.partition[rows], records=some, error=error)
 
-    yield block(_within(of.inv, during), "invoke")
-    done = _within(of.ret, during)
+    yield block(_within(of.invoke_op, during), "invoke")
+    done = _within(of.complete_op, during)
     yield block(done[(reported[done] != UNKNOWN) & (reported[done] != FAILED)], "ok")
     yield block(done[reported[done] == FAILED], "fail", REFUSED_ERROR)
     yield block(done[(reported[done] == UNKNOWN) & of.completes[done]], "info", LOST_ERROR)
@@ -133,51 +133,25 @@ def _sends(happened: Objects, during: During) -> Iterator[Block]:
 def _answers(happened: Objects, during: During) -> Iterator[Block]:
     of, knobs = happened.gets, happened.knobs
     f = "read" if knobs.workload == "register" else "dequeue"
-    asked, done = _within(of.inv, during), _within(of.ret, during)
-    yield Block(of.inv[asked], of.process[asked], "invoke", f, topic=TOPIC, partition=of.partition[asked])
-    failed = done[of.fate[done] == GET_FAILED]
-    yield Block(
-        of.ret[failed],
-        of.process[failed],
-        "fail",
-        f,
-        topic=TOPIC,
-        partition=of.partition[failed],
-        error=LOST_ERROR,
-    )
-    good = done[of.fate[done] == GOT]
+    asked, done = _within(of.invoke_op, during), _within(of.complete_op, during)
+    yield events(of, asked, "invoke", f, partition=of.partition[asked])
+    failed, good = (done[of.fate[done] == fate] for fate in (GET_FAILED, GOT))
+    yield events(of, failed, "fail", f, partition=of.partition[failed], error=LOST_ERROR)
     partition, offset = of.partition[good], of.offset[good]
-    some = offset != NOBODY
-    row = happened.log[happened.starts[partition[some]] + offset[some]]
-    bounds = np.append(0, np.cumsum(some))
-    yield Block(
-        of.ret[good],
-        of.process[good],
-        "ok",
-        f,
-        topic=TOPIC,
-        partition=partition,
-        high_watermark=of.end[good] if f == "read" else None,
-        records=records(partition[some], offset[some], happened.puts.value[row], bounds),
-    )
+    there = offset != NOBODY
+    row = happened.log[happened.starts[partition[there]] + offset[there]]
+    bounds = np.append(0, np.cumsum(there))
+    some = records(partition[there], offset[there], happened.puts.value[row], bounds)
+    end = of.end[good] if f == "read" else None
+    yield events(of, good, "ok", f, partition=partition, high_watermark=end, records=some)
 
 
 def _control(happened: Objects, during: During) -> Iterator[Block]:
-    def row(at: int, f: str, extra: object, topic: str | None = None) -> Iterator[Block]:
-        if not during[0] <= at < during[1]:
-            return
-        said = [orjson.dumps(extra).decode()]
-        yield Block(np.array([at]), np.array([CONTROL]), "info", f, topic=topic, extra=said)
-
-    parts, hosts = range(happened.knobs.partitions), list(HOSTS)
-    nodes = {str(node): host for node, host in HOSTS.items()}
+    hosts = list(HOSTS)
     one = {"topic": TOPIC, "leader": hosts[0], "leader_epoch": 0, "isr": hosts, "elr": [], "replicas": hosts}
-    yield from row(0, "phase", {"phase": "setup"})
-    yield from row(1, "assignment", {"assignment": {str(p): hosts for p in parts}, "nodes": nodes}, TOPIC)
-    yield from row(2, "cluster", {"partitions": [{**one, "partition": p} for p in parts]})
-    yield from row(3, "phase", {"phase": "main"})
-    yield from row(happened.end_ns + 1, "phase", {"phase": "heal"})
-    yield from row(happened.end_ns + 2, "phase", {"phase": "drain"})
+    cluster = [{**one, "partition": p} for p in range(happened.knobs.partitions)]
+    every = (*setup(cluster), *teardown(happened.end_ns))
+    return (block for block in every if during[0] <= block.time[0] < during[1])
 
 
 def _final(happened: Objects) -> Iterator[Block]:
@@ -189,28 +163,26 @@ def _final(happened: Objects) -> Iterator[Block]:
         for partition in range(happened.knobs.partitions):
             lo, hi = happened.starts[partition : partition + 2].tolist()
             values = happened.puts.value[happened.log[lo:hi]]
-            reader = int(happened.puts.process.max()) + int(happened.gets.process.max()) + 1 + partition
+            reader = int(happened.puts.process_op.max()) + int(happened.gets.process_op.max()) + 1 + partition
             for start in range(0, max(1, hi - lo), CHUNK):
                 held = values[start : start + CHUNK]
                 size, last = len(held), start + CHUNK >= hi - lo
-                now, number = np.array([at]), np.array([partition])
-                process = np.array([reader if host is None else REPLICA])
+                process = reader if host is None else REPLICA
                 if host is None:
-                    yield Block(now, process, "invoke", f, topic=TOPIC, partition=number)
+                    yield one_event(at, process, "invoke", f, None, partition=partition)
                 places, offsets = np.full(size, partition), np.arange(start, start + size)
                 epochs = np.zeros(size, dtype=np.int64)
                 known = {} if host is None else {"in_isr": True, "hw": hi - lo}
-                yield Block(
-                    now + 1,
+                yield one_event(
+                    at + 1,
                     process,
                     "ok",
                     f,
-                    topic=TOPIC,
-                    partition=number,
-                    offset=np.array([0]),
-                    high_watermark=np.array([hi - lo]),
+                    {**known, "complete": last} if host or last else {},
+                    partition=partition,
+                    offset=0,
+                    high_watermark=hi - lo,
                     records=records(places, offsets, held, np.array([0, size]), epochs),
                     node=host,
-                    extra=[orjson.dumps({**known, "complete": last} if host or last else {}).decode()],
                 )
                 at += 2

@@ -10,15 +10,13 @@ have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, MARKER, UNKNOWN
+from wrackline.proving.model.drawing import Bools, Ints, Operations
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 NOBODY = -1
 _MS = 1_000_000
 _FATES = ACKED, NOT_REPORTED, REFUSED, ANSWER_LOST, REQUEST_LOST = range(5)
@@ -105,14 +103,11 @@ def drawn_objects(seed: int, operations: int = 120) -> ObjectKnobs:
 
 
 @dataclass(frozen=True, slots=True)
-class Puts:
+class Puts(Operations):
     """Writes or enqueues, and markers: one record each. Times are nanoseconds."""
 
-    process: Ints
     value: Ints
     partition: Ints
-    inv: Ints
-    ret: Ints
     effect: Ints
     """When it lands; meaningless where it does not."""
     lands: Bools
@@ -123,11 +118,8 @@ class Puts:
 
 
 @dataclass(frozen=True, slots=True)
-class Gets:
-    process: Ints
+class Gets(Operations):
     partition: Ints
-    inv: Ints
-    ret: Ints
     effect: Ints
     fate: Ints
     """GOT, GET_FAILED or GET_LOST."""
@@ -165,7 +157,9 @@ def serve_objects(seed: int, knobs: ObjectKnobs) -> Objects:
         marks = _some(marks, empty | (gets.fate == GET_FAILED))
     elif knobs.by_end:
         marks = _some(marks, np.zeros(len(marks.value), dtype=bool))
-    both = Puts(*(np.concatenate([getattr(puts, name), getattr(marks, name)]) for name in Puts.__slots__))
+    both = Puts(
+        *(np.concatenate([getattr(puts, one.name), getattr(marks, one.name)]) for one in fields(Puts))
+    )
     lands = np.flatnonzero(both.lands)
     log = lands[np.lexsort((both.effect[lands], both.partition[lands]))]
     starts = np.searchsorted(both.partition[log], np.arange(knobs.partitions + 1))
@@ -174,7 +168,9 @@ def serve_objects(seed: int, knobs: ObjectKnobs) -> Objects:
     end = _ends(both, log, starts, gets)
     got = _last_writes(both, log, starts, gets, end) if taken is None else np.append(offset, NOBODY)[taken]
     gets = replace(gets, offset=got, end=end)
-    last = max(int(both.ret.max()), int(gets.ret.max()), int(both.effect[lands].max(initial=0)))
+    last = max(
+        int(both.complete_op.max()), int(gets.complete_op.max()), int(both.effect[lands].max(initial=0))
+    )
     return Objects(knobs, both, offset, log, starts, gets, last + 1)
 
 
@@ -222,11 +218,11 @@ def _puts(random: np.random.Generator, knobs: ObjectKnobs, each: int) -> Puts:
     number = np.tile(np.arange(each), knobs.producers)
     codes = np.array([ACKED, ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, UNKNOWN])
     return Puts(
-        process=process,
+        process_op=process,
+        invoke_op=inv,
+        complete_op=ret,
         value=process << 32 | number << 4,
         partition=random.integers(0, knobs.partitions, size),
-        inv=inv,
-        ret=ret,
         effect=np.where(late, much_later, effect),
         lands=(fate != REFUSED) & (fate != REQUEST_LOST),
         reported=codes[fate],
@@ -248,11 +244,11 @@ def _gets(random: np.random.Generator, knobs: ObjectKnobs, each: int) -> tuple[G
     lands = ~broken | (in_doubt & (random.random(size) < 0.5))
     process = _process(slots + knobs.consumers, in_doubt, each, _stride(knobs))
     marks = Puts(
-        process=process,
+        process_op=process,
+        invoke_op=mark_inv,
+        complete_op=mark_ret,
         value=process << 32 | number << 4 | MARKER,
         partition=partition,
-        inv=mark_inv,
-        ret=mark_ret,
         effect=effect,
         lands=lands,
         reported=np.where(in_doubt, UNKNOWN, np.where(broken, FAILED, ACKED)),
@@ -260,11 +256,11 @@ def _gets(random: np.random.Generator, knobs: ObjectKnobs, each: int) -> tuple[G
     )
     nothing = np.full(size, NOBODY)
     owner = _process(slots, fate == GET_LOST, each, _stride(knobs))
-    return Gets(owner, partition, inv, ret, effect, fate, nothing, nothing), marks
+    return Gets(owner, inv, ret, partition, effect, fate, nothing, nothing), marks
 
 
 def _some(puts: Puts, rows: Bools) -> Puts:
-    return Puts(*(getattr(puts, name)[rows] for name in Puts.__slots__))
+    return Puts(*(getattr(puts, one.name)[rows] for one in fields(Puts)))
 
 
 def _taken(knobs: ObjectKnobs, puts: Puts, gets: Gets) -> tuple[Ints, Bools]:
@@ -273,8 +269,8 @@ def _taken(knobs: ObjectKnobs, puts: Puts, gets: Gets) -> tuple[Ints, Bools]:
     After the i-th dequeue so many records are out: one more than after the one before, but no more than are
     in. That is a minimum over all dequeues so far. Of those that never come back each second one got as far
     as taking."""
-    takes = (gets.fate == GOT) | ((gets.fate == GET_LOST) & (gets.process % 2 == 0))
-    taken = np.full(len(gets.inv), NOBODY)
+    takes = (gets.fate == GOT) | ((gets.fate == GET_LOST) & (gets.process_op % 2 == 0))
+    taken = np.full(len(gets.invoke_op), NOBODY)
     for partition in range(knobs.partitions):
         mine = np.flatnonzero(puts.lands & (puts.partition == partition))
         mine = mine[np.argsort(puts.effect[mine], kind="stable")]
@@ -291,7 +287,7 @@ def _taken(knobs: ObjectKnobs, puts: Puts, gets: Gets) -> tuple[Ints, Bools]:
 def _ends(puts: Puts, log: Ints, starts: Ints, gets: Gets) -> Ints:
     """Returns the number of records in the partition of each get before the moment at which it takes
     effect."""
-    end = np.zeros(len(gets.inv), dtype=np.int64)
+    end = np.zeros(len(gets.invoke_op), dtype=np.int64)
     for partition in range(len(starts) - 1):
         mine = np.flatnonzero(gets.partition == partition)
         there = puts.effect[log[starts[partition] : starts[partition + 1]]]

@@ -8,35 +8,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from wrackline.history.model import FAILED, UNKNOWN
-from wrackline.proving.model.drawing import Bools, Draw, Ints, PartitionLog, Sends, Times
+from wrackline.proving.model.drawing import (
+    Bools,
+    Draw,
+    Ints,
+    Operations,
+    PartitionLog,
+    Polls,
+    Sends,
+    Times,
+)
 from wrackline.proving.model.knobs import Knobs
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    process_op: Ints
-    invoke_op: Ints
-    complete_op: Ints
+class Ends(Operations):
     partition_op: Ints
     told_op: Ints
     failed_op: Bools
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(Polls):
     """Polls and assignments of the consumers."""
 
-    process_op: Ints
-    invoke_op: Ints
-    complete_op: Ints
     assigns_op: Bools
     failed_op: Bools
-    holds_op: Bools
-    """(operation, partition): is the partition the consumer's?"""
-    begin_op: Ints
-    """(operation, partition): where it stood."""
-    end_op: Ints
-    """(operation, partition): where it stands afterwards; a poll gives what is between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ def reads(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...]
         begin[1:, number] = end[:-1, number]
         begin[assigns, number] = end[assigns, number]
     process = knobs.producers + np.repeat(np.arange(knobs.consumers), each)
-    return Reads(process, invoke, complete, assigns, failed, holds[seg] if n else holds[:0], begin, end)
+    return Reads(process, invoke, complete, holds[seg] if n else holds[:0], begin, end, assigns, failed)
 
 
 def transaction_reads(

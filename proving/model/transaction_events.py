@@ -37,13 +37,5 @@ def polls(outcome: Outcome) -> Iterator[Block]:
             stands = positions(of.end_op[rows], holds)
             extra = [f"{{{numbers[row]},{at[1:]}" for row, at in zip(rows.tolist(), stands, strict=True)]
         error = {"ok": None, "fail": "INVALID_TXN_STATE", "info": "_TIMED_OUT"}[kind]
-        yield Block(
-            complete[of.op[rows]],
-            process[rows],
-            kind,
-            "poll",
-            topic=TOPIC,
-            records=some,
-            error=error,
-            extra=extra,
-        )
+        at = complete[of.op[rows]]
+        yield Block(at, process[rows], kind, "poll", topic=TOPIC, records=some, error=error, extra=extra)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -48,6 +48,19 @@ class Sent:
         return self.reported == UNKNOWN
 
 
+def paired(events: Sequence[Event], *kinds: str) -> dict[int, int | None]:
+    """The operations of some kinds: position of an invocation -> that of its completion, None where there is
+    none."""
+    open_: dict[int, int] = {}
+    found: dict[int, int | None] = {}
+    for at, event in enumerate(events):
+        if event.f in kinds and event.type is Type.INVOKE:
+            open_[event.process], found[at] = at, None
+        elif event.f in kinds:
+            found[open_[event.process]] = at
+    return found
+
+
 class Edit:
     """Positions are those of the correct history until something is inserted: look first, insert last."""
 
@@ -59,21 +72,13 @@ class Edit:
         self._fresh = FRESH
 
     def _sent(self) -> Iterator[tuple[int, Sent]]:
-        open_: dict[int, int] = {}
-        done: dict[int, int] = {}
-        for at, event in enumerate(self.events):
-            if event.f == "send" and event.type is Type.INVOKE:
-                open_[event.process] = at
-            elif event.f == "send":
-                done[open_[event.process]] = at
-        for invoked, event in enumerate(self.events):
-            if event.f == "send" and event.type is Type.INVOKE:
-                completed = done.get(invoked)
-                after = event if completed is None else self.events[completed]
-                for record in after.records:
-                    alone = len(event.records) == 1
-                    one = (record.partition, event.process, invoked, completed, record.offset, alone)
-                    yield record.value, Sent(record.value, *one)
+        for invoked, completed in paired(self.events, "send").items():
+            event = self.events[invoked]
+            after = event if completed is None else self.events[completed]
+            for record in after.records:
+                alone = len(event.records) == 1
+                one = (record.partition, event.process, invoked, completed, record.offset, alone)
+                yield record.value, Sent(record.value, *one)
 
     # --- looking -------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 from wrackline.history.labels import CONSUMERS
 from wrackline.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
 from wrackline.proving.model.columns import TOPIC
-from wrackline.proving.mutations.edit import Edit, Sent
+from wrackline.proving.mutations.edit import Edit, Sent, paired
 
 _ERRORS = {Type.FAIL: "aborted", Type.INFO: "_TIMED_OUT"}
 
@@ -100,22 +100,13 @@ class Told:
 
 def operations(edit: Edit, f: str) -> list[Told]:
     """``commit`` or ``committed``, in the order of their invocations."""
-    open_: dict[int, int] = {}
-    done: dict[int, int] = {}
-    for at, event in enumerate(edit.events):
-        if event.f == f and event.type is Type.INVOKE:
-            open_[event.process] = at
-        elif event.f == f:
-            done[open_[event.process]] = at
     found = []
-    for invoked, event in enumerate(edit.events):
-        if event.f == f and event.type is Type.INVOKE:
-            completed = done.get(invoked)
-            last = event if completed is None else edit.events[completed]
-            extra = last.extra or {}
-            offsets = {int(p): offset for p, offset in extra.get("offsets", {}).items()}
-            kind = Type.INFO if completed is None else last.type
-            found.append(Told(invoked, completed, event.process, kind, offsets, extra))
+    for invoked, completed in paired(edit.events, f).items():
+        last = edit.events[invoked if completed is None else completed]
+        extra = last.extra or {}
+        offsets = {int(p): offset for p, offset in extra.get("offsets", {}).items()}
+        kind = Type.INFO if completed is None else last.type
+        found.append(Told(invoked, completed, last.process, kind, offsets, extra))
     return found
 
 

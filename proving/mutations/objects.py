@@ -17,7 +17,7 @@ from wrackline.checkers.exact.register import Rule as RegisterRule
 from wrackline.history.model import FAILED, MARKER, Event, Record, Type
 from wrackline.proving.model.object_events import MadeObjects
 from wrackline.proving.model.objects import ObjectKnobs
-from wrackline.proving.mutations.edit import phantom
+from wrackline.proving.mutations.edit import paired, phantom
 
 NEVER = 1 << 62
 KNOBS = {
@@ -59,22 +59,14 @@ class ObjectEdit:
 
     def _operations(self) -> Iterator[Op]:
         """Yields the operations of clients, without markers, in the order of their invocations."""
-        done: dict[int, int] = {}
-        for at in reversed(range(len(self.events))):
-            event = self.events[at]
-            if event.process < 0 or event.f not in ("send", self._get):
-                continue
-            if event.type is not Type.INVOKE:
-                done[event.process] = at
-                continue
-            completed = done.pop(event.process, None)
-            last = event if completed is None else self.events[completed]
+        for invoked, completed in paired(self.events, "send", self._get).items():
+            last = self.events[invoked if completed is None else completed]
             record = last.records[0] if last.records else None
-            if event.f == "send" and record is not None and record.value & 15 == MARKER:
+            if last.f == "send" and record is not None and record.value & 15 == MARKER:
                 continue
             kind = Type.INFO if completed is None else last.type
             ret = completed if completed is not None and kind is Type.OK else NEVER
-            yield Op(event.f == "send", event.partition or 0, record, at, ret, kind)
+            yield Op(last.f == "send", last.partition or 0, record, invoked, ret, kind)
 
     def of(self, partition: int) -> list[Op]:
         return sorted((op for op in self.ops if op.partition == partition), key=lambda op: op.inv)

@@ -63,7 +63,7 @@ def with_step(name: str) -> Callable[[pytest.MonkeyPatch], None]:
 def with_condition(patch: pytest.MonkeyPatch) -> None:
     from wrackline.checkers.verdict.conditions import conditions
 
-    patch.setattr(conditions, "_rate_reached", raising)
+    patch.setitem(conditions.CONDITIONS, "asked rate reached before the first fault", raising)
 
 
 def with_explanation(patch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ properties that the installed library has.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
+
+from wrackline.plugins.nearest import nearest
 
 _TIMES_AND_SIZES = """
     batch.num.messages batch.size broker.address.ttl compression.codec compression.level compression.type
@@ -115,6 +116,5 @@ def refusal(name: str) -> str | None:
         )
     if name in _NO_USE:
         return "it has no effect on these clients; leave it out"
-    near = difflib.get_close_matches(name, ALLOWED, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"it is not among the properties known to do no harm here; {hint}the docs' reference lists them"
+    hint = nearest(name, ALLOWED) or ";"
+    return f"it is not among the properties known to do no harm here{hint} the docs' reference lists them"

@@ -1,13 +1,20 @@
 """The conditions that a run must meet besides its findings, so that it can pass (docs/anomalies.md section
-9). Each is a function."""
+9). Each is a function, and has its name in ``CONDITIONS``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.runs import Run
-from wrackline.checkers.verdict.conditions.condition import NOT_ON_RECORD, Condition, listed
+from wrackline.checkers.verdict.conditions.condition import (
+    NOT_ON_RECORD,
+    Condition,
+    Met,
+    listed,
+    unknown,
+    unless,
+)
 from wrackline.checkers.verdict.conditions.fault_conditions import (
     faults_proved,
     faults_restored,
@@ -30,26 +37,8 @@ was aborted as it was meant to be."""
 def conditions(run: Run, figures: Figures) -> list[Condition]:
     """All conditions. The one that shows how a run was ended early comes first, since it explains the
     rest."""
-    return [
-        _went_to_its_end(run),
-        _clock_kept(run),
-        _duration_reached(run),
-        _faults_as_planned(run),
-        faults_proved(run),
-        faults_restored(run),
-        targets_had_their_role(run),
-        _nobody_died(run),
-        _clients_stopped(run),
-        _final_read(run),
-        _replicas_read(run),
-        _nobody_deleted(run),
-        _logs_there(run),
-        _acknowledged(run, figures),
-        _kinds_succeeded(run, figures),
-        _rate_reached(run, figures),
-        _load_kept_up(run, figures),
-        *_thresholds_met(run, figures),
-    ]
+    met = [Condition(name, *check(run, figures)) for name, check in CONDITIONS.items()]
+    return [*met, *_thresholds_met(run, figures)]
 
 
 def all_looked_for(looked_for: Collection[str], missing: Collection[str]) -> Condition:
@@ -60,21 +49,16 @@ def all_looked_for(looked_for: Collection[str], missing: Collection[str]) -> Con
     return Condition(name, True, f"{len(looked_for)} anomalies were looked for")
 
 
-def _went_to_its_end(run: Run) -> Condition:
-    name = "the run went to its end"
+def _went_to_its_end(run: Run, _: Figures) -> Met:
     if run.course.interrupted is not None:
-        return Condition(name, False, run.course.interrupted)
+        return False, run.course.interrupted
     if run.course.over:
-        return Condition(name, True, "the run was not stopped early")
-    if run.info.plan is None:
-        return Condition(name, False, NOT_ON_RECORD)
+        return True, "the run was not stopped early"
     phase = f"in phase {run.phases[-1].name}" if run.phases else "before its first phase"
-    return Condition(
-        name, False, f"it was killed, or broke down, {phase}, {seconds(run.end_ns)} after its start"
-    )
+    return unknown(run, f"it was killed, or broke down, {phase}, {seconds(run.end_ns)} after its start")
 
 
-def _clock_kept(run: Run) -> Condition:
+def _clock_kept(run: Run, _: Figures) -> Met:
     """Checks that the harness's clock kept time: it stamps what is sent, and a broker may refuse records
     of another time, or drop them as old."""
     leaps = [
@@ -82,23 +66,21 @@ def _clock_kept(run: Run) -> Condition:
         f"at {seconds(at)}"
         for at, ahead in run.course.leaps
     ]
-    return Condition("the harness's clock kept time", not leaps, listed(leaps) or "no leap is on record")
+    return unless(leaps, "no leap is on record")
 
 
-def _duration_reached(run: Run) -> Condition:
-    name = "planned duration reached"
+def _duration_reached(run: Run, _: Figures) -> Met:
     if run.info.plan is None:
-        return Condition(name, False, NOT_ON_RECORD)
+        return False, NOT_ON_RECORD
     asked = run.info.plan.duration_s
     lasted = sum(phase.end_ns - phase.begin_ns for phase in run.phases if phase.name == "main") / 1e9
-    return Condition(name, lasted >= asked, f"the main phase lasted {lasted:.1f} of {asked:g} s")
+    return lasted >= asked, f"the main phase lasted {lasted:.1f} of {asked:g} s"
 
 
-def _faults_as_planned(run: Run) -> Condition:
+def _faults_as_planned(run: Run, _: Figures) -> Met:
     """Planned, begun and ended are the same; whether they took effect is the next condition."""
-    name = "every planned fault began and ended"
     if run.info.plan is None:
-        return Condition(name, False, NOT_ON_RECORD)
+        return False, NOT_ON_RECORD
     planned = planned_faults(run)
     by_id = {fault.id: fault for fault in run.faults}
     short = [f"{one} ({what}) did not begin" for one, what in planned.items() if one not in by_id]
@@ -109,11 +91,7 @@ def _faults_as_planned(run: Run) -> Condition:
     ]
     if run.info.plan.guided and run.course.guided is None:
         short.append(f"the guided schedule {run.info.plan.guided} did not begin")
-    return Condition(
-        name,
-        not short,
-        listed(short) or (f"{len(planned)} of {len(planned)}" if planned else "none was planned"),
-    )
+    return unless(short, f"{len(planned)} of {len(planned)}" if planned else "none was planned")
 
 
 def planned_faults(run: Run) -> dict[str, str]:
@@ -123,28 +101,25 @@ def planned_faults(run: Run) -> dict[str, str]:
     return {**timed, **(run.course.guided or {})}
 
 
-def _nobody_died(run: Run) -> Condition:
-    name = "nobody died unasked"
-    dead = [fault for fault in run.faults if not fault.asked_for]
-    if dead:
-        deaths = [
-            f"{fault.id}, {' and '.join(fault.targets)} at {seconds(fault.struck_ns)}: {fault.proof}"
-            for fault in dead
-        ]
-        return Condition(name, False, listed(deaths))
+def _nobody_died(run: Run, _: Figures) -> Met:
+    deaths = [
+        f"{fault.id}, {' and '.join(fault.targets)} at {seconds(fault.struck_ns)}: {fault.proof}"
+        for fault in run.faults
+        if not fault.asked_for
+    ]
+    if deaths:
+        return False, listed(deaths)
     if not run.course.over:  # deaths are recorded at the latest when the replicas have been read back
-        late = "the nodes and hosts were not watched to the end of the run"
-        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else late)
+        return unknown(run, "the nodes and hosts were not watched to the end of the run")
     if (why := run.info.unread.get("processes")) is not None:
         told = "every broker was asked to the end, and answered; their processes were not watched: "
-        return Condition(name, True, told + why)
-    return Condition(name, True, "every node and host was watched to the end, and none died")
+        return True, told + why
+    return True, "every node and host was watched to the end, and none died"
 
 
-def _clients_stopped(run: Run) -> Condition:
+def _clients_stopped(run: Run, _: Figures) -> Met:
     """Judged by the answers that clients got after a partition's final read had begun, and by the runner's
     own record."""
-    name = "clients had stopped before the final read"
     late = [
         f"{partition_name(place)}: a client got an answer about it at {seconds(final.late_ns)}, "
         "after its final read had begun"
@@ -152,16 +127,15 @@ def _clients_stopped(run: Run) -> Condition:
         if final.late_ns is not None
     ]
     if late:
-        return Condition(name, False, listed(late) + ": that read is no evidence of loss")
+        return False, listed(late) + ": that read is no evidence of loss"
     if run.course.stuck is None:
-        why = NOT_ON_RECORD if run.info.plan is None else "the run ended before the clients were stopped"
-        return Condition(name, False, why)
+        return unknown(run, "the run ended before the clients were stopped")
     # An operation that is still under way is recorded with an unknown outcome, which is correct.
     stuck = f"; operations of {', '.join(run.course.stuck)} never completed" if run.course.stuck else ""
-    return Condition(name, True, f"no client got an answer after the final read had begun{stuck}")
+    return True, f"no client got an answer after the final read had begun{stuck}"
 
 
-def _final_read(run: Run) -> Condition:
+def _final_read(run: Run, _: Figures) -> Met:
     short = []
     for place in run.places:
         final = run.final.get(place)
@@ -181,18 +155,13 @@ def _final_read(run: Run) -> Condition:
             )
     if not run.places:
         short = ["no topic is on record"]
-    detail = (
-        "; ".join(short)
-        if short
-        else f"{len(run.places)} of {len(run.places)} partitions were read to their end offsets"
-    )
-    return Condition("final read complete", not short, detail)
+    every = f"{len(run.places)} of {len(run.places)} partitions were read to their end offsets"
+    return not short, "; ".join(short) or every
 
 
-def _replicas_read(run: Run) -> Condition:
-    name = "every replica's log read"
+def _replicas_read(run: Run, _: Figures) -> Met:
     if (why := run.info.unread.get("replicas")) is not None:
-        return Condition(name, True, f"none was read: {why}; the verdict rests on the final read alone")
+        return True, f"none was read: {why}; the verdict rests on the final read alone"
     short, changed, whole = [], [], 0
     for place in run.places:
         assigned = {run.host(node) for node in run.assignment.get(place, ())}
@@ -213,44 +182,41 @@ def _replicas_read(run: Run) -> Condition:
     detail = listed(short) or f"{whole} replicas were read whole"
     if changed and not short:
         detail += f"; a fault had changed the files of {', '.join(changed)}"
-    return Condition(name, not short, detail)
+    return not short, detail
 
 
-def _nobody_deleted(run: Run) -> Condition:
+def _nobody_deleted(run: Run, _: Figures) -> Met:
     """Checks that nobody deleted records: of a deleted record nobody can say whether it had been lost
     before. What a setting explains was meant to happen."""
     found = deletions(run)
     unexplained = [str(one) for one in found if not one.setting]
     explained = f"deleted as configured: {listed([str(one) for one in found])}" if found else ""
-    detail = listed(unexplained) or explained or "every log begins at offset 0"
-    return Condition("nobody deleted records", not unexplained, detail)
+    return unless(unexplained, explained or "every log begins at offset 0")
 
 
-def _logs_there(run: Run) -> Condition:
-    name, files = "the hosts' logs are there", run.course.files
+def _logs_there(run: Run, _: Figures) -> Met:
+    files = run.course.files
     if (why := run.info.unread.get("logs")) is not None:
-        return Condition(name, True, f"none was fetched: {why}")
+        return True, f"none was fetched: {why}"
     if files is None:
-        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else "no logs were collected")
+        return unknown(run, "no logs were collected")
     hosts = sorted({*run.nodes.values(), *files} - {*run.course.unused})
     short = [f"{host}: {why}" for host, why in sorted(run.course.missing.items())]
     short += [f"no log of {host} was fetched" for host in hosts if not _has_log(files.get(host, ()))]
-    return Condition(name, not short, listed(short) or f"the logs of {len(hosts)} hosts were fetched")
+    return unless(short, f"the logs of {len(hosts)} hosts were fetched")
 
 
 def _has_log(names: Sequence[str]) -> bool:
     return any(name.endswith(".log") for name in names)
 
 
-def _acknowledged(run: Run, figures: Figures) -> Condition:
-    name = "records acknowledged before, during and after faults"
+def _acknowledged(run: Run, figures: Figures) -> Met:
     if run.info.acks == "0":
-        return Condition(name, True, "with acks=0 nothing is ever acknowledged")
-    short, detail = acknowledged(run, figures)
-    return Condition(name, not short, listed(short) or detail)
+        return True, "with acks=0 nothing is ever acknowledged"
+    return unless(*acknowledged(run, figures))
 
 
-def _kinds_succeeded(run: Run, figures: Figures) -> Condition:
+def _kinds_succeeded(run: Run, figures: Figures) -> Met:
     wrong = []
     stretches = phases.healthy(run)
     if not stretches:
@@ -271,40 +237,56 @@ def _kinds_succeeded(run: Run, figures: Figures) -> Condition:
     wrong += [f"no {f} succeeded in any healthy phase" for f in sorted(kinds - ever)] if not wrong else []
     if not kinds:
         wrong.append("no operation is on record")
-    detail = listed(wrong) or f"{', '.join(sorted(kinds))} succeeded in {len(stretches)} healthy phases"
-    return Condition("every operation kind succeeded in every healthy phase", not wrong, detail)
+    return unless(wrong, f"{', '.join(sorted(kinds))} succeeded in {len(stretches)} healthy phases")
 
 
-def _rate_reached(run: Run, figures: Figures) -> Condition:
-    name, asked = "asked rate reached before the first fault", run.info.rate
-    reached = metrics.rate_before_first_fault(run, figures)
+def _rate_reached(run: Run, figures: Figures) -> Met:
+    asked, reached = run.info.rate, metrics.rate_before_first_fault(run, figures)
     if asked <= 0:
         figure = "" if reached is None else f"; {reached:.0f} operations a second were done"
-        return Condition(name, True, f"no rate was asked for{figure}")
+        return True, f"no rate was asked for{figure}"
     if reached is None:
-        return Condition(
-            name,
+        return (
             False,
             f"{asked:g} operations a second were asked for, but a fault struck before any were counted",
         )
     detail = f"{reached:.1f} of {asked:g} operations a second were done before the first fault"
-    return Condition(name, reached >= asked * RATE_TOLERANCE, detail)
+    return reached >= asked * RATE_TOLERANCE, detail
 
 
-def _load_kept_up(run: Run, figures: Figures) -> Condition:
+def _load_kept_up(run: Run, figures: Figures) -> Met:
     """Clients that wait for dead partitions must not reduce the load just while faults are in force."""
-    name = "asked load kept up during faults"
     load = load_during_faults(run, figures)
     if load is None:
-        return Condition(
-            name, True, "no rate was asked for" if run.info.rate <= 0 else "no fault was injected"
-        )
+        return True, "no rate was asked for" if run.info.rate <= 0 else "no fault was injected"
     limit = run.info.thresholds.get(LEFT_OUT, LEFT_OUT_LIMIT)
     detail = (
         f"{load.asked:g} operations a second were asked for, {load.begun:.0f} were begun and "
         f"{load.done:.0f} were done: {load.left_out:.0%} were left out, and at most {limit:.0%} may be"
     )
-    return Condition(name, load.left_out <= limit, detail)
+    return load.left_out <= limit, detail
+
+
+CONDITIONS: dict[str, Callable[[Run, Figures], Met]] = {
+    "the run went to its end": _went_to_its_end,
+    "the harness's clock kept time": _clock_kept,
+    "planned duration reached": _duration_reached,
+    "every planned fault began and ended": _faults_as_planned,
+    "every fault proved": faults_proved,
+    "every fault was undone by its own undo": faults_restored,
+    "every fault hit the node of its role": targets_had_their_role,
+    "nobody died unasked": _nobody_died,
+    "clients had stopped before the final read": _clients_stopped,
+    "final read complete": _final_read,
+    "every replica's log read": _replicas_read,
+    "nobody deleted records": _nobody_deleted,
+    "the hosts' logs are there": _logs_there,
+    "records acknowledged before, during and after faults": _acknowledged,
+    "every operation kind succeeded in every healthy phase": _kinds_succeeded,
+    "asked rate reached before the first fault": _rate_reached,
+    "asked load kept up during faults": _load_kept_up,
+}
+"""In the order of verdict.json."""
 
 
 def _thresholds_met(run: Run, figures: Figures) -> list[Condition]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from wrackline.checkers.inputs.runs import Fault, Place, Run, Sample
-from wrackline.checkers.verdict.conditions.condition import NOT_ON_RECORD, Condition, listed
+from wrackline.checkers.verdict.conditions.condition import NOT_ON_RECORD, Met, unknown, unless
+from wrackline.checkers.verdict.measures.metrics import Figures
 from wrackline.checkers.verdict.wording import partition_name
 
 _OF_PARTITION = re.compile(r"(leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
@@ -18,16 +19,14 @@ LOOK_NS = 1_500_000_000
 fault's beginning may have missed an ISR."""
 
 
-def faults_proved(run: Run) -> Condition:
-    name, injected = "every fault proved", [fault for fault in run.faults if fault.asked_for]
+def faults_proved(run: Run, _: Figures) -> Met:
+    injected = [fault for fault in run.faults if fault.asked_for]
     missing = [
         f"{fault.id} ({fault.title}): {_why_unproved(fault)}" for fault in injected if not fault.proved
     ]
     if missing:
-        return Condition(name, False, "not proved: " + "; ".join(missing))
-    return Condition(
-        name, True, f"{len(injected)} of {len(injected)}" if injected else "no fault was injected"
-    )
+        return False, "not proved: " + "; ".join(missing)
+    return True, f"{len(injected)} of {len(injected)}" if injected else "no fault was injected"
 
 
 def _why_unproved(fault: Fault) -> str:
@@ -39,19 +38,15 @@ def _why_unproved(fault: Fault) -> str:
 # --- undone -------------------------------------------------------------------------------------------------
 
 
-def faults_restored(run: Run) -> Condition:
+def faults_restored(run: Run, _: Figures) -> Met:
     """Checks that each fault was undone, by the state observed after its undo and by the repairs that were
     left to healing."""
-    name = "every fault was undone by its own undo"
     begun = [fault for fault in run.faults if fault.asked_for and fault.undo_ns is not None]
     short = [f"{fault.id} ({fault.title}): {why}" for fault in begun if (why := _not_restored(fault))]
     short += [f"healing had to repair: {repair}" for repair in run.course.repairs or ()]
-    if short:
-        return Condition(name, False, listed(short))
-    if run.course.repairs is None:
-        why = NOT_ON_RECORD if run.info.plan is None else "the run ended before it was healed"
-        return Condition(name, False, why)
-    return Condition(name, True, f"{len(begun)} of {len(begun)}" if begun else "no fault was injected")
+    if run.course.repairs is None and not short:
+        return unknown(run, "the run ended before it was healed")
+    return unless(short, f"{len(begun)} of {len(begun)}" if begun else "no fault was injected")
 
 
 def _not_restored(fault: Fault) -> str:
@@ -67,17 +62,14 @@ def _not_restored(fault: Fault) -> str:
 # --- aimed --------------------------------------------------------------------------------------------------
 
 
-def targets_had_their_role(run: Run) -> Condition:
+def targets_had_their_role(run: Run, _: Figures) -> Met:
     """Checks that each fault hit the node of its role, by the cluster state reported before and after the
     fault was aimed. Where it had changed more than once between the two, or nobody answered, the target's
     word stands."""
-    name = "every fault hit the node of its role"
     timed = run.info.plan.faults if run.info.plan is not None else {}
     aimed = [fault for fault in run.faults if fault.id in timed and fault.begin_ns is not None]
     wrong = [f"{fault.id} ({fault.title}): {why}" for fault in aimed if (why := _mistaken(run, fault))]
-    if wrong:
-        return Condition(name, False, listed(wrong))
-    return Condition(name, True, f"{len(aimed)} of {len(aimed)}" if aimed else "no fault was aimed at a role")
+    return unless(wrong, f"{len(aimed)} of {len(aimed)}" if aimed else "no fault was aimed at a role")
 
 
 def _mistaken(run: Run, fault: Fault) -> str:

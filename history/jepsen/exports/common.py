@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,11 +86,22 @@ def outcome_of(row: Row, record: Mapping[str, int]) -> str:
     return "fail" if offset == FAILED else "info"
 
 
-def txn(row: Row, process: int, kind: str, value: list[Any]) -> Operation:
+def operation(row: Row, process: Any, kind: str, f: str, value: Any) -> Operation:
+    """An operation at the time of a row."""
     return {
         "time": row["time_ns"],
         "type": Keyword(kind),
         "process": process,
-        "f": Keyword("txn"),
+        "f": Keyword(f),
         "value": value,
     }
+
+
+def txn(row: Row, process: int, kind: str, value: list[Any]) -> Operation:
+    return operation(row, process, kind, "txn", value)
+
+
+def numbered(operations: Iterable[Operation]) -> Iterator[Operation]:
+    """The operations with their indexes."""
+    for index, one in enumerate(operations):
+        yield {"index": index, **one}

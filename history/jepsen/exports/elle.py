@@ -25,7 +25,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 
 from wrackline.history.jepsen.exports.common import (
     Keys,
@@ -33,6 +32,7 @@ from wrackline.history.jepsen.exports.common import (
     Processes,
     Row,
     extra_of,
+    numbered,
     outcome_of,
     txn,
 )
@@ -48,9 +48,9 @@ def list_append(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
     """``:append`` and ``:r`` of lists."""
     head, rest = _until_it_shows(events)
     if head is None:
-        yield from _numbered(_Transactions("append").operations(rest))
+        yield from numbered(_Transactions("append").operations(rest))
     else:
-        yield from _numbered(_single(head, keys))
+        yield from numbered(_single(head, keys))
 
 
 def rw_register(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
@@ -59,7 +59,7 @@ def rw_register(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
     del keys
     head, rest = _until_it_shows(events)
     if head is None:
-        yield from _numbered(_Transactions("w").operations(rest))
+        yield from numbered(_Transactions("w").operations(rest))
 
 
 def _until_it_shows(events: Iterable[Row]) -> tuple[Iterable[Row] | None, Iterable[Row]]:
@@ -78,11 +78,6 @@ def _until_it_shows(events: Iterable[Row]) -> tuple[Iterable[Row] | None, Iterab
 def _number(row: Row) -> int | None:
     number = extra_of(row).get("txn") if "txn" in (row["extra"] or "") else None
     return number if isinstance(number, int) else None
-
-
-def _numbered(operations: Iterable[Operation]) -> Iterator[Operation]:
-    for index, operation in enumerate(operations):
-        yield {"index": index, **operation}
 
 
 def _single(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
@@ -126,7 +121,7 @@ def _prefix_read(
         yield txn(row, process, "invoke", [[Keyword("r"), key, None]])
     if row["type"] == "ok":
         prefix.values.extend(record["value"] for record in row["records"] or ())
-        if orjson.loads(row["extra"] or "{}").get("complete") is True:
+        if extra_of(row).get("complete") is True:
             yield txn(row, process, "ok", [[Keyword("r"), key, prefix.values]])
 
 

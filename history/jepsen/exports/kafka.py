@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import orjson
-
 from wrackline.history.jepsen.consumers import ours_out
-from wrackline.history.jepsen.exports.common import READ_BY_POLL, Keys, Row, extra_of
+from wrackline.history.jepsen.exports.common import READ_BY_POLL, Keys, Row, extra_of, numbered, operation
 from wrackline.history.jepsen.text import Operation
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, NEMESIS
 from wrackline.values import Keyword
@@ -19,9 +17,10 @@ FAULT_WORDS = ("id", "phase", "targets", "role", "proved", "proof", "restored", 
 
 def kafka(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
     """Operations of ``jepsen.tests.kafka``, one per event that has a counterpart."""
-    for index, operation in enumerate(_kafka_operations(events, keys)):
-        fields = {name: value for name, value in operation.items() if value is not None or name == "value"}
-        yield {"index": index, **fields}
+    return numbered(
+        {name: value for name, value in one.items() if value is not None or name == "value"}
+        for one in _kafka_operations(events, keys)
+    )
 
 
 def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
@@ -49,7 +48,7 @@ def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
         elif f == "assign":
             yield from _assign(row, keys)
         elif f == "subscribe":
-            partitions = (orjson.loads(row["extra"] or "{}").get("partitions")) or ()
+            partitions = extra_of(row).get("partitions") or ()
             wanted = [keys.of(row["topic"], int(p)) for p in partitions]
             yield {**_operation(row, "subscribe", wanted), **_ours(row)}
         elif f == "rebalance":
@@ -86,7 +85,7 @@ def _as_it_ended(row: Row) -> Row:
 def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
     """Ours says where each partition begins, and one that the consumer had already may begin elsewhere. In
     Jepsen's words such a one goes on where it was; so all of them are given up first."""
-    positions = (orjson.loads(row["extra"] or "{}").get("positions")) or {}
+    positions = extra_of(row).get("positions") or {}
     starts = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
     if row["type"] == "invoke":
         for kind in ("invoke", "ok"):
@@ -97,7 +96,7 @@ def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
 def _rebalance(row: Row, keys: Keys) -> Operation:
     """Returns the partitions of a member and its positions, for the ``:rebalance-log`` of the poll in which
     it learned them."""
-    extra = orjson.loads(row["extra"] or "{}")
+    extra = extra_of(row)
     entry: Operation = {"keys": [keys.of(row["topic"], int(p)) for p in extra.get("partitions") or ()]}
     positions = extra.get("positions") or {}
     entry["positions"] = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
@@ -107,14 +106,7 @@ def _rebalance(row: Row, keys: Keys) -> Operation:
 
 
 def _operation(row: Row, f: str, value: Any) -> Operation:
-    return {
-        "time": row["time_ns"],
-        "type": Keyword(row["type"]),
-        "process": row["process"],
-        "f": Keyword(f),
-        "value": value,
-        "error": row["error"],
-    }
+    return {**operation(row, row["process"], row["type"], f, value), "error": row["error"]}
 
 
 def _from_the_beginning(row: Row, keys: Keys) -> Iterator[Operation]:
@@ -148,12 +140,6 @@ def _poll_mop(row: Row, keys: Keys) -> list[Any]:
 
 
 def _fault(row: Row) -> Operation:
-    extra = orjson.loads(row["extra"] or "{}")
+    extra = extra_of(row)
     words = {name: extra[name] for name in FAULT_WORDS if name in extra}
-    return {
-        "time": row["time_ns"],
-        "type": Keyword("info"),
-        "process": Keyword("nemesis"),
-        "f": Keyword(row["f"]),
-        "value": words,
-    }
+    return operation(row, Keyword("nemesis"), "info", row["f"], words)
