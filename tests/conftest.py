@@ -34,6 +34,8 @@ STATE_ROOT = Path(f"/var/tmp/wl-test-{os.getpid()}")
 RUNS_ROOT = Path(f"/var/tmp/wl-test-runs-{os.getpid()}")
 LONG = ("spark", "fleet", "slow")
 """Markers of tests that take long: they begin first, so that no worker is left alone with them at the end."""
+SECOND_TRY = {"fleet", "real", "spark"}
+"""Markers of tests that `./wrack test` runs once more where they failed."""
 
 
 def pytest_sessionstart() -> None:
@@ -181,16 +183,22 @@ def _logging_stays_as_it_was() -> Iterator[None]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """For `./wrack test`: how many tests passed and how many were skipped, since pytest is content with none;
-    then, unless some were not run for it, each that failed, with the reason."""
+    then, unless some were not run for it or none may be run again, each that failed, with the reason."""
     if not (tally := os.environ.get("WRACK_TALLY")):
         return
     stats = terminalreporter.stats
-    failed = {one.nodeid: _reason(one) for word in ("error", "failed") for one in stats.get(word, ())}
+    reports = [one for word in ("error", "failed") for one in stats.get(word, ())]
+    failed = {one.nodeid: _reason(one) for one in reports}
     passed = sum(one.nodeid not in failed for one in stats.get("passed", ()))
     lines = [f"{passed} {len(stats.get('skipped', ()))}"]
-    if not config.option.maxfail:
+    if not config.option.maxfail and any(map(_may_be_run_again, reports)):
         lines += [f"{test}\t{reason}" for test, reason in failed.items()]
     Path(tally).write_text("\n".join(lines) + "\n")
+
+
+def _may_be_run_again(report: pytest.TestReport) -> bool:
+    """Tells whether a test is of real hosts or processes; what killed its worker may have been one."""
+    return not report.keywords or not SECOND_TRY.isdisjoint(report.keywords)
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -131,6 +131,7 @@ STUB = """\
 case "$*" in
 -V) echo "Python 3.11.2" ;;
 "-m pytest"*) shift 2; %s ;;
+"-m tests.room_sizes") echo "broker 11 of 11" ;;
 esac
 """
 
@@ -164,8 +165,11 @@ def pytest_is(folder: Path, does: str) -> None:
 def test_wrack_check_is_wracklines_own_command_and_wrack_lint_runs_the_linters(set_up: Path) -> None:
     done = call(set_up / "wrack", "check", "--model", "log", "history.edn")
     assert (done.returncode, done.stdout) == (0, "wrackline check --model log history.edn\n")
+    program(set_up / ".venv/bin/lint-imports", "#!/bin/sh\necho 9 contracts kept\n")
     done = call(set_up / "wrack", "lint")
     assert done.returncode == 0
+    assert done.stdout.endswith("s)\nbroker 11 of 11\n")
+    assert "contracts" not in done.stdout
     said = [line.split("(")[0].split() for line in done.stdout.splitlines() if line.startswith("lint")]
     assert said == [
         ["lint", "ok", *name.split()]
@@ -311,10 +315,11 @@ def test_what_fails_once_of_real_processes_passes_at_the_second_try_and_is_named
     [
         (["-k", "twice or real"], ["real", "twice"] * 2),
         (["-k", "pure or real"], ["real", "pure", "real"]),
+        (["-k", "pure"], ["pure"]),
         (["--strict", "-k", "real"], ["real"]),
         (["-x", "-k", "real"], ["real"]),
     ],
-    ids=["it fails again", "of pure tests one is enough", "not asked for", "others were not run"],
+    ids=["it fails again", "of pure tests one is enough", "none may", "not asked for", "others were not run"],
 )
 def test_no_second_try_makes_good_what_is_wrong(
     set_up: Path, arguments: list[str], happens: list[str]
@@ -322,6 +327,7 @@ def test_no_second_try_makes_good_what_is_wrong(
     code, said, happened = second_try(set_up, *arguments, "-n", "0")
     assert (code, happened) == (1, happens), said
     assert said[-1].startswith("wrack test: FAILED: pytest (after")
+    assert any("once more" in line for line in said) == (len(happens) > 2)
 
 
 @pytest.mark.fleet
